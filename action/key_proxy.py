@@ -28,12 +28,24 @@ _MAX_BODY_BYTES: Final = 256 * 1024 * 1024
 _MAX_AT_ONCE: Final = 32
 _HOP_BY_HOP: Final = frozenset(
     {
-        *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te"),
+        *(
+            "connection",
+            "keep-alive",
+            "proxy-authenticate",
+            "proxy-authorization",
+            "te",
+        ),
         *("trailer", "transfer-encoding", "upgrade", "content-length"),
     }
 )
 """Headers that are about one connection, by RFC 9110, and the length, which is that of another encoding."""
-_OF_THE_CLIENT: Final = _HOP_BY_HOP | {"host", "authorization", "x-api-key", "api-key", "cookie"}
+_OF_THE_CLIENT: Final = _HOP_BY_HOP | {
+    "host",
+    "authorization",
+    "x-api-key",
+    "api-key",
+    "cookie",
+}
 
 
 class KeyProxy(ThreadingHTTPServer):
@@ -93,7 +105,9 @@ class _Handler(BaseHTTPRequestHandler):
         return False
 
     def _forward(self, body: bytes) -> None:
-        headers = {k: v for k, v in self.headers.items() if k.lower() not in _OF_THE_CLIENT}
+        headers = {
+            k: v for k, v in self.headers.items() if k.lower() not in _OF_THE_CLIENT
+        }
         client, address = self.server.client, self.server.address
         request = client.build_request(
             "POST", address, content=body, headers=headers | self.server.key
@@ -131,9 +145,13 @@ def main() -> None:
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     path, address, header = sys.argv[1:]
     key = sys.stdin.read().strip()
-    server = KeyProxy(path, address, {header: key if header == "x-api-key" else f"Bearer {key}"})
+    server = KeyProxy(
+        path, address, {header: key if header == "x-api-key" else f"Bearer {key}"}
+    )
     server.unused.start()
-    sys.stdout.write(json.dumps({"port": server.server_port, "token": server.token}) + "\n")
+    sys.stdout.write(
+        json.dumps({"port": server.server_port, "token": server.token}) + "\n"
+    )
     sys.stdout.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     server.serve_forever(poll_interval=0.1)

@@ -36,7 +36,13 @@ _MODEL = "openai/gpt-5"
 """Of GitHub Models."""
 _FOR_THE_PROXY = ("PATH", "HOME", "RUNNER_TRACKING_ID", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables. The runner ends what has its tracking id with the job."""
-_NOT_FOR_THE_AGENT = ("PLAN", "GITHUB_ENV", "GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STATE")
+_NOT_FOR_THE_AGENT = (
+    "PLAN",
+    "GITHUB_ENV",
+    "GITHUB_OUTPUT",
+    "GITHUB_PATH",
+    "GITHUB_STATE",
+)
 _OPTIONS = (
     *("max-turns", "max-tokens", "max-cost", "max-time"),
     *("verify", "forbid-path", "max-diff-lines", "require-evidence", "fail-on"),
@@ -49,7 +55,9 @@ _MAX_SHOWN_CHARS = 2_000
 
 def start(environment: Mapping[str, str]) -> int:
     inputs: dict[str, str] = json.loads(environment["INPUTS"])
-    event = json.loads(Path(environment["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
+    event = json.loads(
+        Path(environment["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8")
+    )
     actor, event_name = environment["GITHUB_ACTOR"], environment["GITHUB_EVENT_NAME"]
     if reason := refusal(actor, event_name, event, inputs):
         raise UsageError(f"the agent is not run: {reason}")
@@ -64,9 +72,13 @@ def start(environment: Mapping[str, str]) -> int:
         provider, model = named
     if address := inputs["responses-api-endpoint"]:
         path = urlsplit(address).path
-        wire_api = next((wire for wire, (_, end) in WIRES.items() if path.endswith(end)), "")
+        wire_api = next(
+            (wire for wire, (_, end) in WIRES.items() if path.endswith(end)), ""
+        )
         if not wire_api or (provider == "openai" and wire_api != "responses"):
-            raise UsageError(f"`responses-api-endpoint` is no endpoint of the provider {provider}")
+            raise UsageError(
+                f"`responses-api-endpoint` is no endpoint of the provider {provider}"
+            )
     else:
         found = resolve_provider(provider, {})
         wire_api, address = found.wire_api, found.base_url + WIRES[found.wire_api][1]
@@ -87,7 +99,12 @@ def start(environment: Mapping[str, str]) -> int:
     assert proxy.stdout is not None
     with proxy.stdin as stdin:
         stdin.write((key or environment["GITHUB_TOKEN"]).encode())
-    plan = {"inputs": inputs, "provider": provider, "model": model, "wire_api": wire_api}
+    plan = {
+        "inputs": inputs,
+        "provider": provider,
+        "model": model,
+        "wire_api": wire_api,
+    }
     if not (line := proxy.stdout.readline()):
         raise UsageError("the proxy of the key did not start")
     plan |= json.loads(line)
@@ -133,9 +150,15 @@ def run(environment: Mapping[str, str]) -> int:
     code = agent.run("exec", *schema, "-") if prompt else 0
     if inputs["review"] and not code:
         kind, _, name = inputs["review"].partition(" ")
-        name = name or {"base": plan["base"], "commit": environment["GITHUB_SHA"]}.get(kind, "")
+        name = name or {"base": plan["base"], "commit": environment["GITHUB_SHA"]}.get(
+            kind, ""
+        )
         target = f"--{kind}={name}" if name else f"--{kind}"
-        fail_on = [f"--fail-on={inputs['review-fail-on']}"] if inputs["review-fail-on"] else []
+        fail_on = (
+            [f"--fail-on={inputs['review-fail-on']}"]
+            if inputs["review-fail-on"]
+            else []
+        )
         # A folder that is made now: no command of the agent has seen it, and the lines are commands to the runner.
         notes = Path(tempfile.mkdtemp(dir=environment["RUNNER_TEMP"]), "annotations")
         code = agent.run("review", "--format=github", f"-o{notes}", target, *fail_on)
@@ -144,11 +167,17 @@ def run(environment: Mapping[str, str]) -> int:
     if inputs["output-file"] and inside("output-file") == output_file:
         output_file.write_text(agent.message, encoding="utf-8")
     _output(environment, "final-message", agent.message)
-    _output(environment, "patch", agent.patch if len(agent.patch) <= _MAX_PATCH_CHARS else "")
+    _output(
+        environment,
+        "patch",
+        agent.patch if len(agent.patch) <= _MAX_PATCH_CHARS else "",
+    )
     _output(environment, "findings", json.dumps(agent.findings))
     _output(environment, "exit-code", str(code))
     if code:
-        print(f"::error title=codex-py::{command_text(printable(agent.error))} (exit code {code})")
+        print(
+            f"::error title=codex-py::{command_text(printable(agent.error))} (exit code {code})"
+        )
     return code
 
 
@@ -156,7 +185,11 @@ class Agent:
     """Runs the program, shows what it does, and keeps what comes of it."""
 
     def __init__(
-        self, plan: Mapping[str, Any], environment: Mapping[str, str], cwd: Path, temporary: Path
+        self,
+        plan: Mapping[str, Any],
+        environment: Mapping[str, str],
+        cwd: Path,
+        temporary: Path,
     ) -> None:
         self.message, self.patch, self.error = "", "", ""
         self.findings: list[Any] = []
@@ -200,15 +233,22 @@ class Agent:
         warnings = printable(said.read_text(encoding="utf-8", errors="replace")).strip()
         print(f"{warnings}\n::{end}::", flush=True)
         if process.returncode and not self.error:
-            self.error = warnings.rpartition("\n")[2] or "the review has findings that fail the job"
+            self.error = (
+                warnings.rpartition("\n")[2]
+                or "the review has findings that fail the job"
+            )
         return process.returncode
 
     def _take(self, event: dict[str, Any]) -> None:
         if event["type"] == "item.completed":
             item: dict[str, Any] = event["item"]
-            shown: str = item.get("text") or item.get("message") or item.get("command") or ""
+            shown: str = (
+                item.get("text") or item.get("message") or item.get("command") or ""
+            )
             if item["type"] == "file_change":
-                shown = "\n".join(f"{each['kind']} {each['path']}" for each in item["changes"])
+                shown = "\n".join(
+                    f"{each['kind']} {each['path']}" for each in item["changes"]
+                )
             if item["type"] == "command_execution":
                 output: str = item["aggregated_output"][-_MAX_SHOWN_CHARS:]
                 shown = f"$ {shown}\n{output}(exit code {item['exit_code']})"
@@ -220,8 +260,16 @@ class Agent:
             self.findings += event.get("review", {}).get("findings", [])
             gates: list[dict[str, str]] = event.get("gates", [])
             # Only a gate that failed has a reason.
-            failed = [f"{each['name']}: {each['reason']}" for each in gates if "reason" in each]
-            print("\n".join(printable(each["output"]) for each in gates if "output" in each))
+            failed = [
+                f"{each['name']}: {each['reason']}"
+                for each in gates
+                if "reason" in each
+            ]
+            print(
+                "\n".join(
+                    printable(each["output"]) for each in gates if "output" in each
+                )
+            )
             self.error = event.get("error", {}).get("message") or "; ".join(failed)
 
 
@@ -245,7 +293,11 @@ def _options(plan: Mapping[str, Any]) -> list[str]:
         words.append(f"--model={plan['model']}")
     words += [f"--config={key}={json.dumps(value)}" for key, value in settings.items()]
     for name in _OPTIONS:
-        words += [f"--{name}={line.strip()}" for line in inputs[name].splitlines() if line.strip()]
+        words += [
+            f"--{name}={line.strip()}"
+            for line in inputs[name].splitlines()
+            if line.strip()
+        ]
     if inputs["require-change"] == "true":
         words.append("--require-change")
     return words + _extra_words(inputs)
@@ -258,7 +310,9 @@ def _key_variable(provider: str) -> str:
 
 def _permission_words(inputs: Mapping[str, str]) -> list[str]:
     if inputs["permission-profile"]:
-        return [f"--config=default_permissions={json.dumps(inputs['permission-profile'])}"]
+        return [
+            f"--config=default_permissions={json.dumps(inputs['permission-profile'])}"
+        ]
     if inputs["safety-strategy"] == "read-only":
         return ["--sandbox=read-only"]
     return [f"--sandbox={inputs['sandbox'] or 'workspace-write'}"]
@@ -274,7 +328,9 @@ def _extra_words(inputs: Mapping[str, str]) -> list[str]:
     return words
 
 
-def _home(inputs: Mapping[str, str], environment: Mapping[str, str]) -> Mapping[str, str]:
+def _home(
+    inputs: Mapping[str, str], environment: Mapping[str, str]
+) -> Mapping[str, str]:
     """`CODEX_HOME` as the inputs have it, which is made if it is missing; nothing if they leave it out.
 
     Raises:
@@ -287,7 +343,9 @@ def _home(inputs: Mapping[str, str], environment: Mapping[str, str]) -> Mapping[
         said, home = f"`codex-home`: {given!r}", (workspace / given).resolve()
     else:
         home = codex_home(environment).resolve()
-        said = f"the home of codex-py, by the variables CODEX_HOME and HOME: {str(home)!r}"
+        said = (
+            f"the home of codex-py, by the variables CODEX_HOME and HOME: {str(home)!r}"
+        )
     if home.is_relative_to(workspace):
         raise UsageError(
             f"{said} is in the workspace, where the checkout could configure the agent; copy the files"
@@ -299,7 +357,9 @@ def _home(inputs: Mapping[str, str], environment: Mapping[str, str]) -> Mapping[
     return {"CODEX_HOME": str(home)}
 
 
-def _require_strategy(inputs: Mapping[str, str], environment: Mapping[str, str]) -> None:
+def _require_strategy(
+    inputs: Mapping[str, str], environment: Mapping[str, str]
+) -> None:
     """Refuse inputs that give the agent more than the safety strategy says, by the permissions that come out of all.
 
     Raises:

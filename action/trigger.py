@@ -11,7 +11,13 @@ _NEED_WRITE_ACCESS: Final = {
     *("create", "delete", "merge_group", "deployment", "registry_package"),
 }
 """Events that only somebody who may write to the repository causes."""
-_WRITTEN_BY_SOMEBODY: Final = ("discussion", "issue", "pull_request", "comment", "review")
+_WRITTEN_BY_SOMEBODY: Final = (
+    "discussion",
+    "issue",
+    "pull_request",
+    "comment",
+    "review",
+)
 """What an event may be about, the innermost last."""
 _BELONG: Final = {"OWNER", "MEMBER", "COLLABORATOR"}
 _BOTS_OF_GITHUB: Final = {"dependabot[bot]", "github-actions[bot]"}
@@ -30,8 +36,13 @@ def refusal(
     if {"*", name} & _names(inputs["allow-users"]):
         return None
     if name.endswith("[bot]"):
-        listed = {bot.removesuffix("[bot]") + "[bot]" for bot in _names(inputs["allow-bot-users"])}
-        if name in listed or (inputs["allow-bots"] == "true" and name in _BOTS_OF_GITHUB):
+        listed = {
+            bot.removesuffix("[bot]") + "[bot]"
+            for bot in _names(inputs["allow-bot-users"])
+        }
+        if name in listed or (
+            inputs["allow-bots"] == "true" and name in _BOTS_OF_GITHUB
+        ):
             return None
         return f"{actor} is a bot: name it in `allow-bot-users`"
     if event_name in _NEED_WRITE_ACCESS:
@@ -45,7 +56,10 @@ def refusal(
             # Whoever pushed to a branch of this repository may write to it.
             return None
     author: dict[str, str] = about.get("user") or {}
-    if name == author.get("login", "").lower() and about.get("author_association") in _BELONG:
+    if (
+        name == author.get("login", "").lower()
+        and about.get("author_association") in _BELONG
+    ):
         return None
     return f"{event_name} does not show that {actor} belongs to the repository: see `allow-users`"
 

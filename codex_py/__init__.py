@@ -106,7 +106,9 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> "Any":
     # `codex-py --version` imports this module and nothing else.
-    home = next((module for module, names in _NAMES.items() if name in names.split()), None)
+    home = next(
+        (module for module, names in _NAMES.items() if name in names.split()), None
+    )
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     __import__(home)

@@ -25,8 +25,13 @@ from enum import IntEnum
 from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 
 QUOTA_CODES: Final = (
-    *("insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded"),
-    *("usage_limit_reached", "usage_not_included", "billing_error", "billing_hard_limit_reached"),
+    "insufficient_quota",
+    "credit_balance_exhausted",
+    "organization_spend_limit_exceeded",
+    "usage_limit_reached",
+    "usage_not_included",
+    "billing_error",
+    "billing_hard_limit_reached",
 )
 """The codes of a `ModelError` for a quota that is used up."""
 _TOO_LONG: Final = ("context_length_exceeded", "request_too_large")
@@ -70,7 +75,9 @@ def cause(error: Exception) -> str:
     if not isinstance(error, OSError) or not error.strerror:
         return str(error) or type(error).__name__
     path = error.filename
-    return f"{error.strerror}: {os.fsdecode(path)}" if _is_path(path) else error.strerror
+    if _is_path(path):
+        return f"{error.strerror}: {os.fsdecode(path)}"
+    return error.strerror
 
 
 def _is_path(name: object) -> TypeGuard["str | bytes | os.PathLike[str]"]:
@@ -100,7 +107,10 @@ class CodexError(Exception):
     ) -> None:
         super().__init__(message)
         self.code = code or self.code
-        self.exit_code = self.exit_code if exit_code is None else exit_code
+        if exit_code is None:
+            self.exit_code = self.exit_code
+        else:
+            self.exit_code = exit_code
         self.status = status
 
 
@@ -198,7 +208,10 @@ class PatchError(CodexError):
         kind: PatchErrorKind,
         line: int | None = None,
     ) -> None:
-        place = "Invalid patch: " if line is None else f"Invalid patch hunk on line {line}: "
+        if line is None:
+            place = "Invalid patch: "
+        else:
+            place = f"Invalid patch hunk on line {line}: "
         super().__init__(place + reason if kind == "parse" else reason)
         self.kind: PatchErrorKind = kind
         self.line = line
@@ -292,7 +305,9 @@ class CallRefused(ToolError):
         allow: the option or setting that would allow the call; None where none would.
     """
 
-    def __init__(self, message: str, *, code: str, cause: str, allow: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, code: str, cause: str, allow: str | None = None
+    ) -> None:
         super().__init__(message, code=code)
         self.cause = cause
         self.allow = allow

@@ -4,7 +4,10 @@ from functools import cache
 from pathlib import Path
 
 # A wheel carries the files inside the package, a checkout beside it.
-_FOLDERS = (Path(__file__).with_suffix(""), Path(__file__).parent.parent / "instructions")
+_FOLDERS = (
+    Path(__file__).with_suffix(""),
+    Path(__file__).parent.parent / "instructions",
+)
 
 
 @cache
@@ -13,5 +16,7 @@ def instruction_text(name: str) -> str:
 
     The line end at the very end of the file is not part of the text.
     """
-    folder = next((folder for folder in _FOLDERS if (folder / name).is_file()), _FOLDERS[-1])
+    folder = next(
+        (folder for folder in _FOLDERS if (folder / name).is_file()), _FOLDERS[-1]
+    )
     return (folder / name).read_text(encoding="utf-8").removesuffix("\n")

@@ -31,7 +31,9 @@ _APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 _Test: TypeAlias = Callable[[str | Path], bool]
 
 
-def find_program(name: str, search_path: str, may_use: _Test = lambda _: True) -> str | None:
+def find_program(
+    name: str, search_path: str, may_use: _Test = lambda _: True
+) -> str | None:
     """The absolute path of a program in an absolute folder of a `$PATH`. `may_use` is asked about both."""
     for folder in search_path.split(os.pathsep):
         if folder.startswith("/") and may_use(folder):
@@ -52,7 +54,9 @@ class Programs:
     folders: frozenset[Path]
     """Barred folders, without links, besides the recorded ones."""
 
-    def find(self, name: str, environment: Mapping[str, str], cwd: Path = Path("/")) -> str:
+    def find(
+        self, name: str, environment: Mapping[str, str], cwd: Path = Path("/")
+    ) -> str:
         """The absolute path of a program; a path is returned unchanged.
 
         A path need not exist, unless it has the look of a whole command line.
@@ -68,7 +72,8 @@ class Programs:
                 raise _not_found(name)
             return name
         search_path = environment.get("PATH", os.defpath)
-        if (found := find_program(name, search_path, self.test())) is not None:
+        found = find_program(name, search_path, self.test())
+        if found is not None:
             return found
         inside = find_program(name, search_path)
         if inside is None:
@@ -76,13 +81,18 @@ class Programs:
         why = f"{ONLY_INSIDE}; to allow it, configure its path, {inside}"
         raise FileNotFoundError(errno.ENOENT, why, name, None, inside)
 
-    def environment(self, environment: Mapping[str, str], *lists: str) -> dict[str, str]:
+    def environment(
+        self, environment: Mapping[str, str], *lists: str
+    ) -> dict[str, str]:
         """Remove barred folders from `PATH`, on which scripts find their interpreters, and from further lists of
         folders."""
-        may_use, changed = self.test(), dict(environment)
+        may_use = self.test()
+        changed = dict(environment)
         for name in {"PATH", *lists} & environment.keys():
             folders = environment[name].split(os.pathsep)
-            changed[name] = os.pathsep.join(f for f in folders if f.startswith("/") and may_use(f))
+            changed[name] = os.pathsep.join(
+                f for f in folders if f.startswith("/") and may_use(f)
+            )
         # An empty one would be the working directory.
         if changed.get("PATH") == "":
             changed["PATH"] = os.defpath
@@ -127,7 +137,10 @@ def _not_found(name: str) -> FileNotFoundError:
 
 
 def programs_outside(
-    home: Path, environment: Mapping[str, str], project: Path | None = None, *writable: Path
+    home: Path,
+    environment: Mapping[str, str],
+    project: Path | None = None,
+    *writable: Path,
 ) -> Programs:
     """Bar the project, temporary folders and further ones.
 
@@ -138,7 +151,8 @@ def programs_outside(
         writable: further folders that commands may write to, absolute.
     """
     folders = {home / "worktrees", *writable, Path("/tmp"), Path("/var/tmp")}
-    if (temporary := environment.get("TMPDIR", "")).startswith("/"):
+    temporary = environment.get("TMPDIR", "")
+    if temporary.startswith("/"):
         folders.add(Path(temporary))
     if project is not None:
         folders |= _trees(project)
@@ -165,14 +179,20 @@ def record_writable_roots(
     """Bar folders that commands with this environment may write to, in all sessions of a home that can be written."""
     if policy.mode != "workspace-write":
         return
-    temporary = [] if policy.exclude_tmpdir_env_var else [environment.get("TMPDIR") or "/tmp"]
+    if policy.exclude_tmpdir_env_var:
+        temporary = []
+    else:
+        temporary = [environment.get("TMPDIR") or "/tmp"]
     _record(home, environment, (*policy.writable_roots, *map(Path, temporary)))
 
 
-def _record(home: Path, environment: Mapping[str, str], folders: Iterable[Path]) -> None:
+def _record(
+    home: Path, environment: Mapping[str, str], folders: Iterable[Path]
+) -> None:
     # A temporary folder is barred in sessions that have it in their environment.
     known = programs_outside(home, {**environment, "TMPDIR": ""})
-    may_use, old = known.test(), _recorded(home)
+    may_use = known.test()
+    old = _recorded(home)
     real = [Path(os.path.realpath(folder)) for folder in folders]
     # These would bar everything.
     new = [r for r in real if may_use(r) and r not in {known.user_home, Path("/")}]
@@ -186,12 +206,20 @@ def _record(home: Path, environment: Mapping[str, str], folders: Iterable[Path])
         # Appending needs no lock, which a command could hold.
         appended = os.fdopen(os.open(file, _APPEND, 0o600), "ab")
         with appended, written_whole(file) if is_full else appended as output:
-            output.write(b"".join(b"\n" + os.fsencode(r).replace(b"\n", b"\0") for r in kept))
+            output.write(
+                b"".join(b"\n" + os.fsencode(r).replace(b"\n", b"\0") for r in kept)
+            )
 
 
 def _recorded(home: Path) -> list[Path]:
     """The folders on file, without links, the oldest first."""
     with suppress(OSError):
-        lines = read_whole(home / "codex-py" / "writable-roots", _MAX_BYTES).split(b"\n")
-        return [Path(os.fsdecode(p.replace(b"\0", b"\n"))) for p in lines if p.startswith(b"/")]
+        lines = read_whole(home / "codex-py" / "writable-roots", _MAX_BYTES).split(
+            b"\n"
+        )
+        return [
+            Path(os.fsdecode(p.replace(b"\0", b"\n")))
+            for p in lines
+            if p.startswith(b"/")
+        ]
     return []

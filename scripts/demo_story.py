@@ -37,9 +37,16 @@ PATCH = """\
 
 
 def plan(*statuses: str) -> dict[str, object]:
-    steps = ("Find out which test fails, and why", "Fix the code", "Run the tests again")
+    steps = (
+        "Find out which test fails, and why",
+        "Fix the code",
+        "Run the tests again",
+    )
     return {
-        "plan": [{"step": s, "status": status} for s, status in zip(steps, statuses, strict=True)]
+        "plan": [
+            {"step": s, "status": status}
+            for s, status in zip(steps, statuses, strict=True)
+        ]
     }
 
 
@@ -52,7 +59,10 @@ def story() -> list[list[Event]]:
             *ev_reasoning("**Looking at the code and its tests**"),
             *ev_message("I'll read the code and run the tests.", index=1, pieces=8),
             *ev_function_call(
-                "call_plan", "update_plan", plan("in_progress", "pending", "pending"), index=2
+                "call_plan",
+                "update_plan",
+                plan("in_progress", "pending", "pending"),
+                index=2,
             ),
             *ev_function_call("call_read", "exec_command", look, index=3),
             *ev_function_call("call_test", "exec_command", TESTS, index=4),
@@ -72,7 +82,10 @@ def story() -> list[list[Event]]:
             ev_created(),
             *ev_function_call("call_again", "exec_command", TESTS),
             *ev_function_call(
-                "call_done", "update_plan", plan("completed", "completed", "completed"), index=1
+                "call_done",
+                "update_plan",
+                plan("completed", "completed", "completed"),
+                index=1,
             ),
             ev_completed(input_tokens=4951, cached=4608, output_tokens=68),
         ],
@@ -100,9 +113,13 @@ def main() -> int:
         repository = make_repository(Path(folder) / "basket", environment)
         command = demo_command(repository, ["--record", str(TAPE)])
         program = [sys.executable, "-m", "codex_py", *command]
-        done = subprocess.run(program, env=environment, stdin=subprocess.DEVNULL, check=False)
+        done = subprocess.run(
+            program, env=environment, stdin=subprocess.DEVNULL, check=False
+        )
         # The tape should not tell where it was made.
-        tape = TAPE.read_text(encoding="utf-8").replace(str(repository), "/home/demo/basket")
+        tape = TAPE.read_text(encoding="utf-8").replace(
+            str(repository), "/home/demo/basket"
+        )
         TAPE.write_text(tape, encoding="utf-8")
         TAPE.chmod(0o644)
     return done.returncode

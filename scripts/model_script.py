@@ -24,12 +24,23 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
-from codex_py.testing.events import Event, ev_completed, ev_created, ev_item_done, ev_message
+from codex_py.testing.events import (
+    Event,
+    ev_completed,
+    ev_created,
+    ev_item_done,
+    ev_message,
+)
 from codex_py.testing.reply import Reply
 
 _TERMINAL = {"response.completed", "response.failed", "response.incomplete", "error"}
 _ANTHROPIC = {
-    *("message_start", "content_block_start", "content_block_delta", "content_block_stop"),
+    *(
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+    ),
     *("message_delta", "message_stop", "ping"),
 }
 _FIELDS = {field.name for field in fields(Reply)}
@@ -64,7 +75,9 @@ def _reply(entry: Any) -> Reply:
     if unknown := sorted(settings.keys() - _FIELDS):
         raise ValueError(f"unknown fields: {', '.join(unknown)}")
     convert: dict[str, Callable[[Any], Any]] = {"events": _events, "body": _body}
-    return Reply(**{k: convert[k](v) if k in convert else v for k, v in settings.items()})
+    return Reply(
+        **{k: convert[k](v) if k in convert else v for k, v in settings.items()}
+    )
 
 
 def _events(parts: list[Any]) -> list[Event]:

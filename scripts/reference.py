@@ -9,7 +9,16 @@ import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from codex_py.cli.commands import COMMANDS, help_text
 from codex_py.config import tables
@@ -22,7 +31,9 @@ from codex_py.protocol import events
 ROOT: Final = Path(__file__).parent.parent
 SCHEMAS: Final = ROOT / "codex_py" / "schemas"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
-_ONE_KEY: Final = rf"((ctrl|control|alt|option|shift|super)-)*({KEY}|{'|'.join(ALIASES)})"
+_ONE_KEY: Final = (
+    rf"((ctrl|control|alt|option|shift|super)-)*({KEY}|{'|'.join(ALIASES)})"
+)
 _DEFINITIONS: Final = {
     "key": {"type": "string", "pattern": rf"^(leader )?{_ONE_KEY}( {_ONE_KEY})*$"},
 }
@@ -53,7 +64,9 @@ def files() -> dict[Path, str]:
     }
 
 
-def keys(table: Table = KEYS, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Setting]]:
+def keys(
+    table: Table = KEYS, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Setting]]:
     """The dotted name of every key that has an effect, and what the table says of it."""
     for name, entry in table.items():
         setting = entry if isinstance(entry, Setting) else Setting(entry)
@@ -92,7 +105,9 @@ def _table_schema(table: Table) -> dict[str, Any]:
             schema = {"description": "No effect in codex-py.", **schema}
         if setting.default is not None:
             schema["default"] = setting.default
-        properties |= dict.fromkeys(sorted(setting.names()) if setting.names else [name], schema)
+        properties |= dict.fromkeys(
+            sorted(setting.names()) if setting.names else [name], schema
+        )
     rest = properties.pop("*", False)
     ordered = dict(sorted(properties.items()))
     return {"type": "object", "properties": ordered, "additionalProperties": rest}
@@ -149,10 +164,14 @@ def _class_schema(cls: type[Any], definitions: dict[str, Any]) -> dict[str, Any]
     return reference
 
 
-def _value_schema(hint: Any, definitions: dict[str, Any], shown: Any = True) -> dict[str, Any]:
+def _value_schema(
+    hint: Any, definitions: dict[str, Any], shown: Any = True
+) -> dict[str, Any]:
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        kinds = [each for each in args if not (each is type(None) and shown == "unless none")]
+        kinds = [
+            each for each in args if not (each is type(None) and shown == "unless none")
+        ]
         kinds = [each for each in kinds if not getattr(each, "live_only", False)]
         schemas = [_value_schema(each, definitions) for each in kinds]
         return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
@@ -161,10 +180,19 @@ def _value_schema(hint: Any, definitions: dict[str, Any], shown: Any = True) -> 
     if origin in (Sequence, list, tuple):
         return {"type": "array", "items": _value_schema(args[0], definitions)}
     if origin in (Mapping, dict):
-        return {"type": "object", "additionalProperties": _value_schema(args[1], definitions)}
+        return {
+            "type": "object",
+            "additionalProperties": _value_schema(args[1], definitions),
+        }
     if hasattr(hint, "__dataclass_fields__"):
         return _class_schema(hint, definitions)
-    plain = {str: "string", int: "integer", bool: "boolean", float: "number", type(None): "null"}
+    plain = {
+        str: "string",
+        int: "integer",
+        bool: "boolean",
+        float: "number",
+        type(None): "null",
+    }
     return {"type": plain[hint]} if hint in plain else {}
 
 

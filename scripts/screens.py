@@ -42,8 +42,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/screens", description=__doc__)
     parser.add_argument("folder", type=Path, help="where the pictures go")
     parser.add_argument("names", nargs="*", help="of situations; default: all")
-    parser.add_argument("--sessions", action="store_true", help="a session in a real terminal")
-    parser.add_argument("--readme", action="store_true", help="the pictures of the README: docs")
+    parser.add_argument(
+        "--sessions", action="store_true", help="a session in a real terminal"
+    )
+    parser.add_argument(
+        "--readme", action="store_true", help="the pictures of the README: docs"
+    )
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if arguments.readme:
@@ -90,7 +94,9 @@ def _drawn(screen: pyte.Screen, look: str) -> Image.Image:
     size = screen.columns * _COLUMN + 2 * _EDGE, height * _ROW + 2 * _EDGE
     image = Image.new("RGB", size, ground[0])
     draw = ImageDraw.Draw(image)
-    fonts = [_font(f"Mono{suffix}") for suffix in ("", "-Bold", "-Oblique", "-BoldOblique")]
+    fonts = [
+        _font(f"Mono{suffix}") for suffix in ("", "-Bold", "-Oblique", "-BoldOblique")
+    ]
     fonts.append(_font(""))
     for y in range(height):
         for x in range(screen.columns):
@@ -122,7 +128,9 @@ def _draw_cell(
 def _color(name: str, default: str) -> str:
     if name == "default":
         return default
-    return _NAMED.get(name.removeprefix("bright"), f"#{name}" if len(name) == 6 else default)
+    return _NAMED.get(
+        name.removeprefix("bright"), f"#{name}" if len(name) == 6 else default
+    )
 
 
 def _font(suffix: str) -> ImageFont.FreeTypeFont:

@@ -100,11 +100,15 @@ def _answers() -> list[Script]:
         "sandbox_permissions": "require_escalated",
         "justification": "Do you want me to push the branch?",
     }
-    thought = ev_reasoning("**Inspecting the parser**\n\nIt reads numbers with `float`.")
+    thought = ev_reasoning(
+        "**Inspecting the parser**\n\nIt reads numbers with `float`."
+    )
     return [
         [*thought, *_plan(1), ev_completed()],
         [
-            *ev_function_call("call_1", "exec_command", {"cmd": "scripts/test -q tests/"}),
+            *ev_function_call(
+                "call_1", "exec_command", {"cmd": "scripts/test -q tests/"}
+            ),
             ev_completed(),
         ],
         [*ev_custom_tool_call("call_2", "apply_patch", _PATCH), ev_completed()],
@@ -117,11 +121,16 @@ def _answers() -> list[Script]:
 
 def _plan(done: int) -> Sequence[Event]:
     status = ["completed"] * done + ["in_progress"] + ["pending"] * len(_STEPS)
-    steps = [{"step": step, "status": each} for step, each in zip(_STEPS, status, strict=False)]
+    steps = [
+        {"step": step, "status": each}
+        for step, each in zip(_STEPS, status, strict=False)
+    ]
     return ev_function_call(f"plan_{done}", "update_plan", {"plan": steps})
 
 
-def session_screens(columns: int, *, alone: bool = False) -> Generator[tuple[str, pyte.Screen]]:
+def session_screens(
+    columns: int, *, alone: bool = False
+) -> Generator[tuple[str, pyte.Screen]]:
     """The name of each stage, and the screen at that time: all of this program, then all of Codex.
 
     `alone`: without Codex."""
@@ -152,7 +161,9 @@ def _running(program: PtyProgram) -> None:
 
 def _question(program: PtyProgram) -> None:
     program.wait_until(lambda: "1. Yes" in program.text)
-    while "git push" not in program.text.partition("1. Yes")[0].rpartition("Would you")[2]:
+    while (
+        "git push" not in program.text.partition("1. Yes")[0].rpartition("Would you")[2]
+    ):
         # Codex asks for more where its sandbox does not work.
         program.type("y")
         program.read_for(2)

@@ -30,8 +30,12 @@ def text() -> str:
 def _object(params: type[Any], tool: str = "") -> dict[str, Any]:
     found = {each.name: each for each in fields(params)}
     # The fields that the class declares, then those of its bases.
-    declared = [name for base in params.__mro__ for name in inspect.get_annotations(base)]
-    names = [name for name in dict.fromkeys(declared) if (tool, name) not in _NOT_OFFERED]
+    declared = [
+        name for base in params.__mro__ for name in inspect.get_annotations(base)
+    ]
+    names = [
+        name for name in dict.fromkeys(declared) if (tool, name) not in _NOT_OFFERED
+    ]
     return _shape(
         {name: _value(found[name].type) for name in names},
         [each.name for each in found.values() if each.default is MISSING],

@@ -33,7 +33,9 @@ def hangups_end_programs() -> None:
 
 @pytest.fixture(autouse=True)
 def isolated(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
     """The home is beside `tmp_path`, which is empty; `CODEX_HOME` is in the home, and not made yet."""
     for name in os.environ:

@@ -40,7 +40,9 @@ def test_each_diff_applies(diff: str) -> None:
 
 def test_the_extension_ends_a_turn_that_has_used_its_tokens(tmp_path: Path) -> None:
     (example,) = blocks("python")
-    public: dict[str, Any] = {name: getattr(codex_py, name) for name in codex_py.__all__}
+    public: dict[str, Any] = {
+        name: getattr(codex_py, name) for name in codex_py.__all__
+    }
     exec(
         "from collections.abc import AsyncGenerator, AsyncIterator\n"
         "from contextlib import asynccontextmanager\n" + example,

@@ -14,7 +14,9 @@ from codex_py.version import DISTRIBUTION
 from tests.test_layers import trees
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
 
 
 OF_EXTRAS = {"PIL", "google", "opentelemetry", "requests"}
@@ -27,7 +29,9 @@ def normalised(name: str) -> str:
 
 
 def names(requirements: list[str]) -> set[str]:
-    return {normalised(re.split(r"[^\w.-]", requirement)[0]) for requirement in requirements}
+    return {
+        normalised(re.split(r"[^\w.-]", requirement)[0]) for requirement in requirements
+    }
 
 
 def imported_packages() -> set[str]:
@@ -63,15 +67,15 @@ def test_the_constraints_are_exact_versions_of_everything_declared() -> None:
     assert [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.]+", pin)] == []
     # No script installs Ray.
     extras = [PROJECT["optional-dependencies"][name] for name in ("dev", "test")]
-    declared = names([*PROJECT["dependencies"], *(each for extra in extras for each in extra)])
+    declared = names(
+        [*PROJECT["dependencies"], *(each for extra in extras for each in extra)]
+    )
     assert declared - names(pins) == {DISTRIBUTION}
 
 
 def test_httpx_loads_without_its_command_line() -> None:
     """`codex_py.model` hides the private module `httpx._main`; hence the upper bound of httpx."""
-    code = (
-        "import sys; sys.modules['httpx._main'] = None; import httpx; print(callable(httpx.main))"
-    )
+    code = "import sys; sys.modules['httpx._main'] = None; import httpx; print(callable(httpx.main))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,

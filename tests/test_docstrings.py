@@ -23,7 +23,9 @@ def examples() -> list[doctest.DocTest]:
     found = [
         test
         for name in MODULES
-        for test in doctest.DocTestFinder().find(importlib.import_module(f"codex_py.{name}"))
+        for test in doctest.DocTestFinder().find(
+            importlib.import_module(f"codex_py.{name}")
+        )
         if test.examples
     ]
     return sorted(found, key=lambda test: test.name)
@@ -31,7 +33,9 @@ def examples() -> list[doctest.DocTest]:
 
 def name_of(test: doctest.DocTest) -> str:
     return test.name.removeprefix(
-        next(f"codex_py.{m}." for m in MODULES if test.name.startswith(f"codex_py.{m}."))
+        next(
+            f"codex_py.{m}." for m in MODULES if test.name.startswith(f"codex_py.{m}.")
+        )
     )
 
 
@@ -54,9 +58,13 @@ def test_the_names_that_most_programs_use_have_an_example() -> None:
 def test_every_public_name_is_described() -> None:
     public = [getattr(codex_py, name) for name in codex_py.__all__]
     public += [getattr(testing, name) for name in testing.__all__]
-    described = [value for value in public if inspect.isclass(value) or inspect.isfunction(value)]
+    described = [
+        value for value in public if inspect.isclass(value) or inspect.isfunction(value)
+    ]
     # `@frozen` puts its name there.
-    assert [value for value in described if value.__doc__ in {None, value.__name__}] == []
+    assert [
+        value for value in described if value.__doc__ in {None, value.__name__}
+    ] == []
     methods = [
         method
         for kind in (codex_py.Agent, codex_py.EventStream, testing.ScriptedServer)

@@ -28,7 +28,8 @@ def test_the_cause_of_an_os_error_has_neither_a_number_nor_a_class(tmp_path: Pat
     ):
         assert cause(_failure(action)) == f"No such file or directory: {gone}"
     assert (
-        cause(OSError(2, "No such file or directory", gone)) == f"No such file or directory: {gone}"
+        cause(OSError(2, "No such file or directory", gone))
+        == f"No such file or directory: {gone}"
     )
 
 

@@ -12,7 +12,15 @@ from codex_py.cli.commands import COMMANDS
 PACKAGE = Path(codex_py.__file__).parent
 
 LAYERS = (
-    {"errors", "instructions", "programs", "version", "filesystem", "images", "protocol"},
+    {
+        "errors",
+        "instructions",
+        "programs",
+        "version",
+        "filesystem",
+        "images",
+        "protocol",
+    },
     {"http", "streams"},
     {"model", "patch", "process", "sandbox", "rollout", "config", "execpolicy", "mcp"},
     {"tools"},
@@ -42,7 +50,10 @@ LOADED_BY_NAME = {
     # Private modules, for which there are no types.
     ("sandbox.child.kernel", "__import__"),
     # Packages that need not be installed.
-    *(("config.mcp_logins", "import_module"), ("commands.batch.ray_engine", "import_module")),
+    *(
+        ("config.mcp_logins", "import_module"),
+        ("commands.batch.ray_engine", "import_module"),
+    ),
     # The parts of a library, between which other tasks run.
     ("mcp.sdk", "import_module"),
 }
@@ -79,7 +90,9 @@ def imported_by(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
             # Either may be the module: what is imported, or what it is imported from.
             names = [
-                inner if _local(inner := f"{node.module}.{alias.name}") in MODULES else node.module
+                inner
+                if _local(inner := f"{node.module}.{alias.name}") in MODULES
+                else node.module
                 for alias in node.names
             ]
         elif isinstance(node, ast.Import):
@@ -88,7 +101,9 @@ def imported_by(tree: ast.AST) -> Iterator[str]:
             # Rows of the tables of features and wires.
             target = re.fullmatch(r"(codex_py(?:\.\w+)+)(?::\w+)?", node.value)
             names = [target[1]] if target is not None else []
-        yield from (_local(name) for name in names if f"{name}.".startswith("codex_py."))
+        yield from (
+            _local(name) for name in names if f"{name}.".startswith("codex_py.")
+        )
 
 
 def _local(name: str) -> str:
@@ -228,7 +243,9 @@ def test_late_imports_are_few_and_say_what_they_cost() -> None:
 
 def test_nothing_but_the_tables_is_loaded_by_name() -> None:
     """A string gives `Any`: a mistake in what is called would be seen by nobody."""
-    assert {m for m, imported in imports().items() if "app.loading" in imported} == TABLES
+    assert {
+        m for m, imported in imports().items() if "app.loading" in imported
+    } == TABLES
     by_name = {
         (module, name)
         for module, tree in trees().items()

@@ -41,13 +41,19 @@ BLOCKS: list[tuple[str, str | None]] = [
 ]
 HELLO = "Hello! What are we working on?"
 PEERS = os.environ.get("LIBRARY_PEERS", "")
-LIBRARIES = {"codex_py": sys.executable, "openai-agents": PEERS, "claude-agent-sdk": PEERS}
+LIBRARIES = {
+    "codex_py": sys.executable,
+    "openai-agents": PEERS,
+    "claude-agent-sdk": PEERS,
+}
 TASKS: list[tuple[str, str, str]] = [
     (task, library, program)
     for task, section in re.findall(
         r"^## (.*?)\n(.*?)(?=^## |\Z)", COMPARED, re.MULTILINE | re.DOTALL
     )
-    for library, program in re.findall(rf"^(\S+):\n\n{PYTHON}", section, re.MULTILINE | re.DOTALL)
+    for library, program in re.findall(
+        rf"^(\S+):\n\n{PYTHON}", section, re.MULTILINE | re.DOTALL
+    )
 ]
 SAID = {
     "An answer": HELLO,
@@ -91,16 +97,25 @@ def answer(request: RecordedRequest) -> Any:
     if prompt == "This fails":
         error = {"message": "This cannot be", "code": "invalid_request"}
         return Reply(status=400, body=json.dumps({"error": error}).encode())
-    has_output = re.search("function_call_output|tool_result", told[told.rfind(prompt) :])
+    has_output = re.search(
+        "function_call_output|tool_result", told[told.rfind(prompt) :]
+    )
     if prompt in CALLS and not has_output:
         name, arguments = CALLS[prompt]
         # With the SDK of Claude, functions are on a server.
         name = f"mcp__parts__{name}" if "messages" in request.body else name
-    elif "StructuredOutput" in json.dumps(request.body.get("tools", "")) and not has_output:
+    elif (
+        "StructuredOutput" in json.dumps(request.body.get("tools", ""))
+        and not has_output
+    ):
         name, arguments = "StructuredOutput", json.loads(ANSWERS[prompt])
     else:
         return [ev_created(), *ev_message(ANSWERS[prompt], pieces=3), ev_completed()]
-    return [ev_created(), *ev_function_call(f"call_{len(told)}", name, arguments), ev_completed()]
+    return [
+        ev_created(),
+        *ev_function_call(f"call_{len(told)}", name, arguments),
+        ev_completed(),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -205,16 +220,25 @@ def test_the_program_of_the_readme_runs(run: Run) -> None:
 
 
 def test_the_compared_programs_are_as_long_as_the_document_says() -> None:
-    lines = [len([line for line in each.splitlines() if line.strip()]) for _, _, each in TASKS]
-    rows = re.findall(r"^\| [a-z ]+ \| (\d+) \| (\d+) \| (\d+) \|$", LIBRARY, re.MULTILINE)
+    lines = [
+        len([line for line in each.splitlines() if line.strip()])
+        for _, _, each in TASKS
+    ]
+    rows = re.findall(
+        r"^\| [a-z ]+ \| (\d+) \| (\d+) \| (\d+) \|$", LIBRARY, re.MULTILINE
+    )
     assert [int(count) for row in rows for count in row] == lines
     assert [library for _, library, _ in TASKS] == [*LIBRARIES] * 5
 
 
 @pytest.mark.parametrize(
-    ("task", "library", "program"), TASKS, ids=[f"{task}, {library}" for task, library, _ in TASKS]
+    ("task", "library", "program"),
+    TASKS,
+    ids=[f"{task}, {library}" for task, library, _ in TASKS],
 )
-def test_the_compared_programs_do_the_same(run: Run, task: str, library: str, program: str) -> None:
+def test_the_compared_programs_do_the_same(
+    run: Run, task: str, library: str, program: str
+) -> None:
     python = LIBRARIES[library]
     if not python:
         pytest.skip("LIBRARY_PEERS names no Python")
@@ -230,7 +254,8 @@ def test_the_examples_run(run: Run) -> None:
     assert run(example("typed_output")) == "fixed: It works.\n"
     asked = run(example("tools_with_approval"), stdin="y\n")
     assert (
-        asked == 'python/order {"part": "nuts", "count": 9}: y, n, or what to do instead? Done.\n'
+        asked
+        == 'python/order {"part": "nuts", "count": 9}: y, n, or what to do instead? Done.\n'
     )
     assert run(example("twenty_agents")).splitlines()[::19] == [
         "Austria: A city",

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from codex_py.testing import (
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from codex_py.version import DISTRIBUTION
 from tests.support.server import ScriptedServer
 
@@ -37,11 +42,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-def run(installed: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def run(
+    installed: Path, *arguments: str, cwd: Path
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=cwd,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(installed), "HOME": str(cwd)},
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(installed),
+            "HOME": str(cwd),
+        },
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -50,10 +61,10 @@ def run(installed: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProc
     )
 
 
-def test_the_wheel_brings_the_instructions_along(installed: Path, tmp_path: Path) -> None:
-    code = (
-        "import codex_py.instructions as i; print(i.__file__); print(i.instruction_text('base.md'))"
-    )
+def test_the_wheel_brings_the_instructions_along(
+    installed: Path, tmp_path: Path
+) -> None:
+    code = "import codex_py.instructions as i; print(i.__file__); print(i.instruction_text('base.md'))"
     done = run(installed, "-c", code, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     where, text = done.stdout.split("\n", 1)
@@ -78,9 +89,13 @@ def test_the_wheel_says_that_it_is_typed_and_has_no_tests(installed: Path) -> No
     assert not (installed / "tests").exists()
 
 
-def test_the_wheel_brings_a_manual_page_and_schemas(tmp_path: Path, installed: Path) -> None:
+def test_the_wheel_brings_a_manual_page_and_schemas(
+    tmp_path: Path, installed: Path
+) -> None:
     with zipfile.ZipFile(built("wheel", tmp_path)) as wheel:
-        (page,) = [name for name in wheel.namelist() if name.endswith("/man/man1/codex-py.1")]
+        (page,) = [
+            name for name in wheel.namelist() if name.endswith("/man/man1/codex-py.1")
+        ]
         assert ".TH CODEX-PY 1" in wheel.read(page).decode()
     schemas = {path.name for path in (installed / "codex_py" / "schemas").iterdir()}
     assert schemas == {"config.json", "events.json"}
@@ -108,7 +123,10 @@ def test_the_source_archive_has_what_its_documents_point_to(tmp_path: Path) -> N
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     scripts = set(re.findall(r"(?:\bscripts|\.ci)/[a-z-]+", readme + contributing))
     assert ".ci/run" in scripts
-    assert linked | scripts | {"LICENSE", "NOTICE", "CHANGELOG.md", "tests/conftest.py"} <= names
+    assert (
+        linked | scripts | {"LICENSE", "NOTICE", "CHANGELOG.md", "tests/conftest.py"}
+        <= names
+    )
 
 
 def test_ci_names_tests_that_are_there() -> None:
@@ -129,15 +147,25 @@ def test_the_container_is_made_of_what_is_there() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     files = [project["project"]["readme"], *project["project"]["license-files"]]
-    assert {*wheel["packages"], *wheel["force-include"], *wheel["shared-data"], *files} <= {*copied}
+    assert {
+        *wheel["packages"],
+        *wheel["force-include"],
+        *wheel["shared-data"],
+        *files,
+    } <= {*copied}
 
 
 def test_the_slim_installation_is_enough_for_a_library(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "getting-started.md").read_text(encoding="utf-8")
     (named,) = re.findall(r"^pip install (httpx .*)$", page, re.MULTILINE)
     kept = {name.replace("-", "_") for name in named.split()}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    declared = {re.split(r"[<>=]", each)[0].replace("-", "_") for each in project["dependencies"]}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
+    declared = {
+        re.split(r"[<>=]", each)[0].replace("-", "_")
+        for each in project["dependencies"]
+    }
     # These come with those that are kept.
     left_out = declared - kept - {"anyio", "pydantic_core", "referencing"}
     assert {"mcp", "prompt_toolkit", "rich"} <= left_out
@@ -157,14 +185,24 @@ def test_the_slim_installation_is_enough_for_a_library(tmp_path: Path) -> None:
         work.mkdir()
         (home / "config.toml").write_text(server.config_toml(), encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, "-c", f"import sys; sys.modules |= dict.fromkeys({absent})\n{_SLIM}"],
+            [
+                sys.executable,
+                "-c",
+                f"import sys; sys.modules |= dict.fromkeys({absent})\n{_SLIM}",
+            ],
             cwd=work,
-            env={"CODEX_HOME": str(home), "PATH": os.environ["PATH"], "MOCK_KEY": "none"},
+            env={
+                "CODEX_HOME": str(home),
+                "PATH": os.environ["PATH"],
+                "MOCK_KEY": "none",
+            },
             capture_output=True,
             timeout=120,
             check=False,
         )
-        assert (done.returncode, done.stdout.decode().strip()) == (0, '{"a": 1}'), done.stderr
+        assert (done.returncode, done.stdout.decode().strip()) == (0, '{"a": 1}'), (
+            done.stderr
+        )
         outputs = [server.requests[1].output(f"call_{number}") for number in (1, 2, 3)]
     assert [text.splitlines()[-1] for text in outputs] == ["HI", "A a.txt", "8"]
 

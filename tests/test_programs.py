@@ -51,13 +51,21 @@ def test_no_program_of_the_project_and_of_temporary_folders_is_found(
     project, scratch = user / "work/project", user / "scratch"
     (project / ".git").mkdir(parents=True)
     own = plant(user / "bin")
-    barred = [plant(p / "bin") for p in (project, project / "sub", scratch, home / "worktrees")]
+    barred = [
+        plant(p / "bin")
+        for p in (project, project / "sub", scratch, home / "worktrees")
+    ]
     barred.append(plant(Path(user.parent, "elsewhere")))
     linked = user / "linked"
     linked.symlink_to(project / "bin")
     (user / "links").mkdir()
     (user / "links/tool").symlink_to(barred[0])
-    for path in [*(p.parent for p in barred), linked, user / "links", Path("work/project/bin")]:
+    for path in [
+        *(p.parent for p in barred),
+        linked,
+        user / "links",
+        Path("work/project/bin"),
+    ]:
         environment = variables(home, path) | {"TMPDIR": str(scratch)}
         outside = programs_outside(home, environment, project / "sub")
         assert found(outside, environment) is None, path
@@ -67,7 +75,9 @@ def test_no_program_of_the_project_and_of_temporary_folders_is_found(
         assert kept == [str(user / "links")] * (path.name == "links") + [f"{user}/bin"]
 
 
-def test_no_program_of_the_tree_that_a_worktree_was_made_from_is_found(home: Path) -> None:
+def test_no_program_of_the_tree_that_a_worktree_was_made_from_is_found(
+    home: Path,
+) -> None:
     main, linked = home.parent / "main", home.parent / "linked"
     plant(main / ".venv/bin")
     for words in (
@@ -76,18 +86,29 @@ def test_no_program_of_the_tree_that_a_worktree_was_made_from_is_found(home: Pat
         ["worktree", "add", str(linked)],
     ):
         identity = ("-c", "user.name=a", "-c", "user.email=a@b")
-        subprocess.run(["git", "-C", main, *identity, *words], check=True, capture_output=True)
+        subprocess.run(
+            ["git", "-C", main, *identity, *words], check=True, capture_output=True
+        )
     (linked / "sub").mkdir()
     environment = variables(home, main / ".venv/bin")
-    assert found(programs_outside(home, environment, linked / "sub"), environment) is None
-    assert found(programs_outside(home, environment, home.parent / "other"), environment)
+    assert (
+        found(programs_outside(home, environment, linked / "sub"), environment) is None
+    )
+    assert found(
+        programs_outside(home, environment, home.parent / "other"), environment
+    )
 
 
-def test_a_folder_without_git_is_part_of_what_has_its_virtual_environment(home: Path) -> None:
+def test_a_folder_without_git_is_part_of_what_has_its_virtual_environment(
+    home: Path,
+) -> None:
     project = home.parent / "project"
     plant(project / ".venv/bin")
     environment = variables(home, project / ".venv/bin")
-    assert found(programs_outside(home, environment, project / "data/raw"), environment) is None
+    assert (
+        found(programs_outside(home, environment, project / "data/raw"), environment)
+        is None
+    )
 
 
 @pytest.mark.parametrize("project", ["/", "HOME"])
@@ -97,12 +118,16 @@ def test_the_users_own_programs_are_found_in_a_project_that_is_the_home_or_every
     own = plant(home.parent / "bin")
     environment = variables(home, own.parent)
     folder = Path(project.replace("HOME", str(home.parent)))
-    assert found(programs_outside(home, environment, folder, folder), environment) == str(own)
+    assert found(
+        programs_outside(home, environment, folder, folder), environment
+    ) == str(own)
     record_writable_roots(home, environment, writable(folder))
     assert found(programs_outside(home, environment), environment) == str(own)
 
 
-def test_a_folder_that_commands_could_write_to_is_barred_in_later_sessions(home: Path) -> None:
+def test_a_folder_that_commands_could_write_to_is_barred_in_later_sessions(
+    home: Path,
+) -> None:
     planted = plant(home.parent / "tools/new\nline/bin")
     environment = variables(home, planted.parent)
     running = programs_outside(home, environment)
@@ -111,7 +136,9 @@ def test_a_folder_that_commands_could_write_to_is_barred_in_later_sessions(home:
     record_writable_roots(home, environment, policy)
     with pytest.raises(FileNotFoundError) as caught:
         running.find("tool", environment)
-    assert str(caught.value.strerror).startswith("it was found only inside the project or a wri")
+    assert str(caught.value.strerror).startswith(
+        "it was found only inside the project or a wri"
+    )
     assert caught.value.filename2 == str(planted)
     record = home / "codex-py/writable-roots"
     assert stat.S_IMODE(record.stat().st_mode) == 0o600
@@ -121,7 +148,9 @@ def test_a_folder_that_commands_could_write_to_is_barred_in_later_sessions(home:
     assert record.read_bytes().count(b"/tools/") == 1
 
 
-def test_a_folder_around_the_home_is_barred_later_and_the_home_is_not(home: Path) -> None:
+def test_a_folder_around_the_home_is_barred_later_and_the_home_is_not(
+    home: Path,
+) -> None:
     # They need not be there, and are in no folder for temporary files.
     around = Path("/nowhere/users")
     environment = {"HOME": f"{around}/me"}
@@ -155,20 +184,30 @@ def test_a_record_that_cannot_be_read_or_written_bars_nothing(home: Path) -> Non
     assert found(programs_outside(home, environment), environment) is None
 
 
-def test_a_temporary_folder_of_one_session_is_barred_in_those_without_it(home: Path) -> None:
+def test_a_temporary_folder_of_one_session_is_barred_in_those_without_it(
+    home: Path,
+) -> None:
     planted = plant(home.parent / "scratch/bin")
     environment = variables(home, planted.parent)
     scratch = {**environment, "TMPDIR": str(home.parent / "scratch")}
     excluded = SandboxPolicy("workspace-write", exclude_tmpdir_env_var=True)
-    for policy in (excluded, SandboxPolicy("read-only"), SandboxPolicy("danger-full-access")):
+    for policy in (
+        excluded,
+        SandboxPolicy("read-only"),
+        SandboxPolicy("danger-full-access"),
+    ):
         record_writable_roots(home, scratch, policy)
         assert found(programs_outside(home, environment), environment) == str(planted)
     record_writable_roots(home, scratch, writable())
     assert found(programs_outside(home, environment), environment) is None
 
 
-def test_a_path_of_which_nothing_is_left_does_not_become_the_working_directory(home: Path) -> None:
-    assert programs_outside(home, {}).environment({"PATH": "/tmp:bin"}) == {"PATH": os.defpath}
+def test_a_path_of_which_nothing_is_left_does_not_become_the_working_directory(
+    home: Path,
+) -> None:
+    assert programs_outside(home, {}).environment({"PATH": "/tmp:bin"}) == {
+        "PATH": os.defpath
+    }
 
 
 @pytest.mark.parametrize(
@@ -190,7 +229,9 @@ def test_a_command_line_in_place_of_a_program_is_told_so(home: Path, name: str) 
     with pytest.raises(FileNotFoundError) as caught:
         outside.find(name, variables(home, home), home)
     assert caught.value.filename == name
-    assert str(caught.value.strerror).startswith("No such file or directory; arguments ")
+    assert str(caught.value.strerror).startswith(
+        "No such file or directory; arguments "
+    )
 
 
 @pytest.mark.parametrize("name", ["nosuchprogram", "a"])

@@ -13,7 +13,13 @@ import pytest
 
 import codex_py
 from codex_py.cli.commands import find_command, help_text
-from codex_py.testing import RecordedRequest, ev_completed, ev_created, ev_function_call, ev_message
+from codex_py.testing import (
+    RecordedRequest,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.server import ScriptedServer
 
 ROOT = Path(__file__).parent.parent
@@ -91,7 +97,11 @@ def repo(tmp_path: Path) -> Path:
     (folder / "notes.txt").write_text("a\nb\nc\n", encoding="utf-8")
     (folder / "schema.json").write_text('{"required": ["stars"]}', encoding="utf-8")
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-    for command in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "First"]):
+    for command in (
+        ["init", "-q"],
+        ["add", "."],
+        [*identity, "commit", "-qm", "First"],
+    ):
         subprocess.run(["git", *command], cwd=folder, check=True)
     return folder
 
@@ -100,7 +110,9 @@ def environment(tmp_path: Path) -> dict[str, str]:
     programs = tmp_path / "bin"
     programs.mkdir(exist_ok=True)
     program = programs / "codex-py"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m codex_py "$@"\n', encoding="utf-8")
+    program.write_text(
+        f'#!/bin/sh\nexec {sys.executable} -m codex_py "$@"\n', encoding="utf-8"
+    )
     program.chmod(0o755)
     return {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
@@ -128,11 +140,15 @@ def test_every_example_prints_what_the_page_shows(
         for command, output in examples(page):
             if command.startswith("codex-py exec resume"):
                 run('codex-py exec "Say hello"', tmp_path, repo)
-            assert same_but_for_ids(run(command, tmp_path, repo)) == same_but_for_ids(output)
+            assert same_but_for_ids(run(command, tmp_path, repo)) == same_but_for_ids(
+                output
+            )
 
 
 def test_the_examples_are_found() -> None:
-    assert {"README", "exec", "mcp", "patches"} <= {page.stem for page in PAGES if examples(page)}
+    assert {"README", "exec", "mcp", "patches"} <= {
+        page.stem for page in PAGES if examples(page)
+    }
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
@@ -153,7 +169,9 @@ def test_every_command_that_is_not_run_exists_with_its_options(page: Path) -> No
         if command is not None and words[1:] and command.members:
             assert words[1] in command.members, line
         used = [word.partition("=")[0] for word in words if re.match("--?[a-z]", word)]
-        assert [option for option in used if not re.search(rf"{option}\b", text)] == [], line
+        assert [
+            option for option in used if not re.search(rf"{option}\b", text)
+        ] == [], line
 
 
 def test_the_readme_is_short() -> None:
@@ -179,7 +197,9 @@ def leads_somewhere(page: Path, link: str) -> bool:
         return False
     if not anchor:
         return True
-    headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+    headings = re.findall(
+        r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE
+    )
     return anchor in map(anchor_of, headings)
 
 
@@ -195,7 +215,9 @@ def test_the_reference_of_the_library_has_every_public_name() -> None:
 
 def test_the_index_lists_every_page() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^([a-z-]+)$", "".join(blocks(r"\{toctree\}", index)), re.MULTILINE)
+    listed = re.findall(
+        r"^([a-z-]+)$", "".join(blocks(r"\{toctree\}", index)), re.MULTILINE
+    )
     assert sorted([*listed, "index"]) == sorted(page.stem for page in PAGES[1:])
 
 
@@ -224,4 +246,6 @@ def test_the_provider_example_is_a_valid_configuration(
 
 def test_the_scripts_that_the_readme_names_are_there() -> None:
     names = set(re.findall(r"scripts/([a-z-]+)", README))
-    assert {name for name in names if not os.access(ROOT / "scripts" / name, os.X_OK)} == set()
+    assert {
+        name for name in names if not os.access(ROOT / "scripts" / name, os.X_OK)
+    } == set()

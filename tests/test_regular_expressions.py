@@ -62,12 +62,16 @@ def is_wrong(text: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("text", ["a++", "(?:a|b*+)c", "[ab]?+", "a{2,3}+", "(?>a)", "a++  # why"])
+@pytest.mark.parametrize(
+    "text", ["a++", "(?:a|b*+)c", "[ab]?+", "a{2,3}+", "(?>a)", "a++  # why"]
+)
 def test_they_are_recognised(text: str) -> None:
     assert is_wrong(text)
 
 
-@pytest.mark.parametrize("text", ["a+", r"a\++", "[*+]", "+++ b/x", "--- a\n+++ b\n", "[-+]+"])
+@pytest.mark.parametrize(
+    "text", ["a+", r"a\++", "[*+]", "+++ b/x", "--- a\n+++ b\n", "[-+]+"]
+)
 def test_other_expressions_and_texts_are_not_taken_for_them(text: str) -> None:
     assert not is_wrong(text)
 

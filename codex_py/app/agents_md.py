@@ -65,12 +65,18 @@ def agents_md(
     warnings: list[str] = []
     root = root or folders[0]
     refuses = denials_of(rules).refuses if rules.denies else None
-    general = "" if home is None else _general(home, warnings, refuses)
+    if home is None:
+        general = ""
+    else:
+        general = _general(home, warnings, refuses)
     documents: list[_Document] = []
     if max_bytes > 0:
         names = (*_NAMES, *fallback_filenames)
         for folder in folders:
-            files = (_read(folder / name, max_bytes, root, warnings, refuses) for name in names)
+            files = (
+                _read(folder / name, max_bytes, root, warnings, refuses)
+                for name in names
+            )
             # A blank one counts, so that an empty override silences the others.
             document = next(filter(None, files), None)
             if document is not None and document.content.strip():
@@ -98,11 +104,15 @@ def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str])
     for document in reversed(documents):
         kept = document.content[:remaining]
         remaining -= len(kept)
-        texts.append(_text(document, kept, warnings, ": project_doc_max_bytes is used up"))
+        texts.append(
+            _text(document, kept, warnings, ": project_doc_max_bytes is used up")
+        )
     return "\n\n".join(reversed(texts))
 
 
-def _text(document: _Document, kept: bytes, warnings: list[str], limit: str = "") -> str:
+def _text(
+    document: _Document, kept: bytes, warnings: list[str], limit: str = ""
+) -> str:
     """The kept text, and a note if that is not all of it. `limit`: the setting behind that, for the note."""
     if len(kept) == document.size:
         return kept.decode()
@@ -113,11 +123,17 @@ def _text(document: _Document, kept: bytes, warnings: list[str], limit: str = ""
     warnings.append(f"{note}.")
     # The cut may go through a character.
     text = kept.decode(errors="ignore")
-    return f"{text}\n[{note}]\n" if text else f"[{note}]\n"
+    if text:
+        return f"{text}\n[{note}]\n"
+    return f"[{note}]\n"
 
 
 def _read(
-    path: Path, max_bytes: int, root: Path | None, warnings: list[str], refuses: Refusal | None
+    path: Path,
+    max_bytes: int,
+    root: Path | None,
+    warnings: list[str],
+    refuses: Refusal | None,
 ) -> _Document | None:
     """The first bytes of a file and of what it imports; None if there is none, or if it cannot be read."""
     try:
@@ -125,7 +141,10 @@ def _read(
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        if isinstance(error, OSError):
+            reason = error.strerror
+        else:
+            reason = error
         warnings.append(f"{path} cannot be read: {reason}.")
         return None
     if b"@" in content and len(content) == size:
@@ -136,7 +155,11 @@ def _read(
 
 
 def _read_text(
-    path: Path, max_bytes: int, root: Path | None, warnings: list[str], refuses: Refusal | None
+    path: Path,
+    max_bytes: int,
+    root: Path | None,
+    warnings: list[str],
+    refuses: Refusal | None,
 ) -> tuple[bytes, int]:
     """The first bytes of a text in UTF-8, and the size of all of it; a fault in it is added to the warnings.
 
@@ -153,7 +176,11 @@ def _read_text(
 
 
 def with_imports(
-    path: Path, content: bytes, root: Path, max_bytes: int, refuses: Refusal | None = None
+    path: Path,
+    content: bytes,
+    root: Path,
+    max_bytes: int,
+    refuses: Refusal | None = None,
 ) -> tuple[bytes, int, list[str]]:
     """Add the files that a document imports behind it, each under its path.
 
@@ -168,7 +195,9 @@ def with_imports(
     Returns:
         The first `max_bytes`, the size of all in bytes, and one sentence for each file that is left out.
     """
-    parts, size, warnings = [content], len(content), list[str]()
+    parts = [content]
+    size = len(content)
+    warnings = list[str]()
     seen = {real_path(path, None)}
     documents = [(path, content, 1)]
     while documents:
@@ -176,12 +205,16 @@ def with_imports(
         for name, named in _mentioned(document, text):
             room = max(0, max_bytes - size)
             try:
-                if (real := real_path(named, None)) in seen:
+                real = real_path(named, None)
+                if real in seen:
                     continue
                 _refuse(named, Path(real), root, depth)
                 imported, its_size = _read_text(named, room, root, warnings, refuses)
             except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) else error
+                if isinstance(error, OSError):
+                    reason = error.strerror
+                else:
+                    reason = error
                 warnings.append(f"{document} cannot import @{name}: {reason}.")
                 continue
             seen.add(real)
@@ -195,9 +228,12 @@ def with_imports(
 def _mentioned(document: Path, content: bytes) -> Iterator[tuple[str, Path]]:
     """The names behind an `@` in a document that mean files, with the absolute paths."""
     text = without_code(content.decode(errors="ignore"))
-    names = dict.fromkeys(match[1] for match in re.finditer(_MENTION, text, re.MULTILINE))
+    names = dict.fromkeys(
+        match[1] for match in re.finditer(_MENTION, text, re.MULTILINE)
+    )
     for name in list(names)[:_MAX_MENTIONS]:
-        if (path := _file(document.parent, name.replace("\\ ", " "))) is not None:
+        path = _file(document.parent, name.replace("\\ ", " "))
+        if path is not None:
             yield name, path
 
 

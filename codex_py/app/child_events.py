@@ -27,7 +27,8 @@ class ChildEvents:
         self._id = ""
 
     def __call__(self, event: Event) -> None:
-        parent, child = self._parent, self._child
+        parent = self._parent
+        child = self._child
         match event:
             case ThreadStarted(thread_id):
                 self._id = thread_id
@@ -43,4 +44,6 @@ class ChildEvents:
             case _:
                 pass
         child.sink(event)
-        parent.emit(event if isinstance(event, AgentEvent) else AgentEvent(self._id, event))
+        parent.emit(
+            event if isinstance(event, AgentEvent) else AgentEvent(self._id, event)
+        )

@@ -55,7 +55,11 @@ class ExecResult:
 
 
 async def run_exec(
-    command: ExecCommand, guardian: Guardian, folder: Path, *, grace_s: float = _TERM_GRACE_S
+    command: ExecCommand,
+    guardian: Guardian,
+    folder: Path,
+    *,
+    grace_s: float = _TERM_GRACE_S,
 ) -> ExecResult:
     """Run it to its end. After the time-out, or a cancellation, it gets SIGTERM, and SIGKILL `grace_s` later.
 
@@ -69,8 +73,13 @@ async def run_exec(
         ValueError: an option has a NUL.
     """
     began = time.monotonic()
-    events, stderr = folder / "events.jsonl", folder / "stderr"
-    with tempfile.TemporaryFile() as stdin, events.open("wb") as out, stderr.open("wb") as err:
+    events = folder / "events.jsonl"
+    stderr = folder / "stderr"
+    with (
+        tempfile.TemporaryFile() as stdin,
+        events.open("wb") as out,
+        stderr.open("wb") as err,
+    ):
         stdin.write(command.prompt.encode(errors="surrogateescape"))
         stdin.seek(0)
         child = guardian.spawn(
@@ -100,7 +109,10 @@ async def run_exec(
             guardian.forget(child)
     found = await asyncio.to_thread(_read_events, events)
     if code and "error" not in found:
-        ended = f"it exited with {code}" if code > 0 else f"signal {-code} ended it"
+        if code > 0:
+            ended = f"it exited with {code}"
+        else:
+            ended = f"signal {-code} ended it"
         lines = (await asyncio.to_thread(_tail, stderr)).splitlines() or [ended]
         found["error"] = {"message": lines[-1].removeprefix("Error: "), "code": "exec"}
     seconds = round(time.monotonic() - began, 3)
@@ -134,7 +146,10 @@ def _read_events(path: Path) -> dict[str, Any]:
             match json.loads(line):
                 case {"type": "thread.started", "thread_id": thread_id}:
                     found["thread_id"] = thread_id
-                case {"type": "item.completed", "item": {"type": "agent_message", "text": text}}:
+                case {
+                    "type": "item.completed",
+                    "item": {"type": "agent_message", "text": text},
+                }:
                     found["last_message"] = text
                 case {"type": "turn.completed" | "turn.failed", **facts}:
                     names = facts.keys() & {"diff", "usage", "gates", "error"}

@@ -66,7 +66,8 @@ class HostedSession:
         """End a running turn, and close the session. Once is enough. Raises what a bug has ended the session with."""
         self.let_close()
         try:
-            if (host := self._host) is not None:
+            host = self._host
+            if host is not None:
                 await asyncio.wait([host])
                 if not host.cancelled():
                     host.result()
@@ -150,7 +151,9 @@ class HostedThreads(Generic[_ThreadT]):
         self._threads[thread_id] = thread
 
     def remove(self, thread: _ThreadT) -> None:
-        self._threads = {name: each for name, each in self._threads.items() if each is not thread}
+        self._threads = {
+            name: each for name, each in self._threads.items() if each is not thread
+        }
 
     def close_idle(self) -> None:
         """Close the sessions that were used longest ago."""

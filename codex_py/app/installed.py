@@ -23,7 +23,10 @@ def installed_features(tables: Mapping[str, Mapping[str, Any]]) -> Sequence[Feat
 def _found(name: str) -> EntryPoint:
     found = tuple(entry_points(group=_GROUP, name=name))
     if len(found) != 1:
-        what = "more than one installed package has" if found else "no installed package has"
+        if found:
+            what = "more than one installed package has"
+        else:
+            what = "no installed package has"
         raise ConfigError(f"{what} an extension {name!r}", key=("extensions", name))
     return found[0]
 

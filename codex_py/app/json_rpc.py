@@ -40,7 +40,8 @@ class RpcError(Exception):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
-        self.code, self.data = code, data
+        self.code = code
+        self.data = data
 
 
 class Service(Protocol):
@@ -73,7 +74,8 @@ class JsonRpc:
         writer: asyncio.StreamWriter,
         envelope: dict[str, Any],
     ) -> None:
-        self._reader, self._writer = reader, writer
+        self._reader = reader
+        self._writer = writer
         self._envelope = envelope
         self._ids = count()
         self._asked: dict[int, asyncio.Future[Any]] = {}
@@ -124,7 +126,9 @@ class JsonRpc:
             del self._asked[number]
             ended(number, not future.cancelled())
 
-    def notify(self, method: str, params: dict[str, Any], *, is_live: bool = False) -> None:
+    def notify(
+        self, method: str, params: dict[str, Any], *, is_live: bool = False
+    ) -> None:
         """Send a notification, in order with everything else.
 
         Args:
@@ -156,7 +160,9 @@ class JsonRpc:
             await skip_line(self._reader)
             text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
             found = _ID.match(long.start[:_HEAD_BYTES])
-            self._refuse(None if found is None else int(found[1]), INVALID_REQUEST, text)
+            self._refuse(
+                None if found is None else int(found[1]), INVALID_REQUEST, text
+            )
             return b"\n"
 
     def _take(self, line: bytes, service: Service) -> None:
@@ -171,7 +177,8 @@ class JsonRpc:
             self._refuse(None, INVALID_REQUEST, "a message is an object")
             return
         fields = cast("dict[str, Any]", message)
-        number, method = fields.get("id"), fields.get("method")
+        number = fields.get("id")
+        method = fields.get("method")
         if method is None and "id" in fields and fields.keys() & {"result", "error"}:
             self._answered(number, fields)
         elif not isinstance(method, str) or not _is_id(number):
@@ -179,14 +186,18 @@ class JsonRpc:
         elif "id" not in fields:
             service.notified(method, fields.get("params"))
         elif len(self._working) >= _MAX_OPEN_REQUESTS:
-            self._refuse(number, OVERLOADED, f"more than {_MAX_OPEN_REQUESTS} requests at once")
+            self._refuse(
+                number, OVERLOADED, f"more than {_MAX_OPEN_REQUESTS} requests at once"
+            )
         else:
             work = self._answer(number, service.requested(method, fields.get("params")))
             task = asyncio.create_task(work)
             self._working.add(task)
             task.add_done_callback(self._working.discard)
 
-    async def _answer(self, number: RequestId, answer: Coroutine[Any, Any, Any]) -> None:
+    async def _answer(
+        self, number: RequestId, answer: Coroutine[Any, Any, Any]
+    ) -> None:
         try:
             result = await answer
         except RpcError as error:
@@ -198,23 +209,34 @@ class JsonRpc:
             self._send({"id": number, "result": result})
 
     def _answered(self, number: Any, fields: dict[str, Any]) -> None:
-        future = self._asked.get(number) if isinstance(number, int) else None
+        if isinstance(number, int):
+            future = self._asked.get(number)
+        else:
+            future = None
         if future is None or future.done():
             return
         error: Any = fields.get("error")
         if error is None:
             future.set_result(fields.get("result"))
         else:
-            told = cast("dict[str, Any]", error) if isinstance(error, dict) else {}
+            if isinstance(error, dict):
+                told = cast("dict[str, Any]", error)
+            else:
+                told = {}
             code = told.get("code")
             failure = RpcError(
-                code if isinstance(code, int) else INTERNAL_ERROR, str(told.get("message", error))
+                code if isinstance(code, int) else INTERNAL_ERROR,
+                str(told.get("message", error)),
             )
             future.set_exception(failure)
 
-    def _refuse(self, number: RequestId, code: int, text: str, data: Any = None) -> None:
+    def _refuse(
+        self, number: RequestId, code: int, text: str, data: Any = None
+    ) -> None:
         error = {"code": code, "message": text}
-        self._send({"id": number, "error": error if data is None else error | {"data": data}})
+        self._send(
+            {"id": number, "error": error if data is None else error | {"data": data}}
+        )
 
     def _send(self, message: dict[str, Any]) -> None:
         if self._writer.is_closing():

@@ -2,7 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Generator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -30,7 +37,14 @@ from codex_py.protocol.approval import (
     ReviewDecision,
     SandboxPolicy,
 )
-from codex_py.protocol.dispatch import Approvals, Dispatch, ItemIds, Tool, ToolContext, ToolUse
+from codex_py.protocol.dispatch import (
+    Approvals,
+    Dispatch,
+    ItemIds,
+    Tool,
+    ToolContext,
+    ToolUse,
+)
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, ToolFinder
 from codex_py.protocol.items import OutputItem
@@ -50,14 +64,19 @@ _RELEASE_AFTER_S = 0.3
 class LoadedTools:
     """`rules`: for commands; None if there are none."""
 
-    def __init__(self, setup: SessionSetup, rules: Rules | None, session: Session) -> None:
-        config, extension = setup.config, session.extension
+    def __init__(
+        self, setup: SessionSetup, rules: Rules | None, session: Session
+    ) -> None:
+        config = setup.config
+        extension = session.extension
         info = model_info(config.model, config.model_catalog_json)
         self._session = session
         self._warn = setup.warn
         self._warn_once = cache(setup.warn)
         self._rules_folder = config.home / "rules"
-        self._output_token_limit = config.tool_output_token_limit or info.truncation_limit_tokens
+        self._output_token_limit = (
+            config.tool_output_token_limit or info.truncation_limit_tokens
+        )
         self.processes = ProcessSessions()
         self.processes.on_last_finished = self._release_soon
         self._release: asyncio.TimerHandle | None = None
@@ -73,7 +92,9 @@ class LoadedTools:
             profile=policy.profile,
         )
         programs = user_programs(config, setup.environment, setup.options.add_dirs)
-        self._record = cache(partial(record_writable_roots, config.home, self._environment))
+        self._record = cache(
+            partial(record_writable_roots, config.home, self._environment)
+        )
         # The home is read-only for commands: the configuration says what they may do.
         new_sandbox = partial(
             PlatformSandbox,
@@ -142,7 +163,9 @@ class LoadedTools:
             login_shell.begin()
         return login_shell
 
-    async def dispatch(self, call: ToolCall, emit: EventSink) -> Sequence[Note | OutputItem]:
+    async def dispatch(
+        self, call: ToolCall, emit: EventSink
+    ) -> Sequence[Note | OutputItem]:
         """See `ItemHandlers`."""
         try:
             items = await self.router.dispatch(call, self._context(call.call_id, emit))
@@ -166,7 +189,10 @@ class LoadedTools:
         Raises:
             ToolError: no sandbox is available.
         """
-        argv = [*self._shell, command] if isinstance(command, str) else command
+        if isinstance(command, str):
+            argv = [*self._shell, command]
+        else:
+            argv = command
         argv = without_variables(argv, self._hidden)
         self._confined += 1
         try:
@@ -203,9 +229,13 @@ class LoadedTools:
         policy = settings.sandbox_policy
         if os.path.realpath(settings.cwd) != str(settings.cwd):
             # It had no links. A command of another session can put one there, to where this one may not write.
-            roots = (r for r in policy.writable_roots if not r.is_relative_to(settings.cwd))
+            roots = (
+                r for r in policy.writable_roots if not r.is_relative_to(settings.cwd)
+            )
             policy = replace(policy, writable_roots=tuple(roots))
-            self._warn_once(f"{settings.cwd} was replaced by a link, so nothing is written there.")
+            self._warn_once(
+                f"{settings.cwd} was replaced by a link, so nothing is written there."
+            )
         self._record(policy)
         return policy
 
@@ -219,7 +249,9 @@ class LoadedTools:
 
         def dispatch(use: ToolUse) -> Awaitable[ToolOutput]:
             policy = self._session.settings.approval_policy
-            context = replace(use.context, approval_policy=policy, sandbox_policy=self._policy())
+            context = replace(
+                use.context, approval_policy=policy, sandbox_policy=self._policy()
+            )
             return inner(replace(use, context=context))
 
         return dispatch
@@ -248,7 +280,9 @@ class LoadedTools:
             )
 
 
-def _finder(builtin: Mapping[str, Callable[[], Tool[Any]]], extension: Extension) -> ToolFinder:
+def _finder(
+    builtin: Mapping[str, Callable[[], Tool[Any]]], extension: Extension
+) -> ToolFinder:
     """Finds our tools and those of extensions. One that is always offered is loaded by its first call."""
     offered = {tool.name: tool.load for tool in extension.tools}
     load = {name: cache(load) for name, load in {**offered, **builtin}.items()}

@@ -14,7 +14,9 @@ from codex_py.errors import CodexError
 from codex_py.mcp.callback import PATH, LoginAnswers, LoginScreen
 from codex_py.mcp.settings import MakeAuth
 
-AuthStatus: TypeAlias = Literal["unsupported", "not_logged_in", "bearer_token", "o_auth", "unknown"]
+AuthStatus: TypeAlias = Literal[
+    "unsupported", "not_logged_in", "bearer_token", "o_auth", "unknown"
+]
 """As in `mcp list --json` of Codex 0.169. `unsupported` includes servers that need no login."""
 
 _PROBE_TIMEOUT_S = 5.0
@@ -25,7 +27,9 @@ def login_store(config: Config, name: str) -> StoredLogins | None:
     server = config.mcp_servers[name]
     if server.url is None or server.auth not in {None, "oauth"} or _has_token(server):
         return None
-    return StoredLogins(config.home, config.mcp_oauth_credentials_store, name, server.url)
+    return StoredLogins(
+        config.home, config.mcp_oauth_credentials_store, name, server.url
+    )
 
 
 def session_auth(config: Config, name: str) -> MakeAuth | None:
@@ -35,9 +39,13 @@ def session_auth(config: Config, name: str) -> MakeAuth | None:
         return None
 
     def make(on_problem: Callable[[str | None], None]):
-        from codex_py.mcp.login import StoredLogin  # 500 ms if the SDK were not loaded by then
+        from codex_py.mcp.login import (
+            StoredLogin,
+        )  # 500 ms if the SDK were not loaded by then
 
-        return StoredLogin(store, f"log in with `codex-py mcp login {name}`", on_problem)
+        return StoredLogin(
+            store, f"log in with `codex-py mcp login {name}`", on_problem
+        )
 
     return make
 
@@ -49,9 +57,13 @@ def log_out(config: Config, name: str) -> bool:
         CodexError: it cannot be deleted, or the server has no URL.
     """
     if config.mcp_servers[name].url is None:
-        raise CodexError("OAuth logout is only supported for streamable_http transports.")
+        raise CodexError(
+            "OAuth logout is only supported for streamable_http transports."
+        )
     store = login_store(config, name)
-    return False if store is None else store.remove()
+    if store is None:
+        return False
+    return store.remove()
 
 
 async def log_in(
@@ -72,7 +84,8 @@ async def log_in(
     Raises:
         CodexError: the login failed.
     """
-    server, store = config.mcp_servers[name], login_store(config, name)
+    server = config.mcp_servers[name]
+    store = login_store(config, name)
     if server.url is None:
         raise CodexError("OAuth login is only supported for streamable HTTP servers.")
     if store is None:
@@ -91,14 +104,17 @@ async def log_in(
                 server=name,
                 url=server.url,
                 headers=headers,
-                redirect_uri=config.mcp_oauth_callback_url or f"http://127.0.0.1:{port}{PATH}",
+                redirect_uri=config.mcp_oauth_callback_url
+                or f"http://127.0.0.1:{port}{PATH}",
                 client_id=server.oauth_client_id,
                 scopes=tuple(scopes) or server.scopes,
                 resource=server.oauth_resource,
                 consent=answers.wait,
             ).log_in()
     except TimeoutError as error:
-        raise CodexError(f"nobody logged in to `{name}` within {timeout_s:g} s") from error
+        raise CodexError(
+            f"nobody logged in to `{name}` within {timeout_s:g} s"
+        ) from error
     except OSError as error:
         raise CodexError(
             f"cannot listen on port {config.mcp_oauth_callback_port} of 127.0.0.1"
@@ -119,26 +135,39 @@ async def auth_statuses(
     Raises:
         ConfigError: the stored logins cannot be read.
     """
-    statuses: dict[str, AuthStatus] = {n: _known_status(config, n) for n in config.mcp_servers}
-    if asked := [name for name, status in statuses.items() if status == "unknown"]:
+    statuses: dict[str, AuthStatus] = {
+        n: _known_status(config, n) for n in config.mcp_servers
+    }
+    asked = [name for name, status in statuses.items() if status == "unknown"]
+    if asked:
         urls = [config.mcp_servers[name].url or "" for name in asked]
         async with httpx.AsyncClient(timeout=_PROBE_TIMEOUT_S) as client:
-            probes = (_probed(client, url, headers(n)) for n, url in zip(asked, urls, strict=True))
+            probes = (
+                _probed(client, url, headers(n))
+                for n, url in zip(asked, urls, strict=True)
+            )
             statuses.update(zip(asked, await asyncio.gather(*probes), strict=True))
     return statuses
 
 
 def _known_status(config: Config, name: str) -> AuthStatus:
     """`unknown` if the server has to be asked."""
-    server, store = config.mcp_servers[name], login_store(config, name)
+    server = config.mcp_servers[name]
+    store = login_store(config, name)
     if server.url is None or not server.enabled:
         return "unsupported"
     if store is None:
-        return "bearer_token" if _has_token(server) else "unsupported"
-    return "unknown" if store.read() is None else "o_auth"
+        if _has_token(server):
+            return "bearer_token"
+        return "unsupported"
+    if store.read() is None:
+        return "unknown"
+    return "o_auth"
 
 
-async def _probed(client: httpx.AsyncClient, url: str, headers: Mapping[str, str]) -> AuthStatus:
+async def _probed(
+    client: httpx.AsyncClient, url: str, headers: Mapping[str, str]
+) -> AuthStatus:
     # A ping starts no session and changes nothing.
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     accept = {"accept": "application/json, text/event-stream"}
@@ -150,9 +179,13 @@ async def _probed(client: httpx.AsyncClient, url: str, headers: Mapping[str, str
             asks = got.status_code == HTTPStatus.UNAUTHORIZED
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
         return "unknown"
-    return "not_logged_in" if asks else "unsupported"
+    if asks:
+        return "not_logged_in"
+    return "unsupported"
 
 
 def _has_token(server: McpServerConfig) -> bool:
     headers = {*server.http_headers, *server.env_http_headers}
-    return server.bearer_token_env_var is not None or "authorization" in map(str.lower, headers)
+    return server.bearer_token_env_var is not None or "authorization" in map(
+        str.lower, headers
+    )

@@ -56,28 +56,39 @@ def configured_provider(config: Config, environment: Mapping[str, str]) -> Provi
     name = config.model_provider
     # A server of the user's own may call a model by its path.
     first, _, rest = config.model.rpartition("/")
-    if not rest.strip() or (not first and "/" in config.model and name in _WITHOUT_PATHS):
+    if not rest.strip() or (
+        not first and "/" in config.model and name in _WITHOUT_PATHS
+    ):
         raise ConfigError(f"`model`: {config.model!r} names no model", key=("model",))
     _require_known_efforts(config)
-    if name in _WITHOUT_DEFAULT and "model" not in config.values and config.model == _DEFAULT:
+    if (
+        name in _WITHOUT_DEFAULT
+        and "model" not in config.values
+        and config.model == _DEFAULT
+    ):
         raise ConfigError(
             f"the provider {name!r} has no model {_DEFAULT!r}: say which with -m {name}/MODEL"
             " (codex-py models list)"
         )
     own = config.model_providers.get(name, {}).get("profile", {})
-    return fitted(named_provider(config, name, environment), config.model, config.home, own)
+    return fitted(
+        named_provider(config, name, environment), config.model, config.home, own
+    )
 
 
 def _require_known_efforts(config: Config) -> None:
     # A catalogue of the user's, and a model that is not known here, may have efforts of their own.
     if config.model_catalog_json is None and model_info(config.model).known:
         for key in ("model_reasoning_effort", "plan_mode_reasoning_effort"):
-            if (effort := getattr(config, key)) not in (None, *EFFORTS):
+            effort = getattr(config, key)
+            if effort not in (None, *EFFORTS):
                 text = f"`{key}`: {config.model} has no effort {effort!r}; use one of {', '.join(EFFORTS)}"
                 raise ConfigError(text, key=(key,))
 
 
-def misspelt_provider(provider: Provider, model: str, known: Collection[str]) -> str | None:
+def misspelt_provider(
+    provider: Provider, model: str, known: Collection[str]
+) -> str | None:
     """A sentence if `model` seems to be `provider/model`, but no such provider is known.
 
     OpenAI has no model with a slash in its name. Another provider may have: `mistralai/…` is no misspelt `mistral/…`.
@@ -90,22 +101,31 @@ def misspelt_provider(provider: Provider, model: str, known: Collection[str]) ->
         return None
     is_openai = provider.base_url == OPENAI_URL
     similar = nearest(
-        first, {*BUILT_IN_PROVIDERS, *known}, alike=0.6 if is_openai else _MISSPELT_PROVIDER
+        first,
+        {*BUILT_IN_PROVIDERS, *known},
+        alike=0.6 if is_openai else _MISSPELT_PROVIDER,
     )
     if similar in (None, first) and not is_openai:
         return None
-    hint = (
-        f"did you mean `{similar}/{rest}`?"
-        if similar
-        else "`codex-py providers list` shows the providers."
+    if similar:
+        hint = f"did you mean `{similar}/{rest}`?"
+    else:
+        hint = "`codex-py providers list` shows the providers."
+    if is_openai:
+        asked = "OpenAI"
+    else:
+        asked = f"the provider `{provider.id}`"
+    return (
+        f"{asked} is asked for a model `{model}`, because it names no provider; {hint}"
     )
-    asked = "OpenAI" if is_openai else f"the provider `{provider.id}`"
-    return f"{asked} is asked for a model `{model}`, because it names no provider; {hint}"
 
 
-def named_provider(config: Config, name: str, environment: Mapping[str, str]) -> Provider:
+def named_provider(
+    config: Config, name: str, environment: Mapping[str, str]
+) -> Provider:
     """The provider of this name; a `ConfigError` if there is none."""
-    layers, key = config.layers, ("model_providers", name, "env_key")
+    layers = config.layers
+    key = ("model_providers", name, "env_key")
     try:
         provider = resolve_provider(
             name,
@@ -116,7 +136,9 @@ def named_provider(config: Config, name: str, environment: Mapping[str, str]) ->
     except ConfigError as error:
         raise layers.located(error) from None
     is_own = lookup(config.values, key) is not None
-    return replace(provider, env_key_place=layers.where(key)) if is_own else provider
+    if is_own:
+        return replace(provider, env_key_place=layers.where(key))
+    return provider
 
 
 def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
@@ -136,7 +158,9 @@ def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
     return None
 
 
-def provider_key(config: Config, provider: Provider, environment: Mapping[str, str]) -> Key | None:
+def provider_key(
+    config: Config, provider: Provider, environment: Mapping[str, str]
+) -> Key | None:
     """See `find_key`. The command of `auth` is one of the user's programs."""
 
     def start(auth: TokenCommand) -> subprocess.Popen[bytes]:
@@ -149,7 +173,9 @@ def provider_key(config: Config, provider: Provider, environment: Mapping[str, s
         return found.detached(stdout=subprocess.PIPE)
 
     try:
-        return find_key(provider, environment=environment, home=config.home, start=start)
+        return find_key(
+            provider, environment=environment, home=config.home, start=start
+        )
     except ModelError as error:
         if error.code != "missing_key" or provider.id != "openai":
             raise
@@ -185,7 +211,9 @@ class ModelClients:
 
     @property
     def _root(self) -> "ModelClients":
-        return self if self._of_parent is None else self._of_parent._root
+        if self._of_parent is None:
+            return self
+        return self._of_parent._root
 
     def connect(self, provider: Provider) -> ModelClient:
         """The client for a provider. Without a key, a client whose requests raise the reason.
@@ -193,12 +221,17 @@ class ModelClients:
         Raises:
             ConfigError: `auth.json` cannot be read, or the provider is configured wrongly.
         """
-        setup, thread_id = self._setup, self._thread_id
-        options, environment = setup.options, setup.environment
+        setup = self._setup
+        thread_id = self._thread_id
+        options = setup.options
+        environment = setup.environment
         try:
             # A tape needs no key, and none should be read for it.
             is_offline = options.replay or options.transport
-            key = None if is_offline else provider_key(setup.config, provider, environment)
+            if is_offline:
+                key = None
+            else:
+                key = provider_key(setup.config, provider, environment)
         except ModelError as error:
             return UnavailableClient(error)
         system = os.uname()
@@ -209,18 +242,26 @@ class ModelClients:
             "thread-id": thread_id,
             "x-client-request-id": thread_id,
         }
-        if (parent := options.parent) is not None:
+        parent = options.parent
+        if parent is not None:
             headers |= {
                 "session-id": parent.root_id,
-                "x-openai-subagent": "review" if parent.role == "review" else "collab_spawn",
+                "x-openai-subagent": "review"
+                if parent.role == "review"
+                else "collab_spawn",
                 "x-codex-parent-thread-id": parent.thread_id,
             }
-        if (region := setup.config.requirements.file.values.get("enforce_residency")) is not None:
+        region = setup.config.requirements.file.values.get("enforce_residency")
+        if region is not None:
             # As in Codex. No header of the provider replaces it.
             name = "x-openai-internal-codex-residency"
             given = provider.http_headers, provider.env_http_headers
-            own, env = ({k: v for k, v in each.items() if k.lower() != name} for each in given)
-            provider = replace(provider, http_headers={**own, name: region}, env_http_headers=env)
+            own, env = (
+                {k: v for k, v in each.items() if k.lower() != name} for each in given
+            )
+            provider = replace(
+                provider, http_headers={**own, name: region}, env_http_headers=env
+            )
         maker = Maker(provider.id, self._home)
         return HttpModelClient(
             provider=provider,
@@ -242,15 +283,21 @@ class ModelClients:
             return self._root._connections()
         if self._http is None:
             transport = _transport(self._setup)
-            self._http = http_client(environment=self._setup.environment, transport=transport)
+            self._http = http_client(
+                environment=self._setup.environment, transport=transport
+            )
         return self._http
 
 
-def _wire(provider: Provider, maker: Maker, session_id: str, options: SessionOptions) -> Wire:
+def _wire(
+    provider: Provider, maker: Maker, session_id: str, options: SessionOptions
+) -> Wire:
     make = load(WIRES[provider.wire_api][0])
     wire: Wire = make(deltas=options.text_deltas, maker=maker, profile=provider.profile)
     if provider.profile.tools == "text":
-        replayed = options.replay is not None or isinstance(options.transport, ReplayTransport)
+        replayed = options.replay is not None or isinstance(
+            options.transport, ReplayTransport
+        )
         make = load(TEXT_TOOLS)
         return make(wire, session_id=session_id, maker=maker, replayed=replayed)
     return wire

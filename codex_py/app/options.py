@@ -127,7 +127,9 @@ class SessionSetup:
     """Shows the user a warning; each text once."""
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
     """See `Approvals`."""
-    backend_problems: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    backend_problems: dict[str, str | None] = field(
+        default_factory=dict[str, "str | None"]
+    )
     """What a session found out about the backends of the sandbox, for its children; see `PlatformSandbox`."""
     folder_times: FolderTimes = field(default_factory=FolderTimes)
     """What the sandboxes of a session and of its children do to folders, for its undo."""

@@ -38,9 +38,14 @@ def load_schema(path: Path) -> Any:
         message = f"Failed to read output schema file {path}: {error.strerror}"
         raise OptionError(message) from error
     except (ValueError, RecursionError) as error:
-        raise OptionError(f"Output schema file {path} is not valid JSON: {error}") from error
-    if (problem := _problem(schema)) is not None:
-        raise OptionError(f"Output schema file {path} is not a valid JSON Schema: {problem}")
+        raise OptionError(
+            f"Output schema file {path} is not valid JSON: {error}"
+        ) from error
+    problem = _problem(schema)
+    if problem is not None:
+        raise OptionError(
+            f"Output schema file {path} is not a valid JSON Schema: {problem}"
+        )
     return schema
 
 
@@ -52,7 +57,8 @@ def answer_check(schema: Any) -> Callable[[str], str | None]:
     Raises:
         ConfigError: `schema` is not a JSON Schema.
     """
-    if (problem := _problem(schema)) is not None:
+    problem = _problem(schema)
+    if problem is not None:
         raise ConfigError(f"the output schema is not a valid JSON Schema: {problem}")
     return lambda text: _violation(schema, text)
 
@@ -73,13 +79,20 @@ def _violation(schema: Any, text: str) -> str | None:
     no_others: Registry[Any] = Registry()
     try:
         validator: _Validator = _validator_class(schema)(schema, registry=no_others)
-        error = cast("ValidationError | None", best_match(validator.iter_errors(answer)))
+        error = cast(
+            "ValidationError | None", best_match(validator.iter_errors(answer))
+        )
     except Unresolvable as unresolvable:
-        message = f"the output schema has a reference that cannot be resolved: {unresolvable}"
+        message = (
+            f"the output schema has a reference that cannot be resolved: {unresolvable}"
+        )
         raise ConfigError(message) from unresolvable
     except RecursionError:
         return "the final answer is nested too deeply to be checked, or the output schema refers to itself"
-    return error and f"the final answer does not satisfy the output schema: {_reason(error)}"
+    return (
+        error
+        and f"the final answer does not satisfy the output schema: {_reason(error)}"
+    )
 
 
 def _validator_class(schema: Any) -> Any:

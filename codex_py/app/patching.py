@@ -58,16 +58,21 @@ def last_patch(home: Path, cwd: Path) -> SessionPatch:
     """
     path = latest_session(home, cwd=cwd)
     if path is None:
-        raise CodexError(f"no session was held in {cwd}; name a file with a patch", code="no_patch")
+        raise CodexError(
+            f"no session was held in {cwd}; name a file with a patch", code="no_patch"
+        )
     session = read_session(path)
     base = Path(session.meta.cwd or cwd)
     for encoded in reversed(session.items):
         if _OPENING.encode() not in encoded:
             # Decoding every item of a long session would take a while.
             continue
-        if (found := _patch_of(cast("dict[str, Any]", decode_json(encoded)))) is not None:
+        found = _patch_of(cast("dict[str, Any]", decode_json(encoded)))
+        if found is not None:
             text, folder = found
-            return SessionPatch(text, Path(os.path.normpath(base / folder)), session.thread_id)
+            return SessionPatch(
+                text, Path(os.path.normpath(base / folder)), session.thread_id
+            )
     raise CodexError(f"the session {session.thread_id} made no patch", code="no_patch")
 
 
@@ -84,11 +89,17 @@ def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
             return None
     text = fields.get("input", fields.get("patch"))
     if isinstance(text, str):
-        return (text, "") if _OPENING in text else None
-    command, workdir = fields.get("cmd", fields.get("command")), fields.get("workdir")
+        if _OPENING in text:
+            return (text, "")
+        return None
+    command = fields.get("cmd", fields.get("command"))
+    workdir = fields.get("workdir")
     if isinstance(command, str):
         command = ["bash", "-lc", command]
-    words = cast("list[Any]", command) if isinstance(command, list) else []
+    if isinstance(command, list):
+        words = cast("list[Any]", command)
+    else:
+        words = []
     found = find_patch([str(word) for word in words])
     if found is None:
         return None
@@ -101,7 +112,9 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
 
     Raises a `CodexError` if git is not installed, or the repository belongs to something else.
     """
-    git = find_git(programs_outside(codex_home(environment), environment, cwd), environment)
+    git = find_git(
+        programs_outside(codex_home(environment), environment, cwd), environment
+    )
     top = project_root(cwd, (".git",))
     of_repository = None if top is None else for_tree(git, top)
 
@@ -109,7 +122,9 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
         if of_repository is None:
             return None
         done = of_repository.run(cwd, "cat-file", "blob", name)
-        return done.stdout if done.returncode == 0 else None
+        if done.returncode == 0:
+            return done.stdout
+        return None
 
     def merge(ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, bool]:
         with tempfile.TemporaryDirectory(prefix="codex-py-merge-") as folder:
@@ -129,7 +144,10 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
 
 
 def changes_since_commit(
-    cwd: Path, programs: Programs, environment: Mapping[str, str], rules: FileRules = NO_RULES
+    cwd: Path,
+    programs: Programs,
+    environment: Mapping[str, str],
+    rules: FileRules = NO_RULES,
 ) -> str:
     """The diff between the last commit and the work tree around `cwd`, for people. Raises as `repository_of` does."""
     repository = repository_of(cwd, programs, environment)

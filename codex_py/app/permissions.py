@@ -20,16 +20,23 @@ class Permissions:
     sandbox: SandboxMode
 
     def are_those_of(self, choices: Choices) -> bool:
-        return (self.policy, self.sandbox) == (choices.approval_policy, choices.sandbox_policy.mode)
+        return (self.policy, self.sandbox) == (
+            choices.approval_policy,
+            choices.sandbox_policy.mode,
+        )
 
-    def given_to(self, choices: Choices, config: Config, add_dirs: Sequence[Path]) -> Choices:
+    def given_to(
+        self, choices: Choices, config: Config, add_dirs: Sequence[Path]
+    ) -> Choices:
         """The choices with these permissions. `add_dirs`: see `Config.sandbox_policy`."""
         sandbox = replace(config, sandbox_mode=self.sandbox).sandbox_policy(add_dirs)
         # As it was chosen: who uses the choices says if the administrator does not allow it.
         sandbox = replace(sandbox, mode=self.sandbox)
         return replace(choices, approval_policy=self.policy, sandbox_policy=sandbox)
 
-    def is_allowed(self, choices: Choices, config: Config, add_dirs: Sequence[Path]) -> bool:
+    def is_allowed(
+        self, choices: Choices, config: Config, add_dirs: Sequence[Path]
+    ) -> bool:
         """True if the administrator lets a user choose them. Arguments: as for `given_to`."""
         chosen = self.given_to(choices, config, add_dirs)
         return self.are_those_of(config.requirements.held_choices(chosen))

@@ -27,7 +27,9 @@ def price_of(config: Config, model: str, provider: str) -> Price | None:
     if same_as is None and {"input", "output"} <= own.keys():
         return Price(**own)
     known = known_model(same_as or model)
-    if same_as is not None and (known is None or same_as != f"{known.provider}/{known.slug}"):
+    if same_as is not None and (
+        known is None or same_as != f"{known.provider}/{known.slug}"
+    ):
         key = ("model_prices", name, "same_as")
         text = f"`{dotted(key)}`: {same_as!r} is no PROVIDER/MODEL of `codex-py models list`"
         raise config.layers.located(ConfigError(text, key=key))

@@ -28,7 +28,9 @@ _SHOWN_BYTES: Final = 32_000_000
 """Read from the end of the file for display: a terminal shows the last few hundred items."""
 
 
-def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> OpenThread:
+def resumed_thread(
+    setup: SessionSetup, settings: TurnSettings, path: Path
+) -> OpenThread:
     """Open the thread of a session file, with its whole history.
 
     A fork gets a file and an id of its own. So does a thread whose file Codex wrote with numbered
@@ -39,7 +41,8 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
         SessionError: the file cannot be read or written, another process has it open, or no call of it waits for the
             answer that the options have.
     """
-    config, options = setup.config, setup.options
+    config = setup.config
+    options = setup.options
     fork = options.fork
     forks = fork or read_meta(path).native
     if forks and not fork and not options.ephemeral:
@@ -60,8 +63,13 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
             continues=not fork,
             provider=stored.meta.model_provider,
         )
-        file.event_msg(token_count(stored.usage, stored.last_usage, settings.context_window))
-    name = None if fork else thread_names(config.home).get(stored.thread_id)
+        file.event_msg(
+            token_count(stored.usage, stored.last_usage, settings.context_window)
+        )
+    if fork:
+        name = None
+    else:
+        name = thread_names(config.home).get(stored.thread_id)
     if name is not None and thread_id != stored.thread_id:
         # The name should lead to the continuation.
         file.rename(name)
@@ -87,13 +95,19 @@ def resumed_thread(setup: SessionSetup, settings: TurnSettings, path: Path) -> O
     return state, file
 
 
-def _origin(setup: SessionSetup, stored: StoredSession, thread_id: str) -> Iterator[str]:
+def _origin(
+    setup: SessionSetup, stored: StoredSession, thread_id: str
+) -> Iterator[str]:
     """Warnings if the thread goes on under another id, or with another provider, than the user may expect."""
-    options, provider = setup.options, setup.config.model_provider
-    asked, began_with = options.resume, stored.meta.model_provider
+    options = setup.options
+    provider = setup.config.model_provider
+    asked = options.resume
+    began_with = stored.meta.model_provider
     if stored.meta.native and not options.fork and not options.ephemeral:
         yield f"Session {stored.thread_id} was written by Codex; it goes on as {thread_id}."
-    elif asked is not None and is_thread_id(asked) and asked.lower() != stored.thread_id:
+    elif (
+        asked is not None and is_thread_id(asked) and asked.lower() != stored.thread_id
+    ):
         yield f"Session {asked} goes on as {thread_id}."
     if asked is None and began_with not in {None, provider}:
         yield f"This session began with the provider `{began_with}`; it goes on with `{provider}`."
@@ -124,7 +138,10 @@ def _flaws(stored: StoredSession, path: Path, settings: TurnSettings) -> Iterato
     if any(_REDACTED in item for item in stored.items):
         yield "Keys were masked when this session was kept: the model reads [redacted] in their place."
     if stored.damaged_lines:
-        count = "1 line" if stored.damaged_lines == 1 else f"{stored.damaged_lines} lines"
+        if stored.damaged_lines == 1:
+            count = "1 line"
+        else:
+            count = f"{stored.damaged_lines} lines"
         yield f"{count} of {path} cannot be read, so tell the model again what it no longer knows."
     if stored.model not in {None, settings.model}:
         yield (

@@ -18,7 +18,12 @@ from codex_py.app.model import ModelClients, configured_provider
 from codex_py.app.options import OpenChild, SessionOptions, SessionSetup
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import configured_choices, turn_settings
-from codex_py.app.thread import OpenThread, new_thread, session_to_resume, thread_context
+from codex_py.app.thread import (
+    OpenThread,
+    new_thread,
+    session_to_resume,
+    thread_context,
+)
 from codex_py.app.user_commands import UserCommands
 from codex_py.config.config import Config
 from codex_py.config.paths import worktrees_folder
@@ -88,7 +93,10 @@ async def open_session(
     sink = log_warnings if sink is None else sink
     _check_sink(sink)
     _check_approver(approver)
-    environment = os.environ if environment is None else environment
+    if environment is None:
+        environment = os.environ
+    else:
+        environment = environment
     warnings = _Warnings(config.warnings)
     elicitor = elicitor or DecliningElicitor()
     setup = SessionSetup(config, options, environment, approver, elicitor, warnings)
@@ -96,7 +104,9 @@ async def open_session(
     async with AsyncExitStack() as stack:
         try:
             opener = _Opener([*extensions, *_installed(config)], functions)
-            session = await stack.enter_async_context(opener.opened(setup, sink, warnings.feature))
+            session = await stack.enter_async_context(
+                opener.opened(setup, sink, warnings.feature)
+            )
         except ConfigError as error:
             raise config.layers.located(error) from None
         yield session
@@ -120,7 +130,8 @@ class _Opener:
     async def opened(
         self, setup: SessionSetup, sink: EventSink, warnings: Feature
     ) -> AsyncGenerator[Session]:
-        config, options = setup.config, setup.options
+        config = setup.config
+        options = setup.options
         # If a hook of git started us, its variables lead to the tree of the hook.
         if config.cwd.is_relative_to(worktrees_folder(config.home)):
             setup = replace(setup, environment=for_another_tree(setup.environment))
@@ -128,7 +139,9 @@ class _Opener:
         if provider.warning is not None:
             setup.warn(provider.warning)
         settings_for = partial(turn_settings, setup, provider)
-        settings = settings_for(options.choices or configured_choices(config, options.add_dirs))
+        settings = settings_for(
+            options.choices or configured_choices(config, options.add_dirs)
+        )
         thread, file = _opened_thread(setup, settings)
         async with AsyncExitStack() as stack:
             stack.callback(file.close)
@@ -136,7 +149,11 @@ class _Opener:
                 home = thread.provider or provider.id
                 toolbox = SessionTools(setup)
                 clients = ModelClients(
-                    setup, thread.id, home=home, of_parent=self.clients, sent=toolbox.load_soon
+                    setup,
+                    thread.id,
+                    home=home,
+                    of_parent=self.clients,
+                    sent=toolbox.load_soon,
                 )
                 stack.push_async_callback(clients.aclose)
                 commands = stack.enter_context(closing(UserCommands(setup, toolbox)))
@@ -159,7 +176,9 @@ class _Opener:
                         _watching(sink),
                     ],
                     run_command=commands.run,
-                    open_child=lambda parent, child: open_child(parent, child, config, None),
+                    open_child=lambda parent, child: open_child(
+                        parent, child, config, None
+                    ),
                 )
                 _check_names(session.extension.tools)
                 await stack.enter_async_context(session.opened())
@@ -172,7 +191,11 @@ class _Opener:
                 yield session
             finally:
                 # A new thread without a prompt is not worth resuming.
-                if (thread.model, len(session.items), session.name) == (None, untouched, None):
+                if (thread.model, len(session.items), session.name) == (
+                    None,
+                    untouched,
+                    None,
+                ):
                     file.discard()
 
     def _features(
@@ -192,7 +215,10 @@ class _Opener:
         ]
 
     def _child_opener(
-        self, setup: SessionSetup, clients: ModelClients, configured: Sequence[Feature | None]
+        self,
+        setup: SessionSetup,
+        clients: ModelClients,
+        configured: Sequence[Feature | None],
     ) -> OpenChild:
         """`configured`: features of the parent, complete when a child is opened."""
 
@@ -223,7 +249,9 @@ class _Opener:
             warnings = _Warnings(config.warnings, of_parent=setup.warn)
             child = replace(setup, config=config, options=options, warn=warnings)
             further = (*self.further, *new.features)
-            opener = replace(self, clients=clients, configured=configured, further=further)
+            opener = replace(
+                self, clients=clients, configured=configured, further=further
+            )
             events = ChildEvents(thread, new)
             async with opener.opened(child, events, warnings.feature) as session:
                 events.counted = session.token_usage.total
@@ -233,7 +261,8 @@ class _Opener:
 
 
 def _opened_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
-    if (path := session_to_resume(setup)) is None:
+    path = session_to_resume(setup)
+    if path is None:
         return new_thread(setup, settings)
     from codex_py.app.resumed import resumed_thread  # 4 ms
 
@@ -241,7 +270,8 @@ def _opened_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
 
 
 def _installed(config: Config) -> Sequence[Feature]:
-    if not (tables := config.values.get("extensions")):
+    tables = config.values.get("extensions")
+    if not tables:
         return ()
     from codex_py.app.installed import installed_features  # 39 ms
 
@@ -255,21 +285,27 @@ def _functions(tools: Sequence[Callable[..., Any]]) -> Sequence[Feature]:
 
 
 def _retries(provider: Provider, options: SessionOptions) -> Retries:
-    request, stream = provider.request_max_retries, provider.stream_max_retries
+    request = provider.request_max_retries
+    stream = provider.stream_max_retries
     return Retries(
-        4 if request is None else request, options.stream_retries if stream is None else stream
+        4 if request is None else request,
+        options.stream_retries if stream is None else stream,
     )
 
 
 def _check_sink(sink: EventSink) -> None:
     if iscoroutinefunction(sink) or iscoroutinefunction(type(sink).__call__):
-        raise TypeError("the sink must be a plain function: an `async def` would never be awaited")
+        raise TypeError(
+            "the sink must be a plain function: an `async def` would never be awaited"
+        )
 
 
 def _check_approver(approver: Approver | None) -> None:
     review: Any = getattr(approver, "review", None)
     if approver is not None and not iscoroutinefunction(review):
-        raise TypeError(f"the approver must have an `async def review(request)`: {approver!r}")
+        raise TypeError(
+            f"the approver must have an `async def review(request)`: {approver!r}"
+        )
 
 
 def log_warnings(event: Event) -> None:
@@ -306,7 +342,9 @@ class _Warnings:
     def __init__(
         self, texts: Iterable[str], *, of_parent: Callable[[str], None] | None = None
     ) -> None:
-        self._known: dict[str, None] = of_parent._known if isinstance(of_parent, _Warnings) else {}
+        self._known: dict[str, None] = (
+            of_parent._known if isinstance(of_parent, _Warnings) else {}
+        )
         self._unsent: list[str] = []
         self._send = self._unsent.append
         for text in texts:

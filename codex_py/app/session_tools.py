@@ -37,7 +37,9 @@ class SessionTools:
 
     def __call__(self, thread: Thread) -> Extension:
         return Extension(
-            context=lambda occasion: plan_notes(thread.items) if occasion == "compact" else (),
+            context=lambda occasion: (
+                plan_notes(thread.items) if occasion == "compact" else ()
+            ),
             around_session=self._around_session,
             around_turn=lambda turn: self._around_turn(thread, turn),
             turn_facts=self._turn_facts,
@@ -48,7 +50,9 @@ class SessionTools:
         self._session = session
 
         def build_tool_call(item: ResponseItem) -> ToolCall | None:
-            return self.tools().router.build_tool_call(item) if item.type in _CALLS else None
+            if item.type in _CALLS:
+                return self.tools().router.build_tool_call(item)
+            return None
 
         return ItemHandlers(
             build_tool_call=build_tool_call,
@@ -75,11 +79,15 @@ class SessionTools:
 
     def stop_commands(self) -> int:
         """Kill all running commands, also those in the background. Returns their number."""
-        return 0 if self._loaded is None else self._loaded.processes.kill_running()
+        if self._loaded is None:
+            return 0
+        return self._loaded.processes.kill_running()
 
     def let_commands_go(self) -> int:
         """Have the calls answered whose commands run, which go on in the background. Returns their number."""
-        return 0 if self._loaded is None else self._loaded.processes.let_go()
+        if self._loaded is None:
+            return 0
+        return self._loaded.processes.let_go()
 
     @property
     def has_rules(self) -> bool:
@@ -122,8 +130,12 @@ class SessionTools:
             await self._loaded.aclose()
 
     def _turn_facts(self) -> Mapping[str, Any]:
-        is_unavailable = self._loaded is not None and self._loaded.sandbox.unavailable is not None
-        return {"exit_code": ExitCode.SANDBOX} if is_unavailable else {}
+        is_unavailable = (
+            self._loaded is not None and self._loaded.sandbox.unavailable is not None
+        )
+        if is_unavailable:
+            return {"exit_code": ExitCode.SANDBOX}
+        return {}
 
 
 def _rules(setup: SessionSetup):
@@ -131,7 +143,10 @@ def _rules(setup: SessionSetup):
     switches off; None if there are no rules."""
     config = setup.config
     is_on = not setup.options.ignore_rules
-    folders = [SYSTEM_FOLDER / "rules", config.home / "rules"] if is_on else []
+    if is_on:
+        folders = [SYSTEM_FOLDER / "rules", config.home / "rules"]
+    else:
+        folders = []
     trust = config.project_trust if is_on else None
     tables = config.requirements.file.values.get("rules", {}).get("prefix_rules", ())
     project = {
@@ -144,7 +159,11 @@ def _rules(setup: SessionSetup):
         next(folder.glob("*.rules"), None) for folder in folders
     ):
         return None
-    from codex_py.execpolicy.rules import load_rules, parse_rules, required_rules  # 8 ms
+    from codex_py.execpolicy.rules import (
+        load_rules,
+        parse_rules,
+        required_rules,
+    )  # 8 ms
 
     rules = load_rules(folders)
     for path, text in project.items():

@@ -15,7 +15,13 @@ from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, nearest
 from codex_py.images.rule import image_rule
-from codex_py.model.catalog import EFFORTS, ModelInfo, catalog_models, in_form_of_codex, model_info
+from codex_py.model.catalog import (
+    EFFORTS,
+    ModelInfo,
+    catalog_models,
+    in_form_of_codex,
+    model_info,
+)
 from codex_py.model.known_models import known_model, known_models
 from codex_py.model.providers import Provider, key_variable
 from codex_py.protocol.approval import ApprovalPolicy
@@ -42,13 +48,21 @@ def selectable_models(config: Config, environment: Mapping[str, str]) -> list[st
     Raises:
         ConfigError: the configured catalogue cannot be read.
     """
-    own = [model.slug for model in known_models() if model.provider == config.model_provider]
+    own = [
+        model.slug
+        for model in known_models()
+        if model.provider == config.model_provider
+    ]
     if config.model_provider == "openai" or not own:
         own = [model.slug for model in catalog_models(config.model_catalog_json)]
         if config.model_catalog_json is None:
             # An entry of ours stands for several models.
-            full = [model.slug for model in known_models() if model.provider == "openai"]
-            own = full + [name for name in own if not any(each.startswith(name) for each in full)]
+            full = [
+                model.slug for model in known_models() if model.provider == "openai"
+            ]
+            own = full + [
+                name for name in own if not any(each.startswith(name) for each in full)
+            ]
     others = [
         f"{model.provider}/{model.slug}"
         for model in known_models()
@@ -81,24 +95,40 @@ class ModelChoice:
         listed = f"{self.name} is known to have the efforts {', '.join(self.efforts)}"
         if effort not in EFFORTS:
             raise ConfigError(
-                f"{listed}, and not {effort!r}" if self.is_known else f"{effort!r} is no effort"
+                f"{listed}, and not {effort!r}"
+                if self.is_known
+                else f"{effort!r} is no effort"
             )
-        return "" if effort in self.efforts else f"{listed}."
+        if effort in self.efforts:
+            return ""
+        return f"{listed}."
 
 
 def model_choice(config: Config, model: str) -> ModelChoice:
     """Raises as `selectable_models`. `model`: one of those, or any other."""
     provider, name = provider_and_model(config, model)
-    info, price = model_info(name, config.model_catalog_json), price_of(config, name, provider)
-    title = info.display_name if info.display_name.lower() != name.lower() else ""
+    info = model_info(name, config.model_catalog_json)
+    price = price_of(config, name, provider)
+    if info.display_name.lower() != name.lower():
+        title = info.display_name
+    else:
+        title = ""
     known = known_model(name)
-    costs = f"${price.input:g} in, ${price.output:g} out per M" if price else ""
+    if price:
+        costs = f"${price.input:g} in, ${price.output:g} out per M"
+    else:
+        costs = ""
     window = config.model_context_window or (info.context_window if info.known else 0)
-    short = f"{window / 1e6:.2g}M" if window >= 1_000_000 else f"{window // 1000}k"
+    if window >= 1_000_000:
+        short = f"{window / 1e6:.2g}M"
+    else:
+        short = f"{window // 1000}k"
     about = info.about or (known.about if known else "")
     parts = [title, about, costs, f"{short} window" if window else ""]
     efforts = EFFORTS if info.efforts is None else info.efforts
-    return ModelChoice(provider, name, " · ".join(filter(None, parts)), info.known, efforts)
+    return ModelChoice(
+        provider, name, " · ".join(filter(None, parts)), info.known, efforts
+    )
 
 
 def provider_and_model(config: Config, name: str) -> tuple[str, str]:
@@ -107,10 +137,14 @@ def provider_and_model(config: Config, name: str) -> tuple[str, str]:
     return named or (config.model_provider, name)
 
 
-def described_models(config: Config, environment: Mapping[str, str]) -> list[dict[str, Any]]:
+def described_models(
+    config: Config, environment: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """The `selectable_models` in the form of Codex's catalogue, see `in_form_of_codex`."""
     names = selectable_models(config, environment)
-    return [in_form_of_codex(model_info(name, config.model_catalog_json)) for name in names]
+    return [
+        in_form_of_codex(model_info(name, config.model_catalog_json)) for name in names
+    ]
 
 
 def model_of_provider(config: Config, model: str) -> str:
@@ -125,13 +159,20 @@ def model_of_provider(config: Config, model: str) -> str:
         return model
     known = known_model(model)
     own = {each.provider for each in known_models()}
-    provider = named[0] if named else known.provider if known else config.model_provider
+    if named:
+        provider = named[0]
+    elif known:
+        provider = known.provider
+    else:
+        provider = config.model_provider
     # A provider without models of its own may have those of any other.
     if provider != config.model_provider and (named or config.model_provider in own):
         raise ConfigError(
             f"it is one of {provider}, and this conversation is with {config.model_provider}"
         )
-    return named[1] if named else model
+    if named:
+        return named[1]
+    return model
 
 
 def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
@@ -149,10 +190,14 @@ def _similar_model(provider: Provider, name: str) -> str:
     """` Did you mean …?` for a known model of the provider, or an empty string."""
     known = [model.slug for model in known_models() if model.provider == provider.id]
     near = nearest(name, known, alike=_MISSPELT)
-    return f" Did you mean {near}?" if near else ""
+    if near:
+        return f" Did you mean {near}?"
+    return ""
 
 
-def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> TurnSettings:
+def turn_settings(
+    setup: SessionSetup, provider: Provider, choices: Choices
+) -> TurnSettings:
     """The settings that follow from a user's choices. Warns of a model that the catalogue does not have, or that seems
     to name a provider."""
     config = setup.config
@@ -162,17 +207,25 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
         (choices.approval_policy, held.approval_policy),
     ):
         if asked != given and setup.options.parent is None:
-            setup.warn(f"The administrator does not allow `{asked}`: it is `{given}` instead.")
+            setup.warn(
+                f"The administrator does not allow `{asked}`: it is `{given}` instead."
+            )
     chosen = choices = held
     if choices.mode == "plan":
         choices = planning_choices(config, choices)
-    if warning := misspelt_provider(provider, choices.model, config.model_providers):
+    warning = misspelt_provider(provider, choices.model, config.model_providers)
+    if warning:
         setup.warn(warning)
     info = model_info(choices.model, config.model_catalog_json)
     window = config.model_context_window or info.context_window
     if not info.known:
-        setup.warn(_UNKNOWN_MODEL.format(info.slug, window) + _similar_model(provider, info.slug))
-    is_known = (info.known or config.model_context_window) and not config.model_fallbacks
+        setup.warn(
+            _UNKNOWN_MODEL.format(info.slug, window)
+            + _similar_model(provider, info.slug)
+        )
+    is_known = (
+        info.known or config.model_context_window
+    ) and not config.model_fallbacks
     effort = choices.reasoning_effort or info.default_reasoning_effort
     summary = choices.reasoning_summary or (None if info.known else "auto")
     reasoning = {
@@ -180,7 +233,9 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
         "summary": summary,
     }
     reasoning = {
-        k: v for k, v in reasoning.items() if v is not None and (k, v) != ("summary", "none")
+        k: v
+        for k, v in reasoning.items()
+        if v is not None and (k, v) != ("summary", "none")
     }
     return TurnSettings(
         model=info.slug,
@@ -197,11 +252,14 @@ def turn_settings(setup: SessionSetup, provider: Provider, choices: Choices) -> 
         max_output_tokens=config.model_max_output_tokens
         or (info.max_output_tokens if provider.wire_api == "anthropic" else None),
         abilities=Abilities(images=info.images, thinking=info.thinking),
-        verbosity=info.default_verbosity and (config.model_verbosity or info.default_verbosity),
+        verbosity=info.default_verbosity
+        and (config.model_verbosity or info.default_verbosity),
         service_tier=config.service_tier,
         image_rule=image_rule(info.image_detail, provider.wire_api),
         tools=tool_specs(
-            shell="disabled" if config.features.get("shell_tool") is False else info.shell_tool,
+            shell="disabled"
+            if config.features.get("shell_tool") is False
+            else info.shell_tool,
             login=config.allow_login_shell,
             freeform_patch=info.freeform_apply_patch,
             left_out=_left_out(config, info),
@@ -237,10 +295,13 @@ def _web_search(config: Config, info: ModelInfo) -> dict[str, Any] | None:
     if info.known:
         search["search_content_types"] = ["text", "image"]
     configured = config.web_search_options
-    if domains := configured.get("allowed_domains"):
+    domains = configured.get("allowed_domains")
+    if domains:
         search["filters"] = {"allowed_domains": domains}
-    if location := configured.get("location"):
+    location = configured.get("location")
+    if location:
         search["user_location"] = {"type": "approximate", **location}
-    if size := configured.get("context_size"):
+    size = configured.get("context_size")
+    if size:
         search["search_context_size"] = size
     return search

@@ -14,7 +14,8 @@ from codex_py.filesystem.private import locked, make_private
 from codex_py.model.auth import stored_fields
 
 _STORE_KEY: Final = "cli_auth_credentials_store"
-_SHOWN_START, _SHOWN_END = 8, 5
+_SHOWN_START = 8
+_SHOWN_END = 5
 
 
 def stored_login(config: Config) -> str | None:
@@ -27,7 +28,9 @@ def stored_login(config: Config) -> str | None:
     key = fields.get("OPENAI_API_KEY")
     if isinstance(key, str) and key.strip():
         return masked(key.strip())
-    return "" if any(value for name, value in fields.items() if name != "auth_mode") else None
+    if any(value for name, value in fields.items() if name != "auth_mode"):
+        return ""
+    return None
 
 
 def checked_key(text: str) -> str:
@@ -47,7 +50,9 @@ def store_key(config: Config, key: str) -> None:
     """
     if config.values.get("forced_login_method") == "chatgpt":
         # The words are Codex's.
-        raise CodexError("API key login is disabled. Use ChatGPT login instead.", code="login")
+        raise CodexError(
+            "API key login is disabled. Use ChatGPT login instead.", code="login"
+        )
     with _locked_file(config) as path:
         try:
             found = stored_login(config)
@@ -93,7 +98,8 @@ def _locked_file(config: Config) -> Generator[Path]:
 
 
 def _login_file(config: Config) -> Path:
-    if (store := config.values.get(_STORE_KEY)) in {"keyring", "ephemeral"}:
+    store = config.values.get(_STORE_KEY)
+    if store in {"keyring", "ephemeral"}:
         raise ConfigError(
             f"`{_STORE_KEY}` is {store!r}, and codex-py keeps keys in auth.json alone: set it to"
             ' "file", or set the environment variable OPENAI_API_KEY',

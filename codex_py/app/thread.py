@@ -8,7 +8,11 @@ from typing import Any, Protocol, TypeAlias
 from codex_py.app.agents_md import agents_md
 from codex_py.app.export.redaction import Redactor
 from codex_py.app.options import SessionSetup
-from codex_py.app.told_context import environment_context, permissions_instructions, timezone_name
+from codex_py.app.told_context import (
+    environment_context,
+    permissions_instructions,
+    timezone_name,
+)
 from codex_py.app.user_programs import user_shell
 from codex_py.app.worktrees.resumed import require_own_worktree
 from codex_py.config.config import Config
@@ -73,7 +77,8 @@ def new_file(
     Raises:
         SessionError: the file cannot be written.
     """
-    config, options = setup.config, setup.options
+    config = setup.config
+    options = setup.options
     if options.ephemeral:
         return _NoFile()
     meta = SessionMeta(
@@ -81,7 +86,9 @@ def new_file(
         cwd=str(config.cwd),
         originator=options.originator,
         cli_version=__version__,
-        source=options.source if (parent := options.parent) is None else _spawned(parent),
+        source=options.source
+        if (parent := options.parent) is None
+        else _spawned(parent),
         root_id=parent and parent.root_id,
         parent_id=parent and parent.thread_id,
         model_provider=provider or config.model_provider,
@@ -91,7 +98,9 @@ def new_file(
         continues_id=forked_from if continues else None,
     )
     masked = masked_lines(setup)
-    return RolloutWriter.create(config.home, meta, items, warn=setup.warn, masked=masked)
+    return RolloutWriter.create(
+        config.home, meta, items, warn=setup.warn, masked=masked
+    )
 
 
 def masked_lines(setup: SessionSetup) -> Callable[[bytes], bytes]:
@@ -126,7 +135,8 @@ def thread_context(
     setup: SessionSetup, settings: TurnSettings
 ) -> tuple[list[EncodedItem], tuple[str, ...]]:
     """The first items of a new thread, and the warnings about AGENTS.md files."""
-    config, environment = setup.config, setup.environment
+    config = setup.config
+    environment = setup.environment
     agents = agents_md(
         home=config.home,
         folders=folders_between(config.project_root, config.cwd),
@@ -149,7 +159,8 @@ def thread_context(
     developer = [
         config.developer_instructions,
         # A tag, so that a continued thread is told too.
-        required and f"{ADMINISTRATORS}\n{required}\n{ADMINISTRATORS.replace('<', '</')}",
+        required
+        and f"{ADMINISTRATORS}\n{required}\n{ADMINISTRATORS.replace('<', '</')}",
         permissions if config.include_permissions_instructions else None,
     ]
     user = [agents.text, place if config.include_environment_context else None]
@@ -158,7 +169,9 @@ def thread_context(
 
 def base_instructions(config: Config) -> str:
     own = config.base_instructions
-    return instruction_text("base.md") if own is None else own
+    if own is None:
+        return instruction_text("base.md")
+    return own
 
 
 def session_to_resume(setup: SessionSetup) -> Path | None:
@@ -175,7 +188,8 @@ def session_to_resume(setup: SessionSetup) -> Path | None:
 
 def _named_session(setup: SessionSetup) -> Path | None:
     """The file of the session that the options name. Raises a `SessionError` if it is not there."""
-    config, options = setup.config, setup.options
+    config = setup.config
+    options = setup.options
     if options.resume is not None:
         path = require_session(config.home, options.resume)
         require_active(config.home, path)
@@ -211,8 +225,12 @@ def new_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
     base = base_instructions(setup.config)
     context, warnings = thread_context(setup, settings)
     thread_id = new_thread_id()
-    options, parent = setup.options, setup.options.parent
-    forked_from = parent.thread_id if parent is not None and options.history else None
+    options = setup.options
+    parent = setup.options.parent
+    if parent is not None and options.history:
+        forked_from = parent.thread_id
+    else:
+        forked_from = None
     context = [*context, *options.history]
     try:
         file = new_file(setup, thread_id, base, context, forked_from)
@@ -239,8 +257,12 @@ class _NoFile:
 
     def response_item(self, item: EncodedItem, place: Place | None = None) -> None: ...
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...
-    def event_msg(self, payload: Mapping[str, Any], place: Place | None = None) -> None: ...
-    def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None: ...
+    def event_msg(
+        self, payload: Mapping[str, Any], place: Place | None = None
+    ) -> None: ...
+    def compacted(
+        self, message: str, replacement_history: Sequence[EncodedItem]
+    ) -> None: ...
     def rename(self, name: str) -> None: ...
     def close(self) -> None: ...
     def discard(self) -> None: ...

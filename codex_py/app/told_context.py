@@ -21,7 +21,12 @@ _MAX_DOMAINS: Final = 50
 
 
 def environment_context(
-    *, cwd: Path, shell: str, sandbox_policy: approval.SandboxPolicy, today: date, timezone: str
+    *,
+    cwd: Path,
+    shell: str,
+    sandbox_policy: approval.SandboxPolicy,
+    today: date,
+    timezone: str,
 ) -> str:
     """The `<environment_context>` block, as Codex 0.169 lays it out. `shell` is a name or a path."""
     roots = _roots(cwd, sandbox_policy)
@@ -40,12 +45,19 @@ def environment_context(
 
 
 def permissions_instructions(
-    sandbox_policy: approval.SandboxPolicy, approval_policy: approval.AskForApproval, cwd: Path
+    sandbox_policy: approval.SandboxPolicy,
+    approval_policy: approval.AskForApproval,
+    cwd: Path,
 ) -> str:
     """The `<permissions instructions>` block: what commands may touch, and when to ask."""
     free = sandbox_policy.network_access or sandbox_policy.mode == "danger-full-access"
     domains = sandbox_policy.domains if free else None
-    network = "listed" if domains is not None else "enabled" if free else "restricted"
+    if domains is not None:
+        network = "listed"
+    elif free:
+        network = "enabled"
+    else:
+        network = "restricted"
     parts = [
         instruction_text(f"permissions/{sandbox_policy.mode}.md"),
         instruction_text(f"permissions/network-{network}.md"),
@@ -70,31 +82,44 @@ def permissions_instructions(
         if approval.may_ask(approval_policy, "sandbox_approval"):
             parts.append(instruction_text("permissions/escalation.md"))
         parts.append(instruction_text("permissions/rules.md"))
-    return "\n".join(("<permissions instructions>", *parts, "</permissions instructions>"))
+    return "\n".join(
+        ("<permissions instructions>", *parts, "</permissions instructions>")
+    )
 
 
 def _granular(policy: approval.GranularPolicy) -> list[str]:
     lines: list[str] = []
     titles = {True: "The user is asked about", False: "Refused without a question is"}
     for allowed, title in titles.items():
-        if kinds := [
-            words for kind, words in _KINDS.items() if approval.may_ask(policy, kind) is allowed
-        ]:
+        kinds = [
+            words
+            for kind, words in _KINDS.items()
+            if approval.may_ask(policy, kind) is allowed
+        ]
+        if kinds:
             lines.append(f"- {title}: {'; '.join(kinds)}.")
     return lines
 
 
 def timezone_name(environment: Mapping[str, str]) -> str:
     """The IANA name of the local time zone, `Europe/Paris`; `Etc/UTC` if it is unknown."""
-    if zone := environment.get("TZ", "").removeprefix(":"):
+    zone = environment.get("TZ", "").removeprefix(":")
+    if zone:
         _, found, name = zone.partition("/zoneinfo/")
-        return name if found else zone
+        if found:
+            return name
+        return zone
     _, found, name = os.path.realpath("/etc/localtime").partition("/zoneinfo/")
-    return name if found else "Etc/UTC"
+    if found:
+        return name
+    return "Etc/UTC"
 
 
 def _roots(cwd: Path, policy: approval.SandboxPolicy) -> Sequence[Path]:
-    extra = policy.writable_roots if policy.mode == "workspace-write" else ()
+    if policy.mode == "workspace-write":
+        extra = policy.writable_roots
+    else:
+        extra = ()
     return tuple(dict.fromkeys((cwd, *extra)))
 
 
@@ -125,7 +150,10 @@ def _permission_profile(roots: Sequence[Path], policy: approval.SandboxPolicy) -
     for folder, glob in files.globs:
         what = f"<glob>{_xml(f'{folder}/{glob}')}</glob>"
         entries.append(_entry("deny", what, ' escalatable="false"'))
-    depth = f' glob_scan_max_depth="{files.scan_depth}"' if files.scan_depth else ""
+    if files.scan_depth:
+        depth = f' glob_scan_max_depth="{files.scan_depth}"'
+    else:
+        depth = ""
     return (
         f'<permission_profile type="managed"><file_system type="restricted"{depth}>'
         f"{''.join(entries)}</file_system></permission_profile>"

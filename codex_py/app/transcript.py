@@ -68,9 +68,15 @@ class _Transcript:
                         self._show(event.item)
             case {"type": "compaction" | "compaction_summary"}:
                 self._show(
-                    event_items.ContextCompaction(id=self._past.next_id(), status="completed")
+                    event_items.ContextCompaction(
+                        id=self._past.next_id(), status="completed"
+                    )
                 )
-            case {"type": "function_call", "name": str(name), "arguments": str(arguments)}:
+            case {
+                "type": "function_call",
+                "name": str(name),
+                "arguments": str(arguments),
+            }:
                 self._call(index, item, name, json_object(arguments))
             case {"type": "custom_tool_call", "name": str(name), "input": str(text)}:
                 self._call(index, item, name, {"input": text})
@@ -87,48 +93,74 @@ class _Transcript:
             case {"type": "patch_applied", "diff": str(diff)}:
                 # Behind the output of its call; in older files, before the outputs of its response.
                 first = next(iter(self._patches), -1)
-                place = first if self._answered is None else self._answered
+                if self._answered is None:
+                    place = first
+                else:
+                    place = self._answered
                 # Without a call, a command applied the patch.
                 patch = self._patches.pop(place, None) or event_items.FileChange(
                     id=self._past.next_id(), changes=[], status="completed"
                 )
                 self._show(replace(patch, diff=diff))
             case {"type": "task_complete", "duration_ms": int(duration_ms)}:
-                self._show(event_items.TurnTime(id=self._past.next_id(), duration_ms=duration_ms))
+                self._show(
+                    event_items.TurnTime(
+                        id=self._past.next_id(), duration_ms=duration_ms
+                    )
+                )
             case {"type": "turn_aborted", "reason": "interrupted"}:
-                message, id_ = event_items.INTERRUPTED, self._past.next_id()
-                if why := text_field(item, "error"):
+                message = event_items.INTERRUPTED
+                id_ = self._past.next_id()
+                why = text_field(item, "error")
+                if why:
                     message = f"{message}: {why}"
-                self._show(event_items.ErrorItem(id=id_, message=message, code="aborted"))
+                self._show(
+                    event_items.ErrorItem(id=id_, message=message, code="aborted")
+                )
             case _:
                 pass
 
     def _user(self, item: dict[str, Any], encoded: EncodedItem) -> None:
-        if (prompt := prompt_of(item)) is not None:
+        prompt = prompt_of(item)
+        if prompt is not None:
             self._show(
                 event_items.UserMessage(
                     id=self._past.next_id(), text=prompt.text, images=prompt.images
                 )
             )
         elif is_summary(encoded):
-            self._show(event_items.ContextCompaction(id=self._past.next_id(), status="completed"))
-        elif found := _OWN_COMMAND.fullmatch("".join(message_texts(item.get("content")))):
+            self._show(
+                event_items.ContextCompaction(
+                    id=self._past.next_id(), status="completed"
+                )
+            )
+        elif found := _OWN_COMMAND.fullmatch(
+            "".join(message_texts(item.get("content")))
+        ):
             report = calls.read_report(found[2])
             ran = calls.past_command(self._past.next_id(), found[1], "", report)
             self._show(replace(ran, is_users=True))
 
-    def _call(self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]) -> None:
+    def _call(
+        self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]
+    ) -> None:
         if self._answered is not None:
             # The next response.
             self._answered = None
             self._patches.clear()
-        answer = self._items[self._outputs[index]] if index in self._outputs else {}
+        if index in self._outputs:
+            answer = self._items[self._outputs[index]]
+        else:
+            answer = {}
         code, output = read_coded_text("".join(message_texts(answer.get("output"))))
         call_id = str(item.get("call_id") or item.get("id") or "")
         name = called_tool(str(item.get("namespace") or ""), name)
         call = calls.PastCall(call_id, name, arguments, output, code)
         tool = self._find_tool(name)
-        shown = None if tool is None else _replayed(tool, call, self._past)
+        if tool is None:
+            shown = None
+        else:
+            shown = _replayed(tool, call, self._past)
         if shown is None and code is not None:
             shown = calls.failed_call(self._past.next_id(), name, call_id, code, output)
         if shown is not None:
@@ -144,7 +176,9 @@ def _replayed(
         return tool.replay(call, past)
     except Exception as bug:  # noqa: BLE001 - the session is worth more than the item of one call
         text = f"it cannot be shown: {bug_line(bug)}"
-        return calls.failed_call(past.next_id(), call.tool_name, call.id, "UnknownError", text)
+        return calls.failed_call(
+            past.next_id(), call.tool_name, call.id, "UnknownError", text
+        )
 
 
 def _outputs(items: Sequence[dict[str, Any]]) -> dict[int, int]:

@@ -21,12 +21,17 @@ class UserCommands:
         self._tools = tools
         self._runner = None
 
-    async def run(self, session: Session, command: Script, how: CommandOptions) -> CommandResult:
+    async def run(
+        self, session: Session, command: Script, how: CommandOptions
+    ) -> CommandResult:
         """See `Thread.run_command`."""
         from codex_py.process.piped import ProgramRunner  # 2 ms
 
         self._runner = runner = self._runner or ProgramRunner()
-        started = self._tools.tools().confined if how["sandboxed"] else self._outside
+        if how["sandboxed"]:
+            started = self._tools.tools().confined
+        else:
+            started = self._outside
         cwd = how.get("cwd") or session.settings.cwd
         try:
             with started(command, how.get("environment", {}), cwd) as start:
@@ -46,7 +51,9 @@ class UserCommands:
                 text = f"working directory {str(cwd)!r}: {error.strerror}"
             raise CodexError(text, code="command") from error
         except ToolError as error:
-            raise CodexError(str(error), code="sandbox", exit_code=ExitCode.SANDBOX) from error
+            raise CodexError(
+                str(error), code="sandbox", exit_code=ExitCode.SANDBOX
+            ) from error
 
     def close(self) -> None:
         if self._runner is not None:
@@ -56,6 +63,10 @@ class UserCommands:
         self, command: Script, environment: Mapping[str, str], cwd: Path
     ) -> AbstractContextManager[Start]:
         setup = self._setup
-        programs = user_programs(setup.config, setup.environment, setup.options.add_dirs)
+        programs = user_programs(
+            setup.config, setup.environment, setup.options.add_dirs
+        )
         start = programs.start(command, setup.environment, cwd)
-        return nullcontext(replace(start, environment={**start.environment, **environment}))
+        return nullcontext(
+            replace(start, environment={**start.environment, **environment})
+        )

@@ -24,8 +24,22 @@ from codex_py.protocol.frozen import frozen
 APPROVAL_KEY: Final = "CODEX_PY_APPROVAL_KEY"
 """Signs requests for approvals."""
 _SETTINGS: Final = (
-    *("LANG", "LC_*", "TERM", "TZ", "*_PROXY", "*_HOME", "*_PATH", "*_DIR", "*_CERT*", "*_CA_*"),
-    *("*DISPLAY", "XDG_*", "SSH_AUTH_SOCK", "DOCKER_HOST", "KUBECONFIG", "VIRTUAL_ENV"),
+    "LANG",
+    "LC_*",
+    "TERM",
+    "TZ",
+    "*_PROXY",
+    "*_HOME",
+    "*_PATH",
+    "*_DIR",
+    "*_CERT*",
+    "*_CA_*",
+    "*DISPLAY",
+    "XDG_*",
+    "SSH_AUTH_SOCK",
+    "DOCKER_HOST",
+    "KUBECONFIG",
+    "VIRTUAL_ENV",
 )
 """Variables passed to MCP servers that hold no secret: commands need them as well."""
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
@@ -75,7 +89,9 @@ class UserPrograms(Programs):
         return folder
 
     def without_keys(self, environment: Mapping[str, str]) -> dict[str, str]:
-        return {name: value for name, value in environment.items() if name not in self.keys}
+        return {
+            name: value for name, value in environment.items() if name not in self.keys
+        }
 
     def outside(
         self,
@@ -99,7 +115,10 @@ class UserPrograms(Programs):
         return Start([program, *argv[1:]], folder, filtered)
 
     def start(
-        self, command: str | Sequence[str], environment: Mapping[str, str], cwd: Path | None = None
+        self,
+        command: str | Sequence[str],
+        environment: Mapping[str, str],
+        cwd: Path | None = None,
     ) -> Start:
         """How a program, or a script for the user's shell, is started outside of the sandbox, without keys.
 
@@ -127,10 +146,16 @@ def user_programs(
 ) -> UserPrograms:
     """The programs of a session. `add_dirs`: writable folders besides those of the configuration."""
     # In every mode, because the user can change it.
-    writable = (*config.sandbox_workspace_write.writable_roots, *(config.cwd / d for d in add_dirs))
+    writable = (
+        *config.sandbox_workspace_write.writable_roots,
+        *(config.cwd / d for d in add_dirs),
+    )
     roots = filter(None, (config.project_root, config.layers.project_root))
     found = programs_outside(config.home, environment, config.cwd, *roots, *writable)
-    project_cwd = config.cwd if isinstance(config.project_trust, Trusted) else None
+    if isinstance(config.project_trust, Trusted):
+        project_cwd = config.cwd
+    else:
+        project_cwd = None
     keys = frozenset(secret_names(config))
     return UserPrograms(found.home, found.user_home, found.folders, project_cwd, keys)
 
@@ -163,7 +188,8 @@ def secret_names(config: Config) -> set[str]:
         *config.model_providers,
         *(provider for provider, _ in config.model_fallbacks),
     ):
-        if variable := key_variable(name, config.model_providers):
+        variable = key_variable(name, config.model_providers)
+        if variable:
             names.add(variable)
     for provider in config.model_providers.values():
         names.update(provider.get("env_http_headers", {}).values())

@@ -51,7 +51,10 @@ COMMANDS = (
     Command("resume", TERMINAL, own_options=False),
     Command("fork", TERMINAL, own_options=False),
     Command(
-        "exec, e", "frontends.exec.command", words=("resume", "fork", "review"), own_options=False
+        "exec, e",
+        "frontends.exec.command",
+        words=("resume", "fork", "review"),
+        own_options=False,
     ),
     Command("review", "frontends.exec.review", own_options=False),
     Command("batch", "commands.batch.run"),
@@ -81,9 +84,14 @@ COMMANDS = (
     ),
     Command("acp", "frontends.acp.run", words=("login",), own_options=False),
     Command(
-        "plugin", members=dict.fromkeys(("add", "list", "show", "remove"), "commands.plugins.run")
+        "plugin",
+        members=dict.fromkeys(
+            ("add", "list", "show", "remove"), "commands.plugins.run"
+        ),
     ),
-    Command("providers", members=dict.fromkeys(("list", "test"), "commands.providers.run")),
+    Command(
+        "providers", members=dict.fromkeys(("list", "test"), "commands.providers.run")
+    ),
     Command("models", members={"list": "commands.providers.run:run_models"}),
     Command("skills", members=dict.fromkeys(("list", "check"), "commands.skills")),
     Command(
@@ -99,7 +107,10 @@ COMMANDS = (
     Command("delete", _SESSIONS),
     Command("login", "commands.login", words=("status",)),
     Command("logout", "commands.login"),
-    Command("features", members=dict.fromkeys(("list", "enable", "disable"), "commands.features")),
+    Command(
+        "features",
+        members=dict.fromkeys(("list", "enable", "disable"), "commands.features"),
+    ),
     Command("doctor", "commands.doctor.run"),
     Command(
         "debug",
@@ -120,9 +131,14 @@ _BY_NAME = {name: command for command in COMMANDS for name in command.names}
 NAMES = tuple(command.names[0] for command in COMMANDS)
 
 OF_CODEX = {
-    *("agents", "cloud"),
-    *("exec-server", "import", "man", "queue"),
-    *("remote-control", "update"),
+    "agents",
+    "cloud",
+    "exec-server",
+    "import",
+    "man",
+    "queue",
+    "remote-control",
+    "update",
 }
 """Commands that this program does not have: nearly all are Codex's."""
 
@@ -135,7 +151,9 @@ def help_text(word: str) -> str:
     """The text for a command; for one without its own text, the list of all commands."""
     command = find_command(word)
     path = _HELP_TEXTS / f"{command.names[0] if command else 'top'}.txt"
-    return (path if path.exists() else _HELP_TEXTS / "top.txt").read_text(encoding="utf-8")
+    return (path if path.exists() else _HELP_TEXTS / "top.txt").read_text(
+        encoding="utf-8"
+    )
 
 
 def run_help(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it

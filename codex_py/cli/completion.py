@@ -34,7 +34,9 @@ _SHELLS: Final = ("bash", "zsh", "fish")
 def run_completion(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the script, or the words that it asks for; the exit code."""
     if argv[:1] == [_ASK]:
-        return print_out("".join(f"{word}\n" for word in _candidates(argv[2:], environment)))
+        return print_out(
+            "".join(f"{word}\n" for word in _candidates(argv[2:], environment))
+        )
     parser = CommandParser(Arguments, only={"overrides"})
     parser.add_argument("shell", nargs="?", default="bash", type=OneOf(*_SHELLS))
     shell = parser.parse_args(list(argv)).shell
@@ -53,7 +55,10 @@ def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[st
         found = NAMES
     else:
         parser = _parser(row, member)
-        option = parser.option_named(before[-1]) if before else None
+        if before:
+            option = parser.option_named(before[-1])
+        else:
+            option = None
         if option is not None and option.nargs != 0:
             found = _values(option)
         elif current.startswith("-"):
@@ -89,13 +94,20 @@ def _parser(row: Command | None, member: str) -> CommandParser:
 
 
 def _values(action: argparse.Action) -> Sequence[str]:
-    return action.type.allowed if isinstance(action.type, OneOf) else ()
+    if isinstance(action.type, OneOf):
+        return action.type.allowed
+    return ()
 
 
-def _arguments(parser: CommandParser, place: str, environment: Mapping[str, str]) -> Iterator[str]:
+def _arguments(
+    parser: CommandParser, place: str, environment: Mapping[str, str]
+) -> Iterator[str]:
     words = parser.positionals()
     if place in _OF_SESSIONS or any(each.dest == "session" for each in words):
-        folder = ARCHIVED_SESSIONS if place == "unarchive" else SESSIONS
+        if place == "unarchive":
+            folder = ARCHIVED_SESSIONS
+        else:
+            folder = SESSIONS
         yield from _sessions(codex_home(environment), folder)
     for each in words:
         yield from _values(each)

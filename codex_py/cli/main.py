@@ -16,7 +16,12 @@ from codex_py.cli.commands import (
     find_command,
     help_text,
 )
-from codex_py.command_line.parser import TYPING_MISTAKE, HelpRequested, not_there_yet, suggestion
+from codex_py.command_line.parser import (
+    TYPING_MISTAKE,
+    HelpRequested,
+    not_there_yet,
+    suggestion,
+)
 from codex_py.command_line.stopping import Stopped
 from codex_py.errors import CodexError, UsageError, nearest
 from codex_py.streams.standard import print_out, tell
@@ -91,7 +96,9 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if command is None and len(arguments.words) > 1:
         near = suggestion(word, NAMES)
         raise UsageError(
-            f"unknown command {word!r}.{near}" if near else "put quotes around the prompt"
+            f"unknown command {word!r}.{near}"
+            if near
+            else "put quotes around the prompt"
         )
     if command is None and arguments.literal_words == () and word.split() == [word]:
         near = nearest(word, NAMES, alike=TYPING_MISTAKE)
@@ -99,10 +106,15 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             mistake = f"unknown command {word!r}. Did you mean {near}?"
             raise UsageError(f"{mistake} As a prompt: codex-py -- {word}")
     if command is not None and command.own_options:
-        raise UsageError(f"`{word}` takes its own options, behind its name: codex-py help {word}")
+        raise UsageError(
+            f"`{word}` takes its own options, behind its name: codex-py help {word}"
+        )
     if arguments.words[1:] == ("help",):
         raise HelpRequested
-    target = f"codex_py.{TERMINAL}" if command is None else command.target()
+    if command is None:
+        target = f"codex_py.{TERMINAL}"
+    else:
+        target = command.target()
     if arguments.best_of is not None:
         target = f"codex_py.{BEST_OF}"
     if target.endswith(TERMINAL):
@@ -113,7 +125,9 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 def _require_terminal() -> None:
     for fd, name in ((0, "stdin"), (1, "stdout")):
         if not os.isatty(fd):
-            raise UsageError(f"{name} is not a terminal; without one, use `codex-py exec`")
+            raise UsageError(
+                f"{name} is not a terminal; without one, use `codex-py exec`"
+            )
 
 
 def _split(argv: Sequence[str]) -> tuple[str, list[str]]:
@@ -131,7 +145,8 @@ def _member(group: Command, argv: Sequence[str]) -> tuple[str, list[str]]:
         return word, rest
     if word in {"-h", "--help", "help"}:
         raise HelpRequested
-    name, names = group.names[0], ", ".join(group.members)
+    name = group.names[0]
+    names = ", ".join(group.members)
     if not word or word.startswith("-"):
         raise UsageError(f"say what to do: codex-py {name} COMMAND, one of {names}")
     near = suggestion(word, group.members) or f" Use one of {names}."

@@ -8,10 +8,24 @@ import termios
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-_IFLAG, _OFLAG, _LFLAG = 0, 1, 3
+_IFLAG = 0
+_OFLAG = 1
+_LFLAG = 3
 _WITH_VALUE = {
-    *("-c", "--config", "-s", "--sandbox", "-a", "--ask-for-approval", "-m", "--model"),
-    *("-p", "--profile", "-C", "--cd", "--add-dir", "--local-provider"),
+    "-c",
+    "--config",
+    "-s",
+    "--sandbox",
+    "-a",
+    "--ask-for-approval",
+    "-m",
+    "--model",
+    "-p",
+    "--profile",
+    "-C",
+    "--cd",
+    "--add-dir",
+    "--local-provider",
 }
 """The usual options of a session whose value may look like a command."""
 
@@ -65,7 +79,9 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
 def _begins_session(argv: Sequence[str]) -> bool:
     """False if a word could be another command; the table of them would have to be loaded first."""
     pairs = zip(("", *argv), argv, strict=False)
-    words = (word for option, word in pairs if word[:1] != "-" and option not in _WITH_VALUE)
+    words = (
+        word for option, word in pairs if word[:1] != "-" and option not in _WITH_VALUE
+    )
     return argv[:1] in (["resume"], ["fork"]) or not any(
         word.replace("-", "").isalpha() for word in words
     )

@@ -18,11 +18,28 @@ from codex_py.errors import ConfigError, UsageError
 _MIN_KEY_BYTES: Final = 16
 _MAX_LIFETIME_S: Final = 87_600 * 3600
 _REPEATED: Final = {
-    *("model", "oss", "local_provider", "profile", "strict_config", "ignore_user_config"),
-    *("sandbox", "full_auto", "approve_for_me", "add_dir", "deny", "allow_domain"),
-    *("ignore_rules", "bypass_hook_trust", "allow_unenforced"),
-    *("cd", "skip_git_repo_check", "approval_dir", "approval_expires", "output_schema"),
-    *("limits", *GATES),
+    "model",
+    "oss",
+    "local_provider",
+    "profile",
+    "strict_config",
+    "ignore_user_config",
+    "sandbox",
+    "full_auto",
+    "approve_for_me",
+    "add_dir",
+    "deny",
+    "allow_domain",
+    "ignore_rules",
+    "bypass_hook_trust",
+    "allow_unenforced",
+    "cd",
+    "skip_git_repo_check",
+    "approval_dir",
+    "approval_expires",
+    "output_schema",
+    "limits",
+    *GATES,
 }
 """Options that the run which goes on needs as well."""
 _PATHS: Final = ("cd", "approval_dir", "output_schema")
@@ -38,7 +55,10 @@ def configured_suspension(
         UsageError: options contradict each other, or cannot be read.
         ConfigError: there is no key.
     """
-    file = arguments.refuse if arguments.approve is None else arguments.approve
+    if arguments.approve is None:
+        file = arguments.refuse
+    else:
+        file = arguments.approve
     if arguments.because is not None and arguments.refuse is None:
         raise UsageError("--because belongs to --deny with an approval-ID.json")
     if not arguments.suspends:
@@ -50,9 +70,10 @@ def configured_suspension(
     if file and (target.fork or not (target.resume or target.resume_last)):
         raise UsageError("--approve and --deny need `exec resume SESSION`")
     if arguments.bypass or arguments.ephemeral:
-        other = (
-            "--yolo asks for no approval" if arguments.bypass else "--ephemeral leaves no session"
-        )
+        if arguments.bypass:
+            other = "--yolo asks for no approval"
+        else:
+            other = "--ephemeral leaves no session"
         raise UsageError(f"an approval cannot wait: {other}")
     key = environment.get(APPROVAL_KEY, "").encode(errors="surrogateescape")
     if len(key) < _MIN_KEY_BYTES:
@@ -103,7 +124,10 @@ def without_key(environment: Mapping[str, str]) -> dict[str, str]:
     """No program that is started sees the key: it is erased where the kernel shows it, in `/proc/PID/environ`."""
     if APPROVAL_KEY in environment:
         # Without `/proc`, nobody can look there either.
-        with suppress(OSError), Path("/proc/self/mem").open("r+b", buffering=0) as memory:
+        with (
+            suppress(OSError),
+            Path("/proc/self/mem").open("r+b", buffering=0) as memory,
+        ):
             # From the third field on: `env_start` is the 50th, see proc(5). The byte before it is a NUL.
             stat = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
             start = memory.seek(int(stat[47]) - 1)

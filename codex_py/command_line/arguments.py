@@ -13,7 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, get_args, get_type_hints
 
-from codex_py.command_line.parser import CommandParser, OneOf, flag, given, option, suggestion
+from codex_py.command_line.parser import (
+    CommandParser,
+    OneOf,
+    flag,
+    given,
+    option,
+    suggestion,
+)
 from codex_py.config.limits import LIMITS, Failure, amount
 from codex_py.config.tables import feature_names
 from codex_py.config.unenforced import PROTECTION_NAMES
@@ -86,13 +93,28 @@ def _count(text: str) -> int:
 
 
 GATES = (
-    *("verify", "verify_tries", "verify_timeout", "require_change", "forbid_path"),
-    *("max_diff_lines", "require_evidence", "fail_on"),
+    "verify",
+    "verify_tries",
+    "verify_timeout",
+    "require_change",
+    "forbid_path",
+    "max_diff_lines",
+    "require_evidence",
+    "fail_on",
 )
 """Options that are keys of `[gates]`."""
 
 
-OF_BEST_OF = ("best_of", "jobs", "vary", "score", "junit", "judge", "no_apply", "worktrees")
+OF_BEST_OF = (
+    "best_of",
+    "jobs",
+    "vary",
+    "score",
+    "junit",
+    "judge",
+    "no_apply",
+    "worktrees",
+)
 """Options for several attempts, none of which is one of an attempt."""
 
 
@@ -131,7 +153,9 @@ class Arguments:
     model: Annotated[str | None, option("-m", "--model")] = None
     profile: Annotated[str | None, option("-p", "--profile")] = None
     sandbox: Annotated[SandboxMode | None, option("-s", "--sandbox")] = None
-    bypass: Annotated[bool, flag("--dangerously-bypass-approvals-and-sandbox", "--yolo")] = False
+    bypass: Annotated[
+        bool, flag("--dangerously-bypass-approvals-and-sandbox", "--yolo")
+    ] = False
     full_auto: Annotated[bool, flag("--full-auto")] = False
     approval: Annotated[
         str | None, option("-a", "--ask-for-approval", type=OneOf(*ApprovalPolicy))
@@ -154,11 +178,14 @@ class Arguments:
     ignore_rules: Annotated[bool, flag("--ignore-rules")] = False
     bypass_hook_trust: Annotated[bool, flag("--dangerously-bypass-hook-trust")] = False
     allow_unenforced: Annotated[
-        Sequence[str], option("--allow-unenforced", action="append", type=OneOf(*PROTECTION_NAMES))
+        Sequence[str],
+        option("--allow-unenforced", action="append", type=OneOf(*PROTECTION_NAMES)),
     ] = ()
     """Names of protections to start without. A misspelled one would accept nothing, and say nothing."""
 
-    deny: Annotated[Sequence[str], option("--deny", action="append", type=_pattern)] = ()
+    deny: Annotated[
+        Sequence[str], option("--deny", action="append", type=_pattern)
+    ] = ()
     """Paths and patterns that commands and the agent may not read."""
 
     allow_domain: Annotated[
@@ -177,7 +204,9 @@ class Arguments:
     trust_client: Annotated[bool, flag("--trust-client")] = False
     """Of `mcp-server`: calls may set anything."""
     listen: Annotated[
-        str, option("--listen"), option("--stdio", action="store_const", const="stdio://")
+        str,
+        option("--listen"),
+        option("--stdio", action="store_const", const="stdio://"),
     ] = "stdio://"
     """Of `app-server`, as the next two."""
     out: Annotated[str | None, option("--out")] = None
@@ -185,9 +214,13 @@ class Arguments:
     """Without effect."""
 
     # Takes every word up to the next option, a prompt too, because Codex does.
-    image: Annotated[Sequence[str], option("-i", "--image", nargs="+", action="extend")] = ()
+    image: Annotated[
+        Sequence[str], option("-i", "--image", nargs="+", action="extend")
+    ] = ()
     output_schema: Annotated[str | None, option("--output-schema")] = None
-    output_last_message: Annotated[str | None, option("-o", "--output-last-message")] = None
+    output_last_message: Annotated[
+        str | None, option("-o", "--output-last-message")
+    ] = None
     bundle: Annotated[str | None, option("--bundle")] = None
     json: Annotated[bool, flag("--json")] = False
     experimental_json: Annotated[bool, flag("--experimental-json")] = False
@@ -198,20 +231,28 @@ class Arguments:
     answers: Annotated[str | None, option("--answers")] = None
     plan: Annotated[bool, flag("--plan")] = False
 
-    verify: Annotated[Sequence[str], option("--verify", action="append", type=_pattern)] = ()
+    verify: Annotated[
+        Sequence[str], option("--verify", action="append", type=_pattern)
+    ] = ()
     verify_tries: Annotated[int | None, option("--verify-tries", type=_count)] = None
     verify_timeout: Annotated[str | None, option("--verify-timeout")] = None
     require_change: Annotated[bool, flag("--require-change")] = False
     forbid_path: Annotated[
         Sequence[str], option("--forbid-path", action="append", type=_pattern)
     ] = ()
-    max_diff_lines: Annotated[int | None, option("--max-diff-lines", type=_count)] = None
+    max_diff_lines: Annotated[int | None, option("--max-diff-lines", type=_count)] = (
+        None
+    )
     require_evidence: Annotated[
         Sequence[str], option("--require-evidence", action="append", type=_pattern)
     ] = ()
     fail_on: Annotated[
         Sequence[str],
-        option("--fail-on", action="append", type=OneOf(*get_args(Failure), "p0", "p1", "p2")),
+        option(
+            "--fail-on",
+            action="append",
+            type=OneOf(*get_args(Failure), "p0", "p1", "p2"),
+        ),
     ] = ()
 
     best_of: Annotated[int | None, option("--best-of", type=_count)] = None
@@ -242,7 +283,10 @@ class Arguments:
     thread_source: Annotated[str | None, option("--thread-source")] = None
     cyber_access_program: Annotated[
         str | None,
-        option("--cyber-access-program", type=OneOf("standard", "daybreak_blue", "daybreak_red")),
+        option(
+            "--cyber-access-program",
+            type=OneOf("standard", "daybreak_blue", "daybreak_red"),
+        ),
     ] = None
 
     @property
@@ -254,7 +298,10 @@ class Arguments:
     def images(self) -> tuple[Path, ...]:
         """The files of `--image`, absolute; a value may hold several, split by commas."""
         return tuple(
-            Path(name).absolute() for value in self.image for name in value.split(",") if name
+            Path(name).absolute()
+            for value in self.image
+            for name in value.split(",")
+            if name
         )
 
 
@@ -284,7 +331,8 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     found, words = parser.parse_known_args(before)
     for word in words:
         # argparse gives unknown options back among the words.
-        if (name := _FLAG.match(word)) and " " not in word.partition("=")[0]:
+        name = _FLAG.match(word)
+        if name and " " not in word.partition("=")[0]:
             if name[0] in _NOT_YET:
                 raise UsageError(f"{name[0]} is not supported yet")
             advice = _foreign_options().get(name[0])
@@ -301,15 +349,23 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
             break
     denied: list[str] = values.pop("deny", [])
     requests = [name for name in denied if _REQUEST.search(name)]
-    values |= {"deny": [name for name in denied if name not in requests]} if denied else {}
-    values |= {"refuse": requests[-1]} if requests else {}
-    arguments = Arguments(words=tuple(words), literal_words=tuple(argv[end + 1 :]), **values)
+    if denied:
+        values |= {"deny": [name for name in denied if name not in requests]}
+    if requests:
+        values |= {"refuse": requests[-1]}
+    arguments = Arguments(
+        words=tuple(words), literal_words=tuple(argv[end + 1 :]), **values
+    )
     if arguments.experimental_json:
         arguments = replace(arguments, json=True)
     if arguments.record is not None and arguments.replay is not None:
-        raise UsageError("--record and --replay exclude each other: a replay asks no model")
+        raise UsageError(
+            "--record and --replay exclude each other: a replay asks no model"
+        )
     if arguments.approve_for_me and (arguments.suspends or arguments.bypass):
-        raise UsageError("--approve-for-me excludes --on-approval and --yolo: one decides")
+        raise UsageError(
+            "--approve-for-me excludes --on-approval and --yolo: one decides"
+        )
     if arguments.with_changes and arguments.worktree is None:
         raise UsageError("--with-changes has no effect without --worktree")
     _check_best_of(arguments)
@@ -324,23 +380,37 @@ def option_words(arguments: Arguments, names: Collection[str]) -> list[str]:
         value = getattr(arguments, each.name)
         if each.name in names and value != each.default:
             options, *_ = declared[each.name].__metadata__
-            name = "--config" if each.name == "limits" else next(iter(options))[-1]
-            values = [value] if isinstance(value, str | int) else value
+            if each.name == "limits":
+                name = "--config"
+            else:
+                name = next(iter(options))[-1]
+            if isinstance(value, str | int):
+                values = [value]
+            else:
+                values = value
             words += [name if one is True else f"{name}={one}" for one in values]
     return words
 
 
 def _check_best_of(arguments: Arguments) -> None:
     if arguments.best_of is None:
-        if name := next((name for name in OF_BEST_OF if getattr(arguments, name)), None):
-            raise UsageError(f"--{name.replace('_', '-')} has no effect without --best-of")
+        name = next((name for name in OF_BEST_OF if getattr(arguments, name)), None)
+        if name:
+            raise UsageError(
+                f"--{name.replace('_', '-')} has no effect without --best-of"
+            )
         return
-    if arguments.words[:1] not in {("exec",), ("e",)} or arguments.words[1:2] in _NOT_NEW:
+    if (
+        arguments.words[:1] not in {("exec",), ("e",)}
+        or arguments.words[1:2] in _NOT_NEW
+    ):
         raise UsageError("--best-of is for new sessions of `codex-py exec`")
     if not arguments.best_of or arguments.jobs == 0:
         raise UsageError("--best-of and --jobs take whole numbers from 1")
     files = arguments.record or arguments.replay or arguments.bundle
     if files or arguments.worktree is not None:
-        raise UsageError("--best-of goes with none of --worktree, --record, --replay and --bundle")
+        raise UsageError(
+            "--best-of goes with none of --worktree, --record, --replay and --bundle"
+        )
     if arguments.on_approval == "suspend":
         raise UsageError("--best-of goes with no approvals: nobody resumes an attempt")

@@ -25,7 +25,10 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
         ConfigError: see `load_config`.
     """
     # Nobody can be asked, whatever the files or the options say, unless they may answer later.
-    policy = "on-request" if arguments.suspends or arguments.approve_for_me else "never"
+    if arguments.suspends or arguments.approve_for_me:
+        policy = "on-request"
+    else:
+        policy = "never"
     config = load_session_config(arguments, environment, {"approval_policy": policy})
     allowed = arguments.skip_git_repo_check or arguments.bypass
     if not (allowed or config.inside_git or config.trust == "trusted"):
@@ -78,7 +81,9 @@ def nested_table(settings: Mapping[str, Any]) -> dict[str, Any]:
         for parent in parents:
             inner = below.setdefault(parent, {})
             if not isinstance(inner, dict):
-                raise CodexError(f"`config`: {key!r} is below a plain value", code="config")
+                raise CodexError(
+                    f"`config`: {key!r} is below a plain value", code="config"
+                )
             below = cast("dict[str, Any]", inner)
         below[last] = value
     return table
@@ -89,7 +94,9 @@ def warn_of_config(config: Config) -> None:
         tell(f"Warning: {warning}")
 
 
-def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict[str, Any]:
+def config_sources(
+    arguments: Arguments, environment: Mapping[str, str]
+) -> dict[str, Any]:
     """The keyword arguments of `load_config` and `read_layers`.
 
     Raises:
@@ -122,7 +129,9 @@ def config_sources(arguments: Arguments, environment: Mapping[str, str]) -> dict
 
 def _protection(arguments: Arguments) -> dict[str, Any]:
     given = {"deny": arguments.deny, "allow_domains": arguments.allow_domain}
-    found: dict[str, Any] = {name: list(values) for name, values in given.items() if values}
+    found: dict[str, Any] = {
+        name: list(values) for name, values in given.items() if values
+    }
     return found | ({"secrets": "allow"} if arguments.bypass else {})
 
 
@@ -130,8 +139,14 @@ def _gates(arguments: Arguments) -> dict[str, Any]:
     given: dict[str, Any] = {name: getattr(arguments, name) for name in GATES}
     given["require_change"] = arguments.require_change or None
     # The others are for `review`.
-    given["fail_on"] = [kind for kind in arguments.fail_on if kind in get_args(Failure)] or None
-    return {name: value for name, value in given.items() if value is not None and value != ()}
+    given["fail_on"] = [
+        kind for kind in arguments.fail_on if kind in get_args(Failure)
+    ] or None
+    return {
+        name: value
+        for name, value in given.items()
+        if value is not None and value != ()
+    }
 
 
 def load_session_config(
@@ -180,5 +195,8 @@ def sandbox_summary(policy: SandboxPolicy, cwd: Path) -> str:
     if not policy.exclude_tmpdir_env_var:
         places.append("$TMPDIR")
     places += [str(root) for root in policy.writable_roots if root != cwd]
-    network = " (network access enabled)" if policy.network_access else ""
+    if policy.network_access:
+        network = " (network access enabled)"
+    else:
+        network = ""
     return f"workspace-write [{', '.join(places)}]{network}"

@@ -9,7 +9,16 @@ import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from codex_py.errors import UsageError, nearest
 
@@ -22,7 +31,9 @@ two changed places. `hello` is less like `help`, and `--verbose` less like `--ve
 
 def not_there_yet(command: str) -> UsageError:
     """The error for a command that Codex has, or that is to come."""
-    return UsageError(f"`codex-py {command}` is not there yet; `codex-py help` lists what is")
+    return UsageError(
+        f"`codex-py {command}` is not there yet; `codex-py help` lists what is"
+    )
 
 
 class HelpRequested(Exception):
@@ -70,14 +81,20 @@ class CommandParser(argparse.ArgumentParser):
             formatter_class=partial(argparse.HelpFormatter, width=80),
         )
         self._with_value: set[str] = set()
-        self.add_argument("-h", "--help", action=_RequestHelp, nargs=0, default=argparse.SUPPRESS)
+        self.add_argument(
+            "-h", "--help", action=_RequestHelp, nargs=0, default=argparse.SUPPRESS
+        )
         for name, annotation in get_type_hints(declared, include_extras=True).items():
             if only is not None and name not in only:
                 continue
             options: Iterable[_Declared] = getattr(annotation, "__metadata__", ())
-            for names, settings in (each for declared in options for each in declared.items()):
+            for names, settings in (
+                each for declared in options for each in declared.items()
+            ):
                 if names:
-                    self.add_argument(*names, dest=name, **(settings or _choices(annotation)))
+                    self.add_argument(
+                        *names, dest=name, **(settings or _choices(annotation))
+                    )
                 else:
                     self.add_argument(name, nargs="?", **settings)
 
@@ -87,17 +104,24 @@ class CommandParser(argparse.ArgumentParser):
             self._with_value.update(action.option_strings)
         return action
 
-    def parse_before_command(self, argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    def parse_before_command(
+        self, argv: Sequence[str]
+    ) -> tuple[argparse.Namespace, list[str]]:
         """Parse the options up to `--` or the first word; the rest is a command with options of its own."""
         at = self.first_word(argv)
         rest = list(argv[at:])
-        return self.parse_args(list(argv[:at])), rest[1:] if rest[:1] == ["--"] else rest
+        return self.parse_args(list(argv[:at])), rest[1:] if rest[:1] == [
+            "--"
+        ] else rest
 
     def first_word(self, argv: Sequence[str]) -> int:
         """The index of the first word that is neither an option nor its value; `--` counts as a word."""
         index = 0
         while index < len(argv) and argv[index].startswith("-") and argv[index] != "--":
-            index += 2 if argv[index] in self._with_value else 1
+            if argv[index] in self._with_value:
+                index += 2
+            else:
+                index += 1
         return min(index, len(argv))
 
     def option_named(self, name: str) -> argparse.Action | None:
@@ -119,7 +143,10 @@ class CommandParser(argparse.ArgumentParser):
         """The error for an option that does not exist, with the known one that it may be a typing mistake of."""
         names = {option.lstrip("-"): option for option in self._option_string_actions}
         # Options of one letter are alike all of them, and the dashes are common to every option.
-        near = nearest(name.lstrip("-"), names, alike=TYPING_MISTAKE) if len(name) > 2 else None
+        if len(name) > 2:
+            near = nearest(name.lstrip("-"), names, alike=TYPING_MISTAKE)
+        else:
+            near = None
         advice = f" Did you mean {names[near]}?" if near else ""
         return UsageError(f"unknown option {name}.{advice}")
 
@@ -127,8 +154,15 @@ class CommandParser(argparse.ArgumentParser):
 def _choices(annotation: Any) -> Mapping[str, Any]:
     """The setting that lets an option take the words of a `Literal` alone; nothing if the field is of another type."""
     kind = next(iter(get_args(annotation)), None)
-    words = (get_args(each) for each in (kind, *get_args(kind)) if get_origin(each) is Literal)
-    return {"type": OneOf(*found)} if (found := next(words, ())) else {}
+    words = (
+        get_args(each)
+        for each in (kind, *get_args(kind))
+        if get_origin(each) is Literal
+    )
+    found = next(words, ())
+    if found:
+        return {"type": OneOf(*found)}
+    return {}
 
 
 class _RequestHelp(argparse.Action):
@@ -160,14 +194,18 @@ class OneOf:
     def __call__(self, value: str) -> str:
         if value not in self.allowed:
             names = ", ".join(self.allowed)
-            raise argparse.ArgumentTypeError(f"{value!r} is not a possible value: {names}")
+            raise argparse.ArgumentTypeError(
+                f"{value!r} is not a possible value: {names}"
+            )
         return value
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """` Did you mean …?` for the nearest known word, or an empty string."""
     near = nearest(word, known)
-    return f" Did you mean {near}?" if near else ""
+    if near:
+        return f" Did you mean {near}?"
+    return ""
 
 
 def working_folder(name: str | None) -> Path:

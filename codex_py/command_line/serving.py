@@ -14,7 +14,9 @@ from codex_py.errors import ExitCode
 from codex_py.streams.messages import standard_pipes
 
 
-def run_server(command: str, make: Callable[[JsonRpc], Service], **envelope: Any) -> int:
+def run_server(
+    command: str, make: Callable[[JsonRpc], Service], **envelope: Any
+) -> int:
     """Serve one client until it leaves; the exit code.
 
     Args:
@@ -25,7 +27,9 @@ def run_server(command: str, make: Callable[[JsonRpc], Service], **envelope: Any
     return asyncio.run(Interruption().run(_serve(command, make, envelope)))
 
 
-async def _serve(command: str, make: Callable[[JsonRpc], Service], envelope: dict[str, Any]) -> int:
+async def _serve(
+    command: str, make: Callable[[JsonRpc], Service], envelope: dict[str, Any]
+) -> int:
     async with standard_pipes(command) as (reader, writer):
         rpc = JsonRpc(reader, writer, envelope)
         service = make(rpc)
@@ -39,7 +43,9 @@ async def _serve(command: str, make: Callable[[JsonRpc], Service], envelope: dic
 def served_options(arguments: Arguments) -> SessionOptions:
     """The options of every session that a client opens."""
     return SessionOptions(
-        add_dirs=tuple(working_folder(arguments.cd) / name for name in arguments.add_dir),
+        add_dirs=tuple(
+            working_folder(arguments.cd) / name for name in arguments.add_dir
+        ),
         ignore_rules=arguments.ignore_rules,
         bypass_hook_trust=arguments.bypass_hook_trust,
     )

@@ -11,9 +11,20 @@ from codex_py.images.kinds import MAX_BEGINNING_BYTES, NOT_AN_IMAGE, is_image
 from codex_py.protocol.frozen import frozen
 
 _OF_EXEC = (
-    *("output_schema", "output_last_message", "json", "agent_events", "usage_events"),
-    *("bundle", "answers", "on_approval", "approve", "refuse", "because"),
-    *(*GATES, "ephemeral", "record"),
+    "output_schema",
+    "output_last_message",
+    "json",
+    "agent_events",
+    "usage_events",
+    "bundle",
+    "answers",
+    "on_approval",
+    "approve",
+    "refuse",
+    "because",
+    *GATES,
+    "ephemeral",
+    "record",
 )
 """The options that the terminal does not have, and must not ignore."""
 
@@ -54,16 +65,21 @@ def terminal_target(arguments: Arguments) -> SessionTarget:
     Raises:
         UsageError: there are too many words, or options that only `exec` has.
     """
-    if name := next((name for name in _OF_EXEC if getattr(arguments, name)), None):
+    name = next((name for name in _OF_EXEC if getattr(arguments, name)), None)
+    if name:
         raise UsageError(f"--{name.replace('_', '-')} needs `codex-py exec`")
     return _target(arguments.words, arguments, "`resume` and `fork`")
 
 
 def _target(words: Sequence[str], arguments: Arguments, resuming: str) -> SessionTarget:
     """The target that these words name, with those after `--`. `resuming`: the commands that have `--last`."""
-    if name := next((name for name in OF_REVIEW if getattr(arguments, name)), None):
+    name = next((name for name in OF_REVIEW if getattr(arguments, name)), None)
+    if name:
         raise UsageError(f"--{name} belongs to `codex-py review`")
-    if kind := next((kind for kind in arguments.fail_on if kind not in get_args(Failure)), None):
+    kind = next(
+        (kind for kind in arguments.fail_on if kind not in get_args(Failure)), None
+    )
+    if kind:
         raise UsageError(f"--fail-on {kind} belongs to `codex-py review`")
     rest = [*words, *arguments.literal_words]
     if words[:1] not in {("resume",), ("fork",)}:
@@ -71,9 +87,12 @@ def _target(words: Sequence[str], arguments: Arguments, resuming: str) -> Sessio
             raise UsageError(f"--last and --all belong to {resuming}")
         return SessionTarget(_only(rest))
     command, *rest = rest
-    fork, everywhere = command == "fork", arguments.all
+    fork = command == "fork"
+    everywhere = arguments.all
     if arguments.last:
-        return SessionTarget(_only(rest), resume_last=True, resume_all=everywhere, fork=fork)
+        return SessionTarget(
+            _only(rest), resume_last=True, resume_all=everywhere, fork=fork
+        )
     if not rest:
         return SessionTarget(pick=True, resume_all=everywhere, fork=fork)
     return SessionTarget(_only(rest[1:]), resume=rest[0], fork=fork)
@@ -87,12 +106,14 @@ def require_images(arguments: Arguments, target: SessionTarget) -> None:
             read, or is of no kind that models read.
     """
     absent = (path for path in arguments.images if not path.exists() or path.is_dir())
-    if missing := next(absent, None):
+    missing = next(absent, None)
+    if missing:
         took = len(arguments.image) > 1 and target.prompt is None
         hint = ": -i takes every word up to the next option; put the prompt before it, or behind --"
         raise UsageError(f"there is no image {str(missing)!r}{hint if took else ''}")
     for path in arguments.images:
-        if (problem := _no_image(path)) is not None:
+        problem = _no_image(path)
+        if problem is not None:
             raise UsageError(f"-i/--image: {str(path)!r} cannot be sent: {problem}")
 
 
@@ -105,10 +126,16 @@ def _no_image(path: Path) -> str | None:
             beginning = file.read(MAX_BEGINNING_BYTES)
     except OSError as error:
         return error.strerror
-    return None if is_image(beginning) else NOT_AN_IMAGE
+    if is_image(beginning):
+        return None
+    return NOT_AN_IMAGE
 
 
 def _only(words: Sequence[str]) -> str | None:
     if len(words) > 1:
-        raise UsageError(f"unexpected argument {words[1]!r}; put quotes around the prompt")
-    return words[0] if words else None
+        raise UsageError(
+            f"unexpected argument {words[1]!r}; put quotes around the prompt"
+        )
+    if words:
+        return words[0]
+    return None

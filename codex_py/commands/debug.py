@@ -27,7 +27,16 @@ from codex_py.protocol.prompts import prompt_of
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
 from codex_py.streams.standard import print_json, tell
 
-_OPTIONS: Final = {"overrides", "model", "profile", "sandbox", "cd", "image", "last", "plan"}
+_OPTIONS: Final = {
+    "overrides",
+    "model",
+    "profile",
+    "sandbox",
+    "cd",
+    "image",
+    "last",
+    "plan",
+}
 _NO_PROMPT = "There is no prompt."
 
 
@@ -38,7 +47,8 @@ def run_prompt_input(argv: Sequence[str], environment: Mapping[str, str]) -> int
     parser.add_argument("--body", action="store_true")
     parser.add_argument("prompt", nargs="?")
     options = given(parser.parse_args(list(argv)))
-    resume, body = options.pop("resume", None), options.pop("body")
+    resume = options.pop("resume", None)
+    body = options.pop("body")
     prompt: str | None = options.pop("prompt", None)
     if body and not prompt:
         raise UsageError("--body needs a prompt: without one, there is no next request")
@@ -47,7 +57,9 @@ def run_prompt_input(argv: Sequence[str], environment: Mapping[str, str]) -> int
     target = SessionOptions(
         resume=resume,
         resume_last=arguments.last,
-        choices=replace(configured_choices(config, ()), mode="plan") if arguments.plan else None,
+        choices=replace(configured_choices(config, ()), mode="plan")
+        if arguments.plan
+        else None,
     )
     request = next_request(
         config,
@@ -105,7 +117,9 @@ async def next_request(
     items = [json.loads(item) for item in capture.input]
     if prompt is None:
         items = [
-            item for item in items if (found := prompt_of(item)) is None or found.text != _NO_PROMPT
+            item
+            for item in items
+            if (found := prompt_of(item)) is None or found.text != _NO_PROMPT
         ]
     return items, json.loads(capture.body)
 
@@ -121,7 +135,9 @@ class _Capture(httpx.AsyncBaseTransport):
 
     def _wrap_model(self, inner: ModelStream) -> ModelStream:
         @asynccontextmanager
-        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        async def stream(
+            prompt: Prompt,
+        ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
             self.input = self.input or prompt.input
             async with inner(prompt) as events:
                 yield events

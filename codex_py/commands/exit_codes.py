@@ -10,7 +10,9 @@ from codex_py.streams.standard import print_json
 def meanings() -> dict[int, str]:
     """From `exit_codes.txt`, which has a line for each code."""
     listed = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
-    return {int(code): text for code, _, text in (line.partition(" ") for line in listed)}
+    return {
+        int(code): text for code, _, text in (line.partition(" ") for line in listed)
+    }
 
 
 def run_exit_codes(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it

@@ -29,7 +29,9 @@ def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
             "say which setting: codex-py config explain KEY. No command changes a setting:"
             f" write `KEY = VALUE` into {home / 'config.toml'}, or pass -c KEY=VALUE"
         )
-    layers, requirements = required(read_layers(**config_sources(arguments, environment)))
+    layers, requirements = required(
+        read_layers(**config_sources(arguments, environment))
+    )
     text = explain(words[1], layers, requirements.file)
     return print_out(f"{text}\n")
 
@@ -42,12 +44,16 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
     options, command = parser.parse_before_command(argv)
     for missing, what in ((not options.rules, "rules"), (not command, "command")):
         if missing:
-            raise UsageError(f"say which {what}: codex-py execpolicy check --rules FILE -- COMMAND")
+            raise UsageError(
+                f"say which {what}: codex-py execpolicy check --rules FILE -- COMMAND"
+            )
     rules = read_rules([Path(file) for file in options.rules])
     for warning in rules.warnings:
         tell(f"Warning: {warning}")
     match = rules.decide(command, resolve_paths=options.resolve_host_executables)
-    style: dict[str, Any] = {"indent": 2} if options.pretty else {"separators": (",", ":")}
+    style: dict[str, Any] = (
+        {"indent": 2} if options.pretty else {"separators": (",", ":")}
+    )
     report = json.dumps(_report(match), ensure_ascii=False, **style)
     if printable(report) != report:
         report = json.dumps(_report(match), **style)

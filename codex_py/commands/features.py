@@ -4,7 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from codex_py.command_line.arguments import unknown_feature
-from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
+from codex_py.command_line.subcommand import (
+    command_config,
+    command_parser,
+    print_table,
+    required,
+)
 from codex_py.config.check import lookup
 from codex_py.config.config import Config
 from codex_py.config.edit import set_in_config
@@ -43,11 +48,15 @@ def _switch(
     # Write nothing to a file that cannot be read.
     config = command_config(options, environment, warns=False)
     has_settings = isinstance(config.features.get(name), Mapping)
-    set_in_config(config.home, ("features", name, *(("enabled",) if has_settings else ())), value)
+    set_in_config(
+        config.home, ("features", name, *(("enabled",) if has_settings else ())), value
+    )
     return print_out(f"{command.capitalize()}d feature `{name}` in config.toml.\n")
 
 
 def _state(config: Config, name: str, default: bool) -> bool:
     is_table = isinstance(config.features.get(name), Mapping)
     found = lookup(config.features, (name, "enabled") if is_table else (name,))
-    return default if found is None else found
+    if found is None:
+        return default
+    return found

@@ -20,7 +20,9 @@ _CHATGPT: Final = (
 
 def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Store the key on standard input, or print the login; the exit code."""
-    parser = command_parser("--with-api-key", "--with-access-token", "--device-auth", "word")
+    parser = command_parser(
+        "--with-api-key", "--with-access-token", "--device-auth", "word"
+    )
     options = parser.parse_args(list(argv))
     if options.word not in {None, "status"}:
         raise UsageError(f"unknown command `login {options.word}`. Use `login status`.")
@@ -34,7 +36,8 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         store_key(config, _key_from_stdin())
         tell(f"API key saved. {_CHECKED_LATER}")
         return ExitCode.DONE
-    if login := stored_login(config):
+    login = stored_login(config)
+    if login:
         tell(f"API key configured - {login}\n{_CHECKED_LATER}")
         return ExitCode.DONE
     tell("Not logged in" if login is None else _CHATGPT)

@@ -12,7 +12,11 @@ from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config, warn_of_config
 from codex_py.command_line.parser import CommandParser, given
 from codex_py.config.config import Config
-from codex_py.config.environment import allowed_environment, hidden_names, without_variables
+from codex_py.config.environment import (
+    allowed_environment,
+    hidden_names,
+    without_variables,
+)
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode, ToolError, UsageError
 from codex_py.programs import programs_outside, record_writable_roots
@@ -24,10 +28,19 @@ from codex_py.sandbox.probes import KNOWN_OPEN, PROBES, run_probes
 from codex_py.streams.standard import OutputStream, tell
 from codex_py.streams.terminal import aligned
 
-_OPTIONS = {"cd", "deny", "allow_domain", "add_dir", "profile", "allow_unenforced", "overrides"}
+_OPTIONS = {
+    "cd",
+    "deny",
+    "allow_domain",
+    "add_dir",
+    "profile",
+    "allow_unenforced",
+    "overrides",
+}
 _SIGNAL_EXIT_BASE = 128
 _CELLS = {True: "held", False: "OPEN", None: "?"}
-_NOT_FOUND, _NOT_EXECUTABLE = 127, 126
+_NOT_FOUND = 127
+_NOT_EXECUTABLE = 126
 _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
@@ -48,7 +61,8 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return _test(environment)
     if not command:
         raise UsageError("say what to run: codex-py sandbox [MODE] [--] COMMAND")
-    if (profile := options.pop("permission_profile", None)) is not None:
+    profile = options.pop("permission_profile", None)
+    if profile is not None:
         flags["default_permissions"] = profile
     arguments = Arguments(**options)
     config = read_config(arguments, environment, flags)
@@ -59,7 +73,10 @@ def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _run(
-    command: Sequence[str], config: Config, add_dirs: Sequence[Path], environment: Mapping[str, str]
+    command: Sequence[str],
+    config: Config,
+    add_dirs: Sequence[Path],
+    environment: Mapping[str, str],
 ) -> int:
     policy = config.sandbox_policy(add_dirs)
     programs = user_programs(config, environment, add_dirs)
@@ -79,23 +96,34 @@ def _run(
     )
     try:
         record_writable_roots(config.home, variables, policy)
-        confined = sandbox.command(without_variables(command, hidden), policy, config.cwd)
+        confined = sandbox.command(
+            without_variables(command, hidden), policy, config.cwd
+        )
         if sandbox.warning is not None:
             tell(f"codex-py sandbox: {sandbox.warning}")
         for number in (*_ENDING, signal.SIGCHLD):
             signal.signal(number, lambda _number, _frame: None)
         code = _exit_code(subprocess.Popen(confined, cwd=config.cwd, env=variables))
     except ToolError as error:
-        raise CodexError(str(error), code="sandbox", exit_code=ExitCode.SANDBOX) from error
+        raise CodexError(
+            str(error), code="sandbox", exit_code=ExitCode.SANDBOX
+        ) from error
     except OSError as error:
         tell(f"codex-py sandbox: cannot run {command[0]!r}: {error.strerror}")
-        return _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+        if isinstance(error, FileNotFoundError):
+            return _NOT_FOUND
+        return _NOT_EXECUTABLE
     finally:
         sandbox.release()
     for blocked in report.take():
-        allows = f"; `--allow-domain {blocked.pattern}` allows it" if blocked.pattern else ""
+        if blocked.pattern:
+            allows = f"; `--allow-domain {blocked.pattern}` allows it"
+        else:
+            allows = ""
         tell(f"codex-py sandbox: blocked {blocked}{allows}")
-    return code if code >= 0 else _SIGNAL_EXIT_BASE - code
+    if code >= 0:
+        return code
+    return _SIGNAL_EXIT_BASE - code
 
 
 def _exit_code(command: subprocess.Popen[bytes]) -> int:
@@ -141,4 +169,6 @@ def _test(environment: Mapping[str, str]) -> int:
         for name, found in results
         for probe, held in found.items()
     )
-    return ExitCode.DONE if as_expected else ExitCode.TURN_FAILED
+    if as_expected:
+        return ExitCode.DONE
+    return ExitCode.TURN_FAILED

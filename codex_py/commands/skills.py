@@ -49,7 +49,9 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.json:
         return print_json(rows, indent=2, ensure_ascii=False)
     if not rows:
-        return print_out("There are no skills here. Each is a folder with a SKILL.md.\n")
+        return print_out(
+            "There are no skills here. Each is a folder with a SKILL.md.\n"
+        )
     return print_out("".join(map(_text, rows)))
 
 
@@ -67,10 +69,15 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
             files = [folder]  # as a pre-commit hook names it
         problems += [problem for path in files for problem in skill_problems(path)]
         if not files:
-            what = "no SKILL.md in it" if folder.is_dir() else "no such folder"
+            if folder.is_dir():
+                what = "no SKILL.md in it"
+            else:
+                what = "no such folder"
             problems.append(f"{folder}: there is {what}.")
     print_out("".join(f"{on_one_line(problem)}\n" for problem in problems))
-    return 1 if problems else 0
+    if problems:
+        return 1
+    return 0
 
 
 def _text(row: dict[str, Any]) -> str:
@@ -82,7 +89,11 @@ def _text(row: dict[str, Any]) -> str:
     head = f"{row['name']}  ({', '.join(notes)})"
     return "".join(
         f"{indent}{on_one_line(text)}\n"
-        for indent, text in (("", head), ("  ", row["description"]), ("  ", row["path"]))
+        for indent, text in (
+            ("", head),
+            ("  ", row["description"]),
+            ("  ", row["path"]),
+        )
     )
 
 
@@ -99,17 +110,24 @@ def skill_problems(path: Path) -> list[str]:
     problems = list(_link_problems(text, path.parent))
     for field, sentence in _field_problems(fields, path.absolute().parent.name):
         found = re.search(rf"^[ \t]*{field}:", text, re.MULTILINE)
-        problems.append((text.count("\n", 0, found.start()) + 1 if found else 1, sentence))
+        problems.append(
+            (text.count("\n", 0, found.start()) + 1 if found else 1, sentence)
+        )
     return [f"{path}:{line}: {sentence}" for line, sentence in sorted(problems)]
 
 
-def _field_problems(fields: Mapping[str, str], folder: str) -> Iterator[tuple[str, str]]:
+def _field_problems(
+    fields: Mapping[str, str], folder: str
+) -> Iterator[tuple[str, str]]:
     """Pairs of a field and a sentence."""
     name = fields.get("name", "")
     for field, most in _MOST.items():
         length = len(fields.get(field, "").strip())
         if length > most:
-            yield field, f"`{field}` has {length} characters: at most {most} are allowed."
+            yield (
+                field,
+                f"`{field}` has {length} characters: at most {most} are allowed.",
+            )
         if not length and field != "compatibility":
             yield field, f"`{field}` is missing."
     if not 0 < len(name) <= _MOST["name"]:
@@ -120,7 +138,10 @@ def _field_problems(fields: Mapping[str, str], folder: str) -> Iterator[tuple[st
             f"`name` is {name!r}: use lower-case letters, digits and single hyphens between them.",
         )
     elif name != folder:
-        yield "name", f"`name` is {name!r}, but the folder is {folder!r}: they must be the same."
+        yield (
+            "name",
+            f"`name` is {name!r}, but the folder is {folder!r}: they must be the same.",
+        )
 
 
 def _link_problems(text: str, folder: Path) -> Iterator[tuple[int, str]]:

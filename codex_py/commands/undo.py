@@ -81,19 +81,28 @@ def _opened(options: _RedoOptions, environment: Mapping[str, str]) -> Journal:
     if options.show and options.force:
         raise UsageError("--show changes nothing, so there is nothing to force")
     raise_when_stopped()
-    home, cwd = codex_home(environment), working_folder(options.cd)
+    home = codex_home(environment)
+    cwd = working_folder(options.cd)
     journal = Journal(home, cwd)
     for sentence in (*journal.recover(), *recover_turns(home, cwd, environment)):
         tell(sentence)
-    if problem := undo_problem(home, cwd, environment):
+    problem = undo_problem(home, cwd, environment)
+    if problem:
         tell(problem)
-    metas = metas_with(home, b"worktrees/") if cwd.is_relative_to(worktrees_folder(home)) else ()
+    if cwd.is_relative_to(worktrees_folder(home)):
+        metas = metas_with(home, b"worktrees/")
+    else:
+        metas = ()
     if any(meta.parent_id and cwd.is_relative_to(meta.cwd) for meta in metas):
-        tell("A subagent worked here: undo takes back its patches, not what its commands changed.")
+        tell(
+            "A subagent worked here: undo takes back its patches, not what its commands changed."
+        )
     return journal
 
 
-def _undo(journal: Journal, options: _RedoOptions, number: int | None, *others: int) -> int:
+def _undo(
+    journal: Journal, options: _RedoOptions, number: int | None, *others: int
+) -> int:
     force = options.force or options.show
     try:
         plan = plan_undo(journal, number, others=others, force=force)
@@ -125,8 +134,14 @@ def _list(entries: Entries, *, as_json: bool) -> int:
         facts = _facts(entry, entries.undone)
         names = [_short(change.path, entry.cwd) for change in entry.changes]
         files = some_of(names, 3)
-        undoes = f"undoes {entry.undoes}, " if entry.undoes is not None else ""
-        turn = f"turn {entry.turn.number}, " if entry.turn is not None else ""
+        if entry.undoes is not None:
+            undoes = f"undoes {entry.undoes}, "
+        else:
+            undoes = ""
+        if entry.turn is not None:
+            turn = f"turn {entry.turn.number}, "
+        else:
+            turn = ""
         state = undoes + turn + facts["state"]
         table.append((str(entry.number), facts["time"][:19], state, entry.cwd, files))
     table += [(str(number), "", "damaged", "", "") for number in entries.damaged]
@@ -158,7 +173,9 @@ def _carry_out(plan: UndoPlan, *, as_json: bool, asks: bool) -> int:
         files = _rows(plan.changes)
         numbers = [entry.number for entry in plan.entries]
         also = {"also_undone": numbers[1:]} if numbers[1:] else {}
-        return print_json({"undone": numbers[0], **also, "id": committed.number, "files": files})
+        return print_json(
+            {"undone": numbers[0], **also, "id": committed.number, "files": files}
+        )
     letters = {"add": "A", "update": "M", "delete": "D"}
     names = ", ".join(entry.name for entry in plan.entries)
     is_redo = plan.entry.undoes is not None
@@ -174,12 +191,17 @@ def _carry_out(plan: UndoPlan, *, as_json: bool, asks: bool) -> int:
 
 
 def _facts(entry: Entry, undone: Mapping[int, int]) -> dict[str, Any]:
-    state = "undone" if entry.number in undone else str(entry.state)
+    if entry.number in undone:
+        state = "undone"
+    else:
+        state = str(entry.state)
     if not all(change.kept for change in entry.changes):
         state = "not undoable"
     facts: dict[str, Any] = {
         "id": entry.number,
-        "time": datetime.fromtimestamp(entry.time, UTC).astimezone().isoformat(" ", "seconds"),
+        "time": datetime.fromtimestamp(entry.time, UTC)
+        .astimezone()
+        .isoformat(" ", "seconds"),
         "cwd": entry.cwd,
         "state": state,
     }

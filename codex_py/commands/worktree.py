@@ -8,7 +8,12 @@ from typing import Literal
 
 from codex_py.app.best_of.snapshot import sweep
 from codex_py.app.worktrees.worktree import Worktree, find_worktree
-from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
+from codex_py.command_line.subcommand import (
+    command_config,
+    command_parser,
+    print_table,
+    required,
+)
 from codex_py.config.paths import project_root, worktrees_folder
 from codex_py.errors import CodexError
 from codex_py.filesystem.private import locked
@@ -37,32 +42,43 @@ class _Kept:
 
     @property
     def state(self) -> Literal["clean", "changed", "broken"]:
-        return "broken" if self.tree is None else "changed" if self.unsaved else "clean"
+        if self.tree is None:
+            return "broken"
+        if self.unsaved:
+            return "changed"
+        return "clean"
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the worktrees of sessions; the exit code."""
     options = command_parser("--json").parse_args(list(argv))
     config = command_config(options, environment, warns=False)
-    home, root = config.home, project_root(config.cwd, (".git",))
+    home = config.home
+    root = project_root(config.cwd, (".git",))
     if root is not None:
         sweep(root, home, environment)
     found = _kept_worktrees(home, environment)
     if options.json:
         return print_json([_data(each) for each in found], indent=2)
     if not found:
-        return print_out("There are no worktrees. `--worktree` makes one for a session.\n")
+        return print_out(
+            "There are no worktrees. `--worktree` makes one for a session.\n"
+        )
     rows = [("NAME", "STATE", "COMMIT", "SESSION", "PATH")]
     for each in found:
         session = next(iter(each.sessions), "-")
-        rows.append((each.name, each.state, each.commit[:9] or "-", session, str(each.path)))
+        rows.append(
+            (each.name, each.state, each.commit[:9] or "-", session, str(each.path))
+        )
     return print_table(rows)
 
 
 def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Remove a worktree; the exit code."""
     options = command_parser("worktree", "--force").parse_args(list(argv))
-    wanted = required(options.worktree, "worktree: codex-py worktree remove PATH, NAME or SESSION")
+    wanted = required(
+        options.worktree, "worktree: codex-py worktree remove PATH, NAME or SESSION"
+    )
     home = command_config(options, environment, warns=False).home
     path = Path(wanted).resolve()
     for each in _kept_worktrees(home, environment):
@@ -89,7 +105,8 @@ def _kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[_Kept]:
         kept = _Kept(name, path, ids)
         # The error of git for a broken worktree does not help the user.
         with suppress(CodexError):
-            if (tree := find_worktree(path, home, environment)) is not None:
+            tree = find_worktree(path, home, environment)
+            if tree is not None:
                 commit = tree.git.output(path, "rev-parse", "HEAD")
                 kept = _Kept(name, path, ids, tree, commit, tree.unsaved())
         found.append(kept)
@@ -106,8 +123,13 @@ def _remove(home: Path, kept: _Kept, *, force: bool) -> list[str]:
         CodexError: a session is at work in it, there are changes, or it cannot be removed.
     """
     if not force and kept.state != "clean":
-        why = f"has {kept.unsaved}" if kept.unsaved else "is broken: nobody can tell what is in it"
-        raise CodexError(f"the worktree {kept.path} {why}; --force removes it", code="worktree")
+        if kept.unsaved:
+            why = f"has {kept.unsaved}"
+        else:
+            why = "is broken: nobody can tell what is in it"
+        raise CodexError(
+            f"the worktree {kept.path} {why}; --force removes it", code="worktree"
+        )
     folder = worktrees_folder(home) / kept.name
     try:
         for thread_id in kept.sessions:
@@ -127,7 +149,10 @@ def _folders(parent: Path) -> Iterator[tuple[str, Path]]:
     """The names and the paths; there is no tree in the folder of one that a kill ended early."""
     for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
         if folder.is_dir() and not folder.is_symlink():
-            yield folder.name, next((each for each in folder.iterdir() if each.is_dir()), folder)
+            yield (
+                folder.name,
+                next((each for each in folder.iterdir() if each.is_dir()), folder),
+            )
 
 
 def _data(kept: _Kept) -> dict[str, object]:

@@ -25,14 +25,24 @@ _KEY_NAMES: Final = {"api_key", "apikey", "api_key_env", "key", "token", "secret
 _PROVIDER: Final = TABLES["model_providers.*"]
 _NOT_SHOWN: Final = ("secret", "variable")
 _PROTECTING_TABLES: Final = (
-    *("protection", "gates", "budget", "permissions"),
-    *("sandbox_workspace_write", "sandbox_limits"),
+    "protection",
+    "gates",
+    "budget",
+    "permissions",
+    "sandbox_workspace_write",
+    "sandbox_limits",
 )
 """Tables in which an unknown key was most likely meant to protect something."""
 _PROTECTING_KEYS: Final = (
     *_PROTECTING_TABLES,
-    *("approval_policy", "approvals_reviewer", "sandbox_mode", "default_permissions"),
-    *("allow_unenforced", "shell_environment_policy", "hooks", "forced_login_method"),
+    "approval_policy",
+    "approvals_reviewer",
+    "sandbox_mode",
+    "default_permissions",
+    "allow_unenforced",
+    "shell_environment_policy",
+    "hooks",
+    "forced_login_method",
 )
 _LONGEST: Final = 30
 """Characters of a misspelt key."""
@@ -54,7 +64,10 @@ def lookup(values: Mapping[str, Any], key: KeyPath) -> Any:
     """The value at a key; None if it is not set, which TOML has no value for."""
     value: Any = values
     for part in key:
-        value = cast("Mapping[str, Any]", value).get(part) if isinstance(value, Mapping) else None
+        if isinstance(value, Mapping):
+            value = cast("Mapping[str, Any]", value).get(part)
+        else:
+            value = None
     return value
 
 
@@ -71,7 +84,10 @@ def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:
     names = [dotted(key) for key in unused_keys(values)]
     if not names:
         return ()
-    these = "This setting has" if len(names) == 1 else "These settings have"
+    if len(names) == 1:
+        these = "This setting has"
+    else:
+        these = "These settings have"
     return (f"{these} no effect in this version: {', '.join(sorted(names))}.",)
 
 
@@ -80,12 +96,15 @@ def unused_keys(
 ) -> Iterator[KeyPath]:
     """The settings that have no effect in this version, of the table at `key`."""
     for name, value in values.items():
-        if (known := setting(kinds, name)) is None:
+        known = setting(kinds, name)
+        if known is None:
             continue
         if known.harmless is not None and value not in known.harmless:
             yield (*key, name)
         elif isinstance(known.kind, dict) and isinstance(value, dict):
-            yield from unused_keys(cast("dict[str, Any]", value), known.kind, (*key, name))
+            yield from unused_keys(
+                cast("dict[str, Any]", value), known.kind, (*key, name)
+            )
 
 
 def may_protect(key: KeyPath) -> bool:
@@ -102,12 +121,15 @@ def remedy(key: KeyPath) -> str | None:
     if len(key) > 1 and key[-1] in KEYS and ".".join(key) not in _RENAMED:
         return f"`{key[-1]}` belongs above the first [table] of the file"
     similar = suggestion(key)
-    return None if similar is None else f"did you mean `{similar}`?"
+    if similar is None:
+        return None
+    return f"did you mean `{similar}`?"
 
 
 def suggestion(key: KeyPath) -> str | None:
     """The known key, dotted, that is most similar to an unknown one."""
-    if (successor := _RENAMED.get(".".join(key))) is not None:
+    successor = _RENAMED.get(".".join(key))
+    if successor is not None:
         return successor
     if kind_of(key[:-1]) is _PROVIDER and key[-1].lower() in _KEY_NAMES:
         return ".".join((*key[:-1], "env_key"))
@@ -120,7 +142,9 @@ def suggestion(key: KeyPath) -> str | None:
         # A key of the top level that was written below the header of a table.
         return key[-1]
     near = nearest(key[-1], _names(kind_of(key[:-1])))
-    return None if near is None else ".".join((*key[:-1], near))
+    if near is None:
+        return None
+    return ".".join((*key[:-1], near))
 
 
 def leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
@@ -147,9 +171,14 @@ def member(kind: Kind, part: str) -> "Kind | None":
     match kind:
         case dict():
             known = setting(kind, part)
-            return None if known is None else known.kind
+            if known is None:
+                return None
+            return known.kind
         case AnyOf():
-            return next((found for one in kind if (found := member(one, part)) is not None), None)
+            return next(
+                (found for one in kind if (found := member(one, part)) is not None),
+                None,
+            )
         case "table" | "array" | "any":
             return "any"
         case _:
@@ -160,7 +189,10 @@ def _names(kind: "Kind | None") -> list[str]:
     match kind:
         case dict():
             others = kind.get("*")
-            listed = others.names() if isinstance(others, Setting) and others.names else ()
+            if isinstance(others, Setting) and others.names:
+                listed = others.names()
+            else:
+                listed = ()
             return [name for name in (*kind, *listed) if name != "*"]
         case AnyOf():
             return [name for one in kind for name in _names(one)]
@@ -175,7 +207,8 @@ def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
     match kind:
         case dict() if isinstance(value, dict):
             for name, part in cast("dict[str, Any]", value).items():
-                if (known := setting(kind, name)) is None:
+                known = setting(kind, name)
+                if known is None:
                     yield Problem((*key, name), "is unknown", unknown=True)
                 else:
                     yield from _check(part, known.kind, (*key, name))
@@ -187,7 +220,10 @@ def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
         case tuple() if value in kind and not isinstance(kind, AnyOf):
             pass
         case _:
-            given = "" if kind in _NOT_SHOWN else f", not {shown(value)}"
+            if kind in _NOT_SHOWN:
+                given = ""
+            else:
+                given = f", not {shown(value)}"
             yield Problem(key, f"must be {expected(kind)}{given}")
 
 
@@ -256,7 +292,9 @@ def shown(value: Any) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else text[:39] + "…"
+    if len(text) <= 40:
+        return text
+    return text[:39] + "…"
 
 
 def escaped(text: str) -> str:
@@ -265,7 +303,8 @@ def escaped(text: str) -> str:
     Bytes that are not UTF-8 are left as they are, because TOML has no escapes for them.
     """
     return "".join(
-        c if c.isprintable() or "\ud800" <= c <= "\udfff" else f"\\U{ord(c):08X}" for c in text
+        c if c.isprintable() or "\ud800" <= c <= "\udfff" else f"\\U{ord(c):08X}"
+        for c in text
     )
 
 

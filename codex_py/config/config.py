@@ -11,7 +11,12 @@ from codex_py.config.domains import domain_rules
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_text
 from codex_py.config.layers import SYSTEM_FOLDER, Layers, read_layers
-from codex_py.config.limits import Budget, GateSettings, configured_budget, configured_gates
+from codex_py.config.limits import (
+    Budget,
+    GateSettings,
+    configured_budget,
+    configured_gates,
+)
 from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
 from codex_py.config.model_name import fallback_model, named_provider
 from codex_py.config.paths import project_root
@@ -42,7 +47,12 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 _T = TypeVar("_T", SandboxLimits, SandboxPolicy, ShellEnvironmentPolicy)
-_NOT_IN_FILES: Final = {"is_final": False, "files": NO_RULES, "domains": None, "profile": ""}
+_NOT_IN_FILES: Final = {
+    "is_final": False,
+    "files": NO_RULES,
+    "domains": None,
+    "profile": "",
+}
 
 
 def value_of(key: str | None = None) -> Any:
@@ -79,7 +89,9 @@ class Config:
     model_reasoning_effort: str | None = value_of()
     plan_mode_reasoning_effort: str | None = value_of()
     """None: as in any other turn."""
-    model_reasoning_summary: Literal["auto", "concise", "detailed", "none"] | None = value_of()
+    model_reasoning_summary: Literal["auto", "concise", "detailed", "none"] | None = (
+        value_of()
+    )
     model_verbosity: Literal["low", "medium", "high"] | None = value_of()
     model_catalog_json: Path | None = value_of()
     model_fallbacks: tuple[tuple[str, str], ...]
@@ -122,7 +134,9 @@ class Config:
     """The limits of a run. A project can only tighten them."""
     gates: GateSettings
     tool_output_token_limit: int | None = value_of()
-    background_terminal_max_timeout_ms: int = value_of("background_terminal_max_timeout")
+    background_terminal_max_timeout_ms: int = value_of(
+        "background_terminal_max_timeout"
+    )
     web_search: Literal["disabled", "cached", "indexed", "live"]
     web_search_options: Mapping[str, Any]
     """`[tools.web_search]`: `context_size`, `allowed_domains`, `location`."""
@@ -170,22 +184,33 @@ class Config:
         `add_dirs` are further writable folders, relative to the working directory or absolute; like
         the configured ones they apply only in the mode `workspace-write`.
         """
-        mode = self.sandbox_mode or ("workspace-write" if self.trust == "trusted" else "read-only")
-        configured, profile = self.sandbox_workspace_write, self.permission_profile
+        mode = self.sandbox_mode or (
+            "workspace-write" if self.trust == "trusted" else "read-only"
+        )
+        configured = self.sandbox_workspace_write
+        profile = self.permission_profile
         added = [Path(os.path.normpath(self.cwd / folder)) for folder in add_dirs]
         rules = self.files.plus(protection_rules(self.layers, added))
-        own, name, network = (self.cwd,), "", mode == "danger-full-access"
+        own = (self.cwd,)
+        name = ""
+        network = mode == "danger-full-access"
         if profile is not None:
             rules = rules.plus(profile.rules(added))
             if profile.decides:
-                name, network = profile.name, network or profile.network
+                name = profile.name
+                network = network or profile.network
                 own, added = (own, added) if profile.writes_roots else ((), [])
         if mode == "workspace-write":
             roots = tuple(dict.fromkeys((*own, *configured.writable_roots, *added)))
-            policy = replace(configured, writable_roots=roots, files=rules, profile=name)
+            policy = replace(
+                configured, writable_roots=roots, files=rules, profile=name
+            )
         else:
-            policy = SandboxPolicy(mode=mode, network_access=network, files=rules, profile=name)
-        if (domains := self.domains) is not None and mode != "danger-full-access":
+            policy = SandboxPolicy(
+                mode=mode, network_access=network, files=rules, profile=name
+            )
+        domains = self.domains
+        if domains is not None and mode != "danger-full-access":
             if not policy.network_access:
                 domains = replace(domains, allow=domains.opened)
             has_network = policy.network_access or bool(domains.opened)
@@ -240,7 +265,8 @@ def load_config(
 def _config(layers: Layers, requirements: Requirements) -> Config:
     values = layers.merged()
     tables: Mapping[str, Any] = values.get("model_providers", {})
-    if (named := named_provider(layers, {*BUILT_IN_PROVIDERS, *tables})) is not None:
+    named = named_provider(layers, {*BUILT_IN_PROVIDERS, *tables})
+    if named is not None:
         values["model_provider"], values["model"] = named
 
     def section(cls: type[_T], key: str, **given: Any) -> _T:
@@ -254,7 +280,10 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
     sandbox_mode, profile = chosen_permissions(layers)
     workspace = (layers.cwd, *(() if profile is None else profile.roots))
     configured = section(
-        SandboxPolicy, "sandbox_workspace_write", mode="workspace-write", **_NOT_IN_FILES
+        SandboxPolicy,
+        "sandbox_workspace_write",
+        mode="workspace-write",
+        **_NOT_IN_FILES,
     )
     if profile is not None and profile.decides:
         configured = profile.policy(workspace)
@@ -273,7 +302,9 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         model_prices=values.get("model_prices", {}),
         budget=configured_budget(layers),
         gates=configured_gates(layers),
-        base_instructions=_text(layers, values, files, "model_instructions_file", "instructions"),
+        base_instructions=_text(
+            layers, values, files, "model_instructions_file", "instructions"
+        ),
         compact_prompt=_text(
             layers, values, files, "experimental_compact_prompt_file", "compact_prompt"
         ),
@@ -297,7 +328,9 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         layers=layers,
         values=values,
         warnings=(
-            *(*layers.warnings, *requirements.warnings, *server_warnings),
+            *layers.warnings,
+            *requirements.warnings,
+            *server_warnings,
             *without_effect(values),
             *_missing_roots(configured, sandbox_mode),
         ),
@@ -343,11 +376,15 @@ def _text(
     layer = next((layer for layer in layers.layers if file_key in layer.values), None)
     if layer is None:
         return values.get(key)
-    root = layers.project_root if layer.name == "project" else None
+    if layer.name == "project":
+        root = layers.project_root
+    else:
+        root = None
     path = Path(layer.values[file_key])
     if denials_of(files).refuses(path):
         raise ConfigError(f"`{file_key}` names {path}, which is denied")
-    if (text := read_text(path, root=root)) is None:
+    text = read_text(path, root=root)
+    if text is None:
         raise ConfigError(f"`{file_key}` names {path}, which does not exist")
     return text
 
@@ -363,7 +400,11 @@ def _approval(value: Any) -> AskForApproval | None:
             for key in ("sandbox_approval", "rules", "mcp_elicitations"):
                 if key not in granular:
                     # A default would be for the user to guess.
-                    raise ConfigError(f"`approval_policy.granular` needs `{key}`: true or false")
+                    raise ConfigError(
+                        f"`approval_policy.granular` needs `{key}`: true or false"
+                    )
             names = {each.name for each in fields(GranularPolicy)}
             # The user was warned of unknown ones.
-            return GranularPolicy(**{key: granular[key] for key in names & granular.keys()})
+            return GranularPolicy(
+                **{key: granular[key] for key in names & granular.keys()}
+            )

@@ -45,7 +45,9 @@ class CustomPrompt:
     def short_name(self) -> str | None:
         """The name that Claude Code gives it; None if it is not Claude's."""
         is_short = self.name.startswith(("project:", "user:"))
-        return self.name.rpartition(":")[2] if is_short else None
+        if is_short:
+            return self.name.rpartition(":")[2]
+        return None
 
     def filled(self, arguments: str) -> str:
         """The text with its arguments in their places. Raises a `CodexError` if one that it needs is not given."""
@@ -61,12 +63,18 @@ class CustomPrompts:
     """One sentence for each that cannot be used."""
 
 
-def find_custom_prompts(config: Config, environment: Mapping[str, str]) -> CustomPrompts:
+def find_custom_prompts(
+    config: Config, environment: Mapping[str, str]
+) -> CustomPrompts:
     """All prompts that can be sent here; those of a project only if it is trusted."""
     found: dict[str, CustomPrompt] = {}
     warnings: list[str] = []
     for name, path, folder in _files(config, environment, warnings):
-        if name in found or not _NAME.fullmatch(name) or denials_of(config.files).refuses(path):
+        if (
+            name in found
+            or not _NAME.fullmatch(name)
+            or denials_of(config.files).refuses(path)
+        ):
             continue
         try:
             found[name] = _parsed(name, path, folder)
@@ -79,7 +87,9 @@ def _files(
     config: Config, environment: Mapping[str, str], warnings: list[str]
 ) -> Iterator[tuple[str, Path, Folder]]:
     """Names, files and where they were found."""
-    own = Folder(user_home(environment) / ".claude" / "commands", "user", prefix="user:")
+    own = Folder(
+        user_home(environment) / ".claude" / "commands", "user", prefix="user:"
+    )
     project = project_folders(config, ".claude/commands", prefix="project:")
     is_trusted = config.trust == "trusted"
     folders = [*(each for each in project if is_trusted and each.path != own.path), own]
@@ -127,7 +137,9 @@ def claude_expanded(template: str, arguments: str) -> str:
 
     def value(match: re.Match[str]) -> str:
         number = int(match[1] or 0)
-        return "".join(words[number - 1 : number]) if number else arguments
+        if number:
+            return "".join(words[number - 1 : number])
+        return arguments
 
     return _CLAUDE_PLACE.sub(value, template)
 
@@ -143,8 +155,12 @@ def expanded(template: str, arguments: str) -> str:
     try:
         words = shlex.split(arguments)
     except ValueError as error:
-        raise CodexError(f"the arguments cannot be read: {error}", code="usage") from error
-    wanted = {match[3] for match in _PLACE.finditer(template) if match[3]} - {"ARGUMENTS"}
+        raise CodexError(
+            f"the arguments cannot be read: {error}", code="usage"
+        ) from error
+    wanted = {match[3] for match in _PLACE.finditer(template) if match[3]} - {
+        "ARGUMENTS"
+    }
     named: dict[str, str] = {}
     plain: list[str] = []
     for word in words:
@@ -153,8 +169,11 @@ def expanded(template: str, arguments: str) -> str:
             named[match[1]] = match[2]
         else:
             plain.append(word)
-    if missing := sorted(wanted - named.keys()):
-        raise CodexError(f"give it {', '.join(f'{name}=…' for name in missing)}", code="usage")
+    missing = sorted(wanted - named.keys())
+    if missing:
+        raise CodexError(
+            f"give it {', '.join(f'{name}=…' for name in missing)}", code="usage"
+        )
 
     def value(match: re.Match[str]) -> str:
         dollar, number, name = match.groups()
@@ -162,6 +181,8 @@ def expanded(template: str, arguments: str) -> str:
             return "$"
         if number:
             return "".join(plain[int(number) - 1 : int(number)])
-        return " ".join(plain) if name == "ARGUMENTS" else named[name]
+        if name == "ARGUMENTS":
+            return " ".join(plain)
+        return named[name]
 
     return _PLACE.sub(value, template)

@@ -41,7 +41,8 @@ def project_folders(config: Config, *names: str, prefix: str = "") -> Iterator[F
 def plugin_folders(config: Config, part: str) -> Iterator[Folder]:
     """A folder for each plugin. `part`: the attribute with the texts."""
     for plugin in config.plugins:
-        if texts := getattr(plugin, part):
+        texts = getattr(plugin, part)
+        if texts:
             yield Folder(plugin.root, "plugin", plugin.root, f"{plugin.name}:", texts)
 
 
@@ -63,8 +64,13 @@ def skill_folders(config: Config, environment: Mapping[str, str]) -> list[Folder
     folders += plugin_folders(config, "skills")
     # In the home folder of the user, they are the user's own.
     own = {user / name for name in _SKILLS}
-    project = [each for each in project_folders(config, *_SKILLS) if each.path not in own]
-    folders = [*project, *folders] if config.trust == "trusted" else [*folders, *project]
+    project = [
+        each for each in project_folders(config, *_SKILLS) if each.path not in own
+    ]
+    if config.trust == "trusted":
+        folders = [*project, *folders]
+    else:
+        folders = [*folders, *project]
     return [folder for folder in folders if folder.texts or folder.path.is_dir()]
 
 

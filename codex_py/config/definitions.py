@@ -28,7 +28,12 @@ _COMMENT: Final = re.compile(r"[ \t]#.*")
 
 
 def definitions(
-    folders: Iterable[Folder], names: str, what: str, warnings: list[str], *, max_depth: int = 0
+    folders: Iterable[Folder],
+    names: str,
+    what: str,
+    warnings: list[str],
+    *,
+    max_depth: int = 0,
 ) -> Iterator[tuple[Path, Folder]]:
     """The files of these folders and of those below them, sorted, each with the folder that it is from.
 
@@ -50,9 +55,13 @@ def definitions(
             above, _, name = path.rpartition("/")
             # To resolve each path from the root takes half of the time.
             is_plain = above in reals and not Path(path).is_symlink()
-            reals[path] = real = f"{reals[above]}/{name}" if is_plain else os.path.realpath(path)
+            reals[path] = real = (
+                f"{reals[above]}/{name}" if is_plain else os.path.realpath(path)
+            )
             is_deep = path.count("/") - str(folder.path).count("/") == max_depth
-            hidden = {name for name in inner if name[0] == "." or name == "node_modules"}
+            hidden = {
+                name for name in inner if name[0] == "." or name == "node_modules"
+            }
             files = [*filter(re.compile(names).fullmatch, sorted((*others, *inner)))]
             inner[:] = [] if is_deep or real in seen else sorted({*inner} - hidden)
             if real in seen:
@@ -93,7 +102,9 @@ def front_matter(text: str, path: Path) -> tuple[Mapping[str, str], str]:
     if found[1] is None:
         raise ConfigError(f"{path}:1: the front matter has no end")
     head = [line.rstrip("\r") for line in found[1].split("\n")]
-    margin = min((len(line) - len(line.lstrip(" ")) for line in head if line.strip()), default=0)
+    margin = min(
+        (len(line) - len(line.lstrip(" ")) for line in head if line.strip()), default=0
+    )
     head = [line[margin:] for line in head]
     fields: dict[str, str] = {}
     place = 0
@@ -116,7 +127,9 @@ def front_matter(text: str, path: Path) -> tuple[Mapping[str, str], str]:
         try:
             fields[field[1]] = _value(field[2] or "", below)
         except ValueError as error:
-            raise ConfigError(f"{path}:{number}: the front matter has {error}") from error
+            raise ConfigError(
+                f"{path}:{number}: the front matter has {error}"
+            ) from error
     return fields, text[found.end() :]
 
 

@@ -26,10 +26,14 @@ def domain_rules(layers: Layers, accepted: set[str]) -> DomainRules | None:
     Raises:
         ConfigError: a pattern has a mistake.
     """
-    own = replace(layers, layers=tuple(each for each in layers.layers if each.name != "project"))
+    own = replace(
+        layers, layers=tuple(each for each in layers.layers if each.name != "project")
+    )
     users = None if own == layers else domain_rules(own, accepted)
     feature: Any = lookup(own.merged(), _FEATURE)
-    settings: Mapping[str, Any] = cast("dict[str, Any]", feature) if type(feature) is dict else {}
+    settings: Mapping[str, Any] = (
+        cast("dict[str, Any]", feature) if type(feature) is dict else {}
+    )
     is_on = feature is True or settings.get("enabled", bool(settings)) is True
     networks: list[tuple[KeyPath, Mapping[str, Any]]] = [
         (("permissions", name, "network"), profile.get("network", {}))
@@ -57,7 +61,9 @@ def domain_rules(layers: Layers, accepted: set[str]) -> DomainRules | None:
     if users is None:
         return found
     # A project can neither open a host in the user's list nor switch it off.
-    return replace(users.plus(deny=found.deny), is_limited=users.is_limited or found.is_limited)
+    return replace(
+        users.plus(deny=found.deny), is_limited=users.is_limited or found.is_limited
+    )
 
 
 def _opened(layers: Layers) -> tuple[str, ...]:
@@ -65,7 +71,9 @@ def _opened(layers: Layers) -> tuple[str, ...]:
 
     def patterns() -> Iterator[str]:
         for layer in layers.layers:
-            for number, text in enumerate(layer.values.get("protection", {}).get(OPENED[1], ())):
+            for number, text in enumerate(
+                layer.values.get("protection", {}).get(OPENED[1], ())
+            ):
                 yield parsed(text, (*OPENED, str(number)))
 
     return tuple(dict.fromkeys(patterns()))

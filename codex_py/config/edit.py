@@ -65,7 +65,9 @@ def set_in_config(home: Path, key: KeyPath, value: TomlValue) -> bool:
 def changed_text(text: str, path: Path, changes: Mapping[KeyPath, TomlValue]) -> str:
     """The text of `config.toml` with these keys changed; see `set_in_config`."""
     aim = parse_toml(text, path)
-    changes = {key: value for key, value in changes.items() if lookup(aim, key) != value}
+    changes = {
+        key: value for key, value in changes.items() if lookup(aim, key) != value
+    }
     if not changes:
         return text
     refusal = f"{path} cannot be changed automatically"
@@ -119,7 +121,10 @@ def _edits(text: str, changes: Mapping[KeyPath, TomlValue]) -> Iterator[str]:
 
 
 def _appended(text: str, own: str, newline: str) -> str:
-    gap = ("" if text.endswith("\n") else newline) + newline if text else ""
+    if text:
+        gap = ("" if text.endswith("\n") else newline) + newline
+    else:
+        gap = ""
     return text + gap + own
 
 

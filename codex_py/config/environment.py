@@ -84,7 +84,9 @@ def child_environment(
 
 
 def allowed_environment(
-    policy: ShellEnvironmentPolicy, environment: Mapping[str, str], secret_names: Collection[str]
+    policy: ShellEnvironmentPolicy,
+    environment: Mapping[str, str],
+    secret_names: Collection[str],
 ) -> dict[str, str]:
     """The user's environment, filtered by the policy.
 
@@ -97,13 +99,16 @@ def allowed_environment(
     variables = {
         name: value
         for name, value in environment.items()
-        if policy.inherit == "all" or (policy.inherit == "core" and name.upper() in _CORE)
+        if policy.inherit == "all"
+        or (policy.inherit == "core" and name.upper() in _CORE)
         if name not in removed and not _matches(name, patterns)
     }
     variables |= policy.set
     if policy.include_only:
         variables = {
-            name: value for name, value in variables.items() if _matches(name, policy.include_only)
+            name: value
+            for name, value in variables.items()
+            if _matches(name, policy.include_only)
         }
     return variables
 
@@ -119,11 +124,14 @@ def environment_after_profile(
     The profile's variables win over those of `environment`, except over what the policy sets, `TMPDIR`, which the
     sandbox knows, and what differs from command to command. The policy hides those that it hides of the user.
     """
-    hidden, patterns = _secret(policy, secret_names), _excluded(policy)
+    hidden = _secret(policy, secret_names)
+    patterns = _excluded(policy)
     variables = {
         name: value
         for name, value in exported.items()
-        if name not in hidden and not _matches(name, patterns) and not _is_of_command(name)
+        if name not in hidden
+        and not _matches(name, patterns)
+        and not _is_of_command(name)
         if not policy.include_only or _matches(name, policy.include_only)
     }
     return variables | {
@@ -134,7 +142,9 @@ def environment_after_profile(
 
 
 def hidden_names(
-    policy: ShellEnvironmentPolicy, environment: Mapping[str, str], secret_names: Collection[str]
+    policy: ShellEnvironmentPolicy,
+    environment: Mapping[str, str],
+    secret_names: Collection[str],
 ) -> frozenset[str]:
     """The variables that the policy hides from commands, even if a shell profile sets them again."""
     patterns = _excluded(policy)
@@ -143,7 +153,9 @@ def hidden_names(
     return frozenset({*_secret(policy, secret_names), *excluded} - set(kept))
 
 
-def without_variables(argv: Sequence[str], names: Collection[str], setup: str = "") -> list[str]:
+def without_variables(
+    argv: Sequence[str], names: Collection[str], setup: str = ""
+) -> list[str]:
     """The command line, changed so that its script does not see these variables even if the profile sets them.
 
     Only a login shell with a script is changed. The script still runs in the same shell, with everything else that
@@ -160,7 +172,11 @@ def without_variables(argv: Sequence[str], names: Collection[str], setup: str = 
         for options in _LOGIN:
             at = len(options) + 1
             if len(argv) > at and list(argv[1:at]) == options:
-                return [*argv[:at], _script_after(first, argv[at], argv[0]), *argv[at + 1 :]]
+                return [
+                    *argv[:at],
+                    _script_after(first, argv[at], argv[0]),
+                    *argv[at + 1 :],
+                ]
     return list(argv)
 
 
@@ -182,7 +198,9 @@ def _script_after(first: str, script: str, shell: str) -> str:
 
 def _is_bash(shell: str) -> bool:
     if PurePath(shell).name == "sh":
-        return sys.platform == "darwin" or PurePath(os.path.realpath(shell)).name == "bash"
+        return (
+            sys.platform == "darwin" or PurePath(os.path.realpath(shell)).name == "bash"
+        )
     return PurePath(shell).name == "bash"
 
 

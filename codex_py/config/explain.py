@@ -5,7 +5,15 @@ import re
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from codex_py.config.check import KeyPath, dotted, escaped, kind_of, leaves, lookup, suggestion
+from codex_py.config.check import (
+    KeyPath,
+    dotted,
+    escaped,
+    kind_of,
+    leaves,
+    lookup,
+    suggestion,
+)
 from codex_py.config.layers import Layer, Layers
 from codex_py.config.overrides import parse_key
 from codex_py.config.requirements import known_keys
@@ -14,7 +22,9 @@ from codex_py.config.tables import HOOK_EVENTS
 from codex_py.errors import ConfigError
 from codex_py.protocol.addresses import shown_url
 
-_OTHER_HOOKS: Final = "Hooks of `hooks.json` files run too; /hooks in the terminal lists them all."
+_OTHER_HOOKS: Final = (
+    "Hooks of `hooks.json` files run too; /hooks in the terminal lists them all."
+)
 
 
 def explain(key: str, layers: Layers, required: Layer) -> str:
@@ -27,7 +37,9 @@ def explain(key: str, layers: Layers, required: Layer) -> str:
     if lookup(layers.merged(), path) is None and required.sets(path):
         layers = replace(layers, layers=(required,))
     text = _explained(key, path, layers)
-    return f"{text}\n{_OTHER_HOOKS}" if path[0] == "hooks" else text
+    if path[0] == "hooks":
+        return f"{text}\n{_OTHER_HOOKS}"
+    return text
 
 
 def _explained(key: str, path: KeyPath, layers: Layers) -> str:
@@ -35,7 +47,10 @@ def _explained(key: str, path: KeyPath, layers: Layers) -> str:
     if found is None:
         if kind_of(path) is None and kind_of(path, known_keys()) is None:
             similar = suggestion(path)
-            hint = f"; did you mean `{similar}`?" if similar else ""
+            if similar:
+                hint = f"; did you mean `{similar}`?"
+            else:
+                hint = ""
             raise ConfigError(f"`{key}` is no known setting{hint}")
         name = dotted(path)
         defaults = (
@@ -48,16 +63,24 @@ def _explained(key: str, path: KeyPath, layers: Layers) -> str:
     for leaf in leaves(found, path):
         values = [(layer, lookup(layer.values, leaf)) for layer in layers.layers]
         (winner, value), *overridden = [each for each in values if each[1] is not None]
-        lines += [f"{dotted(leaf)} = {_shown(value, leaf)}", f"  from {_source(winner, leaf)}"]
+        lines += [
+            f"{dotted(leaf)} = {_shown(value, leaf)}",
+            f"  from {_source(winner, leaf)}",
+        ]
         # The hooks of all layers run.
-        word = "besides" if leaf[0] == "hooks" and leaf[1] in HOOK_EVENTS else "overrides"
+        if leaf[0] == "hooks" and leaf[1] in HOOK_EVENTS:
+            word = "besides"
+        else:
+            word = "overrides"
         for layer, other in overridden:
             lines.append(f"  {word} {_shown(other, leaf)} from {_source(layer, leaf)}")
     return "\n".join(lines)
 
 
 def _source(layer: Layer, path: KeyPath) -> str:
-    return layer.name if layer.path is None else f"{layer.name} config {layer.where(path)}"
+    if layer.path is None:
+        return layer.name
+    return f"{layer.name} config {layer.where(path)}"
 
 
 def _shown(value: Any, path: KeyPath) -> str:
@@ -76,8 +99,11 @@ def _shown(value: Any, path: KeyPath) -> str:
         case dict():
             pairs = cast("dict[str, Any]", value).items()
             inner = ", ".join(
-                f"{dotted((name,))} = {_shown(part, (*path, name))}" for name, part in pairs
+                f"{dotted((name,))} = {_shown(part, (*path, name))}"
+                for name, part in pairs
             )
-            return f"{{ {inner} }}" if inner else "{}"
+            if inner:
+                return f"{{ {inner} }}"
+            return "{}"
         case _:
             return str(value)

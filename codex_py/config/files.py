@@ -29,7 +29,9 @@ _QUOTED = re.compile(
 )
 """Strings and comments. One without an end goes on to the end, so that no character is looked at twice."""
 _EXCERPT_CHARACTERS = 60
-_POSITION = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL)
+_POSITION = re.compile(
+    r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL
+)
 
 
 def read_text(
@@ -52,7 +54,10 @@ def read_text(
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        if isinstance(error, OSError):
+            reason = error.strerror
+        else:
+            reason = error
         raise ConfigError(f"{path} cannot be read: {reason}") from error
 
 
@@ -62,7 +67,10 @@ def as_config_error(path: Path, fault: str) -> Generator[None]:
     try:
         yield
     except (OSError, UnicodeEncodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "the path is not UTF-8"
+        if isinstance(error, OSError):
+            reason = error.strerror
+        else:
+            reason = "the path is not UTF-8"
         raise ConfigError(f"{path} cannot be {fault}: {reason}") from error
 
 
@@ -74,7 +82,10 @@ def replace_text(path: Path, text: str, *, private: bool = False) -> None:
         OSError, UnicodeEncodeError: the file is unchanged.
     """
     data = text.encode()
-    mode = path.stat().st_mode & 0o7777 if path.exists() and not private else 0o600
+    if path.exists() and not private:
+        mode = path.stat().st_mode & 0o7777
+    else:
+        mode = 0o600
     with written_whole(path) as file:
         os.fchmod(file.fileno(), mode)
         file.write(data)
@@ -112,7 +123,9 @@ def require_shallow(value: Any, source: str) -> None:
             if isinstance(outer, dict | list)
             for part in cast(
                 "list[Any]",
-                outer if isinstance(outer, list) else cast("dict[str, Any]", outer).values(),
+                outer
+                if isinstance(outer, list)
+                else cast("dict[str, Any]", outer).values(),
             )
         ]
         if not level:
@@ -132,7 +145,9 @@ def _excerpt(text: str, number: int) -> str:
     lines = text.split("\n")
     key, equals, _ = lines[min(number, len(lines)) - 1].strip().partition("=")
     key = key.strip()[:_EXCERPT_CHARACTERS]
-    return f" in `{key}{' = …' if equals else ''}`" if key else ""
+    if key:
+        return f" in `{key}{' = …' if equals else ''}`"
+    return ""
 
 
 def _located(message: str, text: str) -> tuple[str, int, int]:

@@ -31,11 +31,17 @@ _DOCUMENT: Final[Table] = {
     "hooks": {**HOOKS, "*": "any"},
 }
 """A file of JSON."""
-_KNOWN: Final = {name.lower(): name for name in (*HOOK_EVENTS, "state", "claude", "stop_rounds")}
+_KNOWN: Final = {
+    name.lower(): name for name in (*HOOK_EVENTS, "state", "claude", "stop_rounds")
+}
 _MOST_UNKNOWN: Final = 100
 """To look for what one may mean takes some 0.3 ms, and the place of one as long as the file is."""
 _CLAUDE_EVENTS: Final = (
-    *("PermissionDenied", "PostToolBatch", "PostToolUseFailure", "Setup", "UserPromptExpansion"),
+    "PermissionDenied",
+    "PostToolBatch",
+    "PostToolUseFailure",
+    "Setup",
+    "UserPromptExpansion",
 )
 """Events of Claude Code that resemble one of ours. Codex accepts them in its own files, which may be copies."""
 
@@ -71,14 +77,24 @@ class HookEvents:
 
 def has_hooks(config: Config) -> bool:
     """False if no hook can be configured here. Cheap: it reads no file."""
-    layers, trust = config.layers, config.project_trust
+    layers = config.layers
+    trust = config.project_trust
     return bool(config.requirements.file.values.get("hooks")) or (
         _enabled(config)
         and (
-            any(layer.values.get("hooks", {}).keys() - {"state"} for layer in layers.layers)
+            any(
+                layer.values.get("hooks", {}).keys() - {"state"}
+                for layer in layers.layers
+            )
             or any(plugin.hooks for plugin in config.plugins)
-            or any(os.path.lexists(folder / _FILE) for folder in (layers.home, layers.system))
-            or (isinstance(trust, Trusted) and any(path.name == _FILE for path in trust.files))
+            or any(
+                os.path.lexists(folder / _FILE)
+                for folder in (layers.home, layers.system)
+            )
+            or (
+                isinstance(trust, Trusted)
+                and any(path.name == _FILE for path in trust.files)
+            )
         )
     )
 
@@ -92,7 +108,9 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
     yield from _tables(config, "requirements")
     if not _enabled(config):
         return
-    managed_only = config.requirements.file.values.get("allow_managed_hooks_only") is True
+    managed_only = (
+        config.requirements.file.values.get("allow_managed_hooks_only") is True
+    )
     for file in _files(config, environment):
         if file.is_managed or not managed_only:
             yield file
@@ -100,7 +118,10 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
 
 def _files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]:
     is_asked_for = config.values.get("hooks", {}).get("claude") is True
-    claude = user_home(environment) / ".claude" if is_asked_for else None
+    if is_asked_for:
+        claude = user_home(environment) / ".claude"
+    else:
+        claude = None
     folder = config.project_root or config.cwd
     yield HookFile(config.layers.system / _FILE, is_managed=True)
     yield from _tables(config, "system")
@@ -128,23 +149,37 @@ def _of_project(
     main = main_work_tree(root) or root
     for folder in folders:
         path = folder / ".codex" / _FILE
-        files = [HookFile(path, texts[path])] if path in texts else []
+        if path in texts:
+            files = [HookFile(path, texts[path])]
+        else:
+            files = []
         files += _tables(config, "project", folder=path.parent)
         if claude not in {None, folder / ".claude"}:
-            paths = (folder / ".claude" / name for name in ("settings.json", "settings.local.json"))
+            paths = (
+                folder / ".claude" / name
+                for name in ("settings.json", "settings.local.json")
+            )
             files += [HookFile(path, root=root, claude=root) for path in paths]
         for file in files:
             yield replace(file, key=main / file.path.relative_to(root))
 
 
 def _enabled(config: Config) -> bool:
-    return all(config.features.get(name) is not False for name in ("hooks", "codex_hooks"))
+    return all(
+        config.features.get(name) is not False for name in ("hooks", "codex_hooks")
+    )
 
 
-def _tables(config: Config, *names: str, folder: Path | None = None) -> Iterator[HookFile]:
+def _tables(
+    config: Config, *names: str, folder: Path | None = None
+) -> Iterator[HookFile]:
     for layer in reversed(config.layers.layers):
         path = layer.path or _OVERRIDES
-        if layer.name in names and folder in {None, path.parent} and "hooks" in layer.values:
+        if (
+            layer.name in names
+            and folder in {None, path.parent}
+            and "hooks" in layer.values
+        ):
             is_managed = layer.name in {"system", "managed", "requirements"}
             yield HookFile(path, layer=layer, is_managed=is_managed)
 
@@ -161,8 +196,14 @@ def read_events(file: HookFile) -> HookEvents:
     if file.layer is not None:
         groups: Mapping[str, Any] = file.layer.values["hooks"]
     else:
-        text = read_text(file.path, root=file.root) if text is None else text
-        groups = {} if text is None else _groups(text, is_for_claude=file.claude is not None)
+        if text is None:
+            text = read_text(file.path, root=file.root)
+        else:
+            text = text
+        if text is None:
+            groups = {}
+        else:
+            groups = _groups(text, is_for_claude=file.claude is not None)
     misspelt: list[str] = []
     unsupported: list[str] = []
     unknown = [name for name in groups if name not in _KNOWN.values()]
@@ -170,8 +211,14 @@ def read_events(file: HookFile) -> HookEvents:
         raise ValueError(f"it has {len(unknown)} names that are no hook event")
     for name in unknown:
         plain = name.replace("_", "").lower()
-        similar = None if name in _CLAUDE_EVENTS else nearest(plain, _KNOWN)
-        hint = f"; did you mean `{_KNOWN[similar]}`?" if similar else "."
+        if name in _CLAUDE_EVENTS:
+            similar = None
+        else:
+            similar = nearest(plain, _KNOWN)
+        if similar:
+            hint = f"; did you mean `{_KNOWN[similar]}`?"
+        else:
+            hint = "."
         place = f"{_place(file, text or '', name)}: there is no hook event `{dotted([name])}`"
         sentence = f"{place}, so its hooks do not run{hint}"
         (misspelt if similar and file.claude is None else unsupported).append(sentence)
@@ -185,11 +232,19 @@ def _groups(text: str, *, is_for_claude: bool) -> Mapping[str, Any]:
         json.dumps(document, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    if mistakes := problems(document, _DOCUMENT | {"*": "any"} if is_for_claude else _DOCUMENT):
-        where = f"`{dotted(mistakes[0].key)}`" if mistakes[0].key else "it"
+    mistakes = problems(
+        document, _DOCUMENT | {"*": "any"} if is_for_claude else _DOCUMENT
+    )
+    if mistakes:
+        if mistakes[0].key:
+            where = f"`{dotted(mistakes[0].key)}`"
+        else:
+            where = "it"
         raise ValueError(f"{where} {mistakes[0].text}")
     # The switch is a setting of Claude Code.
-    return {} if document.get("disableAllHooks") is True else document.get("hooks", {})
+    if document.get("disableAllHooks") is True:
+        return {}
+    return document.get("hooks", {})
 
 
 def _place(file: HookFile, text: str, event: str) -> str:

@@ -123,7 +123,10 @@ def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
             events = read_events(file)
             hooks = list(_hooks(file, events.groups, states, skipped))
         except (ConfigError, ValueError) as error:
-            failed = "read" if isinstance(error, ConfigError) else "parse"
+            if isinstance(error, ConfigError):
+                failed = "read"
+            else:
+                failed = "parse"
             notes.append(f"failed to {failed} hooks config {file.path}: {error}")
             continue
         found += hooks
@@ -155,7 +158,9 @@ def trust(home: Path, hooks: Sequence[Hook]) -> None:
 
 def enable(home: Path, hook: Hook, *, enabled: bool) -> None:
     """Switch a hook off, or on again. Raises a `ConfigError`: `config.toml` cannot be changed."""
-    set_in_config(home, ("hooks", "state", hook.key, "enabled"), None if enabled else False)
+    set_in_config(
+        home, ("hooks", "state", hook.key, "enabled"), None if enabled else False
+    )
 
 
 def _hooks(
@@ -171,7 +176,10 @@ def _hooks(
     """
     for event in HOOK_EVENTS:
         for number, group in enumerate(groups_by_event.get(event, ())):
-            matcher = None if event in _WITHOUT_MATCHER else group.get("matcher")
+            if event in _WITHOUT_MATCHER:
+                matcher = None
+            else:
+                matcher = group.get("matcher")
             fault = _fault_of_matcher(matcher)
             if fault is not None:
                 skipped.append(f'invalid matcher "{matcher}" in {file.path}: {fault}')
@@ -183,7 +191,9 @@ def _hooks(
                 if fault is None and why is not None:
                     skipped.append(why)
                 elif fault is None:
-                    yield _hook(file, event, f"{number}:{place}", matcher, handler, states)
+                    yield _hook(
+                        file, event, f"{number}:{place}", matcher, handler, states
+                    )
 
 
 def _fault_of_matcher(matcher: str | None) -> str | None:
@@ -198,7 +208,9 @@ def _fault_of_matcher(matcher: str | None) -> str | None:
     return None
 
 
-def _fault_of_handler(file: HookFile, event: str, handler: Mapping[str, Any]) -> str | None:
+def _fault_of_handler(
+    file: HookFile, event: str, handler: Mapping[str, Any]
+) -> str | None:
     """A warning of a handler that cannot be run; a `ValueError` if the file is left out because of it."""
     kind = handler.get("type")
     # Claude Code has more types.
@@ -209,8 +221,12 @@ def _fault_of_handler(file: HookFile, event: str, handler: Mapping[str, Any]) ->
         if name not in handler:
             raise ValueError(f"a hook of `{event}` has no `{name}`")
     match kind:
-        case _ if file.claude is not None and (unsupported := _CLAUDE_OPTIONS & handler.keys()):
-            return f"skipping hook in {file.path}: `{min(unsupported)}` is not supported"
+        case _ if file.claude is not None and (
+            unsupported := _CLAUDE_OPTIONS & handler.keys()
+        ):
+            return (
+                f"skipping hook in {file.path}: `{min(unsupported)}` is not supported"
+            )
         case "command" if not handler["command"].strip():
             return f"skipping empty hook command in {file.path}"
         case "command" if "\0" in handler["command"]:
@@ -246,7 +262,10 @@ def _hook(
         identity["matcher"] = matcher
     current = "sha256:" + sha256(_compact(identity).encode()).hexdigest()
     key = f"{file.key or file.path}:{snake}:{place}"
-    project = {} if file.claude is None else {"CLAUDE_PROJECT_DIR": str(file.claude)}
+    if file.claude is None:
+        project = {}
+    else:
+        project = {"CLAUDE_PROJECT_DIR": str(file.claude)}
     return Hook(
         event=event,
         source=file.path,
@@ -272,7 +291,9 @@ def _state(entry: Mapping[str, Any], current: str) -> HookState:
         case {"enabled": False}:
             return "disabled"
         case {"trusted_hash": known}:
-            return "trusted" if known == current else "changed"
+            if known == current:
+                return "trusted"
+            return "changed"
         case _:
             return "new"
 

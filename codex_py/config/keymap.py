@@ -7,8 +7,18 @@ from pathlib import Path
 from typing import Final
 
 CONTEXTS: Final = (
-    *("global", "chat", "composer", "editor", "list", "pager", "approval", "agents"),
-    *("vim_normal", "vim_operator", "vim_search", "vim_text_object"),
+    "global",
+    "chat",
+    "composer",
+    "editor",
+    "list",
+    "pager",
+    "approval",
+    "agents",
+    "vim_normal",
+    "vim_operator",
+    "vim_search",
+    "vim_text_object",
 )
 UNBOUND: Final = "unbound"
 """Stands for the keys of an action that has an effect here, and none by itself."""
@@ -33,12 +43,16 @@ def key_name(text: str) -> str | None:
     leader = words[:1] if words[:1] == ["leader"] else []
     names = [name for word in words[len(leader) :] if (name := _one(word)) is not None]
     is_whole = names and len(leader) + len(names) == len(words)
-    return " ".join((*leader, *names)) if is_whole else None
+    if is_whole:
+        return " ".join((*leader, *names))
+    return None
 
 
 def _one(word: str) -> str | None:
     held: set[str] = set()
-    while (found := re.match(r"(ctrl|control|alt|option|shift|super)-", word)) is not None:
+    while (
+        found := re.match(r"(ctrl|control|alt|option|shift|super)-", word)
+    ) is not None:
         modifier = _MODIFIERS.get(found[1], found[1])
         if modifier in held:
             return None
@@ -59,4 +73,6 @@ def actions() -> Mapping[str, tuple[str, ...]]:
 
 
 def action_names(context: str) -> Collection[str]:
-    return [name.partition(".")[2] for name in actions() if name.startswith(f"{context}.")]
+    return [
+        name.partition(".")[2] for name in actions() if name.startswith(f"{context}.")
+    ]

@@ -75,7 +75,9 @@ class Layer:
 
     def error(self, message: str) -> ConfigError:
         """An error in this layer: the exit code of options is that of a wrong command line."""
-        return OptionError(message) if self.name == "command line" else ConfigError(message)
+        if self.name == "command line":
+            return OptionError(message)
+        return ConfigError(message)
 
     def where(self, key: KeyPath) -> str:
         """The place that sets a key: `/home/u/.codex/config.toml:3`, or the layer's name."""
@@ -83,7 +85,8 @@ class Layer:
             return self.name
         lines = key_lines(self.text)
         for length in range(len(key), 0, -1):
-            if (line := lines.get(key[:length])) is not None:
+            line = lines.get(key[:length])
+            if line is not None:
                 return f"{self.path}:{line}"
         return str(self.path)
 
@@ -157,9 +160,13 @@ def read_layers(
 
     given = flags or {}
     strong = [
-        reader.layer("command line", {k: v for k, v in given.items() if k in _OPTIONS}, cwd),
+        reader.layer(
+            "command line", {k: v for k, v in given.items() if k in _OPTIONS}, cwd
+        ),
         *reader.file("managed", system / "managed_config.toml"),
-        reader.layer("command line", {k: v for k, v in given.items() if k not in _OPTIONS}, cwd),
+        reader.layer(
+            "command line", {k: v for k, v in given.items() if k not in _OPTIONS}, cwd
+        ),
         reader.layer("-c", parse_overrides(overrides), cwd),
     ]
     weak: list[Layer] = []
@@ -173,7 +180,9 @@ def read_layers(
 
     # A project must not decide where its root is, or whether it is trusted.
     own = merge((*strong, *weak))
-    root = project_root(cwd, own.get("project_root_markers", DEFAULTS["project_root_markers"]))
+    root = project_root(
+        cwd, own.get("project_root_markers", DEFAULTS["project_root_markers"])
+    )
     trust = trust_level(own.get("projects", {}), cwd, root)
     folders = folders_between(root, cwd)
     content = project_trust(trust, home, folders)
@@ -189,7 +198,12 @@ def read_layers(
     reader.warnings += plugins.warnings
     layers += reader.plugins(plugins.found, layers)
     return Layers(
-        *(home, system, cwd, root, trust, content),
+        home,
+        system,
+        cwd,
+        root,
+        trust,
+        content,
         layers=tuple(layer for layer in layers if layer.values),
         warnings=tuple(reader.warnings),
         plugins=plugins.found,
@@ -230,11 +244,20 @@ class _Reader:
             self._require_acceptable(problem, layer)
         if found:
             # To look for what was meant takes time, and a project may have thousands.
-            keys = ", ".join(_unknown(layer, problem.key) for problem in found[:_MAX_NAMED])
+            keys = ", ".join(
+                _unknown(layer, problem.key) for problem in found[:_MAX_NAMED]
+            )
             keys += f" and {len(found) - _MAX_NAMED} more" * (len(found) > _MAX_NAMED)
-            count = "an unknown setting" if len(found) == 1 else f"{len(found)} unknown settings"
-            self.warnings.append(f"Ignored {count} in {layer.path or layer.name}: {keys}.")
-        absolute = cast("dict[str, Any]", _absolute(values, KEYS, base, self._user_home))
+            if len(found) == 1:
+                count = "an unknown setting"
+            else:
+                count = f"{len(found)} unknown settings"
+            self.warnings.append(
+                f"Ignored {count} in {layer.path or layer.name}: {keys}."
+            )
+        absolute = cast(
+            "dict[str, Any]", _absolute(values, KEYS, base, self._user_home)
+        )
         return Layer(name, absolute, path, text)
 
     def _require_acceptable(self, problem: Problem, layer: Layer) -> None:
@@ -248,31 +271,43 @@ class _Reader:
         text = f"Error loading config.toml: {layer.where(problem.key)}: `{name}` {problem.text}"
         if problem.unknown:
             hint = remedy(problem.key)
-            text += "" if hint is None else f"; {hint}"
+            if hint is None:
+                text += ""
+            else:
+                text += f"; {hint}"
             if not is_strict:
                 words = shlex.quote(f"allow_unenforced=[{json.dumps(name)}]")
-                text += (
-                    f" A key that may protect is not ignored: to start without it, pass -c {words}"
-                )
+                text += f" A key that may protect is not ignored: to start without it, pass -c {words}"
         raise layer.error(text)
 
-    def plugins(self, plugins: Sequence[Plugin], stronger: Sequence[Layer]) -> list[Layer]:
+    def plugins(
+        self, plugins: Sequence[Plugin], stronger: Sequence[Layer]
+    ) -> list[Layer]:
         """The layers of plugins: their MCP servers, but for those whose names are taken."""
         layers: list[Layer] = []
         for plugin in plugins:
             own = merge([*stronger, *layers]).get("mcp_servers", {})
             # A table without an address has settings for the server of the plugin.
             taken = [
-                name for name in plugin.servers if {"command", "url"} & own.get(name, {}).keys()
+                name
+                for name in plugin.servers
+                if {"command", "url"} & own.get(name, {}).keys()
             ]
             self.warnings += [
                 f"The MCP server {name} of the plugin {plugin.name} is not used: another one has its name."
                 for name in taken
             ]
-            free = {name: plugin.servers[name] for name in plugin.servers if name not in taken}
+            free = {
+                name: plugin.servers[name]
+                for name in plugin.servers
+                if name not in taken
+            }
             layers.append(
                 self.layer(
-                    "plugin", {"mcp_servers": free} if free else {}, plugin.root, plugin.root
+                    "plugin",
+                    {"mcp_servers": free} if free else {},
+                    plugin.root,
+                    plugin.root,
                 )
             )
         return layers
@@ -307,21 +342,31 @@ def _refuse_old_profiles(home: Path, layers: Sequence[Layer], name: str | None) 
                 f"{layer.where(('profile',))}: `profile` is no longer supported; use"
                 f" `--profile {old}` with {home / f'{old}.config.toml'} instead"
             )
-        if name is not None and (old is not None or name in layer.values.get("profiles", {})):
-            key = ("profile",) if old is not None else ("profiles", name)
+        if name is not None and (
+            old is not None or name in layer.values.get("profiles", {})
+        ):
+            if old is not None:
+                key = ("profile",)
+            else:
+                key = ("profiles", name)
             raise ConfigError(
                 f"`--profile {name}` cannot be used while {layer.where(key)} holds"
                 f" `{dotted(key)}`; move those settings into {home / f'{name}.config.toml'}"
             )
 
 
-def _project(reader: _Reader, home: Path, root: Path, trust: ProjectTrust) -> list[Layer]:
+def _project(
+    reader: _Reader, home: Path, root: Path, trust: ProjectTrust
+) -> list[Layer]:
     """The layers of a trusted project, nearest first. For any other project, none and a warning."""
     match trust:
         case Trusted(files):
             texts = [(p, text) for p, text in files.items() if p.name == "config.toml"]
             return [
-                _allowed(reader, reader.layer("project", parse_toml(text, p), p.parent, p, text))
+                _allowed(
+                    reader,
+                    reader.layer("project", parse_toml(text, p), p.parent, p, text),
+                )
                 for p, text in reversed(texts)
             ]
         case Changed(files):
@@ -341,15 +386,20 @@ def _project(reader: _Reader, home: Path, root: Path, trust: ProjectTrust) -> li
 
 
 def _allowed(reader: _Reader, layer: Layer) -> Layer:
-    if refused := [key for key in layer.values if key in PROJECT_REFUSED]:
+    refused = [key for key in layer.values if key in PROJECT_REFUSED]
+    if refused:
         keys = ", ".join(f"`{key}`" for key in refused)
         these = "this" if len(refused) == 1 else "these"
-        reader.warnings.append(f"Ignored {keys} in {layer.path}: a project may not set {these}.")
+        reader.warnings.append(
+            f"Ignored {keys} in {layer.path}: a project may not set {these}."
+        )
     if lookup(layer.values, ("budget", "loop_guard")) is False:
         reader.warnings.append(
             f"Ignored `budget.loop_guard` in {layer.path}: a project may only tighten a limit."
         )
-    values = {key: value for key, value in layer.values.items() if key not in PROJECT_REFUSED}
+    values = {
+        key: value for key, value in layer.values.items() if key not in PROJECT_REFUSED
+    }
     return replace(layer, values=values)
 
 
@@ -358,7 +408,9 @@ def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in high.items():
         below = values.get(key)
         if isinstance(value, dict) and isinstance(below, dict):
-            values[key] = _merged(cast("dict[str, Any]", below), cast("dict[str, Any]", value))
+            values[key] = _merged(
+                cast("dict[str, Any]", below), cast("dict[str, Any]", value)
+            )
         else:
             values[key] = value
     return values
@@ -370,7 +422,9 @@ def _absolute(value: Any, kind: "Kind | None", base: Path, user_home: Path) -> A
         case "path":
             first, slash, rest = value.partition("/")
             if first == "~":
-                return str(user_home / rest) if slash else str(user_home)
+                if slash:
+                    return str(user_home / rest)
+                return str(user_home)
             return str(base / value)
         case dict() if isinstance(value, Mapping):
             table = cast("Mapping[str, Any]", value)

@@ -18,7 +18,10 @@ from codex_py.protocol.frozen import frozen
 _ROLLOUT: Final = ("features", "rollout_budget")
 LIMITS: Final = {
     "max_turns": ({"": 1}, "responses: write a whole number from 1"),
-    "max_tokens": ({"": 1, "k": 1_000, "m": 1_000_000}, "tokens: write 200000, 200k or 1.5m"),
+    "max_tokens": (
+        {"": 1, "k": 1_000, "m": 1_000_000},
+        "tokens: write 200000, 200k or 1.5m",
+    ),
     "max_cost": ({"": 1}, "dollars: write 2 or 0.50"),
     "max_time": ({"": 1, "s": 1, "m": 60, "h": 3600}, "time: write 90s, 30m or 2h"),
 }
@@ -55,7 +58,13 @@ class Budget:
 
     @property
     def is_limited(self) -> bool:
-        limits = (self.max_turns, self.max_tokens, self.max_cost, self.max_time, self.rollout)
+        limits = (
+            self.max_turns,
+            self.max_tokens,
+            self.max_cost,
+            self.max_time,
+            self.rollout,
+        )
         return any(limit is not None for limit in limits)
 
 
@@ -78,12 +87,18 @@ class GateSettings:
 
     @property
     def is_any(self) -> bool:
-        return any((self.verify, self.require_evidence, self.fail_on, self.looks_at_files))
+        return any(
+            (self.verify, self.require_evidence, self.fail_on, self.looks_at_files)
+        )
 
     @property
     def looks_at_files(self) -> bool:
         """True if what was changed is looked at."""
-        return self.require_change or bool(self.forbid_path) or self.max_diff_lines is not None
+        return (
+            self.require_change
+            or bool(self.forbid_path)
+            or self.max_diff_lines is not None
+        )
 
 
 def configured_budget(layers: Layers) -> Budget:
@@ -93,7 +108,9 @@ def configured_budget(layers: Layers) -> Budget:
         key = ("budget", name)
         return _tightest(layers, lambda values: _amount(name, key, lookup(values, key)))
 
-    guard = _tightest(layers, lambda values: lookup(values, ("budget", "loop_guard")), max, True)
+    guard = _tightest(
+        layers, lambda values: lookup(values, ("budget", "loop_guard")), max, True
+    )
     limits: Any = {name: limit(name) for name in LIMITS}
     return Budget(**limits, rollout=_rollout(layers), loop_guard=guard)
 
@@ -101,14 +118,21 @@ def configured_budget(layers: Layers) -> Budget:
 def _rollout(layers: Layers) -> RolloutBudget | None:
     def is_enabled(values: Mapping[str, Any]) -> Any:
         own = lookup(values, _ROLLOUT)
-        return own if isinstance(own, bool) else lookup(values, (*_ROLLOUT, "enabled"))
+        if isinstance(own, bool):
+            return own
+        return lookup(values, (*_ROLLOUT, "enabled"))
 
-    def read(name: str, pick: Callable[[Sequence[Any]], Any], default: Any = None) -> Any:
-        return _tightest(layers, lambda values: lookup(values, (*_ROLLOUT, name)), pick, default)
+    def read(
+        name: str, pick: Callable[[Sequence[Any]], Any], default: Any = None
+    ) -> Any:
+        return _tightest(
+            layers, lambda values: lookup(values, (*_ROLLOUT, name)), pick, default
+        )
 
     if not _tightest(layers, is_enabled, max):
         return None
-    if (tokens := read("limit_tokens", min)) is None:
+    tokens = read("limit_tokens", min)
+    if tokens is None:
         message = "features.rollout_budget.limit_tokens is required when rollout_budget is enabled"
         raise ConfigError(message, key=_ROLLOUT)
     return RolloutBudget(
@@ -127,13 +151,19 @@ def _tightest(
 ) -> Any:
     found: list[Any] = []
     for layer in layers.layers:
-        if (value := value_of(layer.values)) is not None:
+        value = value_of(layer.values)
+        if value is not None:
             found.append(value)
             if layer.name != "project":
                 break
     else:
-        found += [] if default is None else [default]
-    return pick(found) if found else None
+        if default is None:
+            found += []
+        else:
+            found += [default]
+    if found:
+        return pick(found)
+    return None
 
 
 def configured_gates(layers: Layers) -> GateSettings:
@@ -145,7 +175,9 @@ def configured_gates(layers: Layers) -> GateSettings:
         return [value for value in values if value is not None]
 
     def listed(name: str) -> tuple[Any, ...]:
-        return tuple(dict.fromkeys(one for value in reversed(found(name)) for one in value))
+        return tuple(
+            dict.fromkeys(one for value in reversed(found(name)) for one in value)
+        )
 
     if not all(script.strip() for script in listed("verify")):
         # As of a variable that was not set: it would always succeed.
@@ -166,7 +198,9 @@ def configured_gates(layers: Layers) -> GateSettings:
 def _amount(limit: str, key: KeyPath, value: Any) -> Any:
     """The value of a setting, whose text is read by `amount`."""
     try:
-        return amount(limit, value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            return amount(limit, value)
+        return value
     except ConfigError as error:
         raise ConfigError(f"`{dotted(key)}`: {error}", key=key) from None
 
@@ -181,4 +215,6 @@ def amount(limit: str, text: str) -> float:
     is_whole = value.is_integer()
     if not value or not (is_whole or limit in {"max_cost", "max_time"}):
         raise ConfigError(f"{text!r} is no amount of {example}")
-    return int(value) if is_whole else value
+    if is_whole:
+        return int(value)
+    return value

@@ -68,11 +68,14 @@ class _Scanner:
             self._key = key
         match token:
             case "\n" if not self._open:
-                self._key, self._parts, self._brackets = None, [], 0
+                self._key = None
+                self._parts = []
+                self._brackets = 0
             case "," if number != _NO_NUMBER:
                 self._open[-1] = (around, number + 1)
             case ",":
-                self._key, self._parts = None, []
+                self._key = None
+                self._parts = []
             case "=":
                 self._key = (*around, *self._parts)
                 self._record(self._key)
@@ -82,14 +85,17 @@ class _Scanner:
                 self._open.append((self._key, 0))
             case "{" if self._key is not None:
                 self._open.append((self._key, _NO_NUMBER))
-                self._key, self._parts = None, []
+                self._key = None
+                self._parts = []
             case "]" | "}" if self._open:
                 self._open.pop()
             case "]" if self._parts:
                 self._header()
             case _ if self._key is None and token[0] not in ".#\n]":
                 quoted = token[0] in "\"'"
-                self._parts.append(tomllib.loads(f"key = {token}")["key"] if quoted else token)
+                self._parts.append(
+                    tomllib.loads(f"key = {token}")["key"] if quoted else token
+                )
             case _:
                 pass
         self._line += token.count("\n")
@@ -104,7 +110,8 @@ class _Scanner:
             if table in self._array_tables:
                 table = (*table, str(self._array_tables[table]))
         self._record(table)
-        self.table, self._parts = table, []
+        self.table = table
+        self._parts = []
 
     def _record(self, key: KeyPath) -> None:
         for length in range(1, len(key) + 1):

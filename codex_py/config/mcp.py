@@ -27,8 +27,14 @@ SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_:@/.-]+")
 _NAME_RULE: Final = "a name has letters, digits and `-_:@/.` alone"
 _STDIO_ONLY: Final = ("args", "env", "env_vars", "cwd")
 _HTTP_ONLY: Final = (
-    *("bearer_token_env_var", "http_headers", "http_headers_helper", "env_http_headers"),
-    *("oauth", "oauth_resource", "auth", "scopes"),
+    "bearer_token_env_var",
+    "http_headers",
+    "http_headers_helper",
+    "env_http_headers",
+    "oauth",
+    "oauth_resource",
+    "auth",
+    "scopes",
 )
 _THIS_MACHINE: Final = "local"
 """The `environment_id` of servers that run here, and the default."""
@@ -91,9 +97,15 @@ def mcp_servers(
     for name, table in tables.items():
         is_enabled = table.get("enabled", True)
         is_usable = SERVER_NAME.fullmatch(name) is not None
-        if not is_usable and where is not None and not (is_enabled and table.get("required")):
+        if (
+            not is_usable
+            and where is not None
+            and not (is_enabled and table.get("required"))
+        ):
             if is_enabled:
-                warnings.append(f"{where(name)}: MCP server {name!r} is not started: {_NAME_RULE}")
+                warnings.append(
+                    f"{where(name)}: MCP server {name!r} is not started: {_NAME_RULE}"
+                )
             continue
         if is_enabled and _is_elsewhere(table):
             warnings.append(
@@ -138,7 +150,9 @@ def _server(name: str, table: Mapping[str, Any]) -> McpServerConfig:
         for name, value in table.items()
         if name in {each.name for each in fields(McpServerConfig)}
     }
-    settings["env_vars"] = tuple(_variable(key, entry) for entry in table.get("env_vars", ()))
+    settings["env_vars"] = tuple(
+        _variable(key, entry) for entry in table.get("env_vars", ())
+    )
     settings["oauth_client_id"] = table.get("oauth", {}).get("client_id")
     settings["enabled"] = table.get("enabled", True) and not _is_elsewhere(table)
     settings["tools_approval_modes"] = {
@@ -146,19 +160,30 @@ def _server(name: str, table: Mapping[str, Any]) -> McpServerConfig:
         for tool, its in table.get("tools", {}).items()
         if "approval_mode" in its
     }
-    startup_timeout_ms = table.get("startup_timeout_ms", DEFAULT_STARTUP_TIMEOUT_S * 1000)
+    startup_timeout_ms = table.get(
+        "startup_timeout_ms", DEFAULT_STARTUP_TIMEOUT_S * 1000
+    )
     return McpServerConfig(
         **settings,
-        startup_timeout_s=float(table.get("startup_timeout_sec", startup_timeout_ms / 1000)),
+        startup_timeout_s=float(
+            table.get("startup_timeout_sec", startup_timeout_ms / 1000)
+        ),
         tool_timeout_s=float(table.get("tool_timeout_sec", DEFAULT_TOOL_TIMEOUT_S)),
     )
 
 
 def _check_kind(key: str, table: Mapping[str, Any]) -> None:
     if ("command" in table) == ("url" in table):
-        both = "not both" if "url" in table else "one of them is required"
+        if "url" in table:
+            both = "not both"
+        else:
+            both = "one of them is required"
         raise ConfigError(f"{key}: `command` or `url`, {both}")
-    kind, others = ("stdio", _HTTP_ONLY) if "command" in table else ("streamable_http", _STDIO_ONLY)
+    kind, others = (
+        ("stdio", _HTTP_ONLY)
+        if "command" in table
+        else ("streamable_http", _STDIO_ONLY)
+    )
     for other in others:
         if other in table:
             raise ConfigError(f"{key}.{other} is not supported for {kind}")

@@ -27,19 +27,26 @@ class StoredLogins:
     def __init__(self, home: Path, kind: StoreKind, name: str, url: str) -> None:
         # With the address, so that tokens are never sent to a new server of the same name.
         self._key = f"{name}|{sha256(url.encode()).hexdigest()[:16]}"
-        self._folder = home / "codex-py" / "mcp-logins" / sha256(self._key.encode()).hexdigest()
+        self._folder = (
+            home / "codex-py" / "mcp-logins" / sha256(self._key.encode()).hexdigest()
+        )
         self._file = self._folder / "login.json"
         self._kind: StoreKind = kind
 
     def read(self) -> str | None:
-        if (ring := self._keyring()) is not None:
+        ring = self._keyring()
+        if ring is not None:
             with self._tolerating():
-                if (text := ring.get_password(_SERVICE, self._key)) is not None:
+                text = ring.get_password(_SERVICE, self._key)
+                if text is not None:
                     return text
-        return None if self._kind == "keyring" else read_text(self._file)
+        if self._kind == "keyring":
+            return None
+        return read_text(self._file)
 
     def write(self, text: str) -> None:
-        if (ring := self._keyring()) is not None:
+        ring = self._keyring()
+        if ring is not None:
             with self._tolerating():
                 ring.set_password(_SERVICE, self._key, text)
                 self._file.unlink(missing_ok=True)
@@ -50,7 +57,8 @@ class StoredLogins:
 
     def remove(self) -> bool:
         found = False
-        if (ring := self._keyring()) is not None:
+        ring = self._keyring()
+        if ring is not None:
             with self._tolerating():
                 if ring.get_password(_SERVICE, self._key) is not None:
                     ring.delete_password(_SERVICE, self._key)

@@ -8,7 +8,9 @@ from codex_py.errors import ConfigError
 _COMMAND_LINE = {"command line", "-c"}
 
 
-def named_provider(layers: Layers, providers: Collection[str]) -> tuple[str, str] | None:
+def named_provider(
+    layers: Layers, providers: Collection[str]
+) -> tuple[str, str] | None:
     """The provider and the model that the setting `model` names together; None if it is the name of a model alone.
 
     A setting `model_provider` in the same layer or a stronger one leaves the name as it is, and options and `-c` are
@@ -36,7 +38,9 @@ def named_provider(layers: Layers, providers: Collection[str]) -> tuple[str, str
 def split_model(name: str, providers: Collection[str]) -> tuple[str, str] | None:
     """The provider and the model in `provider/model`; None if the first part is no provider."""
     provider, _, model = name.partition("/")
-    return (provider, model) if model and provider in providers else None
+    if model and provider in providers:
+        return (provider, model)
+    return None
 
 
 def fallback_model(entry: str | Mapping[str, str]) -> tuple[str, str]:
@@ -48,7 +52,8 @@ def fallback_model(entry: str | Mapping[str, str]) -> tuple[str, str]:
     if isinstance(entry, str):
         provider, _, model = entry.partition("/")
     else:
-        provider, model = entry.get("provider", ""), entry.get("model", "")
+        provider = entry.get("provider", "")
+        model = entry.get("model", "")
     if not provider or not model:
         raise ConfigError(
             f'model_fallbacks: {entry!r} names no provider or no model; write "provider/model"',

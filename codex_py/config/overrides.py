@@ -31,9 +31,13 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
             raise OptionError(
                 f"Error parsing -c overrides: Invalid override (missing '='): {override}"
             )
-        key, value = (found[1], found[2]) if found[1] is not None else (found[3], found[4])
+        key, value = (
+            (found[1], found[2]) if found[1] is not None else (found[3], found[4])
+        )
         if not key.strip():
-            raise OptionError(f"Error parsing -c overrides: Empty key in override: {override}")
+            raise OptionError(
+                f"Error parsing -c overrides: Empty key in override: {override}"
+            )
         *parents, last = parse_key(key.strip())
         table = values
         for part in parents:
@@ -55,7 +59,9 @@ def parse_key(text: str) -> KeyPath:
         return tuple(text.split("."))
     path, rest = only_path(table)
     # The text may have more than a key in it, such as a table header.
-    return tuple(text.split(".")) if isinstance(rest, dict) else path
+    if isinstance(rest, dict):
+        return tuple(text.split("."))
+    return path
 
 
 def sets_secret(override: str) -> bool:
@@ -63,7 +69,9 @@ def sets_secret(override: str) -> bool:
     values = parse_overrides([override])
     for leaf in leaves(values, ()):
         value = lookup(values, leaf)
-        if kind_of(leaf) == "secret" or (isinstance(value, str) and shown_url(value) != value):
+        if kind_of(leaf) == "secret" or (
+            isinstance(value, str) and shown_url(value) != value
+        ):
             return True
     return False
 
@@ -84,4 +92,6 @@ def _value(text: str) -> Any:
     except (ValueError, RecursionError):
         return text
     # Text with a line break could set other keys too.
-    return table["value"] if table.keys() == {"value"} else text
+    if table.keys() == {"value"}:
+        return table["value"]
+    return text

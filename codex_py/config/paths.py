@@ -30,14 +30,20 @@ def codex_home(environment: Mapping[str, str]) -> Path:
             # Without links, as Codex writes it: hooks are trusted by their path.
             return Path(realpath(home))
     except OSError as error:
-        raise ConfigError(f"CODEX_HOME {configured!r} cannot be used: {error.strerror}") from error
-    what = "is not a folder" if lexists(home) else "does not exist"
+        raise ConfigError(
+            f"CODEX_HOME {configured!r} cannot be used: {error.strerror}"
+        ) from error
+    if lexists(home):
+        what = "is not a folder"
+    else:
+        what = "does not exist"
     raise ConfigError(f"CODEX_HOME {configured!r} {what}")
 
 
 def user_home(environment: Mapping[str, str]) -> Path:
     """`$HOME`, or the home folder in the password database."""
-    if home := environment.get("HOME"):
+    home = environment.get("HOME")
+    if home:
         return Path(home).absolute()
     try:
         return Path(pwd.getpwuid(getuid()).pw_dir)

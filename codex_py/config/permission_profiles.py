@@ -30,8 +30,15 @@ _TABLES: Final = {"description", "extends", "workspace_roots", "filesystem", "ne
 _MAGIC: Final = re.compile(r"[*?\[]|\{[^{}]*,[^{}]*\}")
 _BRACES: Final = re.compile(r"\{([^{}]*,[^{}]*)\}")
 SECRETS: Final = (
-    *("**/.env*", "*.pem", "*/*.pem", "*/*/*.pem", "~/.ssh"),
-    *("**/id_rsa*", "**/id_dsa*", "**/id_ecdsa*", "**/id_ed25519*"),
+    "**/.env*",
+    "*.pem",
+    "*/*.pem",
+    "*/*/*.pem",
+    "~/.ssh",
+    "**/id_rsa*",
+    "**/id_dsa*",
+    "**/id_ecdsa*",
+    "**/id_ed25519*",
 )
 """Denied by `protection.secrets`. Certificates of installed packages lie deeper than three folders."""
 
@@ -63,7 +70,9 @@ class PermissionProfile:
 
     @property
     def mode(self) -> SandboxMode:
-        return "workspace-write" if "write" in dict(self.entries).values() else "read-only"
+        if "write" in dict(self.entries).values():
+            return "workspace-write"
+        return "read-only"
 
     def rules(self, roots: Iterable[Path]) -> FileRules:
         """What it denies, and what is read-only or open below that. `roots`: the workspace roots."""
@@ -79,7 +88,10 @@ class PermissionProfile:
         writable = list(roots) if self.writes_roots else []
         for (base, name), access in self.entries:
             if access == "write" and base in {"", _ROOTS} and name != ".":
-                writable += (path for path, _ in _rule(name, access, roots, self.user_home).entries)
+                writable += (
+                    path
+                    for path, _ in _rule(name, access, roots, self.user_home).entries
+                )
         if entries.get((":root", ".")) == "write":
             writable.append(Path("/"))
         return SandboxPolicy(
@@ -91,7 +103,9 @@ class PermissionProfile:
         )
 
 
-def chosen_permissions(layers: Layers) -> tuple[SandboxMode | None, PermissionProfile | None]:
+def chosen_permissions(
+    layers: Layers,
+) -> tuple[SandboxMode | None, PermissionProfile | None]:
     """The sandbox mode, None if nothing sets one, and the profile; None if none is chosen, or a built-in one.
 
     Raises:
@@ -129,19 +143,25 @@ def profile_chain(layers: Layers) -> dict[str, Mapping[str, Any]]:
     profiles = layers.merged().get("permissions", {})
     chain: dict[str, Mapping[str, Any]] = {}
     name, _ = chosen_profile(layers)
-    fault, key = "default_permissions refers to", ("default_permissions",)
+    fault = "default_permissions refers to"
+    key = ("default_permissions",)
     while name is not None and (name not in BUILT_IN or chain):
         if name == ":danger-full-access":
-            raise ConfigError(f"{fault.replace('extends', 'cannot extend')} {name!r}", key=key)
+            raise ConfigError(
+                f"{fault.replace('extends', 'cannot extend')} {name!r}", key=key
+            )
         if name in BUILT_IN:
             break
         if name in chain:
             circle = " -> ".join((*chain, name))
-            raise ConfigError(f"permissions profile inheritance cycle detected: {circle}", key=key)
+            raise ConfigError(
+                f"permissions profile inheritance cycle detected: {circle}", key=key
+            )
         if name not in profiles:
             raise ConfigError(f"{fault} undefined profile `{name}`", key=key)
         chain[name] = profiles[name]
-        fault, key = f"permissions profile `{name}` extends", ("permissions", name, "extends")
+        fault = f"permissions profile `{name}` extends"
+        key = ("permissions", name, "extends")
         name = chain[name].get("extends")
     return chain
 
@@ -151,7 +171,9 @@ def protection_rules(layers: Layers, roots: Sequence[Path]) -> FileRules:
     found = FileRules()
     for layer in layers.layers:
         denied: Sequence[str] = layer.values.get("protection", {}).get("deny", ())
-        found = found.plus(denial_rules(denied, ("protection", "deny"), roots, layers.user_home))
+        found = found.plus(
+            denial_rules(denied, ("protection", "deny"), roots, layers.user_home)
+        )
     if layers.merged().get("protection", {}).get("secrets") == "deny":
         for pattern in SECRETS:
             found = found.plus(_rule(pattern, "deny", roots, layers.user_home))
@@ -169,17 +191,27 @@ def file_rules(
     files = protection_rules(layers, workspace)
     if profile is not None:
         files = files.plus(profile.rules(workspace))
-    own = replace(layers, layers=tuple(each for each in layers.layers if each.name != "project"))
+    own = replace(
+        layers, layers=tuple(each for each in layers.layers if each.name != "project")
+    )
     if own != layers and chosen_profile(own)[0] is not None:
         # A project may choose and change profiles, but opens nothing that its user denies.
         _, of_user = chosen_permissions(own)
-        denied = NO_RULES if of_user is None else of_user.rules(workspace)
+        if of_user is None:
+            denied = NO_RULES
+        else:
+            denied = of_user.rules(workspace)
         files = files.denying(denied)
-    return files if root is None or main is None else files.copied(main, root)
+    if root is None or main is None:
+        return files
+    return files.copied(main, root)
 
 
 def denial_rules(
-    patterns: Iterable[str], key: tuple[str, ...], roots: Sequence[Path], user_home: Path
+    patterns: Iterable[str],
+    key: tuple[str, ...],
+    roots: Sequence[Path],
+    user_home: Path,
 ) -> FileRules:
     """The rules that deny these paths and patterns. `key`: the setting, for errors.
 
@@ -206,12 +238,14 @@ def _resolved(name: str, layers: Layers, *, decides: bool) -> PermissionProfile:
         for base in (_ROOTS, ":tmpdir", ":slash_tmp"):
             entries[base, "."] = "write"
     roots: dict[str, bool] = {}
-    network, depth = False, None
+    network = False
+    depth = None
     for each, table in reversed(chain.items()):
         key = ("permissions", each)
         for unknown in table.keys() - _TABLES:
             raise ConfigError(
-                f"unknown table `{unknown}` in a permissions profile", key=(*key, unknown)
+                f"unknown table `{unknown}` in a permissions profile",
+                key=(*key, unknown),
             )
         for root, is_root in table.get("workspace_roots", {}).items():
             _check(root, "read", (*key, "workspace_roots", root), below=False)
@@ -223,7 +257,9 @@ def _resolved(name: str, layers: Layers, *, decides: bool) -> PermissionProfile:
     return PermissionProfile(
         name=name,
         entries=tuple(entries.items()),
-        roots=tuple(_path(root, layers.user_home) for root, is_root in roots.items() if is_root),
+        roots=tuple(
+            _path(root, layers.user_home) for root, is_root in roots.items() if is_root
+        ),
         scan_depth=depth,
         network=network,
         user_home=layers.user_home,
@@ -237,21 +273,35 @@ def _entries(filesystem: Mapping[str, Any], key: tuple[str, ...]) -> _Entries:
         is_table = isinstance(value, dict)
         below = cast("dict[str, str]", value if is_table else {".": value})
         for name, word in below.items():
-            here = (*key, base, name) if is_table else (*key, base)
+            if is_table:
+                here = (*key, base, name)
+            else:
+                here = (*key, base)
             access: Access = "deny" if word == "none" else cast("Access", word)
             if base.startswith(":") and base not in _SPECIAL:
                 text = f"Configured filesystem path `{base}` is not recognized"
                 raise ConfigError(text, key=here)
-            if base.startswith(":") and base != _ROOTS and (access == "deny" or name != "."):
-                raise ConfigError(f"`{base}` cannot be denied; name the folder itself", key=here)
+            if (
+                base.startswith(":")
+                and base != _ROOTS
+                and (access == "deny" or name != ".")
+            ):
+                raise ConfigError(
+                    f"`{base}` cannot be denied; name the folder itself", key=here
+                )
             _check(name, access, here, below=True)
             if not base.startswith(":"):
                 _check(base, access, here, below=False)
-                path = base.rstrip("/") if name == "." else f"{base.rstrip('/')}/{name}"
+                if name == ".":
+                    path = base.rstrip("/")
+                else:
+                    path = f"{base.rstrip('/')}/{name}"
                 entries["", path or "/"] = access
             else:
                 stem = name.rstrip("/")
-                entries[base, stem if access == "deny" else stem.removesuffix("/**")] = access
+                entries[
+                    base, stem if access == "deny" else stem.removesuffix("/**")
+                ] = access
     return entries
 
 
@@ -259,12 +309,12 @@ def _check(name: str, access: str, key: tuple[str, ...], *, below: bool) -> None
     """Refuse a name that no entry can have. `below`: it is one below a folder."""
     parts = name.rstrip("/").split("/")
     if below and name != "." and not {"", ".", ".."}.isdisjoint(parts):
-        text = (
-            f"filesystem subpath `{name}` must be a descendant path without `.` or `..` components"
-        )
+        text = f"filesystem subpath `{name}` must be a descendant path without `.` or `..` components"
         raise ConfigError(text, key=key)
     if not below and (_is_relative(name) or not {".", ".."}.isdisjoint(parts)):
-        text = f"filesystem path `{name}` must be absolute, use `~/...`, or start with `:`"
+        text = (
+            f"filesystem path `{name}` must be absolute, use `~/...`, or start with `:`"
+        )
         raise ConfigError(text, key=key)
     if access != "deny" and _MAGIC.search(name.removesuffix("/**")):
         text = (
@@ -279,10 +329,14 @@ def _is_relative(name: str) -> bool:
 
 
 def _path(name: str, user_home: Path) -> Path:
-    return user_home / name[2:] if name.startswith("~") else Path(name)
+    if name.startswith("~"):
+        return user_home / name[2:]
+    return Path(name)
 
 
-def _rule(name: str, access: Access, roots: Iterable[Path], user_home: Path) -> FileRules:
+def _rule(
+    name: str, access: Access, roots: Iterable[Path], user_home: Path
+) -> FileRules:
     """The rule of an entry; a relative name means one below each root."""
     if access != "deny":
         name = name.removesuffix("/**") or "/"
@@ -291,7 +345,10 @@ def _rule(name: str, access: Access, roots: Iterable[Path], user_home: Path) -> 
     else:
         found = _MAGIC.search(name)
         # The folder is without a wildcard.
-        cut = len(name) if found is None else name.rfind("/", 0, found.start()) + 1
+        if found is None:
+            cut = len(name)
+        else:
+            cut = name.rfind("/", 0, found.start()) + 1
         places = [(_path(name[:cut] or "/", user_home), name[cut:])]
     if _MAGIC.search(name) is None:
         paths = (Path(os.path.normpath(folder / rest)) for folder, rest in places)
@@ -303,8 +360,11 @@ def _rule(name: str, access: Access, roots: Iterable[Path], user_home: Path) -> 
 
 def _either(pattern: str) -> Iterator[str]:
     """The patterns that one with `{a,b}` in it stands for."""
-    if (found := _BRACES.search(pattern)) is None:
+    found = _BRACES.search(pattern)
+    if found is None:
         yield pattern
         return
     for choice in found[1].split(","):
-        yield from _either(f"{pattern[: found.start()]}{choice}{pattern[found.end() :]}")
+        yield from _either(
+            f"{pattern[: found.start()]}{choice}{pattern[found.end() :]}"
+        )

@@ -14,7 +14,13 @@ from typing import Any, Final, cast
 
 from codex_py.config.files import require_shallow
 from codex_py.config.plugin_servers import SERVERS, plugin_servers, require
-from codex_py.config.plugins import PLUGIN_NAME, Plugin, Plugins, plugin_names, plugins_folder
+from codex_py.config.plugins import (
+    PLUGIN_NAME,
+    Plugin,
+    Plugins,
+    plugin_names,
+    plugins_folder,
+)
 from codex_py.config.tables import AnyOf, Table, alike
 from codex_py.errors import ConfigError
 from codex_py.filesystem.reading import open_folder, open_ordinary_entry, read_whole
@@ -54,7 +60,9 @@ class PluginFile:
 
     @property
     def digest(self) -> str:
-        return sha256(self.data).hexdigest() + (" executable" if self.is_executable else "")
+        return sha256(self.data).hexdigest() + (
+            " executable" if self.is_executable else ""
+        )
 
 
 def read_files(top: Path) -> dict[str, PluginFile]:
@@ -65,7 +73,9 @@ def read_files(top: Path) -> dict[str, PluginFile]:
         raise ValueError(f"{top} cannot be read: {error.strerror}") from error
 
 
-def checked_files(entries: Iterable[tuple[str, PluginFile | None]]) -> dict[str, PluginFile]:
+def checked_files(
+    entries: Iterable[tuple[str, PluginFile | None]],
+) -> dict[str, PluginFile]:
     """The files among these entries, which are relative paths, but for the record. None stands for a folder.
 
     Takes no more than it allows.
@@ -86,7 +96,8 @@ def checked_files(entries: Iterable[tuple[str, PluginFile | None]]) -> dict[str,
                 f"{path[:80]!r}… is longer than {_MAX_PATH} bytes or {_MAX_DEPTH} folders deep"
             )
         same = unicodedata.normalize("NFC", path).casefold()
-        if (other := seen.setdefault(same, path)) != path:
+        other = seen.setdefault(same, path)
+        if other != path:
             raise ValueError(f"{other!r} and {path!r} name one file on some systems")
         if len(seen) > MAX_ENTRIES:
             raise ValueError(f"it has more than {MAX_ENTRIES} files and folders")
@@ -155,7 +166,9 @@ def _installed(root: Path) -> Plugin:
     origin = _table(record, RECORD, _RECORD)
     known = origin.get("files", {})
     found = {path: file.digest for path, file in files.items()}
-    changed = [path for path in sorted({*known, *found}) if known.get(path) != found.get(path)]
+    changed = [
+        path for path in sorted({*known, *found}) if known.get(path) != found.get(path)
+    ]
     if changed:
         raise ValueError(f"{some_of(changed, 3)} changed since it was added")
     plugin = read_plugin(root.parent, files, origin)
@@ -164,7 +177,9 @@ def _installed(root: Path) -> Plugin:
     return plugin
 
 
-def read_plugin(folder: Path, files: Mapping[str, PluginFile], origin: Mapping[str, str]) -> Plugin:
+def read_plugin(
+    folder: Path, files: Mapping[str, PluginFile], origin: Mapping[str, str]
+) -> Plugin:
     """The plugin that these files are.
 
     Args:
@@ -177,7 +192,9 @@ def read_plugin(folder: Path, files: Mapping[str, PluginFile], origin: Mapping[s
     place, manifest = _manifest(files)
     name = manifest.get("name", "")
     if not PLUGIN_NAME.fullmatch(name) or name in _RESERVED:
-        raise ValueError(f"{place}: {name[:80]!r} is no name for a plugin: use a-z, 0-9 and -")
+        raise ValueError(
+            f"{place}: {name[:80]!r} is no name for a plugin: use a-z, 0-9 and -"
+        )
     root = folder / name
 
     def part(key: str, suffix: str, *usual: str) -> dict[str, str]:
@@ -196,7 +213,8 @@ def read_plugin(folder: Path, files: Mapping[str, PluginFile], origin: Mapping[s
     agents = part("agents", ".md", "agents") | part("agents", ".toml", "agents")
     hooks = texts(part("hooks", ".json", "hooks.json", "hooks/hooks.json"))
     servers = [
-        _table(files[path].data, path, SERVERS) for path in part("mcpServers", ".json", ".mcp.json")
+        _table(files[path].data, path, SERVERS)
+        for path in part("mcpServers", ".json", ".mcp.json")
     ]
     # The manifest may have these two in itself.
     if isinstance(manifest.get("hooks"), dict):
@@ -233,14 +251,18 @@ def _manifest(files: Mapping[str, PluginFile]) -> tuple[str, dict[str, Any]]:
     raise ValueError(f"it has no {' or '.join(_MANIFESTS)}")
 
 
-def _named(manifest: Mapping[str, Any], key: str, files: Iterable[str]) -> Iterator[str]:
+def _named(
+    manifest: Mapping[str, Any], key: str, files: Iterable[str]
+) -> Iterator[str]:
     """The paths that the manifest names for a part, each with a slash at its end; empty for the whole folder."""
     named: Any = manifest.get(key, [])
     paths = [named] if isinstance(named, str) else named
     for path in cast("list[str]", paths) if isinstance(paths, list) else ():
         base = f"{posixpath.normpath(path)}/".removeprefix("./")
         if not any(f"{name}/".startswith(base) for name in files):
-            raise ValueError(f"`{key}` of its manifest names {path!r}, which is not in it")
+            raise ValueError(
+                f"`{key}` of its manifest names {path!r}, which is not in it"
+            )
         yield base
 
 

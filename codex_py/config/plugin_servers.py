@@ -20,8 +20,17 @@ SERVERS: Final[Table] = {"*": {"*": "any"}}
 _SERVER_KEYS: Final = {
     key: key
     for key in (
-        *("command", "args", "env", "env_vars", "cwd", "url", "http_headers", "env_http_headers"),
-        *("bearer_token_env_var", "startup_timeout_sec", "tool_timeout_sec"),
+        "command",
+        "args",
+        "env",
+        "env_vars",
+        "cwd",
+        "url",
+        "http_headers",
+        "env_http_headers",
+        "bearer_token_env_var",
+        "startup_timeout_sec",
+        "tool_timeout_sec",
     )
 } | {"headers": "http_headers"}
 """Not among them: approvals, which are for the user to give."""
@@ -29,14 +38,18 @@ _VARIABLE: Final = re.compile(r"(Bearer )?\$\{(\w+)\}")
 _ROOT: Final = re.compile(r"\$\{(?:CLAUDE_|CODEX_)?PLUGIN_ROOT\}")
 
 
-def plugin_servers(root: Path, tables: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def plugin_servers(
+    root: Path, tables: Iterable[Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
     """MCP servers as in `config.toml`, from tables as in `.mcp.json`. Raises as `require` does."""
     servers: dict[str, Any] = {}
     for table in tables:
         require(inner := table.get("mcpServers", table), SERVERS, "`mcpServers`")
         for name, own in inner.items():
             known = _SERVER_KEYS.keys() & own.keys()
-            servers[name] = {_SERVER_KEYS[key]: _filled(root, own[key]) for key in known}
+            servers[name] = {
+                _SERVER_KEYS[key]: _filled(root, own[key]) for key in known
+            }
     require({"mcp_servers": servers}, KEYS, "it")
     for server in servers.values():
         _pass_variables(server)

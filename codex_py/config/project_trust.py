@@ -17,7 +17,12 @@ from typing import Any, Literal, TypeAlias
 
 from codex_py.config.check import problems
 from codex_py.config.edit import set_in_config
-from codex_py.config.files import LOCK_TIMEOUT_S, as_config_error, read_text, replace_text
+from codex_py.config.files import (
+    LOCK_TIMEOUT_S,
+    as_config_error,
+    read_text,
+    replace_text,
+)
 from codex_py.errors import ConfigError
 from codex_py.filesystem.git import main_work_tree
 from codex_py.filesystem.private import locked, make_private
@@ -54,7 +59,9 @@ class Untrusted:
 ProjectTrust: TypeAlias = Trusted | Changed | Untrusted
 
 
-def trust_level(projects: Mapping[str, Any], cwd: Path, root: Path | None) -> Trust | None:
+def trust_level(
+    projects: Mapping[str, Any], cwd: Path, root: Path | None
+) -> Trust | None:
     """The trust level of a folder in the `projects` table; None if it has no entry.
 
     An entry for `cwd` itself counts first, then one for the root of its project, then, in a linked git
@@ -64,13 +71,15 @@ def trust_level(projects: Mapping[str, Any], cwd: Path, root: Path | None) -> Tr
         return None
     levels: dict[str, Trust] = {}
     for name, entry in projects.items():
-        if level := entry.get("trust_level"):
+        level = entry.get("trust_level")
+        if level:
             levels[str(Path(name))] = level
             levels.setdefault(_real(name), level)
     folders = [cwd]
     if root is not None:
         folders.append(root)
-        if (main := main_work_tree(root)) is not None:
+        main = main_work_tree(root)
+        if main is not None:
             folders.append(main)
     for folder in folders:
         for name in (str(folder), _real(folder)):
@@ -79,7 +88,9 @@ def trust_level(projects: Mapping[str, Any], cwd: Path, root: Path | None) -> Tr
     return None
 
 
-def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> ProjectTrust:
+def project_trust(
+    level: Trust | None, home: Path, folders: Sequence[Path]
+) -> ProjectTrust:
     """Decide whether the files of a project are used; the digests of a newly trusted one are recorded.
 
     Args:
@@ -90,7 +101,8 @@ def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> P
     Raises:
         ConfigError: a file of a trusted project cannot be read, or the record cannot.
     """
-    paths, root = _paths(home, folders), folders[0]
+    paths = _paths(home, folders)
+    root = folders[0]
     if level != "trusted":
         return Untrusted(paths)
     texts = _texts(paths, root)
@@ -105,10 +117,16 @@ def project_trust(level: Trust | None, home: Path, folders: Sequence[Path]) -> P
     if not texts:
         return Trusted({})
     # Files in other folders of the project are not part of this run.
-    here = {name: digest for name, digest in recorded.items() if _folder(root, name) in folders}
+    here = {
+        name: digest
+        for name, digest in recorded.items()
+        if _folder(root, name) in folders
+    }
     found = _digests(root, texts)
     names = sorted({name for name, _ in here.items() ^ found.items()})
-    return Changed(tuple(root / name for name in names)) if names else Trusted(texts)
+    if names:
+        return Changed(tuple(root / name for name in names))
+    return Trusted(texts)
 
 
 def trust_project(home: Path, folders: Sequence[Path]) -> None:
@@ -161,7 +179,9 @@ def _recorded(home: Path) -> dict[str, _Digests]:
         projects = json.loads(read_text(path) or "{}")
         if not problems(projects, {"*": {"*": "string"}}):
             return projects
-    raise ConfigError(f"{path} is damaged; without it, each project is trusted as it is then")
+    raise ConfigError(
+        f"{path} is damaged; without it, each project is trusted as it is then"
+    )
 
 
 def _record(home: Path, root: Path, digests: _Digests) -> None:

@@ -60,7 +60,11 @@ class Requirements:
         """The policy as far as it is allowed; else one under which nothing is changed."""
         if policy.mode not in self.modes:
             policy = policy.locked()
-        if self.profile != policy.profile and self.profile and policy.mode not in self.plain:
+        if (
+            self.profile != policy.profile
+            and self.profile
+            and policy.mode not in self.plain
+        ):
             # Of a caller, who knows nothing of the profile.
             files = policy.files.plus(self.profile_files)
             policy = replace(policy.locked(), files=files, profile=self.profile)
@@ -74,20 +78,26 @@ class Requirements:
     def _with_domains(self, policy: SandboxPolicy) -> SandboxPolicy:
         if self.domains is None:
             return policy
-        domains, own = self.domains, policy.domains
+        domains = self.domains
+        own = policy.domains
         if own is not None:
-            allow = () if domains.is_closed or not policy.network_access else own.allow
+            if domains.is_closed or not policy.network_access:
+                allow = ()
+            else:
+                allow = own.allow
             domains = replace(
                 domains.plus(allow, own.deny),
                 is_limited=own.is_limited,
-                allows_local=domains.allows_local or (own.allows_local and not domains.is_closed),
+                allows_local=domains.allows_local
+                or (own.allows_local and not domains.is_closed),
             )
         has_network = policy.network_access or policy.mode == "workspace-write"
         return replace(policy, network_access=has_network, domains=domains)
 
     def held_choices(self, choices: Choices) -> Choices:
         """The choices as far as they are allowed."""
-        approval, sandbox = choices.approval_policy, self.held(choices.sandbox_policy)
+        approval = choices.approval_policy
+        sandbox = self.held(choices.sandbox_policy)
         if self.approvals and str(approval) not in self.approvals:
             if approval is ApprovalPolicy.NEVER and sandbox.mode == _FULL:
                 # Nobody would be asked about anything.
@@ -100,10 +110,13 @@ class Requirements:
     ) -> tuple[dict[str, McpServerConfig], tuple[str, ...]]:
         """The servers, those that are not allowed disabled, and a warning for each of these."""
         allowed: Mapping[str, Any] | None = self.file.values.get("mcp_servers")
-        found, notes = dict(servers), list[str]()
+        found = dict(servers)
+        notes = list[str]()
         for name, server in servers.items():
             wanted = (allowed or {}).get(name, {}).get("identity")
-            is_same = wanted and all(getattr(server, key) == wanted[key] for key in wanted)
+            is_same = wanted and all(
+                getattr(server, key) == wanted[key] for key in wanted
+            )
             if allowed is not None and server.enabled and not is_same:
                 found[name] = replace(server, enabled=False, required=False)
                 notes.append(
@@ -130,9 +143,13 @@ def required(layers: Layers) -> tuple[Layers, Requirements]:
     text = read_text(path)
     managed = next((layer for layer in layers.layers if layer.name == "managed"), None)
     # These keys of `managed_config.toml` are requirements.
-    if text is None and not (managed and {"sandbox_mode", "approval_policy"} & {*managed.values}):
+    if text is None and not (
+        managed and {"sandbox_mode", "approval_policy"} & {*managed.values}
+    ):
         return layers, Requirements()
-    file = Layer("requirements", {} if text is None else parse_toml(text, path), path, text or "")
+    file = Layer(
+        "requirements", {} if text is None else parse_toml(text, path), path, text or ""
+    )
     _check(file)
     return _Required(layers, file, managed).result()
 
@@ -146,47 +163,71 @@ _LISTS: Final = (
 
 class _Required:
     def __init__(self, layers: Layers, file: Layer, managed: Layer | None) -> None:
-        self._layers, self._file, self._values = layers, file, file.values
+        self._layers = layers
+        self._file = file
+        self._values = file.values
         self._managed: Mapping[str, Any] = {} if managed is None else managed.values
-        self._managed_path = None if managed is None else managed.path
+        if managed is None:
+            self._managed_path = None
+        else:
+            self._managed_path = managed.path
         self._notes: list[str] = []
 
     def result(self) -> tuple[Layers, Requirements]:
-        features, policy = self._features(), self._values.get("guardian_policy_config")
-        hooks = {k: v for k, v in self._values.get("hooks", {}).items() if k in HOOK_EVENTS}
-        self._force(features=features, hooks=hooks, auto_review=policy and {"policy": policy})
+        features = self._features()
+        policy = self._values.get("guardian_policy_config")
+        hooks = {
+            k: v for k, v in self._values.get("hooks", {}).items() if k in HOOK_EVENTS
+        }
+        self._force(
+            features=features, hooks=hooks, auto_review=policy and {"policy": policy}
+        )
         if features.get("plugins") is False:
-            layers = tuple(layer for layer in self._layers.layers if layer.name != "plugin")
+            layers = tuple(
+                layer for layer in self._layers.layers if layer.name != "plugin"
+            )
             self._layers = replace(self._layers, layers=layers, plugins=())
         self._servers()
         merged = self._layers.merged()
         for key, name, default, always in _LISTS:
-            if (allowed := self._values.get(name)) is None:
+            allowed = self._values.get(name)
+            if allowed is None:
                 continue
-            same = () if {*_REVIEWERS}.isdisjoint(allowed) else _REVIEWERS
+            if {*_REVIEWERS}.isdisjoint(allowed):
+                same = ()
+            else:
+                same = _REVIEWERS
             allowed = list(dict.fromkeys((*allowed, *same, *always)))
             if not allowed:
                 raise _mistake(self._file, (name,), "names no value")
             if merged.get(key, default) not in allowed:
                 self._fall_back(key, merged.get(key), allowed)
-        files, asked = self._denied(), merged.get("approval_policy")
+        files = self._denied()
+        asked = merged.get("approval_policy")
         approvals = self._approvals()
         of_profiles = self._profiles()
         modes: list[SandboxMode] = [
-            m for m in self._modes() if m in of_profiles and (m != _FULL or not files.denies)
+            m
+            for m in self._modes()
+            if m in of_profiles and (m != _FULL or not files.denies)
         ]
         self._mode(modes, asked, approvals)
         if approvals and (asked or "on-request") not in approvals:
             self._fall_back("approval_policy", asked, approvals)
         listed = self._values.get("allowed_permission_profiles", {})
-        name, rules, (_, profile) = "", NO_RULES, chosen_permissions(self._layers)
+        name = ""
+        rules = NO_RULES
+        (_, profile) = chosen_permissions(self._layers)
         if listed and profile is not None and profile.decides:
-            name, rules = profile.name, profile.rules((self._layers.cwd, *profile.roots))
+            name = profile.name
+            rules = profile.rules((self._layers.cwd, *profile.roots))
         return self._layers, Requirements(
             file=self._file,
             profile=name,
             profile_files=rules,
-            plain=frozenset(mode for each, mode in BUILT_IN.items() if listed.get(each)),
+            plain=frozenset(
+                mode for each, mode in BUILT_IN.items() if listed.get(each)
+            ),
             modes=tuple(modes),
             approvals=tuple(approvals),
             files=files,
@@ -197,22 +238,29 @@ class _Required:
     def _servers(self) -> None:
         """Disable servers that are not allowed, so that the configuration says so."""
         tables = self._layers.merged().get("mcp_servers", {})
-        servers, _ = mcp_servers(tables, lambda name: self._layers.where(("mcp_servers", name)))
+        servers, _ = mcp_servers(
+            tables, lambda name: self._layers.where(("mcp_servers", name))
+        )
         held, notes = Requirements(file=self._file).held_servers(servers)
         self._notes += notes
         off = {"enabled": False, "required": False}
-        self._force(mcp_servers={name: off for name in held if held[name] != servers[name]})
+        self._force(
+            mcp_servers={name: off for name in held if held[name] != servers[name]}
+        )
 
     def _force(self, path: Path | None = None, **values: Any) -> None:
         """Put those that are not empty above all others."""
-        if found := {key: value for key, value in values.items() if value}:
+        found = {key: value for key, value in values.items() if value}
+        if found:
             layer = replace(self._file, values=found, path=path or self._file.path)
             self._layers = replace(self._layers, layers=(layer, *self._layers.layers))
 
     def _setter(self, key: str, asked: Any) -> Path | None:
         """The file that does not allow this value."""
         is_managed = key in self._managed and asked != self._managed[key]
-        return self._managed_path if is_managed else self._file.path
+        if is_managed:
+            return self._managed_path
+        return self._file.path
 
     def _fall_back(self, key: str, asked: Any, allowed: Sequence[Any]) -> None:
         """Force the first of the allowed values; told only if another one was asked for."""
@@ -232,11 +280,17 @@ class _Required:
             text = f"Ignoring unknown `features` requirement `{name}` from {self._file.path}"
             self._notes.append(text)
         # The same one by its old name.
-        return {"codex_hooks": pins["hooks"], **pins} if "hooks" in pins else pins
+        if "hooks" in pins:
+            return {"codex_hooks": pins["hooks"], **pins}
+        return pins
 
     def _denied(self) -> FileRules:
         key = ("permissions", "filesystem", "deny_read")
-        patterns = self._values.get("permissions", {}).get("filesystem", {}).get("deny_read", ())
+        patterns = (
+            self._values.get("permissions", {})
+            .get("filesystem", {})
+            .get("deny_read", ())
+        )
         for number, pattern in enumerate(patterns):
             text = ""
             if pattern.startswith("/**"):
@@ -260,7 +314,9 @@ class _Required:
             try:
                 found[access].append(parsed(text, ()))
             except ConfigError as error:
-                raise _mistake(self._file, (key, "domains", text), str(error)) from error
+                raise _mistake(
+                    self._file, (key, "domains", text), str(error)
+                ) from error
         return DomainRules(
             tuple(found["allow"]),
             tuple(found["deny"]),
@@ -273,17 +329,25 @@ class _Required:
         allowed = self._values.get("allowed_approval_policies")
         managed = self._managed.get("approval_policy")
         if allowed == []:
-            raise _mistake(self._file, ("allowed_approval_policies",), "names no policy")
+            raise _mistake(
+                self._file, ("allowed_approval_policies",), "names no policy"
+            )
         if isinstance(managed, dict):
-            raise ConfigError(f"{self._managed_path}: `approval_policy` must be a name here")
-        return [managed] if managed in (allowed or [managed]) and managed else list(allowed or ())
+            raise ConfigError(
+                f"{self._managed_path}: `approval_policy` must be a name here"
+            )
+        if managed in (allowed or [managed]) and managed:
+            return [managed]
+        return list(allowed or ())
 
     def _modes(self) -> list[SandboxMode]:
         allowed: Sequence[SandboxMode] = self._values.get(
             "allowed_sandbox_modes", get_args(SandboxMode)
         )
         if "read-only" not in allowed:
-            raise _mistake(self._file, ("allowed_sandbox_modes",), "must contain `read-only`")
+            raise _mistake(
+                self._file, ("allowed_sandbox_modes",), "must contain `read-only`"
+            )
         managed = self._managed.get("sandbox_mode")
         return [m for m in allowed if managed is None or m in {"read-only", managed}]
 
@@ -298,15 +362,23 @@ class _Required:
         default = self._values.get("default_permissions")
         if listed is None:
             if own or default is not None:
-                key = ("permissions", *list(own)[:1]) if own else ("default_permissions",)
+                if own:
+                    key = ("permissions", *list(own)[:1])
+                else:
+                    key = ("default_permissions",)
                 raise _mistake(self._file, key, "needs `allowed_permission_profiles`")
             return set(get_args(SandboxMode))
         allowed = [name for name, value in listed.items() if value]
-        for name in (*listed, *(table.get("extends", ":workspace") for table in own.values())):
+        for name in (
+            *listed,
+            *(table.get("extends", ":workspace") for table in own.values()),
+        ):
             if name not in BUILT_IN and name not in own:
                 text = f"refers to undefined profile `{name}`"
                 raise _mistake(self._file, ("allowed_permission_profiles",), text)
-        if default not in allowed and (default or not {":workspace", ":read-only"} <= {*allowed}):
+        if default not in allowed and (
+            default or not {":workspace", ":read-only"} <= {*allowed}
+        ):
             text = "`default_permissions` must name one of them"
             raise _mistake(self._file, ("allowed_permission_profiles",), text)
         # Others with their names count no more.
@@ -332,13 +404,22 @@ class _Required:
             *(BUILT_IN[n] for n in allowed if n in BUILT_IN),
         }
 
-    def _mode(self, allowed: Sequence[SandboxMode], asked: Any, approvals: Sequence[str]) -> None:
+    def _mode(
+        self, allowed: Sequence[SandboxMode], asked: Any, approvals: Sequence[str]
+    ) -> None:
         mode, _ = chosen_permissions(self._layers)
         if mode == _FULL and asked == "never":
-            never, full = '`approval_policy = "never"`', f'`sandbox_mode = "{_FULL}"`'
+            never = '`approval_policy = "never"`'
+            full = f'`sandbox_mode = "{_FULL}"`'
             for used, refused, key, value, is_allowed in (
                 (never, full, "sandbox_mode", mode, mode in allowed),
-                (full, never, "approval_policy", asked, "never" in (approvals or [asked])),
+                (
+                    full,
+                    never,
+                    "approval_policy",
+                    asked,
+                    "never" in (approvals or [asked]),
+                ),
             ):
                 if not is_allowed:
                     text = f"{used} cannot be used because requirements do not allow {refused}"
@@ -350,7 +431,9 @@ class _Required:
 def _without_profiles(layer: Layer, names: Collection[str]) -> Layer:
     tables = layer.values.get("permissions", {})
     kept = {name: table for name, table in tables.items() if name not in names}
-    return replace(layer, values={**layer.values, "permissions": kept}) if tables else layer
+    if tables:
+        return replace(layer, values={**layer.values, "permissions": kept})
+    return layer
 
 
 def _in_homes(entries: Mapping[str, Any]) -> dict[str, Any]:
@@ -369,15 +452,23 @@ def _check(file: Layer) -> None:
         raise _mistake(file, problem.key, problem.text)
     for name, server in file.values.get("mcp_servers", {}).items():
         if not server.get("identity"):
-            raise _mistake(file, ("mcp_servers", name), "needs an `identity`: `command` or `url`")
+            raise _mistake(
+                file, ("mcp_servers", name), "needs an `identity`: `command` or `url`"
+            )
     for number, rule in enumerate(file.values.get("rules", {}).get("prefix_rules", ())):
         key = ("rules", "prefix_rules", str(number))
         if not rule.get("pattern") or any(len(word) != 1 for word in rule["pattern"]):
-            raise _mistake(file, key, "needs a `pattern`: words with `token` or `any_of`")
-        if "decision" not in rule or [] in (word.get("any_of") for word in rule["pattern"]):
+            raise _mistake(
+                file, key, "needs a `pattern`: words with `token` or `any_of`"
+            )
+        if "decision" not in rule or [] in (
+            word.get("any_of") for word in rule["pattern"]
+        ):
             raise _mistake(file, key, "needs a `decision`, and words in `any_of`")
 
 
 def _mistake(file: Layer, key: KeyPath, text: str) -> ConfigError:
     where = file.where(key)
-    return ConfigError(f"failed to parse requirements layer {where}: `{dotted(key)}` {text}")
+    return ConfigError(
+        f"failed to parse requirements layer {where}: `{dotted(key)}` {text}"
+    )

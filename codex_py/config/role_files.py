@@ -14,10 +14,20 @@ from codex_py.config.tables import Table, alike
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.tools import AGENT_TOOLS, COMMAND_TOOLS, MCP_PREFIX, RESOURCE_TOOLS
+from codex_py.protocol.tools import (
+    AGENT_TOOLS,
+    COMMAND_TOOLS,
+    MCP_PREFIX,
+    RESOURCE_TOOLS,
+)
 
 _OTHERS: Final = (
-    *(*AGENT_TOOLS, *RESOURCE_TOOLS, "apply_patch", "update_plan", "view_image", "web_search"),
+    *AGENT_TOOLS,
+    *RESOURCE_TOOLS,
+    "apply_patch",
+    "update_plan",
+    "view_image",
+    "web_search",
     "request_user_input",
 )
 _READING: Final = frozenset(("Read", "Grep", "Glob", "LS", "NotebookRead", "Skill"))
@@ -26,12 +36,18 @@ _TOOLS: Final[Mapping[str, frozenset[str]]] = {
     **{name: frozenset((name,)) for name in _OTHERS},
     **dict.fromkeys(_READING, COMMAND_TOOLS | {"view_image"}),
     # A role has all of them or none.
-    **dict.fromkeys(("Bash", "BashOutput", "KillBash", "KillShell", *COMMAND_TOOLS), COMMAND_TOOLS),
-    **dict.fromkeys(("Edit", "Write", "MultiEdit", "NotebookEdit"), frozenset(("apply_patch",))),
+    **dict.fromkeys(
+        ("Bash", "BashOutput", "KillBash", "KillShell", *COMMAND_TOOLS), COMMAND_TOOLS
+    ),
+    **dict.fromkeys(
+        ("Edit", "Write", "MultiEdit", "NotebookEdit"), frozenset(("apply_patch",))
+    ),
     **dict.fromkeys(("Task", "Agent"), AGENT_TOOLS),
     **dict.fromkeys(("WebSearch", "WebFetch"), frozenset(("web_search",))),
     **dict.fromkeys(("TodoWrite", "TodoRead"), frozenset(("update_plan",))),
-    **dict.fromkeys(("ListMcpResourcesTool", "ReadMcpResourceTool"), frozenset(RESOURCE_TOOLS)),
+    **dict.fromkeys(
+        ("ListMcpResourcesTool", "ReadMcpResourceTool"), frozenset(RESOURCE_TOOLS)
+    ),
     "AskUserQuestion": frozenset(("request_user_input",)),
 }
 """The tools that a name in a role stands for, one of ours or of Claude Code's."""
@@ -44,7 +60,9 @@ _NICKNAME: Final = re.compile(r"[A-Za-z0-9 _-]{1,64}")
 _MAX_DESCRIPTION: Final = 1024
 """Characters: the descriptions of all roles are in every request."""
 _TOML: Final[Table] = {
-    **alike("string", "name description developer_instructions model model_reasoning_effort"),
+    **alike(
+        "string", "name description developer_instructions model model_reasoning_effort"
+    ),
     "sandbox_mode": get_args(SandboxMode),
     "nickname_candidates": ["string"],
     "*": "any",
@@ -81,7 +99,9 @@ class Role:
     """None for a built-in role."""
 
 
-def toml_role(text: str, path: Path, declared: Mapping[str, Any] | None = None) -> tuple[Role, str]:
+def toml_role(
+    text: str, path: Path, declared: Mapping[str, Any] | None = None
+) -> tuple[Role, str]:
     """A role, and what of its file has no effect, as a clause for the user that stands after "has".
 
     Args:
@@ -116,11 +136,14 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
     fields, body = front_matter(text, path)
     if not fields:
         raise ConfigError(f"{path}:1: it has no front matter")
-    if (isolation := fields.get("isolation") or None) not in {None, "worktree"}:
+    isolation = fields.get("isolation") or None
+    if isolation not in {None, "worktree"}:
         raise ConfigError(f"{path}: `isolation` must be `worktree`, not {isolation!r}")
     if "disallowedTools" in fields:
         # Ignored, it would allow what it forbids.
-        raise ConfigError(f"{path}: `disallowedTools` is not supported; list the others in `tools`")
+        raise ConfigError(
+            f"{path}: `disallowedTools` is not supported; list the others in `tools`"
+        )
     tools, reads_only, unknown = _tools(fields.get("tools"))
     may_write = "apply_patch" in (tools or ()) or not reads_only
     role = Role(
@@ -128,7 +151,9 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
         instructions=_text(body),
         model=named_model(fields.get("model")),
         # Without a tool that writes, the child is told that it cannot.
-        sandbox_mode=None if may_write and fields.get("permissionMode") != "plan" else "read-only",
+        sandbox_mode=None
+        if may_write and fields.get("permissionMode") != "plan"
+        else "read-only",
         tools=tools,
         reads_only=reads_only,
         isolation="worktree" if isolation else None,
@@ -137,17 +162,25 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
     return role, _lacks(fields, _MARKDOWN, unknown)
 
 
-def _lacks(given: Iterable[str], known: Container[str], tools: Sequence[str] = ()) -> str:
+def _lacks(
+    given: Iterable[str], known: Container[str], tools: Sequence[str] = ()
+) -> str:
     keys = [f"`{key}`" for key in given if key not in known]
-    parts = [f"settings without effect: {', '.join(keys)}"] if keys else []
-    parts += [f"unknown tools: {', '.join(tools)}"] if tools else []
+    if keys:
+        parts = [f"settings without effect: {', '.join(keys)}"]
+    else:
+        parts = []
+    if tools:
+        parts += [f"unknown tools: {', '.join(tools)}"]
     return "; ".join(parts)[:_MAX_DESCRIPTION]
 
 
 def named_model(value: str | None) -> str | None:
     """The model that a Markdown file names; None if it names that of the session, or a class of Claude's models."""
     model = (_text(value) or "").removesuffix("[1m]")
-    return None if model in _SAME_MODEL else model or None
+    if model in _SAME_MODEL:
+        return None
+    return model or None
 
 
 def _names(given: Mapping[str, Any], path: Path) -> tuple[str, str]:
@@ -192,7 +225,9 @@ def _tools(text: str | None) -> tuple[frozenset[str] | None, bool, list[str]]:
         if name in _TOOLS:
             tools |= _TOOLS[name]
             # `Bash(git diff:*)` allows some commands. Which ones a shell runs cannot be told, but what they write can.
-            may_command |= name not in _READING and "exec_command" in _TOOLS[name] and not pattern
+            may_command |= (
+                name not in _READING and "exec_command" in _TOOLS[name] and not pattern
+            )
         elif name.startswith(MCP_PREFIX):
             tools.add(name.removesuffix("*").rstrip("_"))
         else:

@@ -57,7 +57,8 @@ def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
     for path, folder, table in _definitions(config, environment, warnings):
         # A table may name a file that is found too, and the project may lie in the home folder.
         try:
-            if (real := os.path.realpath(path)) in seen:
+            real = os.path.realpath(path)
+            if real in seen:
                 continue
             if denials_of(config.files).refuses(path):
                 continue
@@ -70,7 +71,8 @@ def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
         if path.is_file():
             # Else it names a layer, which may have several.
             seen.add(real)
-        if (other := found.setdefault(role.name, role)) is not role:
+        other = found.setdefault(role.name, role)
+        if other is not role:
             warnings.append(
                 f"The role {role.name!r} is that of {other.source}; that of {path} is not used."
             )
@@ -93,7 +95,9 @@ def _definitions(
             settings = folder.path.with_name("config.toml")
             yield from (found for layer, found in tables if layer.path == settings)
             yield from _in_folder(folder, warnings)
-    yield from (found for layer, found in tables if layer.name not in {*_STRONG, "project"})
+    yield from (
+        found for layer, found in tables if layer.name not in {*_STRONG, "project"}
+    )
     for folder in folders:
         if folder.origin != "project":
             yield from _in_folder(folder, warnings)
@@ -102,9 +106,16 @@ def _definitions(
 def _tables(config: Config) -> Iterator[tuple[Layer, _Definition]]:
     """The roles of `[agents.NAME]`, each with the layer that counts."""
     agents: Mapping[str, Any] = config.values.get("agents", {})
-    tables = {name: cast("dict[str, Any]", t) for name, t in agents.items() if isinstance(t, dict)}
+    tables = {
+        name: cast("dict[str, Any]", t)
+        for name, t in agents.items()
+        if isinstance(t, dict)
+    }
     for name, table in tables.items():
-        key = ("agents", name, "config_file") if "config_file" in table else ("agents", name)
+        if "config_file" in table:
+            key = ("agents", name, "config_file")
+        else:
+            key = ("agents", name)
         layer = next(layer for layer in config.layers.layers if layer.sets(key))
         path = Path(os.path.normpath(table.get("config_file", layer.where(key))))
         root, *_ = folders_between(config.project_root, config.cwd)
@@ -115,12 +126,17 @@ def _tables(config: Config) -> Iterator[tuple[Layer, _Definition]]:
 
 
 def _in_folder(folder: Folder, warnings: list[str]) -> Iterator[_Definition]:
-    names = r"[^.].*\.md" if folder.path.parent.name == ".claude" else r"[^.].*\.(?:md|toml)"
+    if folder.path.parent.name == ".claude":
+        names = r"[^.].*\.md"
+    else:
+        names = r"[^.].*\.(?:md|toml)"
     for path, _ in definitions([folder], names, "roles", warnings):
         yield path, folder, None
 
 
-def _read(path: Path, folder: Folder, table: Mapping[str, Any] | None) -> tuple[Role, str]:
+def _read(
+    path: Path, folder: Folder, table: Mapping[str, Any] | None
+) -> tuple[Role, str]:
     """See `toml_role`."""
     if table is not None and "config_file" not in table:
         return toml_role("", path, table)

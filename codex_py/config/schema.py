@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.config.keymap import CONTEXTS, action_names
-from codex_py.config.tables import HOOK_EVENTS, AnyOf, Kind, Setting, Table, feature_names
+from codex_py.config.tables import (
+    HOOK_EVENTS,
+    AnyOf,
+    Kind,
+    Setting,
+    Table,
+    feature_names,
+)
 
 _NAMES: Final = {
     "features.*": feature_names,
@@ -43,7 +50,9 @@ def read_tables(
                 _kind(kind),
                 json.loads(default[0]) if default else None,
                 not refused,
-                tuple(json.loads(effect[0].removeprefix(" but ") or "[]")) if effect else None,
+                tuple(json.loads(effect[0].removeprefix(" but ") or "[]"))
+                if effect
+                else None,
                 names_of.get(first),
                 *about,
             )
@@ -52,7 +61,8 @@ def read_tables(
 
 def _table_at(path: str, tables: dict[str, Table]) -> Table:
     """The table at a dotted key, which is made if no line has said more about it. `tables`: those that are known."""
-    if (table := tables.get(path)) is None:
+    table = tables.get(path)
+    if table is None:
         above, _, name = path.rpartition(".")
         entry = _table_at(above, tables).setdefault(name, Setting({}))
         table = tables[path] = next(_tables_in(entry))
@@ -80,7 +90,9 @@ def _kind(text: str) -> Kind:
         return [_kind(text[1:-1])]
     if " or " in text:
         return AnyOf(map(_kind, text.split(" or ")))
-    return tuple(filter(None, text.split("/"))) if "/" in text else text
+    if "/" in text:
+        return tuple(filter(None, text.split("/")))
+    return text
 
 
 TABLES: Final = read_tables("keys.txt", _NAMES)
@@ -94,7 +106,10 @@ TABLES["hooks"] |= HOOKS
 
 def _defaults(table: Table, path: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
     for name, entry in table.items():
-        known = entry if isinstance(entry, Setting) else Setting(entry)
+        if isinstance(entry, Setting):
+            known = entry
+        else:
+            known = Setting(entry)
         if known.default is not None:
             yield ".".join((*path, name)), known.default
         if isinstance(known.kind, dict):
@@ -104,6 +119,8 @@ def _defaults(table: Table, path: Sequence[str] = ()) -> Iterator[tuple[str, Any
 DEFAULTS: Final = dict(_defaults(KEYS))
 """By dotted key. A key that is not here is unset by default."""
 PROJECT_REFUSED: Final = frozenset(
-    name for name, entry in KEYS.items() if isinstance(entry, Setting) and not entry.project
+    name
+    for name, entry in KEYS.items()
+    if isinstance(entry, Setting) and not entry.project
 )
 """Keys that a repository does not decide: where requests and keys go, what is started, whom to trust."""

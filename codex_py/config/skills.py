@@ -21,7 +21,9 @@ MAX_DESCRIPTION: Final = 1_024
 """Characters; the rest is not told to the model."""
 _MAX_NAME: Final = 64
 _MAX_BYTES: Final = 256 * 1024
-_NOT_IMPLICIT: Final = re.compile(rb"\ballow_implicit_invocation[\"']?[ \t]*:[ \t]*[Ff](?i:alse)\b")
+_NOT_IMPLICIT: Final = re.compile(
+    rb"\ballow_implicit_invocation[\"']?[ \t]*:[ \t]*[Ff](?i:alse)\b"
+)
 
 
 @frozen
@@ -77,7 +79,9 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
     return Skills(tuple(found.values()), tuple(warnings))
 
 
-def skill_files(folders: Iterable[Folder], warnings: list[str]) -> Iterator[tuple[Path, Folder]]:
+def skill_files(
+    folders: Iterable[Folder], warnings: list[str]
+) -> Iterator[tuple[Path, Folder]]:
     """Every `SKILL.md`: see `definitions`."""
     return definitions(folders, r"SKILL\.md", "skills", warnings, max_depth=6)
 
@@ -95,10 +99,14 @@ def skill_fields(text: str, path: Path) -> Mapping[str, str]:
 
 
 def _skill(fields: Mapping[str, str], path: Path, folder: Folder) -> Skill:
-    name = folder.prefix + (" ".join(fields.get("name", "").split()) or path.parent.name)
+    name = folder.prefix + (
+        " ".join(fields.get("name", "").split()) or path.parent.name
+    )
     description = " ".join(fields.get("description", "").split())
     if len(name) > _MAX_NAME or not name.isprintable():
-        raise ConfigError(f"{path}:1: {name[: _MAX_NAME + 16]!r} is no name for a skill")
+        raise ConfigError(
+            f"{path}:1: {name[: _MAX_NAME + 16]!r} is no name for a skill"
+        )
     if not description:
         raise ConfigError(f"{path}:1: it has no description")
     # The model is told the path, too.
@@ -106,7 +114,9 @@ def _skill(fields: Mapping[str, str], path: Path, folder: Folder) -> Skill:
         reason = "the name of a folder has characters that are not printable"
         raise ConfigError(f"{path}:1: {reason}")
     is_listed = fields.get("disable-model-invocation", "").lower() != "true"
-    is_listed = is_listed and not _is_explicit_only(path.parent / "agents/openai.yaml", folder.root)
+    is_listed = is_listed and not _is_explicit_only(
+        path.parent / "agents/openai.yaml", folder.root
+    )
     return Skill(name, description[:MAX_DESCRIPTION], path, folder, is_listed)
 
 
@@ -114,6 +124,9 @@ def _is_explicit_only(policy: Path, root: Path | None) -> bool:
     """True if the file that Codex reads beside a skill keeps it from the model."""
     try:
         # One key of YAML does not need a parser that takes 20 ms to load.
-        return _NOT_IMPLICIT.search(read_start(policy, _MAX_BYTES, root=root)[0]) is not None
+        return (
+            _NOT_IMPLICIT.search(read_start(policy, _MAX_BYTES, root=root)[0])
+            is not None
+        )
     except OSError:
         return False

@@ -60,8 +60,12 @@ def setting(table: Table, name: str) -> Setting | None:
     """What a table of kinds says about a key; None for an unknown one."""
     entry = table.get(name, table.get("*"))
     if not isinstance(entry, Setting):
-        return None if entry is None else Setting(entry)
-    return entry if entry.names is None or name in entry.names() else None
+        if entry is None:
+            return None
+        return Setting(entry)
+    if entry.names is None or name in entry.names():
+        return entry
+    return None
 
 
 def alike(kind: "Kind | Setting", names: str) -> Table:
@@ -70,9 +74,18 @@ def alike(kind: "Kind | Setting", names: str) -> Table:
 
 
 HOOK_EVENTS: Final = (
-    *("PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact", "PostCompact"),
-    *("SessionStart", "SessionEnd", "UserPromptSubmit", "SubagentStart", "SubagentStop"),
-    *("Stop", "Interrupt"),
+    "PreToolUse",
+    "PermissionRequest",
+    "PostToolUse",
+    "PreCompact",
+    "PostCompact",
+    "SessionStart",
+    "SessionEnd",
+    "UserPromptSubmit",
+    "SubagentStart",
+    "SubagentStop",
+    "Stop",
+    "Interrupt",
 )
 """In the order in which Codex counts the hooks of a file."""
 

@@ -9,7 +9,13 @@ from codex_py.config.schema import KEYS
 
 _BARE_VALUE: Final = re.compile(r"[A-Za-z~/$][^\s,\]}]*")
 """The beginning of text without quotes."""
-_WORDS: Final = {"True": "true", "False": "false", "yes": "true", "no": "false", "None": None}
+_WORDS: Final = {
+    "True": "true",
+    "False": "false",
+    "yes": "true",
+    "no": "false",
+    "None": None,
+}
 """Values of other languages, and those of TOML."""
 
 
@@ -45,7 +51,9 @@ def _unquoted(value: str) -> str | None:
     word = found[0]
     if word in _WORDS:
         own = _WORDS[word]
-        return f"write `{own}`" if own else "TOML has no value for nothing: leave the key out"
+        if own:
+            return f"write `{own}`"
+        return "TOML has no value for nothing: leave the key out"
     # The text itself may be a secret.
     return 'text needs quotes: "…"'
 
@@ -65,12 +73,17 @@ def _conflict(before: str, row: str) -> str | None:
             return f"`{name}` stands twice, first in line {first}"
         text = f"`{name}` has a value in line {first}, so it cannot be a table"
         plural = f"{key[0]}s"
-        return f"{text}; did you mean `{plural}`?" if plural in KEYS else text
+        if plural in KEYS:
+            return f"{text}; did you mean `{plural}`?"
+        return text
     return None
 
 
 def _parts(row: str) -> KeyPath:
     """The parts of the key or of the header on a line."""
     header = row.strip().split("#")[0].rstrip()
-    name = header.strip("[] ") if header.startswith("[") else header.partition("=")[0]
+    if header.startswith("["):
+        name = header.strip("[] ")
+    else:
+        name = header.partition("=")[0]
     return tuple(part.strip().strip("\"'") for part in name.strip().split("."))

@@ -26,7 +26,11 @@ PROTECTION_NAMES: Final = (*_LACKS, "permissions.network", "features.network_pro
 
 def accepted_lacks(layers: Layers) -> set[str]:
     """The names in `allow_unenforced`."""
-    return {name for layer in layers.layers for name in layer.values.get("allow_unenforced", ())}
+    return {
+        name
+        for layer in layers.layers
+        for name in layer.values.get("allow_unenforced", ())
+    }
 
 
 def unenforced(layers: Layers) -> tuple[str, ...]:
@@ -49,7 +53,10 @@ def _protections(layers: Layers) -> Iterator[tuple[str, KeyPath]]:
     _, chosen = chosen_permissions(layers)
     if chosen is not None and not chosen.reads_all:
         yield "permissions.filesystem", ("permissions", chosen.name)
-    names = ["features.credential_masking", "shell_environment_policy.experimental_use_profile"]
+    names = [
+        "features.credential_masking",
+        "shell_environment_policy.experimental_use_profile",
+    ]
     provider = values.get("model_provider", DEFAULTS["model_provider"])
     own = lookup(values, ("model_providers", provider, "requires_openai_auth"))
     if values.get("forced_login_method") == "chatgpt" and (

@@ -15,11 +15,22 @@ from codex_py.core.host import Host
 from codex_py.core.shorten import shortened, weight
 from codex_py.core.summary import size_for, summary_by_model
 from codex_py.core.turn import RetryBudget
-from codex_py.errors import QUOTA_CODES, CodexError, CompactionFailed, ExitCode, ModelError
+from codex_py.errors import (
+    QUOTA_CODES,
+    CodexError,
+    CompactionFailed,
+    ExitCode,
+    ModelError,
+)
 from codex_py.instructions import instruction_text
 from codex_py.protocol import event_items, events
 from codex_py.protocol.extension import Compaction
-from codex_py.protocol.messages import EncodedItem, estimated_tokens, input_text, message
+from codex_py.protocol.messages import (
+    EncodedItem,
+    estimated_tokens,
+    input_text,
+    message,
+)
 from codex_py.protocol.prompts import (
     Note,
     context_length,
@@ -73,7 +84,9 @@ class Compactor:
         """
         settings = self._host.settings
         limit = settings.auto_compact_token_limit
-        used_tokens = self._log.used_tokens(settings) + len(pending.encode(errors="replace")) // 4
+        used_tokens = (
+            self._log.used_tokens(settings) + len(pending.encode(errors="replace")) // 4
+        )
         is_full = used_tokens >= settings.context_window
         if (
             limit is None
@@ -87,7 +100,9 @@ class Compactor:
             self._tell_doubt(used_tokens)
             return
         try:
-            is_done = await self._compact("auto", lambda: self._ask(retries, is_full=is_full))
+            is_done = await self._compact(
+                "auto", lambda: self._ask(retries, is_full=is_full)
+            )
             problem = None if is_done else self._problem
         except (ModelError, CompactionFailed) as error:
             problem = error
@@ -122,7 +137,9 @@ class Compactor:
         """
         if not (failure.is_too_long and self._has_more_than(_SUMMARY_TOKENS)):
             return False
-        return await self._compact("auto", lambda: self._ask(retries, is_full=True), failure)
+        return await self._compact(
+            "auto", lambda: self._ask(retries, is_full=True), failure
+        )
 
     async def try_shorter(self, failure: ModelError, retries: RetryBudget) -> bool:
         """Compact, once in a turn, if a request was large and the provider may mean that it is too long. True if the
@@ -138,7 +155,9 @@ class Compactor:
         self._host.warn(
             f"The conversation may be too long for the model, and is shortened once: {failure}"
         )
-        return await self._compact("auto", lambda: self._ask(retries, is_full=True), failure)
+        return await self._compact(
+            "auto", lambda: self._ask(retries, is_full=True), failure
+        )
 
     async def shorten(self, failure: ModelError) -> bool:
         """Shorten the history without a summary if a request was too long. True if it has become shorter.
@@ -173,23 +192,31 @@ class Compactor:
         kept: list[Note] = []
         host.emit(events.ItemStarted(event_items.ContextCompaction(id=item_id)))
         try:
-            async with host.extension.around_compaction(Compaction(trigger, kept.append)):
+            async with host.extension.around_compaction(
+                Compaction(trigger, kept.append)
+            ):
                 summary = None if ask is None else await ask()
                 notes = [*host.extension.context("compact"), *kept]
                 context = self._log.new_context(host.settings, notes)
                 if summary is not None:
                     text = f"{instruction_text('compact/summary.md')}\n{summary}"
                     items = [*context, *self._latest_prompts()]
-                    is_done = self._replace(items, text, only_shorter=failure is not None)
+                    is_done = self._replace(
+                        items, text, only_shorter=failure is not None
+                    )
                 is_done = is_done or self._shorten(context, failure)
         finally:
             status = "completed" if is_done else "failed"
             host.emit(
-                events.ItemCompleted(event_items.ContextCompaction(id=item_id, status=status))
+                events.ItemCompleted(
+                    event_items.ContextCompaction(id=item_id, status=status)
+                )
             )
         return is_done
 
-    def _replace(self, items: Sequence[EncodedItem], last_text: str, *, only_shorter: bool) -> bool:
+    def _replace(
+        self, items: Sequence[EncodedItem], last_text: str, *, only_shorter: bool
+    ) -> bool:
         settings = self._host.settings
         items = [*items, message("user", [input_text(last_text)])]
         before = self._log.request(settings).input
@@ -206,7 +233,9 @@ class Compactor:
         prompts = [item for item in self._log.items if user_prompt(item) is not None]
         return shortened(prompts, room).items
 
-    def _shorten(self, context: Sequence[EncodedItem], failure: ModelError | None) -> bool:
+    def _shorten(
+        self, context: Sequence[EncodedItem], failure: ModelError | None
+    ) -> bool:
         """Cut the history behind its context to half, and to half of the window at most. False if nothing can go."""
         settings = self._host.settings
         request = self._log.request(settings)
@@ -214,7 +243,9 @@ class Compactor:
         head = [*context, message("user", [input_text(mark)])]
         # Context among the rest is older than the new one, and behind it would count instead.
         behind = request.input[context_length(request.input) :]
-        rest = [item for item in behind if item not in head and not is_context_message(item)]
+        rest = [
+            item for item in behind if item not in head and not is_context_message(item)
+        ]
         size = size_for(failure)
         room = sum(map(size, rest)) // 2
         if size is weight:
@@ -223,7 +254,10 @@ class Compactor:
                 settings.auto_compact_token_limit or settings.context_window,
             )
             fixed = replace(request, input=head).estimated_tokens
-            told = failure.limit_tokens if failure is not None else None
+            if failure is not None:
+                told = failure.limit_tokens
+            else:
+                told = None
             # A limit that not even the context fits into is no reason to cut all the rest.
             if told is not None and told > fixed:
                 window = min(window, told)
@@ -232,7 +266,10 @@ class Compactor:
         before = request.estimated_tokens
         if not self._replace([*context, *short.items], mark, only_shorter=True):
             return False
-        why = "" if self._problem is None else f" ({self._problem})"
+        if self._problem is None:
+            why = ""
+        else:
+            why = f" ({self._problem})"
         self._host.warn(
             f"The conversation was shortened without a summary{why}, from about {before} tokens to"
             f" {self._log.request(settings).estimated_tokens}. Outputs cut: {short.outputs};"
@@ -244,9 +281,9 @@ class Compactor:
     def _has_more_than(self, tokens: int) -> bool:
         """True if the history has more than so many tokens behind its context, and is worth compacting."""
         items = self._log.items
-        return estimated_tokens(items[context_length(items) :]) > tokens and is_worth_compacting(
-            items
-        )
+        return estimated_tokens(
+            items[context_length(items) :]
+        ) > tokens and is_worth_compacting(items)
 
     @property
     def _turn_id(self) -> str:

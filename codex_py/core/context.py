@@ -10,19 +10,24 @@ from typing import Final
 
 from codex_py.instructions import instruction_text
 from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
-from codex_py.protocol.prompts import AGENTS_MD, CONTEXT_BLOCKS, context_texts, message_texts
+from codex_py.protocol.prompts import (
+    AGENTS_MD,
+    CONTEXT_BLOCKS,
+    context_texts,
+    message_texts,
+)
 
 _OPENING: Final = "<INSTRUCTIONS>\n"
-_REPLACES: Final = (
-    "These AGENTS.md instructions replace all previously provided AGENTS.md instructions.\n\n"
-)
+_REPLACES: Final = "These AGENTS.md instructions replace all previously provided AGENTS.md instructions.\n\n"
 _NO_AGENTS: Final = (
     f"{AGENTS_MD}\n\n{_OPENING}The previously provided AGENTS.md instructions no longer apply.\n"
     "</INSTRUCTIONS>"
 )
 
 
-def initial_items(developer: Sequence[str | None], user: Sequence[str | None]) -> list[EncodedItem]:
+def initial_items(
+    developer: Sequence[str | None], user: Sequence[str | None]
+) -> list[EncodedItem]:
     """The items between the base prompt and the first prompt: a message of each role, made of these parts.
 
     Parts that are None or blank are left out, and so is a message without parts.
@@ -80,7 +85,9 @@ def model_switch() -> EncodedItem:
 
 def _latest_blocks(items: Sequence[EncodedItem]) -> dict[str, str]:
     latest = {kind: next(context_texts(kind, items), None) for kind in CONTEXT_BLOCKS}
-    return {kind: text.replace(_REPLACES, "", 1) for kind, text in latest.items() if text}
+    return {
+        kind: text.replace(_REPLACES, "", 1) for kind, text in latest.items() if text
+    }
 
 
 def _kind(text: str) -> str | None:

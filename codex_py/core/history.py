@@ -44,6 +44,7 @@ def _from_the_end(items: Sequence[EncodedItem]) -> list[tuple[int, PastPrompt]]:
     for index in range(len(items) - 1, -1, -1):
         if is_summary(items[index]):
             break
-        if (prompt := user_prompt(items[index])) is not None:
+        prompt = user_prompt(items[index])
+        if prompt is not None:
             found.append((index, PastPrompt(prompt, len(found) + 1)))
     return found

@@ -15,10 +15,14 @@ def item_events(
         case Message(role="assistant"):
             # A refusal is an answer too: a user who sees nothing cannot act on it.
             text = item.text or item.refusal
-            return [ItemCompleted(AgentMessage(id=next_id(), text=text))] if text else []
+            if text:
+                return [ItemCompleted(AgentMessage(id=next_id(), text=text))]
+            return []
         case Reasoning():
             text = "\n".join(part.text for part in item.summary)
-            return [ItemCompleted(ReasoningSummary(id=next_id(), text=text))] if text else []
+            if text:
+                return [ItemCompleted(ReasoningSummary(id=next_id(), text=text))]
+            return []
         case WebSearchCall():
             action = item.action or {}
             query = str(action.get("query") or action.get("url") or "")

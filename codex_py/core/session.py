@@ -30,7 +30,13 @@ from codex_py.protocol.extension import (
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem, estimated_tokens
 from codex_py.protocol.output_model import answer_schema
-from codex_py.protocol.prompts import Note, PastPrompt, UserPrompt, is_summary, user_prompt
+from codex_py.protocol.prompts import (
+    Note,
+    PastPrompt,
+    UserPrompt,
+    is_summary,
+    user_prompt,
+)
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import ModelClient, ToolChoice, Usage
 
@@ -56,8 +62,12 @@ class Session:
         handlers: Callable[["Session"], ItemHandlers],
         retries: Callable[[], RetryBudget],
         features: Sequence[Feature],
-        run_command: Callable[["Session", Script, CommandOptions], Awaitable[CommandResult]],
-        open_child: Callable[["Session", NewChild], AbstractAsyncContextManager[ChildThread]],
+        run_command: Callable[
+            ["Session", Script, CommandOptions], Awaitable[CommandResult]
+        ],
+        open_child: Callable[
+            ["Session", NewChild], AbstractAsyncContextManager[ChildThread]
+        ],
     ) -> None:
         thread = log.thread
         self.thread_id = thread.id
@@ -84,8 +94,11 @@ class Session:
         """The running turn or compaction."""
         self._is_closed = False
         self._idle = asyncio.Event()
-        self._run_command, self._open_child = run_command, open_child
-        self.extension: Extension = combined([self._extension_of(each) for each in features])
+        self._run_command = run_command
+        self._open_child = open_child
+        self.extension: Extension = combined(
+            [self._extension_of(each) for each in features]
+        )
         self.model = self.extension.wrap_model(model.stream)
         self.handlers = handlers(self)
         self._compactor = Compactor(self)
@@ -112,11 +125,14 @@ class Session:
     def announce(self) -> None:
         """Emit `ThreadStarted`, and the warnings that waited for it."""
         self.emit(events.ThreadStarted(self.thread_id))
-        unsaid, self._unsaid = self._unsaid or [], None
+        unsaid = self._unsaid or []
+        self._unsaid = None
         for text in unsaid:
             self.warn(text)
 
-    async def run_command(self, command: Script, **how: Unpack[CommandOptions]) -> CommandResult:
+    async def run_command(
+        self, command: Script, **how: Unpack[CommandOptions]
+    ) -> CommandResult:
         """See `Thread`."""
         return await self._run_command(self, command, how)
 
@@ -126,7 +142,9 @@ class Session:
 
     def feature(self, kind: type[FeatureT]) -> FeatureT | None:
         """The feature of this class, for a frontend to talk to; None if this session does not have it."""
-        return next((feature for feature in self._features if isinstance(feature, kind)), None)
+        return next(
+            (feature for feature in self._features if isinstance(feature, kind)), None
+        )
 
     def warn(self, text: str) -> None:
         """Show the user a warning."""
@@ -134,7 +152,9 @@ class Session:
             self._unsaid.append(text)
         else:
             self.emit(
-                events.ItemCompleted(event_items.ErrorItem(id=self.next_item_id(), message=text))
+                events.ItemCompleted(
+                    event_items.ErrorItem(id=self.next_item_id(), message=text)
+                )
             )
 
     def next_item_id(self) -> str:
@@ -162,7 +182,9 @@ class Session:
     @property
     def turn(self) -> TurnStart | None:
         """The running turn or compaction."""
-        return None if self._running is None else self._running.start
+        if self._running is None:
+            return None
+        return self._running.start
 
     @property
     def items(self) -> Sequence[EncodedItem]:
@@ -173,7 +195,9 @@ class Session:
     def token_usage(self) -> events.UsageReported:
         """As last reported, or as read from the session file."""
         log = self.log
-        return events.UsageReported(log.last_usage, log.usage, self.settings.context_window)
+        return events.UsageReported(
+            log.last_usage, log.usage, self.settings.context_window
+        )
 
     async def run_turn(
         self,
@@ -204,7 +228,10 @@ class Session:
             raise TypeError(f"the prompt is a {type(text).__name__}, not a str")
         if not (text.strip() or images):
             raise UsageError("the prompt is empty")
-        choice = None if tool_choice is None else ToolChoice.parse(tool_choice)
+        if tool_choice is None:
+            choice = None
+        else:
+            choice = ToolChoice.parse(tool_choice)
         prompt = UserPrompt(text, tuple(map(str, images)))
         start = TurnStart(new_thread_id(), prompt, choice, answer_schema(output_schema))
         return await self._run(start, SessionTurn.answer)
@@ -220,7 +247,9 @@ class Session:
         """
         if not self.is_unfinished:
             raise CodexError("there is nothing to try again", code="nothing_to_retry")
-        start = TurnStart(new_thread_id(), None, output_schema=answer_schema(output_schema))
+        start = TurnStart(
+            new_thread_id(), None, output_schema=answer_schema(output_schema)
+        )
         return await self._run(start, SessionTurn.answer)
 
     async def compact(self) -> TurnResult:
@@ -258,7 +287,8 @@ class Session:
 
     def take_unsent(self) -> list[UserPrompt]:
         """Take the steered prompts that were not sent because the turn failed or was cancelled."""
-        unsent, self.steered = self.steered, []
+        unsent = self.steered
+        self.steered = []
         return unsent
 
     def tell(self, note: Note) -> None:
@@ -292,7 +322,9 @@ class Session:
     @property
     def has_begun(self) -> bool:
         """True if the thread has a prompt or a summary, so that it is worth resuming."""
-        return any(is_summary(item) or user_prompt(item) is not None for item in self.items)
+        return any(
+            is_summary(item) or user_prompt(item) is not None for item in self.items
+        )
 
     def past_prompts(self) -> list[PastPrompt]:
         """The prompts that `rollback` can drop, oldest first."""
@@ -308,7 +340,8 @@ class Session:
             ValueError: there are fewer prompts, see `past_prompts`.
         """
         self._must_be_idle()
-        prompts, before = self.past_prompts(), estimated_tokens(self.items)
+        prompts = self.past_prompts()
+        before = estimated_tokens(self.items)
         self.log.rollback(turns)
         left = estimated_tokens(self.items) / max(1, before)
         tokens = round(self.log.last_usage.total_tokens * left)
@@ -340,12 +373,16 @@ class Session:
     def _must_be_idle(self) -> None:
         """Raises a `RuntimeError` if a turn is running, or the session is closed."""
         if self._running is not None:
-            raise RuntimeError("a turn of this session is running; wait for its end, or cancel it")
+            raise RuntimeError(
+                "a turn of this session is running; wait for its end, or cancel it"
+            )
         self._must_be_open()
 
     def _must_be_open(self) -> None:
         if self._is_closed:
-            raise RuntimeError("the session is closed: its `async with` block has ended")
+            raise RuntimeError(
+                "the session is closed: its `async with` block has ended"
+            )
 
     def _extension_of(self, feature: Feature) -> Extension:
         extension: Any = callable(feature) and feature(self)
@@ -358,4 +395,7 @@ class Session:
 
     def _use(self, settings: TurnSettings) -> None:
         specs = [tool.spec for tool in self.extension.tools if tool.spec is not None]
-        self.settings = replace(settings, tools=(*settings.tools, *specs)) if specs else settings
+        if specs:
+            self.settings = replace(settings, tools=(*settings.tools, *specs))
+        else:
+            self.settings = settings

@@ -83,9 +83,12 @@ class SessionTurn:
         """
         self._host.emit(events.TurnStarted(self.start.id))
         outcome = await self._outcome(await self._end_of(work))
-        if (bug := outcome.bug) is not None:
+        bug = outcome.bug
+        if bug is not None:
             self._host.emit(bug_found(bug))
-        for event in outcome.events(self._host.log.usage, self._denied, self._overridden):
+        for event in outcome.events(
+            self._host.log.usage, self._denied, self._overridden
+        ):
             self._host.emit(event)
         return self._result(outcome)
 
@@ -100,9 +103,11 @@ class SessionTurn:
             max_responses=self._host.settings.max_responses,
             ran=log.ran,
         )
-        was_unfinished, log.is_unfinished = log.is_unfinished, True
+        was_unfinished = log.is_unfinished
+        log.is_unfinished = True
         try:
-            if (open_call := log.take_open_call()) is not None:
+            open_call = log.take_open_call()
+            if open_call is not None:
                 # Nothing may come between a call and its output.
                 await turn.answer(open_call)
             await self._begin()
@@ -119,13 +124,16 @@ class SessionTurn:
     async def compact(self) -> None:
         """Raises a `CodexError` if there is no summary."""
         if not is_worth_compacting(self._host.log.items):
-            raise CodexError("there is nothing to compact yet", code="nothing_to_compact")
+            raise CodexError(
+                "there is nothing to compact yet", code="nothing_to_compact"
+            )
         await self._compactor.compact(self._retries)
 
     def end(self, error: CodexError | None = None) -> None:
         """Cancel the turn, once. `error`: the reason; None if the user wants it."""
         if not (self._is_ended or self._is_over):
-            self._is_ended, self.ending = True, error
+            self._is_ended = True
+            self.ending = error
             self.takes_steering = False
             self._task.cancel()
 
@@ -179,7 +187,9 @@ class SessionTurn:
         if not is_shorter and await self._host.extension.recover(failure, retries_left):
             return True
         is_shorter = is_shorter or await self._compactor.shorten(failure)
-        is_shorter = is_shorter or await self._compactor.try_shorter(failure, self._retries)
+        is_shorter = is_shorter or await self._compactor.try_shorter(
+            failure, self._retries
+        )
         if not is_shorter:
             return False
         self._host.log.forget_missing_calls()
@@ -200,7 +210,9 @@ class SessionTurn:
                     raise
         except BaseException as error:  # noqa: BLE001
             end = error
-        return None if end is None else single_error(end)
+        if end is None:
+            return None
+        return single_error(end)
 
     async def _outcome(self, end: BaseException | None) -> TurnOutcome:
         """Ask the extensions for their facts. Whatever is raised here ends the turn, if nothing has before."""
@@ -211,7 +223,11 @@ class SessionTurn:
             facts = checked_facts(self._host.extension.turn_facts())
             if isinstance(end, TurnSkipped):
                 self._host.warn(str(end))
-                facts = {**facts, "exit_code": end.exit_code, "prompt_refused": str(end)}
+                facts = {
+                    **facts,
+                    "exit_code": end.exit_code,
+                    "prompt_refused": str(end),
+                }
         except BaseException as error:  # noqa: BLE001
             end = error if end is None else end
         return TurnOutcome(end, self.ending, facts)
@@ -227,8 +243,11 @@ class SessionTurn:
         by_others = self._task.cancelling() > self._cancellations
         if by_others or (is_cancelled and not self._is_ended):
             raise asyncio.CancelledError
-        exit_code: int = facts.get("exit_code") or (ExitCode.GATE if self._overridden else 0)
-        if (error := outcome.error) is not None:
+        exit_code: int = facts.get("exit_code") or (
+            ExitCode.GATE if self._overridden else 0
+        )
+        error = outcome.error
+        if error is not None:
             # Of gates, the most serious one counts; any other error is stronger than they are.
             is_gate = ExitCode.GATE <= error.exit_code <= ExitCode.SANDBOX
             exit_code = max(error.exit_code, exit_code if is_gate else 0)
@@ -252,7 +271,8 @@ class SessionTurn:
             CodexError: an extension ended the turn, or refused the prompt.
             StreamError: the history must be compacted, and the provider cannot be reached.
         """
-        host, prompt = self._host, self.start.prompt
+        host = self._host
+        prompt = self.start.prompt
         self.takes_steering = True
         notes: Sequence[Note] = ()
         is_refused = False
@@ -288,11 +308,14 @@ class SessionTurn:
     async def _notes_of(self, prompt: UserPrompt) -> Sequence[Note]:
         settings = self._host.settings
         # Twice the usual number of characters in a token: a prompt that may fit is sent.
-        tokens, window = len(prompt.text) // 8, settings.known_window
+        tokens = len(prompt.text) // 8
+        window = settings.known_window
         if window is not None and tokens > window:
             text = f"The prompt is too long: it has at least about {tokens:,} tokens, and the context window"
             text += f" of {settings.model} has {window:,}."
-            raise PromptRefused(text, code="context_length_exceeded", exit_code=ExitCode.USAGE)
+            raise PromptRefused(
+                text, code="context_length_exceeded", exit_code=ExitCode.USAGE
+            )
         return await self._host.extension.before_prompt(prompt)
 
     def _record_prompt(self, prompt: UserPrompt, notes: Sequence[Note]) -> None:
@@ -301,7 +324,9 @@ class SessionTurn:
 
     async def _extensions_continue(self) -> bool:
         host = self._host
-        wanted = await host.extension.before_stop(TurnStop(self.start, self._last_message))
+        wanted = await host.extension.before_stop(
+            TurnStop(self.start, self._last_message)
+        )
         if isinstance(wanted, Note):
             host.log.tell([wanted])
             return True
@@ -309,5 +334,7 @@ class SessionTurn:
         if wanted is not None and not host.steered:
             self._overridden = wanted
             rounds = f"as often as allowed ({wanted.rounds})"
-            host.warn(f"The agent was kept going {rounds}, and the turn ends: {wanted.reason}")
+            host.warn(
+                f"The agent was kept going {rounds}, and the turn ends: {wanted.reason}"
+            )
         return bool(host.steered)

@@ -42,7 +42,9 @@ class Shortened:
     """How many prompts were cut or left out."""
 
 
-def shortened(items: Sequence[EncodedItem], room: int, size: Size = weight) -> Shortened:
+def shortened(
+    items: Sequence[EncodedItem], room: int, size: Size = weight
+) -> Shortened:
     """Cut items until they are at most `room` large, or nothing more can go. In this order it cuts
 
     1. the bodies of outputs, oldest first,
@@ -60,7 +62,9 @@ def shortened(items: Sequence[EncodedItem], room: int, size: Size = weight) -> S
     entries = work.entries
     prompts = [entry for entry in entries if entry.response is None]
     # Behind the last prompt there may be a summary of what was done about it.
-    last = max((n for n, each in enumerate(prompts) if user_prompt(each.item)), default=0)
+    last = max(
+        (n for n, each in enumerate(prompts) if user_prompt(each.item)), default=0
+    )
     old = prompts[:last]
     outputs = [entry for entry in entries if entry.is_output]
     work.cut(outputs, work.excess, _STUB_BYTES)
@@ -73,7 +77,13 @@ def shortened(items: Sequence[EncodedItem], room: int, size: Size = weight) -> S
     return Shortened(
         [entry.item for entry in entries if entry.item],
         sum(entry.is_changed and bool(entry.item) for entry in outputs),
-        len({entry.turn for entry in entries if entry.response is not None and not entry.item}),
+        len(
+            {
+                entry.turn
+                for entry in entries
+                if entry.response is not None and not entry.item
+            }
+        ),
         sum(entry.is_changed for entry in prompts),
     )
 
@@ -98,7 +108,9 @@ class _Work:
 
     def too_much(self, entries: Iterable[_Entry], room: int) -> int:
         """How much of these entries must go until they fit into `room`, and no more than `excess`."""
-        return min(self.excess, sum(self.size(e.item) for e in entries if e.item) - room)
+        return min(
+            self.excess, sum(self.size(e.item) for e in entries if e.item) - room
+        )
 
     def cut(self, entries: Iterable[_Entry], excess: int, min_bytes: int) -> None:
         """Cut texts, oldest first, by `excess` in all. `min_bytes` of each text stay."""
@@ -106,7 +118,9 @@ class _Work:
             if excess <= 0:
                 break
             if entry.item:
-                excess -= self._replace(entry, _cut(entry.item, excess, min_bytes, self.size))
+                excess -= self._replace(
+                    entry, _cut(entry.item, excess, min_bytes, self.size)
+                )
 
     def drop(self, entries: Iterable[_Entry], excess: int) -> None:
         """Leave out entries, oldest first, by `excess` in all or more; responses as a whole."""
@@ -134,7 +148,11 @@ def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
     for item in items:
         data: Any = decode_json(item)
         kind = str(data.get("type"))
-        is_prompt = prompt_of(data) is not None or is_summary(item) or kind.startswith("compaction")
+        is_prompt = (
+            prompt_of(data) is not None
+            or is_summary(item)
+            or kind.startswith("compaction")
+        )
         is_model = not is_prompt and is_models(item)
         # A response has its items side by side: outputs and notes follow.
         if is_prompt or (is_model and not was_model):
@@ -152,8 +170,12 @@ def _cut(item: EncodedItem, excess: int, min_bytes: int, size: Size) -> EncodedI
     data: Any = decode_json(item)
     name = "output" if "output" in data else "content"
     body: object = data.get(name)
-    parts = [input_text(body)] if isinstance(body, str) else objects(body)
-    best, target = item, size(item) - excess
+    if isinstance(body, str):
+        parts = [input_text(body)]
+    else:
+        parts = objects(body)
+    best = item
+    target = size(item) - excess
     is_image = [part.get("type") == "input_image" for part in parts]
     for n in sorted(range(len(parts)), key=is_image.__getitem__):
         if size(best) <= target:
@@ -167,7 +189,10 @@ def _cut(item: EncodedItem, excess: int, min_bytes: int, size: Size) -> EncodedI
                 parts[n] = _IMAGE if name == "output" else {}
             case _:
                 pass
-        cut = parts[0]["text"] if isinstance(body, str) else list(filter(None, parts)) or [_IMAGE]
+        if isinstance(body, str):
+            cut = parts[0]["text"]
+        else:
+            cut = list(filter(None, parts)) or [_IMAGE]
         best = EncodedItem(encode_json({**data, name: cut}))
     return min(item, best, key=size)
 

@@ -37,18 +37,26 @@ async def summary_by_model(host: Host, retries: RetryBudget) -> str:
         CompactionFailed: there was one without a text.
     """
     conversation = _Summarising(host)
-    turn = Turn(conversation, host.model, _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS)
+    turn = Turn(
+        conversation, host.model, _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS
+    )
     await turn.run()
     if not conversation.text.strip():
-        raise CompactionFailed("the model gave no summary of the conversation", code="no_summary")
+        raise CompactionFailed(
+            "the model gave no summary of the conversation", code="no_summary"
+        )
     return conversation.text
 
 
 def size_for(failure: ModelError | None) -> Size:
     """How to measure items after a failure: in bytes if the request had too many of them, else by their place in the
     window."""
-    is_in_bytes = failure is not None and failure.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    return len if is_in_bytes else weight
+    is_in_bytes = (
+        failure is not None and failure.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    )
+    if is_in_bytes:
+        return len
+    return weight
 
 
 class _Summarising:
@@ -98,7 +106,8 @@ class _Summarising:
     async def recover(self, failure: ModelError, retries_left: int) -> bool:
         if self._shorter < _tries(failure):
             self._shorter += 1
-            before, size = self._items, size_for(failure)
+            before = self._items
+            size = size_for(failure)
             start = context_length(before)
             room = sum(map(size, before[start:])) * 3 // 4
             if failure.limit_tokens is not None and size is weight:
@@ -106,7 +115,10 @@ class _Summarising:
                 left = failure.limit_tokens - fixed.estimated_tokens - _SUMMARY_TOKENS
                 if left > 0:
                     room = min(room, _BYTES_PER_TOKEN * left)
-            self._items = [*before[:start], *shortened(before[start:], room, size).items]
+            self._items = [
+                *before[:start],
+                *shortened(before[start:], room, size).items,
+            ]
             if sum(map(len, self._items)) < sum(map(len, before)):
                 return True
         return await self._host.extension.recover(failure, retries_left)
@@ -117,7 +129,9 @@ def _tries(failure: ModelError) -> int:
     if not failure.is_too_long:
         # What may only be a lack of room is worth one try.
         return int(failure.may_be_too_long)
-    return _MAX_SHORTER if failure.limit_tokens is None else _MAX_SHORTER_IF_TOLD
+    if failure.limit_tokens is None:
+        return _MAX_SHORTER
+    return _MAX_SHORTER_IF_TOLD
 
 
 def _never_called(*_: object) -> NoReturn:

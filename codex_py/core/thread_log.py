@@ -14,7 +14,12 @@ from codex_py.images.rule import ImageRule
 from codex_py.protocol.extension import Occasion, ParentThread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.messages import EncodedItem, estimated_tokens, input_text, message
+from codex_py.protocol.messages import (
+    EncodedItem,
+    estimated_tokens,
+    input_text,
+    message,
+)
 from codex_py.protocol.prompts import Note, UserPrompt, is_models
 from codex_py.protocol.response_order import COMPLETED, OpenCall, Place, in_order
 from codex_py.protocol.settings import TurnSettings, turn_context
@@ -40,9 +45,13 @@ class Recorder(Protocol):
         ...
 
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...
-    def event_msg(self, payload: Mapping[str, Any], place: Place | None = None) -> None: ...
+    def event_msg(
+        self, payload: Mapping[str, Any], place: Place | None = None
+    ) -> None: ...
 
-    def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None:
+    def compacted(
+        self, message: str, replacement_history: Sequence[EncodedItem]
+    ) -> None:
         """The history, base prompt aside, was replaced; `message` is the summary in it."""
         ...
 
@@ -96,9 +105,14 @@ class ThreadLog:
         self._recorder = recorder
         self.rename = recorder.rename
         self._context = context
-        self._introduction: Occasion | None = "start" if thread.model is None else "resume"
+        self._introduction: Occasion | None = (
+            "start" if thread.model is None else "resume"
+        )
         text = thread.instructions
-        self._base = [message("developer", [input_text(text)])] if text.strip() else []
+        if text.strip():
+            self._base = [message("developer", [input_text(text)])]
+        else:
+            self._base = []
         self._items = [*self._base, *thread.items]
         self._response: list[tuple[Place, str, EncodedItem]] = []
         """The items of the running response with their places and types, in the order of their coming."""
@@ -153,7 +167,9 @@ class ThreadLog:
         """The tokens of the history: as the last response counted them, and an estimate of what came since."""
         if not self.last_usage.total_tokens:
             return self.request(settings).estimated_tokens
-        since = takewhile(lambda item: not is_models(item), reversed(self.items[self._counted :]))
+        since = takewhile(
+            lambda item: not is_models(item), reversed(self.items[self._counted :])
+        )
         return self.last_usage.total_tokens + estimated_tokens(since)
 
     def count(self, usage: Usage, last: Usage | None = None) -> None:
@@ -204,7 +220,11 @@ class ThreadLog:
         ]
         self.item(message("user", [*parts, input_text(prompt.text)]))
         self._recorder.event_msg(
-            {"type": "user_message", "message": prompt.text, "images": list(prompt.images)}
+            {
+                "type": "user_message",
+                "message": prompt.text,
+                "images": list(prompt.images),
+            }
         )
         self.tell(notes)
 
@@ -212,7 +232,8 @@ class ThreadLog:
         if self._left_open:
             # A later session puts the output behind its call.
             return
-        notes, self.notes = self.notes, []
+        notes = self.notes
+        self.notes = []
         self.tell(notes)
 
     def tell(self, notes: Iterable[Note]) -> None:
@@ -220,7 +241,10 @@ class ThreadLog:
             self.item(note)
 
     def item(self, item: EncodedItem | Note) -> None:
-        encoded = item.encoded() if isinstance(item, Note) else item
+        if isinstance(item, Note):
+            encoded = item.encoded()
+        else:
+            encoded = item
         self._items.append(encoded)
         self._recorder.response_item(encoded)
 
@@ -233,8 +257,12 @@ class ThreadLog:
 
     def take_open_call(self) -> OpenCall | None:
         """The call is run now; its output is recorded next."""
-        if (call := self._open_call) is not None:
-            self._open_call, self._output_index = None, len(self._base) + call.output_index
+        call = self._open_call
+        if call is not None:
+            self._open_call, self._output_index = (
+                None,
+                len(self._base) + call.output_index,
+            )
         return call
 
     def leave_open(self, place: Place) -> None:
@@ -248,7 +276,8 @@ class ThreadLog:
             place = last._replace(position=last.position + 1, arrival=last.arrival + 1)
             self._response.append((place, COMPLETED, EncodedItem(b"")))
             self._recorder.event_msg({"type": COMPLETED}, place)
-        at, self._output_index = self._output_index, None
+        at = self._output_index
+        self._output_index = None
         at = len(self._items) if at is None else at
         self._items[at:at] = in_order(self._response)
         self._response.clear()
@@ -264,11 +293,15 @@ class ThreadLog:
         self.item(message("user", [input_text(_ABORTED.format(why))]))
         self._recorder.event_msg(event)
 
-    def new_context(self, settings: TurnSettings, notes: Iterable[Note]) -> list[EncodedItem]:
+    def new_context(
+        self, settings: TurnSettings, notes: Iterable[Note]
+    ) -> list[EncodedItem]:
         """The first items of a compacted history: those of a new thread, and these notes."""
         return [*self._context(settings), *(note.encoded() for note in notes)]
 
-    def compact(self, items: Sequence[EncodedItem], text: str, settings: TurnSettings) -> None:
+    def compact(
+        self, items: Sequence[EncodedItem], text: str, settings: TurnSettings
+    ) -> None:
         """Replace the history after the base prompt. `items` begin with a `new_context` and end with `text`."""
         self._items = [*self._base, *items]
         self._context_is_current = True
@@ -288,4 +321,6 @@ class ThreadLog:
 
     def forget_missing_calls(self) -> None:
         """After a compaction: a call that the history no longer contains is new if the model repeats it."""
-        self.ran[:] = [c for c in self.ran if any(c.call_id.encode() in i for i in self.items)]
+        self.ran[:] = [
+            c for c in self.ran if any(c.call_id.encode() in i for i in self.items)
+        ]

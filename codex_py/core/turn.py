@@ -9,7 +9,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from codex_py.errors import CodexError, ModelError, TurnLimit, TurnSuspended, single_error
+from codex_py.errors import (
+    CodexError,
+    ModelError,
+    TurnLimit,
+    TurnSuspended,
+    single_error,
+)
 from codex_py.protocol.events import (
     CallDenied,
     Event,
@@ -45,7 +51,9 @@ class ItemHandlers:
     """How the items of a response are handled."""
 
     build_tool_call: Callable[[ResponseItem], ToolCall | None]
-    dispatch: Callable[[ToolCall, EventSink], Coroutine[Any, Any, Sequence[Note | OutputItem]]]
+    dispatch: Callable[
+        [ToolCall, EventSink], Coroutine[Any, Any, Sequence[Note | OutputItem]]
+    ]
     """Runs a call; the sink gets its events. Returns its notes, then its output. See `protocol.dispatch.Dispatch`."""
     answer: Callable[[ToolCall, ToolOutput, EventSink], OutputItem]
     """Makes the output of a call that did not run or did not end."""
@@ -213,7 +221,9 @@ class Turn:
             self._retries.renew()
             if failure is None:
                 self._ran.clear()
-                if not await self._conversation.should_continue(follow_up=response.follow_up):
+                if not await self._conversation.should_continue(
+                    follow_up=response.follow_up
+                ):
                     return
         raise TurnLimit(f"the turn was stopped after {self._max_responses} responses")
 
@@ -225,7 +235,10 @@ class Turn:
     async def _recover(self, failure: ModelError) -> bool:
         """False if the same request is sent again, after a wait. Raises a failure that is final."""
         retry = self._retries.next(failure)
-        left = 0 if retry is None else retry.maximum - retry.attempt + 1
+        if retry is None:
+            left = 0
+        else:
+            left = retry.maximum - retry.attempt + 1
         if await self._conversation.recover(failure, left):
             return True
         if retry is None:
@@ -282,7 +295,8 @@ class _Response:
 
         async def run() -> None:
             async with asyncio.TaskGroup() as calls:
-                if (call := self._handlers.build_tool_call(open_call.item)) is not None:
+                call = self._handlers.build_tool_call(open_call.item)
+                if call is not None:
                     self._start(call, open_call.place, calls)
 
         await self._run(run())
@@ -342,7 +356,9 @@ class _Response:
             case _:
                 pass
 
-    def _take_item(self, index: int, item: ResponseItem, calls: asyncio.TaskGroup) -> None:
+    def _take_item(
+        self, index: int, item: ResponseItem, calls: asyncio.TaskGroup
+    ) -> None:
         place = Place(self._number, False, index, self._arrivals)
         self._arrivals += 1
         call = self._handlers.build_tool_call(item)
@@ -358,7 +374,9 @@ class _Response:
 
     def _start(self, call: ToolCall, place: Place, calls: asyncio.TaskGroup) -> None:
         is_repeated = any(call.call_id == other.call.call_id for other in self._calls)
-        self._calls.append(running := _Call(call, place, self._conversation, self._handlers))
+        self._calls.append(
+            running := _Call(call, place, self._conversation, self._handlers)
+        )
         if is_repeated:
             text = f"duplicate call_id {call.call_id!r}: this call was not run; give each its own"
             running.refuse(text, "InvalidArgs")
@@ -371,7 +389,9 @@ class _Response:
         if end is None or isinstance(end, asyncio.CancelledError):
             end = self._conversation.ending
             if end is None:
-                return "aborted by user" if self._failure is None else _SERVICE_FAILED
+                if self._failure is None:
+                    return "aborted by user"
+                return _SERVICE_FAILED
         return f"aborted: {end if isinstance(end, CodexError) else 'internal error'}"
 
     def _settle(self, aborted: str) -> None:

@@ -28,7 +28,9 @@ class TurnOutcome:
     def bug(self) -> BaseException | None:
         """The exception that nobody expected, if one ended the turn."""
         is_expected = isinstance(self.end, CodexError | asyncio.CancelledError)
-        return None if is_expected else self.end
+        if is_expected:
+            return None
+        return self.end
 
     @property
     def error(self) -> CodexError | None:
@@ -38,13 +40,16 @@ class TurnOutcome:
             return None
         if isinstance(end, asyncio.CancelledError):
             return self.ending or TurnAborted("the turn was interrupted")
-        return end if isinstance(end, CodexError) else CodexError(bug_line(end), code="internal")
+        if isinstance(end, CodexError):
+            return end
+        return CodexError(bug_line(end), code="internal")
 
     def events(
         self, usage: Usage, denied: Denied, stop: events.StopOverridden | None
     ) -> list[events.Event]:
         """The terminal event is the last."""
-        if (error := self.error) is None:
+        error = self.error
+        if error is None:
             refused = denied if denied.calls else None
             completed = events.TurnCompleted(usage, denied=refused, stop=stop)
             return [_with_facts(completed, self.facts)]
@@ -57,19 +62,30 @@ class TurnOutcome:
 
 def checked_facts(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     """Raises a `CodexError` if they have another shape than `Extension.turn_facts` may return."""
-    code, diff = facts.get("exit_code") or 0, facts.get("diff") or ""
+    code = facts.get("exit_code") or 0
+    diff = facts.get("diff") or ""
     if not isinstance(code, int) or code not in range(256):
         reason = f"`exit_code` is {code!r}, not a number from 0 to 255"
     elif not isinstance(diff, str):
         reason = f"`diff` is {diff!r}, not a string"
     else:
         return facts
-    raise CodexError(f"an extension returned bad `turn_facts`: {reason}", code="extension")
+    raise CodexError(
+        f"an extension returned bad `turn_facts`: {reason}", code="extension"
+    )
 
 
 def _with_facts(event: EndT, facts: Mapping[str, Any]) -> EndT:
     """Add the facts of extensions to the event: to the fields of these names, the others to `facts`."""
     fields = event.__dataclass_fields__
-    own = {name: value for name, value in facts.items() if name in fields and name != "type"}
-    others = {name: facts[name] for name in facts if name not in {*own, "exit_code", "type"}}
-    return replace(event, **own, facts=others) if facts else event
+    own = {
+        name: value
+        for name, value in facts.items()
+        if name in fields and name != "type"
+    }
+    others = {
+        name: facts[name] for name in facts if name not in {*own, "exit_code", "type"}
+    }
+    if facts:
+        return replace(event, **own, facts=others)
+    return event

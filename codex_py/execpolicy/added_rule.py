@@ -33,7 +33,10 @@ def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
         content = file.readall()
         if line in (known.rstrip(b"\r") for known in content.split(b"\n")):
             return
-        start = b"" if not content or content.endswith(b"\n") else b"\n"
+        if not content or content.endswith(b"\n"):
+            start = b""
+        else:
+            start = b"\n"
         added = start + line + b"\n"
         try:
             if file.write(added) != len(added):

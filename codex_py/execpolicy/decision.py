@@ -26,9 +26,7 @@ class Decision(StrEnum):
     FORBIDDEN = "forbidden"
 
 
-_UNREAD = (
-    "the command is too long or too deeply nested to be checked against the rules; make it shorter"
-)
+_UNREAD = "the command is too long or too deeply nested to be checked against the rules; make it shorter"
 _SHIFTING = frozenset(
     """
     . alias builtin cd command declare enable eval exec export function hash local popd
@@ -55,7 +53,9 @@ class PrefixRule:
         # A fast way out: most rules are about other programs.
         if len(command) < len(self.pattern) or command[0] not in self.pattern[0]:
             return False
-        return all(word in words for word, words in zip(command, self.pattern, strict=False))
+        return all(
+            word in words for word, words in zip(command, self.pattern, strict=False)
+        )
 
 
 @frozen
@@ -76,7 +76,10 @@ class RuleMatch:
     @property
     def deciding(self) -> MatchedRule:
         """The first of those with the longest prefix among the strictest."""
-        return max(self.matched, key=lambda rule: (_STRICTNESS[rule.decision], len(rule.prefix)))
+        return max(
+            self.matched,
+            key=lambda rule: (_STRICTNESS[rule.decision], len(rule.prefix)),
+        )
 
     @property
     def decision(self) -> Decision:
@@ -113,32 +116,44 @@ class Rules:
         # No set: it would lose the order.
         everything = dict.fromkeys(read.commands)
         found = {
-            command: self.matches(command, resolve_paths=resolve_paths) for command in everything
+            command: self.matches(command, resolve_paths=resolve_paths)
+            for command in everything
         }
         matched = tuple(match for matches in found.values() for match in matches)
         if not read.is_complete:
             decisions = {rule.decision for rule in self.prefix_rules} - {Decision.ALLOW}
-            if (strictest := max(decisions, key=_STRICTNESS.__getitem__, default=None)) is not None:
+            strictest = max(decisions, key=_STRICTNESS.__getitem__, default=None)
+            if strictest is not None:
                 matched += (MatchedRule((), strictest, _UNREAD),)
         if any(match.decision is not Decision.ALLOW for match in matched):
             return RuleMatch(matched)
 
         def allowing(command: Command) -> tuple[MatchedRule, ...]:
             matches = found.get(command, ())
-            return matches if matches and _may_leave_sandbox(command, matches, place) else ()
+            if matches and _may_leave_sandbox(command, matches, place):
+                return matches
+            return ()
 
-        if itself := allowing(tuple(argv)):
+        itself = allowing(tuple(argv))
+        if itself:
             return RuleMatch(itself)
         plain = tuple(dict.fromkeys(plain_commands(argv, place) or ()))
         if len(plain) > 1 and any(command[0] in _SHIFTING for command in plain):
             return None
-        if place.writable and sum(program_name(command) == "git" for command in plain) > 1:
+        if (
+            place.writable
+            and sum(program_name(command) == "git" for command in plain) > 1
+        ):
             # The first may add a submodule that the next one enters.
             return None
         allowed = [allowing(command) for command in plain]
-        return RuleMatch(tuple(chain.from_iterable(allowed))) if plain and all(allowed) else None
+        if plain and all(allowed):
+            return RuleMatch(tuple(chain.from_iterable(allowed)))
+        return None
 
-    def matches(self, command: Command, *, resolve_paths: bool = True) -> tuple[MatchedRule, ...]:
+    def matches(
+        self, command: Command, *, resolve_paths: bool = True
+    ) -> tuple[MatchedRule, ...]:
         """The rules that cover one simple command, in order."""
         exact = tuple(
             MatchedRule(command[: len(rule.pattern)], rule.decision, rule.justification)
@@ -155,16 +170,23 @@ class Rules:
             return ()
         # As written: after a symbolic link, `..` leads elsewhere than it seems. And the model could write a
         # program with an allowed name, and leave the sandbox with it.
-        certain = is_system_program(program) if paths is None else program in paths
+        if paths is None:
+            certain = is_system_program(program)
+        else:
+            certain = program in paths
         bare = (name, *command[1:])
         return tuple(
-            MatchedRule(bare[: len(rule.pattern)], rule.decision, rule.justification, program)
+            MatchedRule(
+                bare[: len(rule.pattern)], rule.decision, rule.justification, program
+            )
             for rule in self.prefix_rules
             if rule.covers(bare) and (certain or rule.decision is not Decision.ALLOW)
         )
 
 
-def _may_leave_sandbox(command: Command, matches: Sequence[MatchedRule], place: Place) -> bool:
+def _may_leave_sandbox(
+    command: Command, matches: Sequence[MatchedRule], place: Place
+) -> bool:
     """True if no command of the model can change what this one runs, as far as its words tell."""
     if not place.has_safe_home:
         return False
@@ -180,7 +202,8 @@ def _may_leave_sandbox(command: Command, matches: Sequence[MatchedRule], place: 
             ):
                 return False
             # `git` without its first options is the same program, which was checked.
-            parts += wrapped_commands(part) if program_name(part) != "git" else []
+            if program_name(part) != "git":
+                parts += wrapped_commands(part)
     except ValueError:  # no path can have such a word in it
         return False
     return True

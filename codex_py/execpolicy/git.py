@@ -18,14 +18,35 @@ from codex_py.filesystem.reading import read_whole
 
 _MAX_READ_BYTES: Final = 256 * 1024 * 1024
 """The index of the largest repositories."""
-_HARMLESS: Final = frozenset(("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"))
+_HARMLESS: Final = frozenset(
+    ("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs")
+)
 """Options that may stand before the subcommand."""
 
 _LONG: Final = (
-    *("--access-hook", "--cc-cmd", "--config", "--exec", "--extcmd", "--ext-diff", "--git-dir"),
-    *("--header-cmd", "--open-files-in-pager", "--output", "--receive-pack", "--sendmail-cmd"),
-    *("--smtp-server", "--template", "--textconv", "--to-cmd", "--tool", "--upload-pack"),
-    *("--work-tree", "--recurse-submodules", "--remote", "--repo", "--submodule"),
+    "--access-hook",
+    "--cc-cmd",
+    "--config",
+    "--exec",
+    "--extcmd",
+    "--ext-diff",
+    "--git-dir",
+    "--header-cmd",
+    "--open-files-in-pager",
+    "--output",
+    "--receive-pack",
+    "--sendmail-cmd",
+    "--smtp-server",
+    "--template",
+    "--textconv",
+    "--to-cmd",
+    "--tool",
+    "--upload-pack",
+    "--work-tree",
+    "--recurse-submodules",
+    "--remote",
+    "--repo",
+    "--submodule",
 )
 """Options that name a program, a file to write, or a repository, or let git enter those of submodules."""
 _SHORT: Final = {
@@ -40,12 +61,22 @@ _SHORT: Final = {
 }
 """The same among the short options, by subcommand."""
 _RUNNERS: Final = frozenset(
-    ("bisect", "config", "daemon", "filter-branch", "for-each-repo", "remote", "submodule")
+    (
+        "bisect",
+        "config",
+        "daemon",
+        "filter-branch",
+        "for-each-repo",
+        "remote",
+        "submodule",
+    )
 )
 """Subcommands whose other words may be programs, or are stored as the address of a repository."""
 _CONTACTS: Final = frozenset(("clone", "fetch", "ls-remote", "pull", "push"))
 """Subcommands whose first word may be another repository: its hooks run, and its configuration is read."""
-_HOOKS = re.compile(r'^[^#;\n]*\bhookspath\s*=[ \t]*"?([^"#;\n]*)', re.IGNORECASE | re.MULTILINE)
+_HOOKS = re.compile(
+    r'^[^#;\n]*\bhookspath\s*=[ \t]*"?([^"#;\n]*)', re.IGNORECASE | re.MULTILINE
+)
 _ADDRESS = re.compile(r"[a-z+]+://|[^/:~]+:(?!:)")
 """Of a repository on another machine, as a URL or for ssh."""
 
@@ -60,7 +91,10 @@ def is_held_back(command: Command, covered: int, place: Place) -> bool:
         or (subcommand in _RUNNERS and covered <= start + 1 and bool(arguments))
         or any(_names_program(word, subcommand) for word in _options(arguments))
         or any(_leads_away(word, place) for word in arguments)
-        or (subcommand in _CONTACTS and _contacts_local(command, start + 1, covered, place))
+        or (
+            subcommand in _CONTACTS
+            and _contacts_local(command, start + 1, covered, place)
+        )
         or _can_be_another(place.cwd, place)
         or not _is_safe_repository(place.cwd, place)
         or _can_change_hooks(place)
@@ -68,7 +102,10 @@ def is_held_back(command: Command, covered: int, place: Place) -> bool:
 
 
 def _options(arguments: Sequence[str]) -> Sequence[str]:
-    end = arguments.index("--") if "--" in arguments else len(arguments)
+    if "--" in arguments:
+        end = arguments.index("--")
+    else:
+        end = len(arguments)
     return [word for word in arguments[:end] if word.startswith("-")]
 
 
@@ -80,7 +117,9 @@ def _has_submodules(repository: Path) -> bool:
     try:
         folder = git_folder(repository)
         # A split index has most of its entries in another file, of which there may be several.
-        indexes = [_read(path) for path in (folder / "index", *folder.glob("sharedindex.*"))]
+        indexes = [
+            _read(path) for path in (folder / "index", *folder.glob("sharedindex.*"))
+        ]
     except FileNotFoundError:
         return False
     except (OSError, ValueError):
@@ -103,11 +142,17 @@ def _contacts_local(command: Command, start: int, covered: int, place: Place) ->
     It need not be there yet: a command may make it while we look. `start`: of the words behind the subcommand.
     """
     words = enumerate(command[start:], start)
-    named = ((at, word) for at, word in words if not word.startswith("-") and not word.isdecimal())
+    named = (
+        (at, word)
+        for at, word in words
+        if not word.startswith("-") and not word.isdecimal()
+    )
     at, name = next(named, (start, ""))
     if not name or at < covered or _ADDRESS.match(name):
         return False
-    return place.can_change(place.cwd / _expanded(name)) and not _is_remote(name, place.cwd)
+    return place.can_change(place.cwd / _expanded(name)) and not _is_remote(
+        name, place.cwd
+    )
 
 
 def _is_remote(name: str, cwd: Path) -> bool:
@@ -138,7 +183,9 @@ def _can_change_hooks(place: Place) -> bool:
     if any(place.can_change(os.path.realpath(link)) for link in links):
         return True
     named = (value.strip() for text in texts for value in _HOOKS.findall(text))
-    return any(place.can_change(dot_git.parent / _expanded(value)) for value in named if value)
+    return any(
+        place.can_change(dot_git.parent / _expanded(value)) for value in named if value
+    )
 
 
 def _linked_hooks(folder: Path) -> list[Path]:
@@ -162,11 +209,17 @@ def _read(path: Path) -> bytes:
 
 def _leads_away(word: str, place: Place) -> bool:
     """True if the word, or the value of an option, may be another repository which the model can change."""
-    value = word.partition("=")[2] if word.startswith("-") else word
+    if word.startswith("-"):
+        value = word.partition("=")[2]
+    else:
+        value = word
     if value.startswith("file:") or "::" in value:
         return True
     folder = place.cwd / _expanded(value)
-    candidates = (folder, folder.with_name(f"{folder.name}.git")) if folder.name else (folder,)
+    if folder.name:
+        candidates = (folder, folder.with_name(f"{folder.name}.git"))
+    else:
+        candidates = (folder,)
     return any(
         any(os.path.lexists(path / name) for name in (".git", "HEAD"))
         and not _is_safe_repository(path, place)
@@ -201,7 +254,9 @@ def _is_safe_repository(folder: Path, place: Place) -> bool:
             if not place.can_change(found):
                 return True
             return (
-                found in place.protected and not found.is_symlink() and not _has_submodules(found)
+                found in place.protected
+                and not found.is_symlink()
+                and not _has_submodules(found)
             )
         if os.path.lexists(parent / "HEAD") and place.can_change(parent):
             return False

@@ -17,7 +17,9 @@ from codex_py.execpolicy.wrappers import is_shell
 _LONGEST_WORD = 4096
 """Bytes. No longer one is looked at."""
 _BOUNDARY = re.compile(rb"[;&|\n(){}`]")
-_KEYWORDS = frozenset((b"!", b"do", b"elif", b"else", b"if", b"then", b"time", b"until", b"while"))
+_KEYWORDS = frozenset(
+    (b"!", b"do", b"elif", b"else", b"if", b"then", b"time", b"until", b"while")
+)
 
 
 def commands_in(script: str, budget: ParseBudget) -> list[Command] | None:
@@ -70,7 +72,8 @@ def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
         if node is not None and node.type == "redirected_statement":
             # `rm >log -f x`: all words behind the operator are in the redirection, its target first.
             # From above, because a node finds its parent by a search from the root.
-            if (body := node.child_by_field_name("body")) is not None:
+            body = node.child_by_field_name("body")
+            if body is not None:
                 fed[body.id] = _fed(node)
                 misplaced[body.id] = [
                     word
@@ -80,7 +83,11 @@ def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
                         *redirect.children_by_field_name("argument"),
                     )
                 ]
-        elif node is not None and node.type == "ERROR" and node.start_byte >= end_of_error:
+        elif (
+            node is not None
+            and node.type == "ERROR"
+            and node.start_byte >= end_of_error
+        ):
             end_of_error = node.end_byte
             yield node, [], []
         elif node is not None and node.type == "command":
@@ -95,17 +102,23 @@ def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
 def _guessed(text: bytes) -> Iterator[Command]:
     """Possible commands in a text that is no bash, or that the grammar cannot parse."""
     for part in _BOUNDARY.split(text):
-        if words := [word for word in part.split() if word not in _KEYWORDS]:
+        words = [word for word in part.split() if word not in _KEYWORDS]
+        if words:
             yield tuple(_word(word, 0, len(word)) for word in words)
 
 
 def _words(command: Node, misplaced: list[Node], source: bytes) -> Command:
     """The name and the arguments, without assignments and redirections."""
-    name, arguments = (command.children_by_field_name(part) for part in ("name", "argument"))
+    name, arguments = (
+        command.children_by_field_name(part) for part in ("name", "argument")
+    )
     words: list[str] = []
     start = end = -1
     for node in (*name, *arguments, *misplaced):
-        gap = source[end : node.start_byte] if 0 <= end < node.start_byte else b""
+        if 0 <= end < node.start_byte:
+            gap = source[end : node.start_byte]
+        else:
+            gap = b""
         if gap and not gap.replace(b"\\\n", b""):
             # A line continuation within a word, at which the grammar ends the word.
             words.pop()
@@ -137,4 +150,6 @@ def _word(source: bytes, start: int, end: int) -> str:
     if end - start > _LONGEST_WORD:
         return UNKNOWN
     word = literal_word(source[start:end].decode(errors="replace"))
-    return UNKNOWN if word is None else word
+    if word is None:
+        return UNKNOWN
+    return word

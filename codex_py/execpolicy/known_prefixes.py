@@ -14,21 +14,54 @@ from codex_py.execpolicy.script import plain_commands
 from codex_py.execpolicy.words import Command
 from codex_py.execpolicy.wrappers import program_name
 
-_PIP: Final = ("check", "download", "freeze", "index versions", "install", "list", "show")
+_PIP: Final = (
+    "check",
+    "download",
+    "freeze",
+    "index versions",
+    "install",
+    "list",
+    "show",
+)
 _KNOWN: Final = {
     "docker": ("images", "info", "inspect", "logs", "ps", "pull", "version"),
     "gh": (
-        *("issue list", "issue status", "issue view", "pr checks", "pr diff", "pr list"),
-        *("pr status", "pr view", "release list", "release view", "repo view", "run list"),
+        "issue list",
+        "issue status",
+        "issue view",
+        "pr checks",
+        "pr diff",
+        "pr list",
+        "pr status",
+        "pr view",
+        "release list",
+        "release view",
+        "repo view",
+        "run list",
         "run view",
     ),
     "git": (
-        *("add", "blame", "commit", "describe", "diff", "fetch", "log", "ls-files", "ls-remote"),
-        *("merge-base", "push", "rev-parse", "shortlog", "show", "status"),
+        "add",
+        "blame",
+        "commit",
+        "describe",
+        "diff",
+        "fetch",
+        "log",
+        "ls-files",
+        "ls-remote",
+        "merge-base",
+        "push",
+        "rev-parse",
+        "shortlog",
+        "show",
+        "status",
     ),
     "pip": _PIP,
     "pip3": _PIP,
-    **dict.fromkeys(("df", "dig", "du", "free", "host", "nslookup", "pgrep", "ping", "ps"), ("",)),
+    **dict.fromkeys(
+        ("df", "dig", "du", "free", "host", "nslookup", "pgrep", "ping", "ps"), ("",)
+    ),
 }
 """The subcommands by program. An empty one: the program alone, with any arguments."""
 
@@ -39,7 +72,9 @@ _PIP_OPTION = re.compile(
 _REQUIREMENT = re.compile(
     r"[A-Za-z0-9][\w.-]*(?:\[[\w.,-]*\])?(?:(?:[<>=!~]=|[<>])[\w.*+!-]+,?)*", re.ASCII
 )
-_ARCHIVE = re.compile(r".*\.(?:whl|zip|tar|t[bglx]z|tar\.\w+|bz2|gz|xz|lz|lzma)", re.IGNORECASE)
+_ARCHIVE = re.compile(
+    r".*\.(?:whl|zip|tar|t[bglx]z|tar\.\w+|bz2|gz|xz|lz|lzma)", re.IGNORECASE
+)
 
 
 def known_prefix(argv: Sequence[str], place: Place = BY_NAME) -> Command:
@@ -57,7 +92,10 @@ def is_local_install(command: Command, covered: int) -> bool:
 
     pip takes a word for a file if it has a slash, begins with a dot or ends like an archive.
     """
-    words = command[max(covered, 1) :] if program_name(command) in {"pip", "pip3"} else ()
+    if program_name(command) in {"pip", "pip3"}:
+        words = command[max(covered, 1) :]
+    else:
+        words = ()
     return not all(
         _PIP_OPTION.fullmatch(word)
         or (_REQUIREMENT.fullmatch(word) and not _ARCHIVE.fullmatch(word))

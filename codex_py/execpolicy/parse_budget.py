@@ -22,7 +22,9 @@ class ParseBudget:
     def reader(self, source: bytes) -> Callable[[int, object], bytes]:
         def read(offset: int, _: object) -> bytes:
             self._chunks -= 1
-            return source[offset : offset + _CHUNK] if self._chunks >= 0 else b""
+            if self._chunks >= 0:
+                return source[offset : offset + _CHUNK]
+            return b""
 
         return read
 

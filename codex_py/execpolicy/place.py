@@ -12,20 +12,42 @@ from codex_py.execpolicy.wrappers import SHELLS
 from codex_py.programs import find_program
 
 _HARMLESS: Final = frozenset(
-    ("CODEX_HOME", "HOME", "OLDPWD", "PATH", "PWD", "TEMP", "TMP", "TMPDIR", "XDG_RUNTIME_DIR")
+    (
+        "CODEX_HOME",
+        "HOME",
+        "OLDPWD",
+        "PATH",
+        "PWD",
+        "TEMP",
+        "TMP",
+        "TMPDIR",
+        "XDG_RUNTIME_DIR",
+    )
 )
 """Variables that may name a writable folder; of `PATH`, parts are kept."""
 _LISTS: Final = ("PATH", "LIB", "ENV", "PRELOAD")
 """Ends of the names of variables such as `PYTHONPATH`, `PERL5LIB` or `BASH_ENV`."""
 _SEPARATORS: Final = re.compile(r"[\s:=,;]")
 _HOME_SETTINGS: Final = (
-    *(".profile", ".bash_profile", ".bash_login", ".bashrc", ".zshenv", ".zprofile", ".zlogin"),
-    *(".gitconfig", ".config/git/config", ".ssh/config"),
+    ".profile",
+    ".bash_profile",
+    ".bash_login",
+    ".bashrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".gitconfig",
+    ".config/git/config",
+    ".ssh/config",
 )
 
 SYSTEM_FOLDERS: Final = (
-    *("/bin", "/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"),
-    *("/run/current-system/sw/bin", "/home/linuxbrew/.linuxbrew/bin"),
+    "/bin",
+    "/usr/bin",
+    "/usr/local/bin",
+    "/opt/homebrew/bin",
+    "/run/current-system/sw/bin",
+    "/home/linuxbrew/.linuxbrew/bin",
 )
 """Folders whose programs are what their names say."""
 
@@ -37,7 +59,9 @@ def is_known_shell(path: str, own_shell: str = "") -> bool:
     may do anything, because the model may have written it.
     """
     folder, _, name = path.rpartition("/")
-    return (folder in SYSTEM_FOLDERS and name in SHELLS) or (bool(path) and path == own_shell)
+    return (folder in SYSTEM_FOLDERS and name in SHELLS) or (
+        bool(path) and path == own_shell
+    )
 
 
 @dataclass(frozen=True)
@@ -59,7 +83,9 @@ class Place:
     def writable(self) -> tuple[Path, ...]:
         """The folders that the model can change, without links."""
         folders = (*self.workspace, *self.temporary)
-        return tuple(dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders))
+        return tuple(
+            dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders)
+        )
 
     @cached_property
     def protected(self) -> tuple[Path, ...]:
@@ -79,7 +105,9 @@ class Place:
             path = self._find(word, self._folders) or ""
             if not path or path != self._find(word, self._safe_folders):
                 return None
-        return None if self.can_change(path) else path
+        if self.can_change(path):
+            return None
+        return path
 
     def leads_to_changeable(self, word: str) -> bool:
         """True if the word leads to a program that the model can change. Not for a word of the shell, such as `cd`."""
@@ -108,23 +136,30 @@ class Place:
         variables = {
             name: value
             for name, value in self.environment.items()
-            if name in _HARMLESS or not any(map(self.can_change, self._named_paths(name, value)))
+            if name in _HARMLESS
+            or not any(map(self.can_change, self._named_paths(name, value)))
         }
         return {**variables, "PATH": os.pathsep.join(self._safe_folders)}
 
     @cached_property
     def has_safe_home(self) -> bool:
         """False if a file that shells, git or ssh read from the user's home, such as a profile, is in the workspace."""
-        if not (home := (self.environment or {}).get("HOME")):
+        home = (self.environment or {}).get("HOME")
+        if not home:
             return True
         roots = [git.parent for git in self.protected]
-        read = (Path(os.path.realpath(self.cwd / home / name)) for name in _HOME_SETTINGS)
+        read = (
+            Path(os.path.realpath(self.cwd / home / name)) for name in _HOME_SETTINGS
+        )
         return not any(path.is_relative_to(root) for path in read for root in roots)
 
     def _named_paths(self, name: str, value: str) -> list[Path]:
         """The paths in a variable at which code may be: absolute ones, and all in a list of folders."""
         is_list = name.endswith(_LISTS)
-        parts = value.split(os.pathsep) if is_list else _SEPARATORS.split(value)
+        if is_list:
+            parts = value.split(os.pathsep)
+        else:
+            parts = _SEPARATORS.split(value)
         return [self.cwd / part for part in parts if is_list or part.startswith("/")]
 
     @cached_property

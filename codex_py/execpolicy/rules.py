@@ -25,7 +25,14 @@ from codex_py.execpolicy.starlark import Argument, Call, Value, kind, read_calls
 from codex_py.execpolicy.words import Command
 
 _NO_RULES = Rules()
-_PROTOCOLS = ["http", "https", "https_connect", "http-connect", "socks5_tcp", "socks5_udp"]
+_PROTOCOLS = [
+    "http",
+    "https",
+    "https_connect",
+    "http-connect",
+    "socks5_tcp",
+    "socks5_udp",
+]
 
 
 def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
@@ -50,8 +57,12 @@ def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
                 warnings.append(_network_rule(call))
             case _:
                 expected = "prefix_rule, host_executable or network_rule"
-                raise call.position.error(f"unknown rule {call.name!r}; expected {expected}")
-    added = (_prefix_rule(call, executables) for call in calls if call.name == "prefix_rule")
+                raise call.position.error(
+                    f"unknown rule {call.name!r}; expected {expected}"
+                )
+    added = (
+        _prefix_rule(call, executables) for call in calls if call.name == "prefix_rule"
+    )
     return Rules((*base.prefix_rules, *added), executables, tuple(warnings))
 
 
@@ -85,7 +96,9 @@ def load_rules(folders: Sequence[Path]) -> Rules:
             continue
         except OSError as error:
             raise _unreadable(folder, error) from error
-        files += [entry for entry in entries if entry.suffix == ".rules" and entry.is_file()]
+        files += [
+            entry for entry in entries if entry.suffix == ".rules" and entry.is_file()
+        ]
     return read_rules(files)
 
 
@@ -93,7 +106,10 @@ def required_rules(tables: Sequence[Mapping[str, Any]], base: Rules) -> Rules:
     """The rules of `base`, and those of the tables in `requirements.toml`, which are checked."""
     added = [
         PrefixRule(
-            tuple(tuple(word.get("any_of", [word.get("token")])) for word in table["pattern"]),
+            tuple(
+                tuple(word.get("any_of", [word.get("token")]))
+                for word in table["pattern"]
+            ),
             Decision(table["decision"]),
             table.get("justification"),
         )
@@ -103,7 +119,10 @@ def required_rules(tables: Sequence[Mapping[str, Any]], base: Rules) -> Rules:
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
-    reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+    if isinstance(error, OSError):
+        reason = error.strerror
+    else:
+        reason = "not UTF-8"
     return ConfigError(f"Error loading rules: {path}: {reason}")
 
 
@@ -115,7 +134,8 @@ def _prefix_rule(call: Call, executables: Mapping[str, tuple[str, ...]]) -> Pref
     words = tuple(_alternatives(word, pattern) for word in pattern.elements())
     if not words:
         raise pattern.error("must not be empty")
-    decision, justification = arguments.get("decision"), arguments.get("justification")
+    decision = arguments.get("decision")
+    justification = arguments.get("justification")
     rule = PrefixRule(
         words,
         Decision.ALLOW if decision is None else _decision(decision),
@@ -124,7 +144,8 @@ def _prefix_rule(call: Call, executables: Mapping[str, tuple[str, ...]]) -> Pref
     # An example is about the words alone: `allow` would not cover paths that are unknown.
     rules = Rules((replace(rule, decision=Decision.PROMPT),), executables)
     for name, wrong in (("not_match", "matches"), ("match", "does not match")):
-        if (examples := arguments.get(name)) is None:
+        examples = arguments.get(name)
+        if examples is None:
             continue
         for command in [_example(value, examples) for value in examples.elements()]:
             if bool(rules.matches(command)) is not (name == "match"):
@@ -161,9 +182,13 @@ def _network_rule(call: Call) -> str:
     texts = {name: argument.text() for name, argument in arguments.items()}
     host = texts["host"]
     if any(character in host for character in "*/?#") or len(host.split()) != 1:
-        raise arguments["host"].error(f"expected one host name or address, not {host!r}")
+        raise arguments["host"].error(
+            f"expected one host name or address, not {host!r}"
+        )
     if texts["protocol"] not in _PROTOCOLS:
-        raise arguments["protocol"].error("expected http, https, socks5_tcp or socks5_udp")
+        raise arguments["protocol"].error(
+            "expected http, https, socks5_tcp or socks5_udp"
+        )
     if texts["decision"] != "deny":
         _decision(arguments["decision"])
     return f"{call.position.source}:{call.position.line}: network_rule for {host!r} has no effect"
@@ -193,7 +218,9 @@ def _example(value: Value, examples: Argument) -> Command:
         try:
             listed = shlex.split(value)
         except ValueError as error:
-            raise examples.error(f"{value!r} is no shell command: {str(error).lower()}") from None
+            raise examples.error(
+                f"{value!r} is no shell command: {str(error).lower()}"
+            ) from None
     else:
         listed = value if isinstance(value, list) else [value]
     words = tuple(word for word in listed if isinstance(word, str))

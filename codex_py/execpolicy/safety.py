@@ -21,8 +21,29 @@ UNREAD: Final = "the command is too long or too deeply nested to be checked"
 
 _READERS: Final = frozenset(
     (
-        *("cat", "cd", "cut", "echo", "expr", "false", "grep", "head", "id", "ls", "nl", "paste"),
-        *("pwd", "rev", "seq", "stat", "tail", "tr", "true", "uname", "wc", "which", "whoami"),
+        "cat",
+        "cd",
+        "cut",
+        "echo",
+        "expr",
+        "false",
+        "grep",
+        "head",
+        "id",
+        "ls",
+        "nl",
+        "paste",
+        "pwd",
+        "rev",
+        "seq",
+        "stat",
+        "tail",
+        "tr",
+        "true",
+        "uname",
+        "wc",
+        "which",
+        "whoami",
         *(("numfmt", "tac") if sys.platform == "linux" else ()),
     )
 )
@@ -44,7 +65,8 @@ def is_known_safe(argv: Sequence[str], place: Place = BY_NAME) -> bool:
     """
     commands = plain_commands(argv, place)
     return commands is not None and all(
-        _only_reads(command) and (command[0] == "cd" or place.program(command[0]) is not None)
+        _only_reads(command)
+        and (command[0] == "cd" or place.program(command[0]) is not None)
         for command in commands
     )
 
@@ -61,7 +83,9 @@ def dangerous(argv: Sequence[str]) -> str | None:
     found = all_commands(argv)
     if any(_is_forced_rm(command) for command in found.commands):
         return FORCED_RM
-    return None if found.is_complete else UNREAD
+    if found.is_complete:
+        return None
+    return UNREAD
 
 
 def is_system_program(program: str) -> bool:
@@ -73,7 +97,8 @@ def is_system_program(program: str) -> bool:
 def _only_reads(command: Command) -> bool:
     if not is_system_program(command[0]):
         return False
-    name, arguments = program_name(command), command[1:]
+    name = program_name(command)
+    arguments = command[1:]
     if name in _READERS:
         return True
     match name:
@@ -113,7 +138,10 @@ def _uniq_files(arguments: Sequence[str]) -> list[str]:
 def _is_forced_rm(command: Command) -> bool:
     if program_name(command) != "rm":
         return False
-    options = command[1 : command.index("--")] if "--" in command else command[1:]
+    if "--" in command:
+        options = command[1 : command.index("--")]
+    else:
+        options = command[1:]
     return any(
         # Long options may be abbreviated.
         (len(option) > 2 and "--force".startswith(option))

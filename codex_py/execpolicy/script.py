@@ -5,7 +5,12 @@ from collections.abc import Sequence
 from codex_py.execpolicy.parse_budget import ParseBudget
 from codex_py.execpolicy.place import BY_NAME, Place
 from codex_py.execpolicy.words import UNKNOWN, Command, plain_script
-from codex_py.execpolicy.wrappers import SHELLS, program_name, wrapped_commands, wrapped_script
+from codex_py.execpolicy.wrappers import (
+    SHELLS,
+    program_name,
+    wrapped_commands,
+    wrapped_script,
+)
 from codex_py.protocol.frozen import frozen
 
 _MAX_SCRIPT = 1024 * 1024
@@ -21,7 +26,9 @@ class FoundCommands:
     """False: some script is too long, too deeply nested or too much work to be read. `commands` has the rest."""
 
 
-def plain_commands(argv: Sequence[str], place: Place = BY_NAME) -> tuple[Command, ...] | None:
+def plain_commands(
+    argv: Sequence[str], place: Place = BY_NAME
+) -> tuple[Command, ...] | None:
     """The commands that `argv` runs, if that is certain; never empty.
 
     `bash -c SCRIPT`, also with `-lc` and with `sh` or `zsh`, gives the commands of a script that
@@ -41,8 +48,12 @@ def plain_commands(argv: Sequence[str], place: Place = BY_NAME) -> tuple[Command
         script = argv[2]
         # A script that begins like an option is one.
         too_odd = script.startswith(("-", "+")) or len(script) > _MAX_SCRIPT
-        return None if too_odd else plain_script(script)
-    return None if wrapped_script(tuple(argv)) is not None else (tuple(argv),)
+        if too_odd:
+            return None
+        return plain_script(script)
+    if wrapped_script(tuple(argv)) is not None:
+        return None
+    return (tuple(argv),)
 
 
 def all_commands(argv: Sequence[str]) -> FoundCommands:
@@ -59,9 +70,11 @@ def all_commands(argv: Sequence[str]) -> FoundCommands:
     layer: list[Command] = [tuple(argv)] if argv else []
     for _ in range(_MAX_DEPTH + 1):
         found += layer
-        outer, layer = layer, []
+        outer = layer
+        layer = []
         for command in outer:
-            if (inner := _run_by(command, budget)) is None:
+            inner = _run_by(command, budget)
+            if inner is None:
                 is_complete = False
             else:
                 layer += inner
@@ -70,11 +83,13 @@ def all_commands(argv: Sequence[str]) -> FoundCommands:
 
 def _run_by(command: Command, budget: ParseBudget) -> Sequence[Command] | None:
     """The commands that this one runs; None if they cannot be found."""
-    if (script := wrapped_script(command)) is None:
+    script = wrapped_script(command)
+    if script is None:
         return wrapped_commands(command)
     if len(script) > _MAX_SCRIPT:
         return None
-    if plain := plain_script(script):
+    plain = plain_script(script)
+    if plain:
         return plain
     # Few scripts come here.
     from codex_py.execpolicy.grammar import commands_in  # 5 ms

@@ -71,7 +71,9 @@ class Call:
     given: list[Argument]
     """Those without a name come first."""
 
-    def arguments(self, names: Sequence[str], required: Sequence[str]) -> dict[str, Argument]:
+    def arguments(
+        self, names: Sequence[str], required: Sequence[str]
+    ) -> dict[str, Argument]:
         """The arguments by name. `names`: all, in the order of positional ones.
 
         Raises:
@@ -80,11 +82,15 @@ class Call:
         found: dict[str, Argument] = {}
         for place, argument in enumerate(self.given):
             if not argument.name and place >= len(names):
-                raise argument.position.error(f"{self.name} takes {len(names)} arguments")
+                raise argument.position.error(
+                    f"{self.name} takes {len(names)} arguments"
+                )
             name = argument.name or names[place]
             if name not in names:
                 known = ", ".join(names)
-                raise argument.position.error(f"{self.name} has no {name!r}; it has {known}")
+                raise argument.position.error(
+                    f"{self.name} has no {name!r}; it has {known}"
+                )
             if name in found:
                 raise argument.position.error(f"{name!r} is given twice")
             found[name] = replace(argument, name=name)
@@ -101,12 +107,17 @@ class _File:
     names: dict[str, Value] = field(default_factory=dict[str, Value])
 
     def position(self, node: ast.expr | ast.stmt | ast.keyword) -> Position:
-        line = self.lines[node.lineno - 1] if node.lineno <= len(self.lines) else ""
+        if node.lineno <= len(self.lines):
+            line = self.lines[node.lineno - 1]
+        else:
+            line = ""
         # `ast` counts bytes of UTF-8.
         before = line.encode()[: node.col_offset].decode(errors="replace")
         return Position(self.source, node.lineno, len(before) + 1)
 
-    def error(self, node: ast.expr | ast.stmt | ast.keyword, reason: str) -> ConfigError:
+    def error(
+        self, node: ast.expr | ast.stmt | ast.keyword, reason: str
+    ) -> ConfigError:
         return self.position(node).error(reason)
 
 
@@ -173,7 +184,9 @@ def _value(node: ast.expr, file: _File) -> Value:
         case ast.BinOp(left, ast.Add(), right):
             return _joined(_value(left, file), _value(right, file), node, file)
         case _:
-            raise file.error(node, "expected a string or a list of strings, written out")
+            raise file.error(
+                node, "expected a string or a list of strings, written out"
+            )
 
 
 def _joined(left: Value, right: Value, node: ast.expr, file: _File) -> Value:

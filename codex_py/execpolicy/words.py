@@ -42,10 +42,32 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 _NOT_NAMES: Final = frozenset(
     (
-        *("!", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function"),
-        *("if", "in", "select", "then", "time", "until", "while", "{}"),
+        "!",
+        "case",
+        "coproc",
+        "do",
+        "done",
+        "elif",
+        "else",
+        "esac",
+        "fi",
+        "for",
+        "function",
+        "if",
+        "in",
+        "select",
+        "then",
+        "time",
+        "until",
+        "while",
+        "{}",
         # Words of zsh alone.
-        *("-", "end", "foreach", "nocorrect", "noglob", "repeat"),
+        "-",
+        "end",
+        "foreach",
+        "nocorrect",
+        "noglob",
+        "repeat",
     )
 )
 """Words that are no name of a command where one is expected."""
@@ -59,7 +81,8 @@ def plain_script(script: str) -> tuple[Command, ...] | None:
     """
     if not script.replace("\n", "").replace("\t", "").isprintable():
         return None
-    if (tokens := _tokens(script)) is None:
+    tokens = _tokens(script)
+    if tokens is None:
         return None
     commands: list[Command] = []
     words: list[str] = []
@@ -104,7 +127,9 @@ def _tokens(script: str) -> list[tuple[str | None, str]] | None:
 
 def literal_word(raw: str) -> str | None:
     """The value of one word of a script; None if it is not certain."""
-    return _unquoted(raw) if _pattern(_WORDS).fullmatch(raw) and not raw.startswith("=") else None
+    if _pattern(_WORDS).fullmatch(raw) and not raw.startswith("="):
+        return _unquoted(raw)
+    return None
 
 
 def _unquoted(raw: str) -> str:
@@ -114,10 +139,14 @@ def _unquoted(raw: str) -> str:
 def _part_value(part: str) -> str:
     match part[0]:
         case "\\":
-            return "" if part[1] == "\n" else part[1]
+            if part[1] == "\n":
+                return ""
+            return part[1]
         case "'":
             return part[1:-1]
         case '"':
-            return re.sub(r'\\([$`"\\\n])', lambda m: m[1].replace("\n", ""), part[1:-1])
+            return re.sub(
+                r'\\([$`"\\\n])', lambda m: m[1].replace("\n", ""), part[1:-1]
+            )
         case _:
             return part

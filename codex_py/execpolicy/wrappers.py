@@ -10,8 +10,21 @@ from codex_py.protocol.frozen import frozen
 SHELLS: Final = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
 """Shells that read plain scripts in the same way."""
 _OTHER_SHELLS: Final = (
-    *("csh", "elvish", "fish", "mksh", "nu", "oksh", "osh", "pdksh", "posh", "pwsh", "rbash"),
-    *("rksh", "rzsh", "tcsh", "yash"),
+    "csh",
+    "elvish",
+    "fish",
+    "mksh",
+    "nu",
+    "oksh",
+    "osh",
+    "pdksh",
+    "posh",
+    "pwsh",
+    "rbash",
+    "rksh",
+    "rzsh",
+    "tcsh",
+    "yash",
 )
 
 
@@ -27,7 +40,16 @@ class _Wrapper:
     """True if `NAME=value` may stand before the command."""
 
 
-_PLAIN: Final = ("builtin", "busybox", "command", "coproc", "nohup", "pkexec", "setsid", "toybox")
+_PLAIN: Final = (
+    "builtin",
+    "busybox",
+    "command",
+    "coproc",
+    "nohup",
+    "pkexec",
+    "setsid",
+    "toybox",
+)
 _WRAPPERS: Final = {
     **dict.fromkeys((*_PLAIN, "unshare"), _Wrapper()),
     **dict.fromkeys(("chroot", "chrt", "setarch", "taskset"), _Wrapper(operands=1)),
@@ -60,7 +82,9 @@ _FIND_ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
 def program_name(command: Sequence[str]) -> str:
     """The name of the program without its folder; empty if there is none."""
-    return command[0].rpartition("/")[2] if command else ""
+    if command:
+        return command[0].rpartition("/")[2]
+    return ""
 
 
 def is_shell(command: Sequence[str]) -> bool:
@@ -79,17 +103,25 @@ def wrapped_commands(command: Command) -> list[Command]:
     name = program_name(command)
     if name == "git":
         start = git_subcommand(command)
-        return [(command[0], *command[start:])] if 1 < start < len(command) else []
+        if 1 < start < len(command):
+            return [(command[0], *command[start:])]
+        return []
     if name == "find":
         return _find_actions(command)
     wrapper = _WRAPPERS.get(name)
     if wrapper is None or (name == "command" and command[1:2] in {("-v",), ("-V",)}):
         return []
     start = _after_options(command, wrapper)
-    while wrapper.assignments and start < len(command) and _ASSIGNMENT.match(command[start]):
+    while (
+        wrapper.assignments
+        and start < len(command)
+        and _ASSIGNMENT.match(command[start])
+    ):
         start += 1
     rest = command[start + wrapper.operands :]
-    return [rest] if rest else []
+    if rest:
+        return [rest]
+    return []
 
 
 def wrapped_script(command: Command) -> str | None:
@@ -99,7 +131,9 @@ def wrapped_script(command: Command) -> str | None:
         case "eval":
             return " ".join(command[1:])
         case "trap":
-            return command[1] if len(command) > 2 and command[1][:1] != "-" else None
+            if len(command) > 2 and command[1][:1] != "-":
+                return command[1]
+            return None
         case "watch":
             return " ".join(command[_after_options(command, _WRAPPERS[name]) :])
         case "env":
@@ -123,7 +157,9 @@ def wrapped_script(command: Command) -> str | None:
         else:
             runs_text |= option[0] == "-" and "c" in option
             index += option[-1] in "oO"
-    return command[index] if runs_text and index < len(command) else None
+    if runs_text and index < len(command):
+        return command[index]
+    return None
 
 
 def _option_value(command: Command, letter: str, long: str) -> str | None:
@@ -133,7 +169,9 @@ def _option_value(command: Command, letter: str, long: str) -> str | None:
         if word.startswith("--"):
             name, equals, value = word.partition("=")
             if name == long:
-                return value if equals else "".join(command[index : index + 1])
+                if equals:
+                    return value
+                return "".join(command[index : index + 1])
         elif word.startswith("-") and letter in word:
             return word.partition(letter)[2] or "".join(command[index : index + 1])
     return None
@@ -150,7 +188,9 @@ def _after_options(command: Command, wrapper: _Wrapper) -> int:
             index += option[2:] in wrapper.long_values.split()
         else:
             # The value of the first option that takes one is the rest of the word, or else the next word.
-            with_value = next((n for n, x in enumerate(option) if x in wrapper.values), None)
+            with_value = next(
+                (n for n, x in enumerate(option) if x in wrapper.values), None
+            )
             index += with_value == len(option) - 1
     return index
 

@@ -117,13 +117,18 @@ class Denials:
 
     def _now(self, roots: list[str]) -> Denied:
         found: dict[str, os.stat_result] = {}
-        links, absent, pinned = dict[str, str](), list[str](), list[str]()
+        links = dict[str, str]()
+        absent = list[str]()
+        pinned = list[str]()
         # A link on the way stays, too.
         above = {folder for denied in self.rules.denied for folder in denied.parents}
         links |= {_entry(folder): "/" for folder in above if folder.is_symlink()}
         for denied in self.rules.denied:
-            pinned.append(path := _entry(denied))
-            if not self._add(path, "", found, links) and os.path.isdir(os.path.dirname(path)):  # noqa: PTH112, PTH120
+            path = _entry(denied)
+            pinned.append(path)
+            folder = os.path.dirname(path)  # noqa: PTH120
+            is_found = self._add(path, "", found, links)
+            if not is_found and os.path.isdir(folder):  # noqa: PTH112
                 absent.append(path)
         for top, patterns in self._tops().items():
             pinned.append(f"{top}/*")
@@ -134,12 +139,20 @@ class Denials:
         opened = self._opened()
         self._add_other_names(found, opened, roots)
         hidden = _outermost(found, opened)
-        pinned = list({os.path.dirname(p): p for p in (*pinned, *links.values())}.values())  # noqa: PTH120
+        by_folder = {
+            os.path.dirname(path): path  # noqa: PTH120
+            for path in (*pinned, *links.values())
+        }
+        pinned = list(by_folder.values())
         paths = (hidden, opened, links, absent, pinned)
         return Denied(*(tuple(map(Path, sorted(each, key=_depth))) for each in paths))
 
     def _add(
-        self, path: str, top: str, found: dict[str, os.stat_result], links: dict[str, str]
+        self,
+        path: str,
+        top: str,
+        found: dict[str, os.stat_result],
+        links: dict[str, str],
     ) -> bool:
         """Deny a path, and where it leads. False if it is not there. `top`: of a pattern."""
         try:
@@ -154,14 +167,21 @@ class Denials:
             except OSError:
                 return True
             # A link whose name matches must not hide a folder of the system.
-            if top and not stat.S_ISREG(status.st_mode) and not path.startswith(f"{top}/"):
+            if (
+                top
+                and not stat.S_ISREG(status.st_mode)
+                and not path.startswith(f"{top}/")
+            ):
                 links.popitem()
                 return True
         found[path] = status
         return True
 
     def _add_other_names(
-        self, found: dict[str, os.stat_result], opened: Sequence[str], roots: Sequence[str]
+        self,
+        found: dict[str, os.stat_result],
+        opened: Sequence[str],
+        roots: Sequence[str],
     ) -> None:
         """Deny the same files under other names: hard links, and names in folders that were moved."""
         lost = self._lost(found)
@@ -176,7 +196,11 @@ class Denials:
             names.setdefault(_inode(status), set()).add(path)
         if lost or linked:
             near = [*self._tops()]
-            near += (p if stat.S_ISDIR(s.st_mode) else os.path.dirname(p) for p, s in found.items())  # noqa: PTH120
+            for path, status in found.items():
+                if stat.S_ISDIR(status.st_mode):
+                    near.append(path)
+                else:
+                    near.append(os.path.dirname(path))  # noqa: PTH120
             # Last comes the folder for temporary files, which may be large.
             tops = [*_outermost(near, ()), *reversed(roots)]
             for path, status in self._names_of({*lost, *names}, tops):
@@ -184,16 +208,17 @@ class Denials:
                 if inode in names or self._known[inode][1:] == _marks(status):
                     names.setdefault(inode, set()).add(path)
                     found[path] = status
-                if not lost and all(len(names[_inode(s)]) >= s.st_nlink for s in linked.values()):
+                if not lost and all(
+                    len(names[_inode(s)]) >= s.st_nlink for s in linked.values()
+                ):
                     break
         self._known = {
-            _inode(status): (path, *_marks(status)) for path, status in {**linked, **found}.items()
+            _inode(status): (path, *_marks(status))
+            for path, status in {**linked, **found}.items()
         }
         for path, status in linked.items():
             if len(names[_inode(status)]) < status.st_nlink:
-                text = (
-                    f"{path} is denied, and has another name (a hard link) outside of the workspace"
-                )
+                text = f"{path} is denied, and has another name (a hard link) outside of the workspace"
                 raise ToolError(f"{text}; remove that one", code="SandboxUnavailable")
 
     def _lost(self, found: dict[str, os.stat_result]) -> set[_Inode]:
@@ -209,7 +234,9 @@ class Denials:
                 found[path] = status
         return lost
 
-    def _linked_in(self, folder: str, opened: Sequence[str]) -> dict[str, os.stat_result]:
+    def _linked_in(
+        self, folder: str, opened: Sequence[str]
+    ) -> dict[str, os.stat_result]:
         """The files in a denied folder that have several names."""
         linked: dict[str, os.stat_result] = {}
         for _, listing in self._folders(folder, None, opened):
@@ -227,7 +254,10 @@ class Denials:
         for top in tops:
             for _, listing in self._folders(top, None):
                 for path, number in (*listing.files.items(), *listing.folders.items()):
-                    status = _status(path) if number in numbers else None
+                    if number in numbers:
+                        status = _status(path)
+                    else:
+                        status = None
                     if status and _inode(status) in inodes:
                         yield path, status
 
@@ -236,19 +266,26 @@ class Denials:
         limit: int | None = max(pattern.count("/") + 1 for pattern in patterns)
         if any("**" in pattern for pattern in patterns):
             depth = self.rules.scan_depth
-            limit = None if depth is None else max(limit, depth + 1)
+            if depth is None:
+                limit = None
+            else:
+                limit = max(limit, depth + 1)
         matching = expression("\n".join(patterns))
         inside: list[str] = []
-        key, skipped = f"{top}\n{matching.pattern}", len(top.rstrip("/")) + 1
+        key = f"{top}\n{matching.pattern}"
+        skipped = len(top.rstrip("/")) + 1
         for path, listing in self._folders(top, limit, inside):
             if key not in listing.matches:
                 both = (*listing.files, *listing.folders)
-                listing.matches[key] = [n for n in both if matching.fullmatch(n[skipped:])]
+                listing.matches[key] = [
+                    n for n in both if matching.fullmatch(n[skipped:])
+                ]
             if not listing.is_complete:
                 # A command of the same user can make it readable.
                 inside.append(path)
                 yield path
-            if found := listing.matches[key]:
+            found = listing.matches[key]
+            if found:
                 inside += found
                 yield from found
 
@@ -256,19 +293,24 @@ class Denials:
         self, top: str, limit: int | None, passed: Sequence[str] = ()
     ) -> Iterator[tuple[str, _Listing]]:
         """A folder and those below it, `limit` deep; not those that are `passed`, perhaps meanwhile."""
-        level, count, deep = [top], 0, 0
+        level = [top]
+        count = 0
+        deep = 0
         while level and deep != limit:
             below: list[str] = []
             for path in level:
-                if (listing := self._listing(path)) is None:
+                listing = self._listing(path)
+                if listing is None:
                     continue
-                if (count := count + 1) > _MAX_FOLDERS:
+                count = count + 1
+                if count > _MAX_FOLDERS:
                     text = f"{top} has too many folders to look for what is denied; set `glob_scan_max_depth`"
                     raise ToolError(text, code="SandboxUnavailable")
                 yield path, listing
                 below += listing.folders
             closed = set(passed)
-            level, deep = [path for path in below if path not in closed], deep + 1
+            level = [path for path in below if path not in closed]
+            deep = deep + 1
 
     def _listing(self, path: str) -> _Listing | None:
         status = _status(path)
@@ -283,7 +325,9 @@ class Denials:
             with os.scandir(path) as entries:
                 for entry in entries:
                     is_folder = entry.is_dir(follow_symlinks=False)
-                    (listing.folders if is_folder else listing.files)[entry.path] = entry.inode()
+                    (listing.folders if is_folder else listing.files)[entry.path] = (
+                        entry.inode()
+                    )
         except OSError:
             listing.is_complete = False
         if time.time() - status.st_ctime >= _SETTLED_S:
@@ -314,9 +358,9 @@ class Denials:
         """True if the rules deny a normal path."""
         for top, patterns in self._globs.items():
             prefix = top.rstrip("/") + "/"
-            if path.startswith(prefix) and expression("\n".join(patterns), whole=False).fullmatch(
-                path[len(prefix) :]
-            ):
+            if path.startswith(prefix) and expression(
+                "\n".join(patterns), whole=False
+            ).fullmatch(path[len(prefix) :]):
                 return True
         entries = self._entries
         while path not in entries and path != "/":

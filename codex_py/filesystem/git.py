@@ -12,10 +12,23 @@ from codex_py.filesystem.reading import read_whole
 
 _MAX_POINTER_BYTES = 8192
 _OF_ONE_TREE = (
-    *("ALTERNATE_OBJECT_DIRECTORIES", "COMMON_DIR", "CONFIG", "CONFIG_PARAMETERS", "DIR"),
-    *("GRAFT_FILE", "IMPLICIT_WORK_TREE", "INDEX_FILE", "INTERNAL_SUPER_PREFIX", "NAMESPACE"),
-    *("NO_REPLACE_OBJECTS", "OBJECT_DIRECTORY", "PREFIX", "QUARANTINE_PATH", "REPLACE_REF_BASE"),
-    *("SHALLOW_FILE", "WORK_TREE"),
+    "ALTERNATE_OBJECT_DIRECTORIES",
+    "COMMON_DIR",
+    "CONFIG",
+    "CONFIG_PARAMETERS",
+    "DIR",
+    "GRAFT_FILE",
+    "IMPLICIT_WORK_TREE",
+    "INDEX_FILE",
+    "INTERNAL_SUPER_PREFIX",
+    "NAMESPACE",
+    "NO_REPLACE_OBJECTS",
+    "OBJECT_DIRECTORY",
+    "PREFIX",
+    "QUARANTINE_PATH",
+    "REPLACE_REF_BASE",
+    "SHALLOW_FILE",
+    "WORK_TREE",
 )
 """Behind `GIT_`: those of `git rev-parse --local-env-vars` but GIT_CONFIG_COUNT, which CI sets for all repositories."""
 
@@ -38,13 +51,17 @@ def git_folder(dot_git: Path) -> Path:
     Raises:
         OSError, ValueError: the file cannot be read, or names no folder.
     """
-    return named_path(dot_git, "gitdir:") if dot_git.is_file() else dot_git
+    if dot_git.is_file():
+        return named_path(dot_git, "gitdir:")
+    return dot_git
 
 
 def common_folder(folder: Path) -> Path:
     """The folder that the worktrees of a repository share, from the folder of one of them; raises as `git_folder`."""
     pointer = folder / "commondir"
-    return named_path(pointer) if pointer.exists() else folder
+    if pointer.exists():
+        return named_path(pointer)
+    return folder
 
 
 def named_path(pointer: Path, prefix: str = "") -> Path:
@@ -67,10 +84,14 @@ def main_work_tree(root: Path) -> Path | None:
         git_dir = git_folder(pointer)
         if git_dir.parent.name != "worktrees":
             return None
-        if os.path.realpath(named_path(git_dir / "gitdir")) != os.path.realpath(pointer):
+        if os.path.realpath(named_path(git_dir / "gitdir")) != os.path.realpath(
+            pointer
+        ):
             return None
         common = git_dir.parent.parent
-        return common.parent if common.name == ".git" else _submodule_tree(common)
+        if common.name == ".git":
+            return common.parent
+        return _submodule_tree(common)
     except (OSError, ValueError):
         return None
 
@@ -79,7 +100,11 @@ def _submodule_tree(folder: Path) -> Path | None:
     """The work tree of a submodule, from the folder of its repository; raises as `git_folder`."""
     text = os.fsdecode(read_whole(folder / "config", _MAX_POINTER_BYTES))
     names = (line.partition("=") for line in text.splitlines())
-    named = next((path.strip() for name, _, path in names if name.strip() == "worktree"), "")
+    named = next(
+        (path.strip() for name, _, path in names if name.strip() == "worktree"), ""
+    )
     tree = Path(os.path.normpath(folder / named))
     is_its = os.path.realpath(git_folder(tree / ".git")) == os.path.realpath(folder)
-    return tree if named and is_its else None
+    if named and is_its:
+        return tree
+    return None

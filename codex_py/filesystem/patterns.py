@@ -28,8 +28,13 @@ def _translated(pattern: str) -> str:
         if token in _MEANING:
             parts.append(_MEANING[token])
         elif len(token) > 1:
-            inner = token[1:-1].replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
-            inner = f"^/{inner[1:]}" if inner.startswith("!") else inner
+            inner = (
+                token[1:-1].replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
+            )
+            if inner.startswith("!"):
+                inner = f"^/{inner[1:]}"
+            else:
+                inner = inner
             parts.append(f"[{inner}]")
         else:
             parts.append(re.escape(token))

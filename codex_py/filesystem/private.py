@@ -39,7 +39,9 @@ def open_emptied(path: Path) -> int:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise OSError(errno.ELOOP, "it is a symbolic link; name the file itself") from error
+        raise OSError(
+            errno.ELOOP, "it is a symbolic link; name the file itself"
+        ) from error
     try:
         found = os.fstat(opened)
         if stat.S_ISREG(found.st_mode):
@@ -83,7 +85,10 @@ def locked(
     path: Path, timeout_s: float, *, is_file: bool = False, shared: bool = False
 ) -> Generator[None]:
     """Hold the lock of a folder, or of a private file, which is made if it is missing. Raises as `lock` does."""
-    flags = os.O_RDWR | os.O_CREAT if is_file else os.O_RDONLY | os.O_DIRECTORY
+    if is_file:
+        flags = os.O_RDWR | os.O_CREAT
+    else:
+        flags = os.O_RDONLY | os.O_DIRECTORY
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
     try:
         lock(descriptor, timeout_s, shared=shared)
@@ -113,7 +118,8 @@ def lock(descriptor: int, timeout_s: float, *, shared: bool = False) -> None:
             # flock has no timeout.
             if time.monotonic() >= deadline:
                 raise TimeoutError(
-                    errno.ETIMEDOUT, "another process has locked it and does not let go of it"
+                    errno.ETIMEDOUT,
+                    "another process has locked it and does not let go of it",
                 ) from error
             time.sleep(_POLL_S)
         except OSError as error:

@@ -31,7 +31,9 @@ _IS_EXTENDED: Final = 0x4000
 _SKIPS_WORK_TREE: Final = 0x4000
 _REGULAR: Final = 0o10
 """These five are of the format of an index."""
-_UNREAD: Final = frozenset({"hooks", "lfs", "annex", "branches", "description", "rr-cache"})
+_UNREAD: Final = frozenset(
+    {"hooks", "lfs", "annex", "branches", "description", "rr-cache"}
+)
 """Entries of the folder of a repository that we never read; people link hooks, for instance."""
 _SECTION: Final = re.compile(r'\s*\[\s*([\w.-]+)\s*("(?:[^"\\]|\\.)*")?\s*\]')
 _ESCAPED: Final = re.compile(r"\\(.)")
@@ -85,7 +87,9 @@ def own_repository(top: Path) -> OwnRepository:
     common = Path(os.path.realpath(common_folder(folder)))
     is_inside = folder.is_relative_to(os.path.realpath(top))
     is_linked = _is_linked_to(folder, dot_git)
-    if not (is_inside or is_linked or _names_tree(folder, top) or _knows_files(folder, top)):
+    if not (
+        is_inside or is_linked or _names_tree(folder, top) or _knows_files(folder, top)
+    ):
         raise ForeignRepository(
             f"{dot_git} leads to the repository {folder}, which does not belong to this folder; it is not read."
             f" If it is yours, run `git --git-dir={folder} config core.worktree {top}`"
@@ -113,9 +117,13 @@ def check_contents(repository: OwnRepository) -> None:
     for store in stores:
         for folder in [store, *_folders_in(store)]:
             _check_folder(folder, repository, seen)
-        stores += [place for place in _more_stores(store, repository) if place not in stores]
+        stores += [
+            place for place in _more_stores(store, repository) if place not in stores
+        ]
         if len(stores) > _MAX_STORES:
-            raise ForeignRepository(f"{store} leads to too many folders; they are not read")
+            raise ForeignRepository(
+                f"{store} leads to too many folders; they are not read"
+            )
 
 
 def _check_folder(folder: Path, repository: OwnRepository, seen: set[Path]) -> None:
@@ -137,7 +145,9 @@ def _check_folder(folder: Path, repository: OwnRepository, seen: set[Path]) -> N
                     seen.add(target)
                     waiting.append(target)
             elif target.exists() and not target.is_file():
-                raise ForeignRepository(f"{path} is neither a file nor a folder; it is not read")
+                raise ForeignRepository(
+                    f"{path} is neither a file nor a folder; it is not read"
+                )
 
 
 def _more_stores(store: Path, repository: OwnRepository) -> Iterator[Path]:
@@ -181,7 +191,8 @@ def _values(text: str, wanted_section: str, wanted_key: str) -> Iterator[str]:
     """The values of a key of git's configuration, without those of files that it includes."""
     is_wanted = False
     for line in text.splitlines():
-        if section := _SECTION.match(line):
+        section = _SECTION.match(line)
+        if section:
             is_wanted = section[1].lower() == wanted_section and section[2] is None
         key, _, value = line.partition("=")
         if is_wanted and key.strip().lower() == wanted_key:
@@ -236,12 +247,16 @@ def _entries(data: bytes, hash_bytes: int) -> Iterator[_Entry]:
     signature, version, count = struct.unpack_from(">4sLL", data)
     if signature != b"DIRC" or version not in {2, 3, 4}:
         return
-    start, name = _HEAD_BYTES, b""
+    start = _HEAD_BYTES
+    name = b""
     for _ in range(min(count, _MAX_ENTRIES)):
-        changed_s, _, modified_s, _, device, inode, mode = struct.unpack_from(">7L", data, start)
+        changed_s, _, modified_s, _, device, inode, mode = struct.unpack_from(
+            ">7L", data, start
+        )
         flags_at = start + _STATUS_BYTES + hash_bytes
         (flags,) = struct.unpack_from(">H", data, flags_at)
-        name_at, further = flags_at + 2, 0
+        name_at = flags_at + 2
+        further = 0
         if flags & _IS_EXTENDED:
             (further,) = struct.unpack_from(">H", data, name_at)
             name_at += 2
@@ -254,7 +269,10 @@ def _entries(data: bytes, hash_bytes: int) -> Iterator[_Entry]:
         if mode >> 12 == _REGULAR and not further & _SKIPS_WORK_TREE:
             yield _Entry(name, changed_s, modified_s, device, inode)
         # An entry of an older version ends with one to eight NULs, so that its length is a multiple of eight.
-        start = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
+        if version == 4:
+            start = end + 1
+        else:
+            start = start + (end - start + 8) // 8 * 8
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
@@ -272,14 +290,18 @@ def _odd_entries(folder: Path) -> Iterator[str]:
     """The paths in a folder that are neither plain files nor folders."""
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
-            is_plain = entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+            is_plain = entry.is_file(follow_symlinks=False) or entry.is_dir(
+                follow_symlinks=False
+            )
             if not is_plain and entry.name not in _UNREAD:
                 yield entry.path
 
 
 def _folders_in(folder: Path) -> list[Path]:
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        return [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return [
+            Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)
+        ]
     return []
 
 

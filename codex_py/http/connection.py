@@ -17,7 +17,8 @@ _PIECE_BYTES = 1_048_576
 _PACE_S = 0.01
 """Between two reads of a stream that comes in many small pieces: to be woken for each costs more than to read it."""
 _SMALL_BYTES = 8_192
-_SOON_S, _SMALL_READS = 0.1, 32
+_SOON_S = 0.1
+_SMALL_READS = 32
 """So many small reads in a row, each soon after the other, are such a stream."""
 
 
@@ -56,7 +57,10 @@ class Connection(asyncio.Protocol):
         while rest:
             # After an early answer the rest is only buffered: the server may still read it, and then take another
             # request.
-            size = len(rest) if self._received or self._ended else _PIECE_BYTES
+            if self._received or self._ended:
+                size = len(rest)
+            else:
+                size = _PIECE_BYTES
             self._transport.write(rest[:size])
             rest = rest[size:]
             await self._taken(timeout_s)
@@ -68,7 +72,9 @@ class Connection(asyncio.Protocol):
                 await self._wait(timeout_s)
             except TimeoutError as error:
                 if self._transport.get_write_buffer_size() >= waiting_bytes:
-                    raise httpx.WriteTimeout(f"nothing was taken for {timeout_s:g} s") from error
+                    raise httpx.WriteTimeout(
+                        f"nothing was taken for {timeout_s:g} s"
+                    ) from error
 
     async def read(self, timeout_s: float | None) -> bytes:
         """All that has come, at least a byte; nothing at the end of the connection.
@@ -89,10 +95,16 @@ class Connection(asyncio.Protocol):
                 raise httpx.ReadTimeout(f"nothing came for {timeout_s:g} s") from error
         if not self._received and self._error is not None:
             raise httpx.ReadError(os_words(self._error))
-        data = self._received[0] if len(self._received) == 1 else b"".join(self._received)
+        if len(self._received) == 1:
+            data = self._received[0]
+        else:
+            data = b"".join(self._received)
         read_at_s = asyncio.get_running_loop().time()
         is_small = len(data) < _SMALL_BYTES and read_at_s - self._read_at_s < _SOON_S
-        self._small_reads = self._small_reads + 1 if is_small else 0
+        if is_small:
+            self._small_reads = self._small_reads + 1
+        else:
+            self._small_reads = 0
         self._read_at_s = read_at_s
         self._received.clear()
         self._received_bytes = 0

@@ -12,7 +12,8 @@ from typing import Final
 IDENTITY: Final = {"accept-encoding": "identity"}
 _SHOWN_CHARS = 80
 _PIECE_BYTES = 65_536
-_GZIP, _DEFLATE = {"gzip", "x-gzip"}, {"deflate"}
+_GZIP = {"gzip", "x-gzip"}
+_DEFLATE = {"deflate"}
 _ANY_HEADER = zlib.MAX_WBITS | 32
 """The data of zlib itself, or a gzip file."""
 _NO_HEADER = -zlib.MAX_WBITS
@@ -65,7 +66,8 @@ class Unpacker:
             self._start += data
             if len(self._start) < len(_GZIP_MAGIC):
                 return
-            data, self._start = self._start, b""
+            data = self._start
+            self._start = b""
             self._begin(data)
         if self._stream is None:
             yield data

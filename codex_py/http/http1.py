@@ -72,10 +72,14 @@ def request_head(request: httpx.Request, body: bytes) -> bytes:
         httpx.LocalProtocolError: a header cannot be sent as it is. The message names it, and never
             holds its value.
     """
-    lines = [request.method.encode("ascii") + b" " + request.url.raw_path + b" HTTP/1.1"]
+    lines = [
+        request.method.encode("ascii") + b" " + request.url.raw_path + b" HTTP/1.1"
+    ]
     for name, value in request.headers.raw:
         if not _FIELD_LINE.fullmatch(name + b": " + value):
-            raise httpx.LocalProtocolError(f"the header {name!r} has an illegal name or value")
+            raise httpx.LocalProtocolError(
+                f"the header {name!r} has an illegal name or value"
+            )
         if name.lower() not in (b"transfer-encoding", b"content-length"):
             lines.append(name + b": " + value)
     if body or request.method in {"POST", "PUT", "PATCH"}:
@@ -92,9 +96,13 @@ def split_head(data: bytes) -> tuple[Head, bytes] | None:
     end = _HEAD_END.search(data, 0, MAX_HEAD_BYTES)
     if end is None:
         if not b"HTTP/1.".startswith(data[:7]):
-            raise httpx.RemoteProtocolError(f"the answer is not HTTP/1.1: {data[:40]!r}")
+            raise httpx.RemoteProtocolError(
+                f"the answer is not HTTP/1.1: {data[:40]!r}"
+            )
         if len(data) >= MAX_HEAD_BYTES:
-            raise httpx.RemoteProtocolError(f"response head of more than {MAX_HEAD_BYTES} bytes")
+            raise httpx.RemoteProtocolError(
+                f"response head of more than {MAX_HEAD_BYTES} bytes"
+            )
         return None
     # Folded lines are obsolete, and to be read as one (RFC 9112 §5.2).
     text = _FOLDED_LINE.sub(b" ", data[: end.start()])
@@ -123,7 +131,9 @@ def body_of(head: Head, method: str) -> Body:
     if codings == [b"chunked"]:
         return Chunked()
     if codings:
-        raise httpx.RemoteProtocolError(f"unsupported transfer-encoding: {b', '.join(codings)!r}")
+        raise httpx.RemoteProtocolError(
+            f"unsupported transfer-encoding: {b', '.join(codings)!r}"
+        )
     lengths = set(head.values(b"content-length"))
     if not lengths:
         return UntilClose()
@@ -144,7 +154,8 @@ class Sized:
         if len(data) < self._left:
             self._left -= len(data)
             return data
-        content, self.rest = data[: self._left], data[self._left :]
+        content = data[: self._left]
+        self.rest = data[self._left :]
         self._left = 0
         self.done = True
         return content
@@ -213,7 +224,9 @@ class Chunked:
         self.rest = buffer[position:]
         if self._in_trailers:
             self._skip_trailers()
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if len(pieces) == 1:
+            return pieces[0]
+        return b"".join(pieces)
 
     def _skip_trailers(self) -> None:
         while (end := self.rest.find(b"\r\n")) >= 0:
@@ -225,7 +238,9 @@ class Chunked:
             raise httpx.RemoteProtocolError("a trailer line is too long")
 
     def end(self) -> None:
-        raise httpx.RemoteProtocolError("connection closed before the last chunk of the response")
+        raise httpx.RemoteProtocolError(
+            "connection closed before the last chunk of the response"
+        )
 
 
 def _check_unfinished(buffer: bytes, position: int) -> None:

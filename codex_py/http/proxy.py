@@ -35,7 +35,9 @@ class Proxies:
         """
         found = self.by_scheme.get(url.scheme) or self.by_scheme.get("all")
         port = url.port or (443 if url.scheme == "https" else 80)
-        if found is None or any(_covers(entry, url.host, port) for entry in self.exempt):
+        if found is None or any(
+            _covers(entry, url.host, port) for entry in self.exempt
+        ):
             return None
         name, value = found
         return name, _checked(name, value)
@@ -62,8 +64,12 @@ def proxies_from(environment: Mapping[str, str]) -> Proxies | None:
                 by_scheme[scheme] = (name, value)
                 break
     exempt = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
-    entries = tuple(entry.lower() for entry in re.split(_BETWEEN_ENTRIES, exempt) if entry)
-    return Proxies(by_scheme, entries) if by_scheme else None
+    entries = tuple(
+        entry.lower() for entry in re.split(_BETWEEN_ENTRIES, exempt) if entry
+    )
+    if by_scheme:
+        return Proxies(by_scheme, entries)
+    return None
 
 
 def _checked(name: str, value: str) -> str:
@@ -76,7 +82,9 @@ def _checked(name: str, value: str) -> str:
         if (url.port or 0) > _MAX_PORT:
             raise ValueError
     except (ValueError, httpx.InvalidURL) as error:
-        raise ConfigError(f"{name} is no address of an http, https or socks5 proxy") from error
+        raise ConfigError(
+            f"{name} is no address of an http, https or socks5 proxy"
+        ) from error
     if url.raw_path != b"/" or "#" in address:
         raise ConfigError(
             f"{name} has more than a host and a port; in a password, write / as %2F, ? as %3F and # as %23"
@@ -105,7 +113,9 @@ def _covers(entry: str, host: str, port: int) -> bool:
     if entry.endswith(".*") and address is not None:
         return host.startswith(entry[:-1])
     domain = entry.removeprefix("*").strip(".")
-    return bool(domain and address is None) and (host == domain or host.endswith(f".{domain}"))
+    return bool(domain and address is None) and (
+        host == domain or host.endswith(f".{domain}")
+    )
 
 
 class ProxyTransport(httpx.AsyncBaseTransport):

@@ -45,16 +45,22 @@ async def server_sent_events(
     try:
         async for piece in response.aiter_bytes():
             bounds.check(len(piece))
-            if events := splitter.feed(piece):
+            events = splitter.feed(piece)
+            if events:
                 if any(data.strip() != "{}" for _, data in events):
                     bounds.event_read()
                 yield events
-        if events := splitter.feed(b"", final=True):
+        events = splitter.feed(b"", final=True)
+        if events:
             yield events
     except httpx.ReadTimeout as error:
-        raise StreamError.broke_off("idle timeout waiting for SSE", code="idle_timeout") from error
+        raise StreamError.broke_off(
+            "idle timeout waiting for SSE", code="idle_timeout"
+        ) from error
     except httpx.DecodingError as error:
-        raise ModelError(str(error), code="packed", status=response.status_code) from error
+        raise ModelError(
+            str(error), code="packed", status=response.status_code
+        ) from error
     except (httpx.RequestError, httpx.StreamError) as error:
         raise StreamError.broke_off(str(error) or type(error).__name__) from error
 
@@ -85,11 +91,15 @@ class _Splitter:
             return []
         text = "".join(self._unfinished)
         if self._is_json or not text:
-            return [("message", text)] if text else []
+            if text:
+                return [("message", text)]
+            return []
         *events, rest = (f"{text}\n\n" if final else text).split("\n\n")
         self._unfinished = [rest]
         common = [event for each in events if (event := _common_event(each))]
-        return common if len(common) == len(events) else _any_events(events)
+        if len(common) == len(events):
+            return common
+        return _any_events(events)
 
 
 def _common_event(event: str) -> tuple[str, str] | None:
@@ -103,7 +113,9 @@ def _common_event(event: str) -> tuple[str, str] | None:
         return "message", data
     # What is longer is no name, and must not be kept.
     name = _event_name(head) if len(head) < 128 else None
-    return None if name is None else (name, data)
+    if name is None:
+        return None
+    return (name, data)
 
 
 @lru_cache(maxsize=64)
@@ -141,13 +153,16 @@ class _Bounds:
         self._bytes += size_bytes
         if self._bytes - self._bytes_before_event > MAX_EVENT_BYTES:
             raise StreamError.broke_off(
-                f"an event is larger than {MAX_EVENT_BYTES} bytes", code="event_too_large"
+                f"an event is larger than {MAX_EVENT_BYTES} bytes",
+                code="event_too_large",
             )
         if self._bytes > MAX_RESPONSE_BYTES:
             raise StreamError.broke_off(
-                f"the response is larger than {MAX_RESPONSE_BYTES} bytes", code="response_too_large"
+                f"the response is larger than {MAX_RESPONSE_BYTES} bytes",
+                code="response_too_large",
             )
         if time.monotonic() - self._event_at > self._max_quiet_s:
             raise StreamError.broke_off(
-                f"no event for {self._max_quiet_s:.0f} s, only signs of life", code="idle_timeout"
+                f"no event for {self._max_quiet_s:.0f} s, only signs of life",
+                code="idle_timeout",
             )

@@ -16,7 +16,13 @@ import httpx
 
 from codex_py.errors import ExitCode, ModelError
 from codex_py.http.connection import Connection, os_words
-from codex_py.http.encoding import IDENTITY, DamagedBody, Unpacker, is_packed, unreadable
+from codex_py.http.encoding import (
+    IDENTITY,
+    DamagedBody,
+    Unpacker,
+    is_packed,
+    unreadable,
+)
 from codex_py.http.http1 import Head, body_of, request_head, split_head
 from codex_py.http.proxy import ProxyTransport, proxies_from
 
@@ -65,7 +71,9 @@ async def _set_aside(response: httpx.Response) -> None:
 def http_transport(environment: Mapping[str, str]) -> httpx.AsyncBaseTransport:
     """Direct connections, and proxied ones for what `environment` says to proxy."""
     proxies = proxies_from(environment)
-    return ProxyTransport(BulkTransport(), proxies) if proxies else BulkTransport()
+    if proxies:
+        return ProxyTransport(BulkTransport(), proxies)
+    return BulkTransport()
 
 
 class BulkTransport(httpx.AsyncBaseTransport):
@@ -90,7 +98,8 @@ class BulkTransport(httpx.AsyncBaseTransport):
         url = request.url
         host = url.raw_host.decode("ascii")
         origin = (url.scheme, host, url.port or (443 if url.scheme == "https" else 80))
-        if (kept := self._take(origin)) is not None:
+        kept = self._take(origin)
+        if kept is not None:
             try:
                 return await self._exchange(kept, origin, request, head, content)
             except _NoAnswer:
@@ -119,7 +128,10 @@ class BulkTransport(httpx.AsyncBaseTransport):
     async def _connect(self, origin: _Origin, timeout_s: float | None) -> Connection:
         scheme, host, port = origin
         try:
-            tls = self._tls_context() if scheme == "https" else None
+            if scheme == "https":
+                tls = self._tls_context()
+            else:
+                tls = None
             async with asyncio.timeout(timeout_s):
                 # asyncio sets TCP_NODELAY on every connection.
                 _, connection = await asyncio.get_running_loop().create_connection(
@@ -136,9 +148,14 @@ class BulkTransport(httpx.AsyncBaseTransport):
             ) from error
         except OSError as error:
             words = os_words(error)
-            if scheme == "https" and isinstance(error, ssl.SSLError | ConnectionResetError):
+            if scheme == "https" and isinstance(
+                error, ssl.SSLError | ConnectionResetError
+            ):
                 is_refused = isinstance(error, ssl.SSLCertVerificationError)
-                hint = "" if is_refused else "; is it an http:// address?"
+                if is_refused:
+                    hint = ""
+                else:
+                    hint = "; is it an http:// address?"
                 words = f"the TLS handshake failed: {words}{hint}"
             raise httpx.ConnectError(words) from error
         return connection
@@ -149,7 +166,9 @@ class BulkTransport(httpx.AsyncBaseTransport):
             try:
                 self._tls = httpx.create_ssl_context()
             except OSError as error:
-                source = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+                source = os.environ.get("SSL_CERT_FILE") or os.environ.get(
+                    "SSL_CERT_DIR"
+                )
                 raise ModelError(
                     f"certificates cannot be read from {source}: {os_words(error)};"
                     " correct or unset SSL_CERT_FILE and SSL_CERT_DIR",
@@ -171,7 +190,8 @@ class BulkTransport(httpx.AsyncBaseTransport):
         read_s = timeouts.get("read")
         try:
             await connection.write(sent_head, sent_body, timeouts.get("write"))
-            if (sent := request.extensions.get(SENT)) is not None:
+            sent = request.extensions.get(SENT)
+            if sent is not None:
                 sent()
             head, rest = await _read_head(connection, read_s)
             body = body_of(head, request.method)
@@ -205,7 +225,9 @@ class BulkTransport(httpx.AsyncBaseTransport):
         )
 
 
-async def _read_head(connection: Connection, timeout_s: float | None) -> tuple[Head, bytes]:
+async def _read_head(
+    connection: Connection, timeout_s: float | None
+) -> tuple[Head, bytes]:
     """The head of the answer, whole within `timeout_s`: a server could send it byte by byte for hours."""
     data = b""
     try:
@@ -213,12 +235,20 @@ async def _read_head(connection: Connection, timeout_s: float | None) -> tuple[H
             while True:
                 found = split_head(data)
                 if found is not None and found[0].status == 101:
-                    raise httpx.RemoteProtocolError("the server switched to another protocol")
+                    raise httpx.RemoteProtocolError(
+                        "the server switched to another protocol"
+                    )
                 if found is not None and found[0].status >= 200:
                     return found
-                data = found[1] if found is not None else data + await _more_head(connection, data)
+                if found is not None:
+                    data = found[1]
+                else:
+                    data = data + await _more_head(connection, data)
     except TimeoutError as error:
-        cause = "the head of the answer was not whole after" if data else "nothing came for"
+        if data:
+            cause = "the head of the answer was not whole after"
+        else:
+            cause = "nothing came for"
         raise httpx.ReadTimeout(f"{cause} {timeout_s:g} s") from error
 
 
@@ -232,7 +262,9 @@ async def _more_head(connection: Connection, data: bytes) -> bytes:
         raise _NoAnswer(str(error)) from error
     if not more:
         if data:
-            raise httpx.RemoteProtocolError("connection closed inside the response head")
+            raise httpx.RemoteProtocolError(
+                "connection closed inside the response head"
+            )
         raise _NoAnswer("connection closed without an answer")
     return more
 
@@ -242,7 +274,9 @@ class _NoAnswer(httpx.RemoteProtocolError):
 
 
 class _ResponseStream(httpx.AsyncByteStream):
-    def __init__(self, content: AsyncIterator[bytes], release: Callable[[], None]) -> None:
+    def __init__(
+        self, content: AsyncIterator[bytes], release: Callable[[], None]
+    ) -> None:
         self._content = content
         self._release: Callable[[], None] | None = release
 
@@ -250,7 +284,8 @@ class _ResponseStream(httpx.AsyncByteStream):
         return self._content
 
     async def aclose(self) -> None:
-        release, self._release = self._release, None
+        release = self._release
+        self._release = None
         if release is not None:
             release()
 
@@ -263,7 +298,8 @@ class _PackedBody(httpx.AsyncByteStream):
         self._encoding = encoding
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        if (reason := unreadable(self._encoding)) is not None:
+        reason = unreadable(self._encoding)
+        if reason is not None:
             raise httpx.DecodingError(reason)
         unpacker = Unpacker(self._encoding)
         try:

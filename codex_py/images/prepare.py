@@ -57,7 +57,9 @@ def _within(data: bytes, info: ImageInfo, rule: ImageRule) -> tuple[str, bytes]:
     if is_small and _encoded_bytes(data) <= rule.max_encoded_bytes:
         return info.kind, data
     try:
-        from codex_py.images.shrink import shrunk  # 40 ms with Pillow, which need not be installed
+        from codex_py.images.shrink import (
+            shrunk,
+        )  # 40 ms with Pillow, which need not be installed
     except ImportError:
         return info.kind, _taken_as_it_is(data, info, rule)
     try:

@@ -32,7 +32,8 @@ class ImageRule:
     def size(self, width: int, height: int) -> tuple[int, int]:
         """The size to shrink an image to; its own if it is small enough."""
         scale = min(1.0, self.max_side_px / max(width, height))
-        columns, rows = width * scale / PATCH_PX, height * scale / PATCH_PX
+        columns = width * scale / PATCH_PX
+        rows = height * scale / PATCH_PX
         if ceil(columns) * ceil(rows) > self.max_patches:
             fitting = (self.max_patches / (columns * rows)) ** 0.5
             # Whole squares in one direction, so that begun ones do not exceed the number.
@@ -43,7 +44,9 @@ class ImageRule:
 
 def _whole_part(count: float) -> float:
     """The share of the whole squares; 1 if there is not even one."""
-    return floor(count) / count if count >= 1 else 1.0
+    if count >= 1:
+        return floor(count) / count
+    return 1.0
 
 
 _ORIGINAL: Final = ImageRule("original", max_side_px=6000, max_patches=10_000)
@@ -51,7 +54,10 @@ _ORIGINAL: Final = ImageRule("original", max_side_px=6000, max_patches=10_000)
 
 def image_rule(detail: str, wire_api: str) -> ImageRule:
     """The rule for images of a `detail` that are sent to a provider with this API."""
-    rule = _ORIGINAL if detail == "original" else ImageRule(detail)
+    if detail == "original":
+        rule = _ORIGINAL
+    else:
+        rule = ImageRule(detail)
     if wire_api != "anthropic":
         return rule
     # Requests with more than 20 images take sides of 2000 pixels alone, and a thread may come to have so many.

@@ -45,8 +45,12 @@ def shrunk(data: bytes, info: ImageInfo, rule: ImageRule) -> tuple[str, bytes]:
 
 def _turned(size: tuple[int, int], image: Image.Image) -> tuple[int, int]:
     """The size for an image that its own data may have had turned on its side."""
-    is_turned = (size[0] > size[1]) != (image.width > image.height) and size[0] != size[1]
-    return (size[1], size[0]) if is_turned else size
+    is_turned = (size[0] > size[1]) != (image.width > image.height) and size[0] != size[
+        1
+    ]
+    if is_turned:
+        return (size[1], size[0])
+    return size
 
 
 def _plain(image: Image.Image) -> Image.Image:

@@ -98,10 +98,14 @@ def _png(data: bytes) -> tuple[int, int]:
     return width, height
 
 
-def _pass_bytes(width: int, height: int, bits: int, x: int, y: int, dx: int, dy: int) -> int:
+def _pass_bytes(
+    width: int, height: int, bits: int, x: int, y: int, dx: int, dy: int
+) -> int:
     columns = max(0, -(-(width - x) // dx))
     rows = max(0, -(-(height - y) // dy))
-    return rows * (1 + -(-columns * bits // 8)) if columns else 0
+    if columns:
+        return rows * (1 + -(-columns * bits // 8))
+    return 0
 
 
 def _inflated_bytes(pieces: list[bytes], enough: int) -> int:
@@ -115,7 +119,8 @@ def _inflated_bytes(pieces: list[bytes], enough: int) -> int:
                 total += len(inflater.decompress(rest, _PIECE))
                 rest = inflater.unconsumed_tail
         # What is still inside when all has been put in.
-        total += len(inflater.flush(_PIECE)) if total < enough else 0
+        if total < enough:
+            total += len(inflater.flush(_PIECE))
     except zlib.error as error:
         raise DamagedImage("its pixels cannot be unpacked") from error
     return total
@@ -130,7 +135,8 @@ def _jpeg(data: bytes) -> tuple[int, int]:
         found = next_marker.search(data, place)
         if found is None:
             raise DamagedImage("it is cut")
-        marker, place = found[1][0], found.end()
+        marker = found[1][0]
+        place = found.end()
         if marker == _END_OF_IMAGE:
             break
         if marker in _BARE_MARKERS:
@@ -155,7 +161,9 @@ def _gif(data: bytes) -> tuple[int, int]:
     while data[place] != 0x3B:
         introducer = data[place]
         if introducer == 0x2C:
-            frame_width, frame_height, flags = struct.unpack_from("<HHB", data, place + 5)
+            frame_width, frame_height, flags = struct.unpack_from(
+                "<HHB", data, place + 5
+            )
             has_image = has_image or bool(frame_width and frame_height)
             place += 11 + _colour_table_bytes(flags)
         elif introducer == 0x21:
@@ -171,7 +179,9 @@ def _gif(data: bytes) -> tuple[int, int]:
 
 
 def _colour_table_bytes(flags: int) -> int:
-    return 3 << ((flags & 7) + 1) if flags & 0x80 else 0
+    if flags & 0x80:
+        return 3 << ((flags & 7) + 1)
+    return 0
 
 
 def _webp(data: bytes) -> tuple[int, int]:

@@ -8,7 +8,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 import httpx2
 
-from codex_py.http.encoding import IDENTITY, DamagedBody, Unpacker, is_packed, unreadable
+from codex_py.http.encoding import (
+    IDENTITY,
+    DamagedBody,
+    Unpacker,
+    is_packed,
+    unreadable,
+)
 from codex_py.protocol.messages import decode_json, encode_json
 
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
@@ -35,7 +41,8 @@ def bounded_client(
         if on_response is not None:
             await on_response(response)
         encoding = response.headers.pop("content-encoding", "")
-        if (reason := unreadable(encoding)) is not None:
+        reason = unreadable(encoding)
+        if reason is not None:
             raise httpx2.DecodingError(reason)
         if is_packed(encoding):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
@@ -49,7 +56,10 @@ def bounded_client(
         headers={**IDENTITY, **(headers or {})},
         timeout=timeout,
         auth=auth,
-        event_hooks={"request": [*filter(None, [on_request]), _check_headers], "response": [bound]},
+        event_hooks={
+            "request": [*filter(None, [on_request]), _check_headers],
+            "response": [bound],
+        },
     )
 
 
@@ -57,7 +67,9 @@ async def _check_headers(request: httpx2.Request) -> None:
     for name, value in request.headers.raw:
         if value != value.strip() or re.search(rb"[\x00-\x08\x0a-\x1f\x7f]", value):
             # The library's own error would quote the value.
-            raise httpx2.LocalProtocolError(f"the header {name.decode()!r} cannot be sent")
+            raise httpx2.LocalProtocolError(
+                f"the header {name.decode()!r} cannot be sent"
+            )
 
 
 class _UnpackedStream(httpx2.AsyncByteStream):

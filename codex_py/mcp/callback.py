@@ -11,9 +11,7 @@ _MAX_REQUEST_BYTES = 64 * 1024
 _REQUEST_TIMEOUT_S = 10.0
 PATH = "/callback"
 
-_FIELDS = (
-    "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nConnection: close\r\n"
-)
+_FIELDS = "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nConnection: close\r\n"
 _PAGES = {
     "200 OK": "Authentication complete. You may close this window.",
     "400 Bad Request": "This answer belongs to another login. Go back to the terminal.",
@@ -44,7 +42,9 @@ class LoginAnswers:
     def __init__(self, screen: LoginScreen) -> None:
         self._screen = screen
         self._state = ""
-        self._answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+        self._answer: asyncio.Future[dict[str, str]] = (
+            asyncio.get_running_loop().create_future()
+        )
 
     @asynccontextmanager
     async def listening(self, port: int) -> AsyncGenerator[int]:
@@ -54,16 +54,25 @@ class LoginAnswers:
             OSError: the port is in use or not permitted.
         """
         limit = _MAX_REQUEST_BYTES
-        with closing(await asyncio.start_server(self._serve, "127.0.0.1", port, limit=limit)) as it:
+        with closing(
+            await asyncio.start_server(self._serve, "127.0.0.1", port, limit=limit)
+        ) as it:
             yield it.sockets[0].getsockname()[1]
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             async with asyncio.timeout(_REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
                 writer.write(self._response(head))
                 await writer.drain()
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        except (
+            OSError,
+            TimeoutError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+        ):
             # The browser can try again.
             pass
         finally:
@@ -75,9 +84,15 @@ class LoginAnswers:
         if method != "GET" or target.partition("?")[0] != PATH:
             status = "404 Not Found"
         else:
-            status = "200 OK" if self._take(target) else "400 Bad Request"
+            if self._take(target):
+                status = "200 OK"
+            else:
+                status = "400 Bad Request"
         page = _PAGES[status].encode()
-        return f"HTTP/1.1 {status}\r\n{_FIELDS}Content-Length: {len(page)}\r\n\r\n".encode() + page
+        return (
+            f"HTTP/1.1 {status}\r\n{_FIELDS}Content-Length: {len(page)}\r\n\r\n".encode()
+            + page
+        )
 
     def _take(self, address: str) -> bool:
         """True if the address is the answer to this login."""
@@ -109,4 +124,6 @@ class LoginAnswers:
 
 def _parameters(address: str) -> dict[str, str]:
     """The decoded query parameters of an address; the first one of each name."""
-    return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+    return {
+        name: values[0] for name, values in parse_qs(urlsplit(address).query).items()
+    }

@@ -31,7 +31,9 @@ class Session:
     protocol_version: str
     has_tools: bool
     has_resources: bool
-    send: Callable[[str, Mapping[str, Any], OnProgress | None], Awaitable[dict[str, Any]]]
+    send: Callable[
+        [str, Mapping[str, Any], OnProgress | None], Awaitable[dict[str, Any]]
+    ]
     """Send one request and return its result. If this is cancelled, the server is told. Raises `RequestFailed`."""
 
 
@@ -84,7 +86,9 @@ class ServerConnection:
             return await self.session.send(method, params, on_progress)
         except RequestFailed as error:
             if error.code in {"ConnectionLost", "SessionLost"}:
-                raise RequestFailed(await asyncio.shield(self._end), error.code) from error
+                raise RequestFailed(
+                    await asyncio.shield(self._end), error.code
+                ) from error
             if self.refusal is None:
                 raise
             raise RequestFailed(f"{error} ({self.refusal})") from error
@@ -98,11 +102,16 @@ class ServerConnection:
             status = f"HTTP {self._refused} {HTTPStatus(self._refused).phrase}"
         except ValueError:
             status = f"HTTP {self._refused}"
-        return status if self._login_problem is None else f"{status}; {self._login_problem}"
+        if self._login_problem is None:
+            return status
+        return f"{status}; {self._login_problem}"
 
     def answered(self, status: int, in_session: bool) -> None:
         """Note the HTTP status of a request. After a refusal it may have been sent again, signed anew."""
-        self._refused = status if status >= HTTPStatus.BAD_REQUEST else None
+        if status >= HTTPStatus.BAD_REQUEST:
+            self._refused = status
+        else:
+            self._refused = None
         self._is_in_session = in_session
 
     def is_session_forgotten(self, code: int, message: str) -> bool:
@@ -120,9 +129,14 @@ class ServerConnection:
             case HTTPStatus.NOT_FOUND:
                 return True
             case HTTPStatus.BAD_REQUEST:
-                return re.search("session|not initialized", message, re.IGNORECASE) is not None
+                return (
+                    re.search("session|not initialized", message, re.IGNORECASE)
+                    is not None
+                )
             case None:
-                return code in _OF_SESSIONS and re.search(_FORGOTTEN, message) is not None
+                return (
+                    code in _OF_SESSIONS and re.search(_FORGOTTEN, message) is not None
+                )
             case _:
                 return False
 
@@ -167,7 +181,11 @@ class Deadlines:
         loop = asyncio.get_running_loop()
         self._pauses += 1
         for timeout, left_s in self._left_s.items():
-            if left_s is None and (when := timeout.when()) is not None and not timeout.expired():
+            if (
+                left_s is None
+                and (when := timeout.when()) is not None
+                and not timeout.expired()
+            ):
                 self._left_s[timeout] = when - loop.time()
                 timeout.reschedule(None)
         try:

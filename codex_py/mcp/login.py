@@ -24,7 +24,9 @@ _RENEW_TIMEOUT_S = 30.0
 _EARLY_S = 30.0
 """Renew a token so long before it expires, because clocks differ and requests take time."""
 
-_FINAL_ERRORS: Final = frozenset({"invalid_grant", "invalid_client", "unauthorized_client"})
+_FINAL_ERRORS: Final = frozenset(
+    {"invalid_grant", "invalid_client", "unauthorized_client"}
+)
 """RFC 6749, 5.2: another attempt would fail too."""
 SENDABLE: Final = r"^[\x20-\x7e]*$"
 """Matches an access token: RFC 6749, A.12. Any other could hold a further header."""
@@ -98,7 +100,10 @@ class StoredLogin(httpx2.Auth):
     """
 
     def __init__(
-        self, store: LoginStore, how_to_log_in: str, on_problem: Callable[[str | None], None]
+        self,
+        store: LoginStore,
+        how_to_log_in: str,
+        on_problem: Callable[[str | None], None],
     ) -> None:
         self._store = store
         self._how_to_log_in = how_to_log_in
@@ -127,7 +132,9 @@ class StoredLogin(httpx2.Auth):
         async with self._lock:
             if self._login == used:
                 # A thread finishes even if this is cancelled: losing a new token would lose the login.
-                self._login, self._problem = await asyncio.to_thread(self._renewed, used)
+                self._login, self._problem = await asyncio.to_thread(
+                    self._renewed, used
+                )
 
     def _renewed(self, used: Login | None) -> tuple[Login | None, str | None]:
         """The login to use after `used`, and the problem with it or None."""
@@ -163,10 +170,15 @@ class StoredLogin(httpx2.Auth):
             ):
                 # The stored login is of no more use.
                 self._store.remove()
-                return None, f"its login was revoked or has expired; {self._how_to_log_in}"
+                return (
+                    None,
+                    f"its login was revoked or has expired; {self._how_to_log_in}",
+                )
             if response.status_code != HTTPStatus.OK:
                 return login, f"{failure}: HTTP {response.status_code}"
-            renewed = login.with_tokens(OAuthToken.model_validate_json(response.content))
+            renewed = login.with_tokens(
+                OAuthToken.model_validate_json(response.content)
+            )
         except httpx2.HTTPError as error:
             return login, f"{failure}: {str(error) or type(error).__name__}"
         except TimeoutError:
@@ -190,7 +202,10 @@ async def _refreshed(login: Login) -> httpx2.Response:
     credentials: tuple[str, str] | None = None
     if client.client_secret is not None:
         if client.token_endpoint_auth_method == "client_secret_basic":
-            credentials = (quote(client.client_id, safe=""), quote(client.client_secret, safe=""))
+            credentials = (
+                quote(client.client_id, safe=""),
+                quote(client.client_secret, safe=""),
+            )
         else:
             data["client_secret"] = client.client_secret
     # The program does not end before this does, so a server must not draw its answer out.

@@ -75,32 +75,42 @@ class LoginFlow:
             callback_handler=self._answer,
         )
         self._context = self._provider.context
-        if (resource := self.resource) is not None:
+        resource = self.resource
+        if resource is not None:
             # It counts instead of the one that the server names.
             self._context.get_resource_url = lambda: resource
-            self._context.should_include_resource_param = lambda protocol_version=None: True  # noqa: ARG005 - the name is a part of the type
+            self._context.should_include_resource_param = _always
 
     async def log_in(self) -> Login:
         """Let the user log in; returns the login to store. Raises a `LoginError` if that failed."""
         name = f"MCP server `{self.server}`"
         http = bounded_client(
-            _REQUEST_TIMEOUT_S, on_request=self._check_server, on_response=self._check_challenge
+            _REQUEST_TIMEOUT_S,
+            on_request=self._check_server,
+            on_response=self._check_challenge,
         )
         headers = {"accept": "application/json, text/event-stream", **self.headers}
         # A ping is harmless, starts no session, and every server knows it.
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-        login = http.stream("POST", self.url, json=ping, headers=headers, auth=self._provider)
+        login = http.stream(
+            "POST", self.url, json=ping, headers=headers, auth=self._provider
+        )
         try:
             async with http, login as response:
                 status = response.status_code
         except OAuthFlowError as error:
-            raise LoginError(f"could not log in to `{self.server}`: {_brief(error)}") from error
+            raise LoginError(
+                f"could not log in to `{self.server}`: {_brief(error)}"
+            ) from error
         except (ValidationError, OverflowError) as error:
-            raise LoginError(f"could not log in to `{self.server}`: {_WRONG}") from error
+            raise LoginError(
+                f"could not log in to `{self.server}`: {_WRONG}"
+            ) from error
         except httpx2.HTTPError as error:
             reason = str(error) or type(error).__name__
             raise LoginError(f"{name} could not be reached: {reason}") from error
-        if (login := self._login()) is None:
+        login = self._login()
+        if login is None:
             if status < HTTPStatus.BAD_REQUEST:
                 raise LoginError(f"{name} does not ask for a login")
             raise LoginError(f"{name} answered with HTTP {status}")
@@ -116,11 +126,15 @@ class LoginFlow:
         context = self._context
         if context.auth_server_url is not None:
             self._check_address(context.auth_server_url)
-        if (metadata := context.oauth_metadata) is not None:
+        metadata = context.oauth_metadata
+        if metadata is not None:
             if "S256" not in (metadata.code_challenge_methods_supported or ()):
-                raise OAuthFlowError("its authorization server does not support PKCE with S256")
+                raise OAuthFlowError(
+                    "its authorization server does not support PKCE with S256"
+                )
             for endpoint in ("authorization", "token", "registration"):
-                if (address := getattr(metadata, f"{endpoint}_endpoint")) is not None:
+                address = getattr(metadata, f"{endpoint}_endpoint")
+                if address is not None:
                     self._check_address(str(address))
         tokens = context.current_tokens
         if tokens is not None and not re.fullmatch(SENDABLE, tokens.access_token):
@@ -136,7 +150,9 @@ class LoginFlow:
         is_local = _is_loopback(url.host) and _is_loopback(httpx2.URL(self.url).host)
         if url.scheme != "https" and not is_local:
             where = f"{url.scheme}://{url.netloc.decode()}"
-            raise OAuthFlowError(f"its authorization server is at {where}, which is not https")
+            raise OAuthFlowError(
+                f"its authorization server is at {where}, which is not https"
+            )
 
     async def _check_challenge(self, response: httpx2.Response) -> None:
         """Refuse metadata on another host: the server could make us send requests to a program on this machine."""
@@ -150,11 +166,15 @@ class LoginFlow:
         context = self._context
         if context.current_tokens is None or context.client_info is None:
             return None
-        if (metadata := context.oauth_metadata) is not None:
+        metadata = context.oauth_metadata
+        if metadata is not None:
             endpoint = str(metadata.token_endpoint)
         else:
             endpoint = urljoin(context.get_authorization_base_url(self.url), "/token")
-        resource = context.get_resource_url() if context.should_include_resource_param() else None
+        if context.should_include_resource_param():
+            resource = context.get_resource_url()
+        else:
+            resource = None
         login = Login(
             access_token="",
             token_endpoint=endpoint,
@@ -189,10 +209,14 @@ class LoginFlow:
     async def _answer(self) -> AuthorizationCodeResult:
         answer = await self.consent(self._address)
         if "error" in answer:
-            why = ": ".join(answer[key] for key in ("error", "error_description") if key in answer)
+            why = ": ".join(
+                answer[key] for key in ("error", "error_description") if key in answer
+            )
             raise OAuthFlowError(f"it was refused: {why}")
         return AuthorizationCodeResult(
-            code=answer.get("code", ""), state=answer.get("state"), iss=answer.get("iss")
+            code=answer.get("code", ""),
+            state=answer.get("state"),
+            iss=answer.get("iss"),
         )
 
 
@@ -202,6 +226,10 @@ class _Metadata(OAuthClientMetadata):
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "scope" or not self.scope:
             super().__setattr__(name, value)
+
+
+def _always(protocol_version: str | None = None) -> bool:  # noqa: ARG001 - the SDK's type
+    return True
 
 
 def _is_loopback(host: str) -> bool:
@@ -215,7 +243,9 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     try:
         parts = httpx2.URL(url)
     except httpx2.InvalidURL as error:
-        raise OAuthFlowError(f"it names metadata at {url!r}, which is no URL") from error
+        raise OAuthFlowError(
+            f"it names metadata at {url!r}, which is no URL"
+        ) from error
     return parts.scheme, parts.host, parts.port
 
 
@@ -229,4 +259,6 @@ def _brief(error: OAuthFlowError) -> str:
         named = [str(said[k]) for k in ("error", "error_description") if k in said]
         text = ": ".join([f"{text})", *named])
     text = " ".join(text.split()) or type(error).__name__
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
+    if len(text) <= _SHOWN_CHARS:
+        return text
+    return f"{text[:_SHOWN_CHARS]}…"

@@ -26,7 +26,9 @@ _PARTS: Final = (
 )
 """None takes more than 100 ms."""
 
-Connect: TypeAlias = Callable[[str, Any, ServerConnection], AbstractAsyncContextManager[Session]]
+Connect: TypeAlias = Callable[
+    [str, Any, ServerConnection], AbstractAsyncContextManager[Session]
+]
 """Opens a session. Gets the server's name, its address or process, and the connection that is told of everything.
 
 Raises `RequestFailed` if the handshake fails, and an `ExceptionGroup` if an HTTP exchange fails, then or later.
@@ -72,7 +74,10 @@ class _Deferred(ModuleType):
     """
 
     def __getattr__(self, name: str) -> Any:
-        loader = None if self.__spec__ is None else self.__spec__.loader
+        if self.__spec__ is None:
+            loader = None
+        else:
+            loader = self.__spec__.loader
         if loader is None or name.startswith("__"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         cast("ModuleType", self).__class__ = ModuleType

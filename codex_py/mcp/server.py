@@ -80,8 +80,14 @@ class McpServer:
         is_ready = self._connection is not None and self._settled.is_set()
         return replace(
             self._status,
-            state="failed" if self.error is not None else "ready" if is_ready else "starting",
-            tools=tuple(McpToolSummary(tool.name, tool.description) for tool in self.tools),
+            state="failed"
+            if self.error is not None
+            else "ready"
+            if is_ready
+            else "starting",
+            tools=tuple(
+                McpToolSummary(tool.name, tool.description) for tool in self.tools
+            ),
             failure=None if self.error is None else self._failure,
             error=self.error,
         )
@@ -98,14 +104,21 @@ class McpServer:
         """
         await self._settled.wait()
         connection = self._connection
-        if connection is not None and connection.has_new_tools and connection.session is not None:
+        if (
+            connection is not None
+            and connection.has_new_tools
+            and connection.session is not None
+        ):
             # Without an answer, the old list is kept.
             with suppress(RequestFailed, TimeoutError):
                 async with asyncio.timeout(self.settings.startup_timeout_s):
                     await self._list_tools(connection, connection.session)
 
     async def request(
-        self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None = None
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        on_progress: OnProgress | None = None,
     ) -> dict[str, Any]:
         """Send a request and return its result as the server wrote it.
 
@@ -161,7 +174,9 @@ class McpServer:
             while restarts:
                 self._settled.clear()
                 connection = ServerConnection(
-                    elicit=self._elicit, stray_output=self._stray_output, lost=self._lost
+                    elicit=self._elicit,
+                    stray_output=self._stray_output,
+                    lost=self._lost,
                 )
                 try:
                     end = await self._serve(connection)
@@ -195,7 +210,10 @@ class McpServer:
             self._failure = "not_started"
             if not isinstance(error, OSError):
                 return f"could not be started: {error}"
-            what = error.filename if error.filename == transport.cwd else transport.argv[0]
+            if error.filename == transport.cwd:
+                what = error.filename
+            else:
+                what = transport.argv[0]
             return f"could not be started: {str(what)!r}: {error.strerror}"
         try:
             end = await self._connect(process, connection)
@@ -208,9 +226,14 @@ class McpServer:
         if has_exited or (connection.is_lost and process.exit_code not in _OUR_SIGNALS):
             self._failure = "exited"
             code = process.exit_code or 0
-            end = f"exited with signal {-code}" if code < 0 else f"exited with code {code}"
+            if code < 0:
+                end = f"exited with signal {-code}"
+            else:
+                end = f"exited with code {code}"
         tail = process.stderr_tail().strip()[-_QUOTED_CHARS:]
-        return f"{end}; the end of its stderr:\n{tail}" if tail else end
+        if tail:
+            return f"{end}; the end of its stderr:\n{tail}"
+        return end
 
     async def _connect(
         self, server: HttpTransport | ServerProcess, connection: ServerConnection
@@ -220,10 +243,14 @@ class McpServer:
         started = loop.time()
         # First the other servers are started: they need the 250 ms that loading takes as well.
         await asyncio.sleep(0)
-        connect = await load_client("http" if isinstance(server, HttpTransport) else "stdio")
+        connect = await load_client(
+            "http" if isinstance(server, HttpTransport) else "stdio"
+        )
         try:
             async with AsyncExitStack() as stack:
-                async with asyncio.timeout_at(started + self.settings.startup_timeout_s):
+                async with asyncio.timeout_at(
+                    started + self.settings.startup_timeout_s
+                ):
                     opening = connect(self.name, server, connection)
                     session = await stack.enter_async_context(opening)
                     connected = loop.time()
@@ -265,8 +292,14 @@ class McpServer:
             case _:
                 is_local = isinstance(self.settings.transport, StdioTransport)
                 was_reached = is_local or self._connection is not None
-                self._failure = "protocol" if was_reached else "unreachable"
-                verb = "failed" if was_reached else "could not be reached"
+                if was_reached:
+                    self._failure = "protocol"
+                else:
+                    self._failure = "unreachable"
+                if was_reached:
+                    verb = "failed"
+                else:
+                    verb = "could not be reached"
                 return f"{verb}: {str(error) or type(error).__name__}"
 
     async def _list_tools(self, connection: ServerConnection, session: Session) -> None:
@@ -294,7 +327,10 @@ class McpServer:
 
 
 def _end_message(name: str, end: str, *, restarts: bool) -> str:
-    after = "It is started again for the next call." if restarts else "It is not started again."
+    if restarts:
+        after = "It is started again for the next call."
+    else:
+        after = "It is not started again."
     return (
         f"MCP server `{name}` {end}\n{after} This call was not repeated: it may have done part of its"
         " work, so check before you call it again."

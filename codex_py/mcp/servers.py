@@ -27,7 +27,9 @@ class McpServers:
     """The servers, which start, run and end at the same time."""
 
     def __init__(self, servers: Sequence[McpServer]) -> None:
-        self.by_name = {s.name: s for s in sorted(servers, key=lambda server: server.name)}
+        self.by_name = {
+            s.name: s for s in sorted(servers, key=lambda server: server.name)
+        }
         """In the order of the names."""
         self._indexed: list[tuple[ServerTool, ...]] = []
         self._tools: dict[str, tuple[McpServer, ServerTool]] = {}
@@ -43,15 +45,21 @@ class McpServers:
 
     def starting(self) -> list[str]:
         """The names of the servers that `settled` waits for."""
-        return [server.name for server in self.by_name.values() if not server.is_settled]
+        return [
+            server.name for server in self.by_name.values() if not server.is_settled
+        ]
 
     async def require(self) -> None:
         """Wait for the servers that the session requires. Raises a `CodexError` if one of them failed to start."""
-        required = [server for server in self.by_name.values() if server.settings.required]
+        required = [
+            server for server in self.by_name.values() if server.settings.required
+        ]
         await asyncio.gather(*(server.settled() for server in required))
-        if errors := [server.error for server in required if server.error is not None]:
+        errors = [server.error for server in required if server.error is not None]
+        if errors:
             raise CodexError(
-                f"required MCP servers failed to initialize: {'; '.join(errors)}", code="mcp"
+                f"required MCP servers failed to initialize: {'; '.join(errors)}",
+                code="mcp",
             )
 
     def statuses(self) -> list[McpServerStatus]:
@@ -79,7 +87,9 @@ def _index(
     servers: Iterable[McpServer],
 ) -> tuple[dict[str, tuple[McpServer, ServerTool]], dict[str, str]]:
     by_id: dict[ToolId, tuple[McpServer, ServerTool]] = {
-        (server.name, tool.name): (server, tool) for server in servers for tool in server.tools
+        (server.name, tool.name): (server, tool)
+        for server in servers
+        for tool in server.tools
     }
     names = wire_names(by_id)
     aliases: dict[str, str] = {}
@@ -98,10 +108,14 @@ def wire_names(tools: Iterable[ToolId]) -> dict[ToolId, str]:
 
     A name that is too long, or that several tools would share, is shortened and ends with a hash.
     """
-    plain = {tool: _NOT_IN_A_NAME.sub("_", f"mcp__{tool[0]}__{tool[1]}") for tool in tools}
+    plain = {
+        tool: _NOT_IN_A_NAME.sub("_", f"mcp__{tool[0]}__{tool[1]}") for tool in tools
+    }
     shared = Counter(plain.values())
     return {
-        tool: name if shared[name] == 1 and len(name) <= MAX_NAME_CHARS else _hashed(name, tool)
+        tool: name
+        if shared[name] == 1 and len(name) <= MAX_NAME_CHARS
+        else _hashed(name, tool)
         for tool, name in plain.items()
     }
 
@@ -112,5 +126,9 @@ def folded(name: str) -> str:
 
 
 def _hashed(name: str, tool: ToolId) -> str:
-    digest = hashlib.sha1("\0".join(tool).encode(errors="replace"), usedforsecurity=False)
-    return f"{name[: MAX_NAME_CHARS - _HASH_CHARS - 1]}_{digest.hexdigest()[:_HASH_CHARS]}"
+    digest = hashlib.sha1(
+        "\0".join(tool).encode(errors="replace"), usedforsecurity=False
+    )
+    return (
+        f"{name[: MAX_NAME_CHARS - _HASH_CHARS - 1]}_{digest.hexdigest()[:_HASH_CHARS]}"
+    )

@@ -24,7 +24,9 @@ from codex_py.protocol.mcp import Elicitation, RequestFailed
 from codex_py.version import __version__
 
 _MAX_ERROR_CHARS = 10_000
-_PYDANTIC_REPORT = re.compile(r": \d+ validation errors? for union\[JSONRPC.*", re.DOTALL)
+_PYDANTIC_REPORT = re.compile(
+    r": \d+ validation errors? for union\[JSONRPC.*", re.DOTALL
+)
 
 
 @asynccontextmanager
@@ -41,11 +43,15 @@ async def open_session(
             greeting = await session.initialize()
         except MCPError as error:
             if _is_lost(error):
-                raise RequestFailed("closed the connection", "ConnectionLost") from error
+                raise RequestFailed(
+                    "closed the connection", "ConnectionLost"
+                ) from error
             reason = _without_report(error.message)
             raise RequestFailed(f"refused the handshake: {reason}") from error
         except (ValidationError, RuntimeError) as error:
-            raise RequestFailed(f"is no MCP server that we know: {_brief(error)}") from error
+            raise RequestFailed(
+                f"is no MCP server that we know: {_brief(error)}"
+            ) from error
         yield Session(
             f"{greeting.server_info.name} {greeting.server_info.version}".strip(),
             greeting.protocol_version,
@@ -90,9 +96,14 @@ def _client_session(
         if isinstance(params, types.ElicitRequestURLParams):
             question = Elicitation(server, params.message, url=params.url)
         else:
-            question = Elicitation(server, params.message, schema=params.requested_schema)
+            question = Elicitation(
+                server, params.message, schema=params.requested_schema
+            )
         answer = await connection.elicit(question)
-        content = None if answer.content is None else dict(answer.content)
+        if answer.content is None:
+            content = None
+        else:
+            content = dict(answer.content)
         return types.ElicitResult(action=answer.action, content=content)
 
     async def notified(message: IncomingMessage) -> None:
@@ -129,4 +140,6 @@ def _brief(error: Exception) -> str:
 
 def finite(value: Any) -> Any:
     """The same JSON with None for `NaN` and `Infinity`, which JSON does not have."""
-    return json.loads(json.dumps(value, ensure_ascii=False), parse_constant=lambda _: None)
+    return json.loads(
+        json.dumps(value, ensure_ascii=False), parse_constant=lambda _: None
+    )

@@ -70,7 +70,9 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
                 line = await read_line(self._reader)
             except LongLine as long:
                 if self._on_long is None:
-                    self._end(f"sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB")
+                    self._end(
+                        f"sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB"
+                    )
                 await skip_line(self._reader)
                 found = _ID.match(long.start[:_SHOWN_CHARS])
                 self._on_long(None if found is None else int(found[1]))
@@ -102,7 +104,9 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
 
     def _message(self, line: bytes) -> SessionMessage | None:
         try:
-            return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+            return SessionMessage(
+                types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            )
         except ValueError:
             answer = salvaged_answer(line)
         if answer is not None:
@@ -118,7 +122,9 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
 class OutgoingMessages(ObjectSendStream[SessionMessage]):
     """The messages to the other side."""
 
-    def __init__(self, writer: asyncio.StreamWriter, incoming: IncomingMessages) -> None:
+    def __init__(
+        self, writer: asyncio.StreamWriter, incoming: IncomingMessages
+    ) -> None:
         self._writer = writer
         self._incoming = incoming
 
@@ -146,8 +152,13 @@ def salvaged_answer(line: bytes) -> types.JSONRPCResponse | types.JSONRPCError |
         message: Any = decode_json(line.decode(errors="replace"))
     except (ValueError, RecursionError):
         # A line that was cut off needs no answer: the connection has ended.
-        found = _ID.match(line) if line.endswith(b"\n") and b'"jsonrpc"' in line else None
-        return None if found is None else _refused(int(found[1]), line)
+        if line.endswith(b"\n") and b'"jsonrpc"' in line:
+            found = _ID.match(line)
+        else:
+            found = None
+        if found is None:
+            return None
+        return _refused(int(found[1]), line)
     if not isinstance(message, dict) or "method" in message:
         return None
     answer = cast("dict[str, Any]", message)
@@ -157,12 +168,15 @@ def salvaged_answer(line: bytes) -> types.JSONRPCResponse | types.JSONRPCError |
     result = answer.get("result")
     if not isinstance(result, dict):
         return _refused(number, line)
-    return types.JSONRPCResponse(jsonrpc="2.0", id=number, result=cast("dict[str, Any]", result))
+    return types.JSONRPCResponse(
+        jsonrpc="2.0", id=number, result=cast("dict[str, Any]", result)
+    )
 
 
 def _refused(number: int | str, line: bytes) -> types.JSONRPCError:
     shown = line[: 4 * _SHOWN_CHARS].decode(errors="replace").strip()[:_SHOWN_CHARS]
     error = types.ErrorData(
-        code=types.INTERNAL_ERROR, message=f"the server's answer is no valid one: {shown!r}"
+        code=types.INTERNAL_ERROR,
+        message=f"the server's answer is no valid one: {shown!r}",
     )
     return types.JSONRPCError(jsonrpc="2.0", id=number, error=error)

@@ -50,7 +50,8 @@ async def read_pages(
     params: dict[str, str] = {}
     for _ in range(MAX_PAGES):
         page = await request(params)
-        has_enough, cursor = take(page), page.get("nextCursor")
+        has_enough = take(page)
+        cursor = page.get("nextCursor")
         if not isinstance(cursor, str) or cursor in cursors:
             return True
         if has_enough:
@@ -85,15 +86,23 @@ async def listed_tools(session: Session) -> tuple[tuple[ServerTool, ...], str | 
 
     if not session.has_tools:
         return (), None
-    is_whole = await read_pages(lambda params: session.send("tools/list", params, None), take)
+    is_whole = await read_pages(
+        lambda params: session.send("tools/list", params, None), take
+    )
     tools = tuple(found.values())[:MAX_TOOLS]
     if len(found) > MAX_TOOLS:
         return tools, f"has more than {MAX_TOOLS} tools; the others are left out"
     if not is_whole:
-        return tools, f"lists its tools on more than {MAX_PAGES} pages; the others are left out"
+        return (
+            tools,
+            f"lists its tools on more than {MAX_PAGES} pages; the others are left out",
+        )
     if only_as_tasks:
         names = some_of(only_as_tasks)
-        return tools, f"has tools that can only run as tasks, which are left out: {names}"
+        return (
+            tools,
+            f"has tools that can only run as tasks, which are left out: {names}",
+        )
     return tools, None
 
 
@@ -104,7 +113,10 @@ def _runs_only_as_task(entry: JsonObject) -> bool:
 
 def _server_tool(entry: JsonObject) -> ServerTool | None:
     """One entry of `tools/list`; None if it has no name. Other missing or invalid fields are left out."""
-    if not (name := text_field(entry, "name")):
+    name = text_field(entry, "name")
+    if not name:
         return None
-    schema, annotations = (object_field(entry, key) for key in ("inputSchema", "annotations"))
+    schema, annotations = (
+        object_field(entry, key) for key in ("inputSchema", "annotations")
+    )
     return ServerTool(name, text_field(entry, "description"), schema, annotations)

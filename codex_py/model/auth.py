@@ -29,7 +29,11 @@ class Key:
 
 
 def find_key(
-    provider: Provider, *, environment: Mapping[str, str], home: Path, start: StartTokenCommand
+    provider: Provider,
+    *,
+    environment: Mapping[str, str],
+    home: Path,
+    start: StartTokenCommand,
 ) -> Key | None:
     """The key to send; None where the provider asks for none.
 
@@ -44,9 +48,18 @@ def find_key(
     if provider.env_key is not None:
         key = _from_variable(provider.env_key, environment)
         if key is None:
-            hint = f" {provider.env_key_instructions}" if provider.env_key_instructions else ""
-            place = f" ({provider.env_key_place})" if provider.env_key_place else ""
-            state = " It is set, but empty." if provider.env_key in environment else ""
+            if provider.env_key_instructions:
+                hint = f" {provider.env_key_instructions}"
+            else:
+                hint = ""
+            if provider.env_key_place:
+                place = f" ({provider.env_key_place})"
+            else:
+                place = ""
+            if provider.env_key in environment:
+                state = " It is set, but empty."
+            else:
+                state = ""
             raise _missing(
                 f"Missing environment variable: `{provider.env_key}`.{state}{hint} It holds the key of the"
                 f" provider `{provider.id}`{place}; `codex-py doctor` checks the setup."
@@ -64,7 +77,10 @@ def find_key(
         or _from_auth_file(home / "auth.json")
     )
     if key is None:
-        state = " (it is set, but empty)" if "OPENAI_API_KEY" in environment else ""
+        if "OPENAI_API_KEY" in environment:
+            state = " (it is set, but empty)"
+        else:
+            state = ""
         raise _missing(
             f"No API key for {provider.name}: set the environment variable OPENAI_API_KEY{state},"
             " or run `codex-py login --with-api-key`. `codex-py doctor` checks the setup."
@@ -74,7 +90,9 @@ def find_key(
 
 def _from_variable(name: str, environment: Mapping[str, str]) -> Key | None:
     value = environment.get(name, "")
-    return _key(value, f"environment variable {name}") if value.strip() else None
+    if value.strip():
+        return _key(value, f"environment variable {name}")
+    return None
 
 
 def _from_auth_file(path: Path) -> Key | None:
@@ -104,7 +122,10 @@ def stored_fields(path: Path) -> Mapping[str, Any]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         # The text of the error may quote the file.
-        line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        if isinstance(error, json.JSONDecodeError):
+            line = f", line {error.lineno}"
+        else:
+            line = ""
         raise ConfigError(f"{path}{line}: not valid JSON") from None
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: not a JSON object")

@@ -37,8 +37,14 @@ class CallIds:
         `beside`: the ids of the calls before it in its message.
         """
         is_legal = re.fullmatch(_LEGAL[self._policy], call_id) is not None
-        taken = beside if self._policy == "verbatim" else self._used
-        made = call_id if is_legal and call_id not in taken else self._made(call_id)
+        if self._policy == "verbatim":
+            taken = beside
+        else:
+            taken = self._used
+        if is_legal and call_id not in taken:
+            made = call_id
+        else:
+            made = self._made(call_id)
         self._used.add(made)
         return made
 
@@ -46,6 +52,9 @@ class CallIds:
         while True:
             digest = sha256(f"{call_id} {self._numbers[call_id]}".encode()).hexdigest()
             self._numbers[call_id] += 1
-            made = digest[:9] if self._policy == "mistral" else f"call_{digest[:24]}"
+            if self._policy == "mistral":
+                made = digest[:9]
+            else:
+                made = f"call_{digest[:24]}"
             if made not in self._used:
                 return made

@@ -20,7 +20,9 @@ from codex_py.protocol.frozen import frozen
 
 _MAX_BYTES = 16 * 1024 * 1024
 
-ShellTool: TypeAlias = Literal["unified_exec", "shell_command", "shell", "local_shell", "disabled"]
+ShellTool: TypeAlias = Literal[
+    "unified_exec", "shell_command", "shell", "local_shell", "disabled"
+]
 
 
 @frozen(kw_only=True)
@@ -76,7 +78,10 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
         ConfigError: the file cannot be read, or is no such catalogue.
     """
     listed = catalog_models(catalog_json)
-    names = [slug] if "/" not in slug else [slug, slug.partition("/")[2]]
+    if "/" not in slug:
+        names = [slug]
+    else:
+        names = [slug, slug.partition("/")[2]]
     for name in names:
         fitting = [entry for entry in listed if name.startswith(entry.slug)]
         if fitting:
@@ -84,7 +89,10 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
     other = known_model(slug)
     if other is None or other.window is None:
         return ModelInfo(
-            slug=slug, default_reasoning_effort=None, freeform_apply_patch=False, known=False
+            slug=slug,
+            default_reasoning_effort=None,
+            freeform_apply_patch=False,
+            known=False,
         )
     return ModelInfo(
         slug=slug,
@@ -106,7 +114,9 @@ def in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
         "display_name": entry.display_name or entry.slug,
         "description": entry.about,
         "default_reasoning_level": entry.default_reasoning_effort,
-        "supported_reasoning_levels": [{"effort": name, "description": name} for name in efforts],
+        "supported_reasoning_levels": [
+            {"effort": name, "description": name} for name in efforts
+        ],
         "multi_agent_reasoning_effort": entry.ultra_effort,
         "shell_type": _SHELL_TYPES.get(entry.shell_tool, entry.shell_tool),
         "visibility": "list",
@@ -127,7 +137,9 @@ def in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
 
 def catalog_models(path: Path | None = None) -> Sequence[ModelInfo]:
     """OpenAI's models, or those of the file, in their order; arguments and errors as for `model_info`."""
-    return _bundled() if path is None else _read(path)
+    if path is None:
+        return _bundled()
+    return _read(path)
 
 
 @cache
@@ -155,13 +167,16 @@ def _mistake(text: str) -> ConfigError:
 
 
 def _entry(entry: dict[str, Any]) -> ModelInfo:
-    slug, window = entry["slug"], entry.get("context_window") or 272_000
+    slug = entry["slug"]
+    window = entry.get("context_window") or 272_000
     percent = entry.get("effective_context_window_percent") or 95
     truncation: dict[str, Any] = entry.get("truncation_policy") or {}
     limit = truncation.get("limit", 10_000)
     if not isinstance(slug, str) or not slug:
         raise TypeError("a slug must be a text")
-    if not all(isinstance(number, int) and number > 0 for number in (window, percent, limit)):
+    if not all(
+        isinstance(number, int) and number > 0 for number in (window, percent, limit)
+    ):
         raise TypeError(f"{slug}: windows and limits must be whole numbers above 0")
     verbosity = entry.get("default_verbosity") or "low"
     levels: list[dict[str, Any]] = entry.get("supported_reasoning_levels") or []
@@ -170,7 +185,10 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
     shell: Any = entry.get("shell_tool")
     if shell not in get_args(ShellTool):
         # Every other value gives `exec_command`, as in Codex.
-        shell = "disabled" if entry.get("shell_type") == "disabled" else "unified_exec"
+        if entry.get("shell_type") == "disabled":
+            shell = "disabled"
+        else:
+            shell = "unified_exec"
     return ModelInfo(
         slug=slug,
         context_window=window,
@@ -181,11 +199,15 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
         default_reasoning_effort=entry.get("default_reasoning_level"),
         ultra_effort=entry.get("multi_agent_reasoning_effort")
         or next((name for name in reversed(_EFFORTS[2:]) if name in efforts), "medium"),
-        image_detail="original" if entry.get("supports_image_detail_original") else "high",
+        image_detail="original"
+        if entry.get("supports_image_detail_original")
+        else "high",
         default_verbosity=verbosity if entry.get("support_verbosity") else None,
         shell_tool=shell,
         freeform_apply_patch=entry.get("apply_patch_tool_type") == "freeform",
         parallel_tool_calls=entry.get("supports_parallel_tool_calls", True),
         images="image" in entry.get("input_modalities", ["image"]),
-        truncation_limit_tokens=max(1, limit // 4) if truncation.get("mode") == "bytes" else limit,
+        truncation_limit_tokens=max(1, limit // 4)
+        if truncation.get("mode") == "bytes"
+        else limit,
     )

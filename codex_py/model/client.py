@@ -20,7 +20,14 @@ from codex_py.model.refused_tools import refused_tool
 from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import estimated_tokens
-from codex_py.protocol.stream import Completed, OutputItemDone, Prompt, ResponseEvent, Usage, Wire
+from codex_py.protocol.stream import (
+    Completed,
+    OutputItemDone,
+    Prompt,
+    ResponseEvent,
+    Usage,
+    Wire,
+)
 
 _CONNECT_S = 10.0
 """For the name, the connection and the TLS handshake together."""
@@ -72,26 +79,39 @@ class HttpModelClient:
             ConfigError: a header cannot be sent as it is, or the base URL is none.
         """
         self._wire = wire
-        self._advice = f"; look at `base_url` and `wire_api`, which is {provider.wire_api!r}"
+        self._advice = (
+            f"; look at `base_url` and `wire_api`, which is {provider.wire_api!r}"
+        )
         self._http = http
         self._key = key
         self._sent = sent
-        self._answered = set[bytes]() if answered is None else answered
+        if answered is None:
+            self._answered = set[bytes]()
+        else:
+            self._answered = answered
         try:
             self._url = httpx.URL(provider.base_url + wire.path)
             # Reads what stands in punycode, which is not done before.
             _ = self._url.host
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise ConfigError(f"model_providers.{provider.id}.base_url: {error}") from error
+            raise ConfigError(
+                f"model_providers.{provider.id}.base_url: {error}"
+            ) from error
         if provider.query_params:
             self._url = self._url.copy_merge_params(dict(provider.query_params))
-        self._headers = _headers(provider, key, {**wire.headers, **headers}, environment)
+        self._headers = _headers(
+            provider, key, {**wire.headers, **headers}, environment
+        )
         idle_s = provider.stream_idle_timeout_ms / 1000
-        self._timeout = httpx.Timeout(None, connect=_CONNECT_S, write=_WRITE_S, read=idle_s)
+        self._timeout = httpx.Timeout(
+            None, connect=_CONNECT_S, write=_WRITE_S, read=idle_s
+        )
         self._max_quiet_s = _QUIET_IDLE_TIMEOUTS * idle_s
 
     @asynccontextmanager
-    async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+    async def stream(
+        self, prompt: Prompt
+    ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
         body = self._wire.body(prompt)
         request = self._http.build_request(
             "POST",
@@ -131,7 +151,8 @@ class HttpModelClient:
         decoder = self._wire.decoder(prompt)
         items: list[ResponseItem] = []
         source = server_sent_events(response, max_quiet_s=self._max_quiet_s)
-        has_begun, is_empty = False, True
+        has_begun = False
+        is_empty = True
         try:
             async for batch in source:
                 is_empty = False
@@ -144,7 +165,9 @@ class HttpModelClient:
             try:
                 rest = decoder.end()
             except StreamError as error:
-                raise error if has_begun else self._no_stream(response, error, is_empty) from None
+                if has_begun:
+                    raise error from None
+                raise self._no_stream(response, error, is_empty) from None
             for event in rest:
                 yield _with_usage(event, prompt, items)
             await _linger(source)
@@ -166,11 +189,9 @@ class HttpModelClient:
             return error
         text = f"the answer of {self._shown_url} is {other or 'empty'} ({plain_line(kind)}){self._advice}"
         # A server in trouble may answer with nothing, and another attempt may succeed.
-        return (
-            ModelError(text, code="not_a_stream", status=200)
-            if other
-            else StreamError.broke_off(text)
-        )
+        if other:
+            return ModelError(text, code="not_a_stream", status=200)
+        return StreamError.broke_off(text)
 
     def _not_answered(self, error: httpx.TransportError) -> StreamError:
         cause = str(error) or type(error).__name__
@@ -181,12 +202,17 @@ class HttpModelClient:
                 message = f"no answer from {self._shown_url}: {cause}"
             case _:
                 message = f"the connection to {self._shown_url} broke before an answer: {cause}"
-        code = "timeout" if isinstance(error, httpx.TimeoutException) else "connection"
+        if isinstance(error, httpx.TimeoutException):
+            code = "timeout"
+        else:
+            code = "connection"
         is_here = self._url.host in _THIS_MACHINE
         # One that has answered before may be starting anew, or lie behind a tunnel that is down.
         is_new = self._url.netloc not in self._answered
         is_missing = is_here and is_new and isinstance(error, httpx.ConnectError)
-        return StreamError(message, code=code, exit_code=ExitCode.UNAVAILABLE, local=is_missing)
+        return StreamError(
+            message, code=code, exit_code=ExitCode.UNAVAILABLE, local=is_missing
+        )
 
     async def _failure(self, response: httpx.Response) -> ModelError:
         status = response.status_code
@@ -210,7 +236,10 @@ class HttpModelClient:
         )
         message = self._without_key(str(failure))
         if status in {401, 403}:
-            sent = f"key from {self._key.source}" if self._key else "no key was sent"
+            if self._key:
+                sent = f"key from {self._key.source}"
+            else:
+                sent = "no key was sent"
             message = f"{message} ({sent})"
         elif failure.code == "not_found" and "model" not in message.lower():
             message += self._advice
@@ -244,17 +273,23 @@ class UnavailableClient:
         pass
 
 
-def _with_usage(event: ResponseEvent, prompt: Prompt, items: list[ResponseItem]) -> ResponseEvent:
+def _with_usage(
+    event: ResponseEvent, prompt: Prompt, items: list[ResponseItem]
+) -> ResponseEvent:
     """The event; if it ends a response whose server counts no tokens, with an estimate of them."""
     match event:
         case OutputItemDone(_, item):
             items.append(item)
         case Completed(usage=Usage(input_tokens=0, output_tokens=0)):
             output = estimated_tokens(item.encoded() for item in items)
-            return replace(event, usage=Usage(prompt.estimated_tokens, output_tokens=output))
+            return replace(
+                event, usage=Usage(prompt.estimated_tokens, output_tokens=output)
+            )
         case Completed(usage=usage) if usage.cached_input_tokens > usage.input_tokens:
             # It would make the rest of the input less than nothing, and give money back to a budget.
-            return replace(event, usage=replace(usage, cached_input_tokens=usage.input_tokens))
+            return replace(
+                event, usage=replace(usage, cached_input_tokens=usage.input_tokens)
+            )
         case _:
             pass
     return event
@@ -280,12 +315,15 @@ def _headers(
         texts[name] = prefix + key.value
     texts |= {name.lower(): value for name, value in provider.http_headers.items()}
     for name, variable in provider.env_http_headers.items():
-        if value := environment.get(variable, "").strip():
+        value = environment.get(variable, "").strip()
+        if value:
             texts[name.lower()] = value
     encoded: list[tuple[bytes, bytes]] = []
     for name, text in texts.items():
         if not re.fullmatch(_HEADER_NAME, name) or not text.isprintable():
-            raise ConfigError(f"the header {name!r} has a name or value that cannot be sent")
+            raise ConfigError(
+                f"the header {name!r} has a name or value that cannot be sent"
+            )
         # Latin-1 is what HTTP once said; UTF-8 is what servers make of the rest.
         value = text.encode("latin-1" if name in _SECRET_HEADERS else "utf-8")
         encoded.append((name.encode("ascii"), value))

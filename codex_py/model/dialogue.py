@@ -135,7 +135,8 @@ class Dialogue:
         """The turns of a history, for a model of the provider. Without `images`, a note is in the place of each."""
         is_same, new = self._history.grow(items, (model, images))
         if not is_same:
-            self._model, self._images = model, images
+            self._model = model
+            self._images = images
             self._clear()
         for item in new:
             self._take(json.loads(item))
@@ -152,7 +153,9 @@ class Dialogue:
         if kind == "message" and item.get("role") != "assistant":
             told = Told(str(item.get("role")), self._parts(item.get("content")))
             if told.parts:
-                (self._turns if self._open_turn() is None else self._waiting).append(told)
+                (self._turns if self._open_turn() is None else self._waiting).append(
+                    told
+                )
         elif kind in OUTPUTS:
             self._answer(item)
         elif (block := self._block(kind, item)) is not None:
@@ -185,12 +188,16 @@ class Dialogue:
     def _open_turn(self) -> ModelTurn | None:
         """The last turn, if it has calls without a result."""
         last = self._turns[-1] if self._turns else None
-        return last if isinstance(last, ModelTurn) and None in last.results else None
+        if isinstance(last, ModelTurn) and None in last.results:
+            return last
+        return None
 
     def _model_turn(self) -> ModelTurn:
         """The turn that takes what the model says: a new one after results or a message."""
         last = self._turns[-1] if self._turns else None
-        is_answered = isinstance(last, ModelTurn) and last.results and None not in last.results
+        is_answered = (
+            isinstance(last, ModelTurn) and last.results and None not in last.results
+        )
         if isinstance(last, ModelTurn) and not self._waiting and not is_answered:
             return last
         # Calls that are still open get no result any more.
@@ -202,7 +209,9 @@ class Dialogue:
 
     def _parts(self, content: object) -> Sequence[JsonObject]:
         parts = list(_parts(content))
-        return parts if self._images else without_images(parts)
+        if self._images:
+            return parts
+        return without_images(parts)
 
     def _block(self, kind: str, item: JsonObject) -> Block | None:
         data = self._maker.own_data(item, self._model)
@@ -211,24 +220,35 @@ class Dialogue:
         match kind:
             case "message":
                 text = "".join(_said(item.get("content")))
-                return Text(text) if text else None
+                if text:
+                    return Text(text)
+                return None
             case "reasoning":
                 text = "\n\n".join(_said(item.get("summary"))) or "\n\n".join(
                     _said(item.get("content"))
                 )
                 return Thought(text, data)
             case _:
-                return Opaque(data) if data else None
+                if data:
+                    return Opaque(data)
+                return None
 
 
 def call_of(item: JsonObject, data: JsonObject) -> Call:
     """The call that an item is, of one of the types `CALLS`. `data`: see `Call`."""
-    kind, call_id = item["type"], str(item.get("call_id") or item.get("id"))
+    kind = item["type"]
+    call_id = str(item.get("call_id") or item.get("id"))
     if kind == "local_shell_call":
         action = object_field(item, "action")
-        names = {"command": "command", "workdir": "working_directory", "timeout_ms": "timeout_ms"}
+        names = {
+            "command": "command",
+            "workdir": "working_directory",
+            "timeout_ms": "timeout_ms",
+        }
         arguments = {
-            name: action[key] for name, key in names.items() if action.get(key) is not None
+            name: action[key]
+            for name, key in names.items()
+            if action.get(key) is not None
         }
         return Call(call_id, "shell", json.dumps(arguments), False, data)
     name = called_tool(item.get("namespace"), str(item.get("name")))
@@ -242,7 +262,8 @@ def _said(parts: object) -> Iterator[str]:
     if isinstance(parts, str):
         yield parts
     for part in objects(parts):
-        if text := text_field(part, "text") or text_field(part, "refusal"):
+        text = text_field(part, "text") or text_field(part, "refusal")
+        if text:
             yield text
 
 
@@ -253,7 +274,8 @@ def _parts(content: object) -> Iterator[JsonObject]:
     for part in objects(content):
         kind = text_field(part, "type")
         if kind in {"input_text", "output_text", "text"}:
-            if text := text_field(part, "text"):
+            text = text_field(part, "text")
+            if text:
                 yield {"type": "input_text", "text": text}
         elif kind == "input_image" and text_field(part, "image_url"):
             yield part

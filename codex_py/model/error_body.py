@@ -15,7 +15,15 @@ from codex_py.protocol.json_fields import as_object, json_or
 MAX_MESSAGE_CHARACTERS = 2_000
 _MAX_WORDS_CHARACTERS = 10_000
 _MAX_DEPTH = 8
-_MESSAGES = ("message", "detail", "msg", "Message", "errorMessage", "error_msg", "error_message")
+_MESSAGES = (
+    "message",
+    "detail",
+    "msg",
+    "Message",
+    "errorMessage",
+    "error_msg",
+    "error_message",
+)
 """Names of the field that has the message, the best first."""
 _ECHOES = frozenset({"input", "request_id", "requestid", "documentation_url"})
 """Fields that quote the request, or say nothing."""
@@ -60,7 +68,8 @@ def server_error(value: object) -> ServerError:
     if isinstance(value, str):
         return ServerError(plain_line(value), words=words)
     fields = _fields(value)
-    code, kind = fields.get("code"), fields.get("type")
+    code = fields.get("code")
+    kind = fields.get("type")
     resets_at = fields.get("resets_at")
     error = ServerError(
         plain_line(_message(fields)),
@@ -71,15 +80,22 @@ def server_error(value: object) -> ServerError:
         words=words,
     )
     behind = _error_behind(fields)
-    return error if behind is None else _with_error_behind(error, behind)
+    if behind is None:
+        return error
+    return _with_error_behind(error, behind)
 
 
 def _message(fields: dict[str, Any]) -> str:
     for name in _MESSAGES:
-        if message := fields.get(name):
-            return message if isinstance(message, str) else json.dumps(message)
+        message = fields.get(name)
+        if message:
+            if isinstance(message, str):
+                return message
+            return json.dumps(message)
     first = _fields(fields.get("errors"))
-    return _message(first) if first else ""
+    if first:
+        return _message(first)
+    return ""
 
 
 def _error_behind(fields: dict[str, Any]) -> ServerError | None:
@@ -92,7 +108,9 @@ def _error_behind(fields: dict[str, Any]) -> ServerError | None:
             raw = cast("object", decoded)
         elif not is_said:
             raw = None
-    return server_error(raw) if raw else None
+    if raw:
+        return server_error(raw)
+    return None
 
 
 def _with_error_behind(error: ServerError, behind: ServerError) -> ServerError:
@@ -148,7 +166,10 @@ def body_error(body: bytes) -> ServerError:
             return error
     if stripped.startswith("<"):
         title = re.search(r"(?i)<title[^>]{0,200}>([^<]{1,500})", stripped[:50_000])
-        stripped = title[1] if title else "the answer is a web page"
+        if title:
+            stripped = title[1]
+        else:
+            stripped = "the answer is a web page"
     return ServerError(plain_line(stripped), words=_words(stripped))
 
 
@@ -159,7 +180,8 @@ def retry_after_s(headers: Mapping[str, str], message: str = "") -> float | None
     puts before those of the server behind it too. If there are several, as of two proxies, the longest counts.
     """
     for prefix in ("", "llm_provider-"):
-        if delays_ms := _numbers(headers.get(f"{prefix}retry-after-ms")):
+        delays_ms = _numbers(headers.get(f"{prefix}retry-after-ms"))
+        if delays_ms:
             return max(delays_ms) / 1000
         delays_s = _delays_s(headers.get(f"{prefix}retry-after"), headers.get("date"))
         if delays_s:
@@ -213,14 +235,20 @@ def _fields(value: object) -> dict[str, Any]:
 def _status(value: object) -> int | None:
     if isinstance(value, str) and len(value) == 3 and value.isdecimal():
         value = int(value)
-    return value if isinstance(value, int) and 400 <= value < 600 else None
+    if isinstance(value, int) and 400 <= value < 600:
+        return value
+    return None
 
 
 def _delays_s(value: str | None, clock: str | None) -> list[float]:
     """The delays in a `Retry-After`: seconds, also with a unit, and dates. `clock`: the server's own, as ours may be
     off."""
     value = (value or "")[:MAX_MESSAGE_CHARACTERS]
-    dates = [due for text in re.findall(_DATE, value) if (due := _http_date(text)) is not None]
+    dates = [
+        due
+        for text in re.findall(_DATE, value)
+        if (due := _http_date(text)) is not None
+    ]
     delays_s = _numbers(re.sub(_DATE, "", value))
     if dates:
         now = _http_date(clock) or time.time()
@@ -244,7 +272,9 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return max(0.0, number) if math.isfinite(number) else None
+    if math.isfinite(number):
+        return max(0.0, number)
+    return None
 
 
 def _scale(unit: str) -> float | None:
@@ -254,6 +284,8 @@ def _scale(unit: str) -> float | None:
 def _http_date(value: str | None) -> float | None:
     """Seconds since 1970."""
     try:
-        return parsedate_to_datetime(value).timestamp() if value else None
+        if value:
+            return parsedate_to_datetime(value).timestamp()
+        return None
     except (ValueError, OverflowError):
         return None

@@ -110,7 +110,9 @@ _OUT_OF_ROOM = {"context_length_exceeded", "model_context_window_exceeded"}
 _DISCONNECTED = "stream disconnected before completion"
 
 
-def http_failure(status: int, headers: Mapping[str, str], body: bytes, url: str) -> ModelError:
+def http_failure(
+    status: int, headers: Mapping[str, str], body: bytes, url: str
+) -> ModelError:
     """The error that an HTTP status of 400 or more stands for; a `StreamError` where a retry may help.
 
     Header names are looked up in lower case. The message leaves out the query of the URL, where some
@@ -125,17 +127,30 @@ def http_failure(status: int, headers: Mapping[str, str], body: bytes, url: str)
     retryable = status_kind in _RETRYABLE and not final
     wish = headers.get("x-should-retry", "").strip().lower()
     retryable = {"true": True, "false": False}.get(wish, retryable)
-    code = name if kind in {_Kind.QUOTA, _Kind.CONTEXT, _Kind.OVERLOAD} else error.code
-    exit_kind = status_kind if kind is None or kind is _Kind.REQUEST else kind
+    if kind in {_Kind.QUOTA, _Kind.CONTEXT, _Kind.OVERLOAD}:
+        code = name
+    else:
+        code = error.code
+    if kind is None or kind is _Kind.REQUEST:
+        exit_kind = status_kind
+    else:
+        exit_kind = kind
     exit_code = _EXIT_CODES.get(exit_kind, ExitCode.TURN_FAILED)
-    quota = (name or status_name) if exit_kind is _Kind.QUOTA else None
+    if exit_kind is _Kind.QUOTA:
+        quota = name or status_name
+    else:
+        quota = None
     message = _advised(quota, error, _http_message(status, error.message, url))
     if not retryable:
-        failure = ModelError(message, code=code or status_name, exit_code=exit_code, status=status)
+        failure = ModelError(
+            message, code=code or status_name, exit_code=exit_code, status=status
+        )
         return _explained(failure, error)
     wait_s = retry_after_s(headers, error.message)
     if wait_s is not None and wait_s > MAX_SERVER_DELAY_S:
-        message = f"{message}; the server asks to wait {wait_s:.6g} s before the next try"
+        message = (
+            f"{message}; the server asks to wait {wait_s:.6g} s before the next try"
+        )
     failure = StreamError(
         message,
         code=code or status_name,
@@ -175,7 +190,10 @@ def stream_failure(
         text = _advised(code, error, error.message) or fallback
         failure = ModelError(text, code=code, exit_code=exit_code, status=status)
         return _explained(failure, error)
-    reason = "rate limit exceeded" if kind is _Kind.RATE_LIMIT else _DISCONNECTED
+    if kind is _Kind.RATE_LIMIT:
+        reason = "rate limit exceeded"
+    else:
+        reason = _DISCONNECTED
     failure = StreamError(
         f"{reason}: {error.message or fallback}",
         code=code or "server_error",
@@ -200,14 +218,16 @@ def another_may_answer(error: ModelError) -> bool:
     return (
         error.exit_code in {*_EXIT_CODES.values()}
         or _KINDS.get(error.code) in {_Kind.QUOTA, _Kind.CONTEXT}
-        or error.status in {HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.REQUEST_ENTITY_TOO_LARGE}
+        or error.status
+        in {HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.REQUEST_ENTITY_TOO_LARGE}
     )
 
 
 def too_many_items() -> ModelError:
     """The failure of a response beyond `MAX_ITEMS`."""
     return ModelError(
-        f"the response has more than {MAX_ITEMS} messages and calls", code="response_too_large"
+        f"the response has more than {MAX_ITEMS} messages and calls",
+        code="response_too_large",
     )
 
 
@@ -218,7 +238,9 @@ def _named(error: ServerError) -> tuple[str | None, _Kind | None]:
     if _Kind.QUOTA not in kinds and is_too_long(error.words):
         return "context_length_exceeded", _Kind.CONTEXT
     # `code` says more than `type` where both are known.
-    return (names[0], kinds[0]) if names else (None, None)
+    if names:
+        return (names[0], kinds[0])
+    return (None, None)
 
 
 def _explained(failure: ModelError, error: ServerError) -> ModelError:
@@ -231,20 +253,26 @@ def _explained(failure: ModelError, error: ServerError) -> ModelError:
 
 
 def _by_status(status: int) -> tuple[str, _Kind]:
-    if known := _STATUSES.get(status):
+    known = _STATUSES.get(status)
+    if known:
         return known
-    return ("server_error", _Kind.TRANSIENT) if status >= 500 else ("bad_request", _Kind.REQUEST)
+    if status >= 500:
+        return ("server_error", _Kind.TRANSIENT)
+    return ("bad_request", _Kind.REQUEST)
 
 
 def _advised(name: str | None, error: ServerError, said: str) -> str:
     """What to do, then the words of the provider; those alone if there is no advice for the name."""
-    if (advice := _WORDING.get(name or "")) is None:
+    advice = _WORDING.get(name or "")
+    if advice is None:
         return said
     if name == "usage_limit_reached" and error.resets_at is not None:
         with suppress(OverflowError, ValueError, OSError):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(error.resets_at))
             advice += f" Try again at {when}."
-    return f"{advice} ({said})" if said else advice
+    if said:
+        return f"{advice} ({said})"
+    return advice
 
 
 def _http_message(status: int, message: str, url: str) -> str:

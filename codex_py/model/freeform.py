@@ -13,7 +13,10 @@ _INPUT = "input"
 
 def as_function(spec: FreeformSpec) -> FunctionSpec:
     """The tool as a function. The grammar, which only the Responses API takes, becomes part of its description."""
-    text = {"type": "string", "description": "The whole input, in the format of the grammar."}
+    text = {
+        "type": "string",
+        "description": "The whole input, in the format of the grammar.",
+    }
     return FunctionSpec(
         spec.name,
         f"{spec.description}\n\nThe input follows this grammar, in Lark notation:\n\n{spec.grammar}",
@@ -28,21 +31,33 @@ def as_function(spec: FreeformSpec) -> FunctionSpec:
 
 def function_specs(tools: Sequence[ToolSpec]) -> list[FunctionSpec]:
     """The tools for an API that has functions only; hosted ones are left out."""
-    functions = [as_function(spec) if isinstance(spec, FreeformSpec) else spec for spec in tools]
+    functions = [
+        as_function(spec) if isinstance(spec, FreeformSpec) else spec for spec in tools
+    ]
     return [spec for spec in functions if isinstance(spec, FunctionSpec)]
 
 
 def freeform_names(prompt: Prompt) -> frozenset[str]:
     """The freeform tools that a request offers."""
-    return frozenset(spec.name for spec in prompt.tools if isinstance(spec, FreeformSpec))
+    return frozenset(
+        spec.name for spec in prompt.tools if isinstance(spec, FreeformSpec)
+    )
 
 
 def wrapped_item(item: dict[str, Any]) -> dict[str, Any]:
     """An item of the history with calls of freeform tools, and their outputs, as those of functions."""
     match item.get("type"):
         case "custom_tool_call":
-            rest = {name: value for name, value in item.items() if name not in {"id", _INPUT}}
-            return {**rest, "type": "function_call", "arguments": wrapped(str(item.get(_INPUT)))}
+            rest = {
+                name: value
+                for name, value in item.items()
+                if name not in {"id", _INPUT}
+            }
+            return {
+                **rest,
+                "type": "function_call",
+                "arguments": wrapped(str(item.get(_INPUT))),
+            }
         case "custom_tool_call_output":
             return {**item, "type": "function_call_output"}
         case _:
@@ -53,8 +68,14 @@ def unwrapped_item(item: dict[str, Any], freeform: Collection[str]) -> dict[str,
     """A call of such a function as the call of the freeform tool."""
     if item.get("type") != "function_call" or item.get("name") not in freeform:
         return item
-    rest = {name: value for name, value in item.items() if name not in {"id", "arguments"}}
-    return {**rest, "type": "custom_tool_call", _INPUT: unwrapped(str(item.get("arguments")))}
+    rest = {
+        name: value for name, value in item.items() if name not in {"id", "arguments"}
+    }
+    return {
+        **rest,
+        "type": "custom_tool_call",
+        _INPUT: unwrapped(str(item.get("arguments"))),
+    }
 
 
 def wrapped(text: str) -> str:
@@ -66,7 +87,13 @@ def unwrapped(arguments: str) -> str:
     """The input in the arguments of such a function: its only text; the arguments themselves if there is none."""
     value = json_or(arguments, arguments)
     if not isinstance(value, dict):
-        return value if isinstance(value, str) else arguments
+        if isinstance(value, str):
+            return value
+        return arguments
     fields = cast("dict[str, Any]", value)
-    texts = [text for text in (fields.get(_INPUT), *fields.values()) if isinstance(text, str)]
-    return texts[0] if texts else arguments
+    texts = [
+        text for text in (fields.get(_INPUT), *fields.values()) if isinstance(text, str)
+    ]
+    if texts:
+        return texts[0]
+    return arguments

@@ -67,7 +67,8 @@ def known_model(name: str) -> KnownModel | None:
     fitting = [
         model
         for model in known_models()
-        if plain.startswith(_plain(model.slug)) and name[len(model.slug) :][:1] in _BEHIND_A_NAME
+        if plain.startswith(_plain(model.slug))
+        and name[len(model.slug) :][:1] in _BEHIND_A_NAME
     ]
     return max(fitting, key=lambda model: len(model.slug), default=None)
 
@@ -79,7 +80,9 @@ def _table() -> tuple[Sequence[KnownModel], date]:
     )
     day: date = data.pop("date")
     models = [
-        KnownModel(provider=provider, slug=slug, prices=Price(*entry.pop("prices")), **entry)
+        KnownModel(
+            provider=provider, slug=slug, prices=Price(*entry.pop("prices")), **entry
+        )
         for provider, entries in data.items()
         for slug, entry in entries.items()
     ]

@@ -20,7 +20,9 @@ class Profile:
     """Responses: the server knows tools in a namespace; elsewhere they are offered with flat names."""
     openai_fields: bool = False
     """Chat: the server knows what OpenAI's own has: the role `developer`, `verbosity`, `prompt_cache_key`."""
-    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_completion_tokens"
+    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = (
+        "max_completion_tokens"
+    )
     """Chat: the name of the limit on the output."""
     reasoning: Literal["effort", "object", "thinking", "none"] = "effort"
     """Chat: how an effort is asked for: `reasoning_effort`, `reasoning: {effort}`, `thinking: {type}`, or not at
@@ -60,8 +62,11 @@ class Profile:
             outer, _, inner = name.partition(".")
             value = settings.pop(outer, None)
             if inner and isinstance(value, dict):
-                rest = {k: v for k, v in cast("dict[str, Any]", value).items() if k != inner}
-                settings |= {outer: rest} if rest else {}
+                rest = {
+                    k: v for k, v in cast("dict[str, Any]", value).items() if k != inner
+                }
+                if rest:
+                    settings |= {outer: rest}
         return settings
 
 

@@ -24,7 +24,9 @@ _NO_IMAGE: Final = {
     "text": "(an image was left out: this model takes text only)",
 }
 _ODD_NAME: Final = re.compile(rb'"name":"(?:"|[^"]{129}|[^"]*[^"a-zA-Z0-9_-])')
-_ONLY_FOR_MAKER = frozenset({"reasoning", "web_search_call", "compaction", "compaction_summary"})
+_ONLY_FOR_MAKER = frozenset(
+    {"reasoning", "web_search_call", "compaction", "compaction_summary"}
+)
 
 
 @frozen
@@ -43,24 +45,32 @@ class Maker:
         """An item of this provider, with the data that `model` alone can use."""
         if data:
             return {**item, FIELD: {"provider": self.provider, "model": model, **data}}
-        return item if self.is_home else {**item, FIELD: {"provider": self.provider}}
+        if self.is_home:
+            return item
+        return {**item, FIELD: {"provider": self.provider}}
 
     def own_data(self, item: JsonObject, model: str | None = None) -> JsonObject | None:
         """The data of an item that this provider, and this model of it, made; None if another one did. `model`: None is
         any."""
         data = item.get(FIELD)
         if not isinstance(data, dict):
-            return {} if self.is_home else None
+            if self.is_home:
+                return {}
+            return None
         data = cast("JsonObject", data)
         is_own = data.get("provider") == self.provider
-        return data if is_own and model in (None, data.get("model", model)) else None
+        if is_own and model in (None, data.get("model", model)):
+            return data
+        return None
 
 
 class OwnItems:
     """A history as its maker may be sent it again, in the Responses format: the items of others lose what only their
     maker can use."""
 
-    def __init__(self, maker: Maker, *, functions_only: bool, tool_ids: str = "verbatim") -> None:
+    def __init__(
+        self, maker: Maker, *, functions_only: bool, tool_ids: str = "verbatim"
+    ) -> None:
         """
         Args:
             functions_only: calls of freeform tools become calls of functions.
@@ -74,19 +84,26 @@ class OwnItems:
         self._history = GrowingHistory()
         self._cleaned: list[EncodedItem] = []
 
-    def of(self, items: Sequence[EncodedItem], *, images: bool = True) -> Sequence[EncodedItem]:
+    def of(
+        self, items: Sequence[EncodedItem], *, images: bool = True
+    ) -> Sequence[EncodedItem]:
         """Without `images`, a note is in the place of each."""
         is_same, new = self._history.grow(items, images)
         if not is_same:
-            self._cleaned, self._images = [], images
+            self._cleaned = []
+            self._images = images
             self._clear_ids()
-        self._cleaned += (cleaned for item in new if (cleaned := self._clean(item)) is not None)
+        self._cleaned += (
+            cleaned for item in new if (cleaned := self._clean(item)) is not None
+        )
         return self._cleaned
 
     def _clean(self, item: EncodedItem) -> EncodedItem | None:
         is_freeform = self._functions_only and b'"custom_tool_call' in item
         has_image = not self._images and b'"input_image"' in item
-        is_odd = _has_odd_name(item) or (self._tool_ids != "verbatim" and b'"call_id"' in item)
+        is_odd = _has_odd_name(item) or (
+            self._tool_ids != "verbatim" and b'"call_id"' in item
+        )
         is_plain = not (is_freeform or has_image or is_odd)
         if self._maker.is_home and _FIELD_BYTES not in item and is_plain:
             return item
@@ -123,7 +140,10 @@ class OwnItems:
 def _has_odd_name(item: EncodedItem) -> bool:
     """True for a call of a tool whose name no server takes in a history."""
     is_call = b'_call"' in item and _ODD_NAME.search(item) is not None
-    return is_call and json.loads(item).get("type") in {"function_call", "custom_tool_call"}
+    return is_call and json.loads(item).get("type") in {
+        "function_call",
+        "custom_tool_call",
+    }
 
 
 def without_images(parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
@@ -139,7 +159,9 @@ def without_maker(item: EncodedItem) -> EncodedItem | None:
 def _without_maker(data: JsonObject) -> EncodedItem | None:
     if data.get("type") in _ONLY_FOR_MAKER:
         return None
-    return EncodedItem(encode_json({k: v for k, v in data.items() if k not in {FIELD, "id"}}))
+    return EncodedItem(
+        encode_json({k: v for k, v in data.items() if k not in {FIELD, "id"}})
+    )
 
 
 class GrowingHistory:
@@ -154,8 +176,10 @@ class GrowingHistory:
     ) -> tuple[bool, Sequence[EncodedItem]]:
         """True and what the history has gained; False and all of it if it is another one, or translated in another
         manner."""
-        seen, was = self._seen, self._manner
-        self._seen, self._manner = list(items), manner
+        seen = self._seen
+        was = self._manner
+        self._seen = list(items)
+        self._manner = manner
         if manner != was or len(items) < len(seen) or not all(map(is_, seen, items)):
             return False, items
         return True, items[len(seen) :]

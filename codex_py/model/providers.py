@@ -27,7 +27,12 @@ WIRES: Final[Mapping[str, tuple[str, str]]] = {
 `Profile.tools`."""
 TEXT_TOOLS: Final = "codex_py.model.text.wire:TextToolsWire"
 """The wire around another one for models that write their calls as text."""
-_TYPE_NAMES = {bool: "boolean", str: "string", list[str]: "list", Mapping[str, Any]: "table"}
+_TYPE_NAMES = {
+    bool: "boolean",
+    str: "string",
+    list[str]: "list",
+    Mapping[str, Any]: "table",
+}
 _KEY_HEADERS = ("bearer", "x-api-key", "api-key")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -39,8 +44,14 @@ _OPENAI: Mapping[str, Any] = {
 }
 _CANNOT_BE_REDEFINED = {"openai", "ollama", "lmstudio"}
 _AS_CONFIGURED = (
-    *("env_key", "env_key_instructions", "query_params", "http_headers", "env_http_headers"),
-    *("request_max_retries", "stream_max_retries", "stream_idle_timeout_ms"),
+    "env_key",
+    "env_key_instructions",
+    "query_params",
+    "http_headers",
+    "env_http_headers",
+    "request_max_retries",
+    "stream_max_retries",
+    "stream_idle_timeout_ms",
     "requires_openai_auth",
 )
 """Fields of `Provider` that are keys of the configuration, with the same types."""
@@ -124,7 +135,9 @@ def resolve_provider(
             table["base_url"] = url or table["base_url"]
     if table is None:
         known = ", ".join(sorted({*BUILT_IN_PROVIDERS, *tables}))
-        raise ConfigError(f"Model provider `{provider_id}` not found; known are: {known}")
+        raise ConfigError(
+            f"Model provider `{provider_id}` not found; known are: {known}"
+        )
     wire_api = _one_of(WIRES, table.get("wire_api", "responses"), (*where, "wire_api"))
     return Provider(
         id=provider_id,
@@ -135,7 +148,9 @@ def resolve_provider(
         wire_api=wire_api,
         key_header=_one_of(
             _KEY_HEADERS,
-            table.get("key_header", "x-api-key" if wire_api == "anthropic" else "bearer"),
+            table.get(
+                "key_header", "x-api-key" if wire_api == "anthropic" else "bearer"
+            ),
             (*where, "key_header"),
         ),
         profile=_profile(table.get("profile", _NOTHING), wire_api, (*where, "profile")),
@@ -143,7 +158,9 @@ def resolve_provider(
     )
 
 
-def key_variable(provider_id: str, tables: Mapping[str, Mapping[str, Any]]) -> str | None:
+def key_variable(
+    provider_id: str, tables: Mapping[str, Mapping[str, Any]]
+) -> str | None:
     """The environment variable with the key of a provider; None if it needs none, or has several."""
     own = tables.get(provider_id, _NOTHING).get("env_key")
     if own or provider_id == "openai" or provider_id not in BUILT_IN_PROVIDERS:
@@ -156,9 +173,13 @@ def _built_in(
 ) -> dict[str, Any]:
     """The table of a built-in provider, with the fields of the user's `own` over it."""
     table = dict(_OPENAI if provider_id == "openai" else _tables()[provider_id])
-    if not own.get("env_key") and (own.get("auth") or own.get("experimental_bearer_token")):
+    if not own.get("env_key") and (
+        own.get("auth") or own.get("experimental_bearer_token")
+    ):
         # The user's key comes from elsewhere, and goes where keys usually go.
-        table = {name: value for name, value in table.items() if name not in _OF_THE_KEY}
+        table = {
+            name: value for name, value in table.items() if name not in _OF_THE_KEY
+        }
     if "base_url" in own and table.get("wire_api") == "chat":
         # A table of the shared file means here what it means to Codex, which speaks nothing else.
         table["wire_api"] = "responses"
@@ -185,7 +206,9 @@ def _built_in(
 
 @cache
 def _tables() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads(Path(__file__).with_name("providers.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        Path(__file__).with_name("providers.toml").read_text(encoding="utf-8")
+    )
 
 
 def _mistake(where: Sequence[str], text: str) -> ConfigError:
@@ -194,16 +217,23 @@ def _mistake(where: Sequence[str], text: str) -> ConfigError:
 
 def _one_of(values: Iterable[str], value: str, where: Sequence[str]) -> Any:
     if value not in values:
-        raise _mistake(where, f": {value!r} is not supported; use one of {', '.join(values)}")
+        raise _mistake(
+            where, f": {value!r} is not supported; use one of {', '.join(values)}"
+        )
     return value
 
 
 def _profile(table: Mapping[str, Any], wire_api: str, where: Sequence[str]) -> Profile:
-    values: dict[str, Any] = {**({"tools": "text"} if wire_api == "text" else {}), **table}
+    values: dict[str, Any] = {
+        **({"tools": "text"} if wire_api == "text" else {}),
+        **table,
+    }
     defaults = {each.name: each for each in fields(Profile)}
     for name, value in values.items():
         if name not in defaults:
-            raise _mistake((*where, name), f": no such setting; known are {', '.join(defaults)}")
+            raise _mistake(
+                (*where, name), f": no such setting; known are {', '.join(defaults)}"
+            )
         kind: Any = defaults[name].type
         if get_origin(kind) is Literal:
             _one_of(get_args(kind), value, (*where, name))
@@ -224,13 +254,19 @@ def _base_url(value: str | None, wire_api: str, where: Sequence[str]) -> str:
         raise _mistake((*where, "base_url"), " is missing")
     try:
         parts = urlsplit(value)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        usable = (
+            parts.scheme in {"http", "https"}
+            and bool(parts.hostname)
+            and parts.port != 0
+        )
     except ValueError:
         usable = False
     if not usable:
         # What stands before an @ may be a password.
         shown = "this" if "@" in value else repr(value)
-        raise _mistake((*where, "base_url"), f": {shown} is no http:// or https:// address")
+        raise _mistake(
+            (*where, "base_url"), f": {shown} is no http:// or https:// address"
+        )
     value = value.rstrip("/")
     for wire, (_, endpoint) in WIRES.items():
         if value.endswith(endpoint):
@@ -240,10 +276,14 @@ def _base_url(value: str | None, wire_api: str, where: Sequence[str]) -> str:
             return value.removesuffix(endpoint)
     # The SDKs of Anthropic, and what is written for them, append `/v1/messages`.
     is_without = wire_api == "anthropic" and not re.search(r"/v\d\w*$", value)
-    return f"{value}/v1" if is_without else value
+    if is_without:
+        return f"{value}/v1"
+    return value
 
 
-def _token_command(table: Mapping[str, Any] | None, where: Sequence[str]) -> TokenCommand | None:
+def _token_command(
+    table: Mapping[str, Any] | None, where: Sequence[str]
+) -> TokenCommand | None:
     if table is None:
         return None
     if not table.get("command"):

@@ -3,13 +3,21 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from codex_py.protocol.json_fields import JsonObject, as_object, json_or, objects, text_field
+from codex_py.protocol.json_fields import (
+    JsonObject,
+    as_object,
+    json_or,
+    objects,
+    text_field,
+)
 
 _MAX_WORDS = 10_000
 _STEP = r"(?:\[|\]?\.|/|\]\[|['\"]?[,:]? ?['\"]?|\s?->\s?)"
 """What stands between the parts of a path: `tools[3]`, `tools.3`, `tools/3`, `'tools', 3`, `tools -> 3`."""
 _OUTER = rf"\btools{_STEP}(\d{{1,5}})\b"
-_INNER = rf"(?:\])?{_STEP}(?:tools|functions|function_?declarations){_STEP}(\d{{1,5}})\b"
+_INNER = (
+    rf"(?:\])?{_STEP}(?:tools|functions|function_?declarations){_STEP}(\d{{1,5}})\b"
+)
 _PLACE = rf"(?i){_OUTER}(?P<member>\.member\b)?(?:{_INNER})?"
 _FUNCTION_PLACE = rf"(?i)\b(?:functions|function_?declarations){_STEP}(\d{{1,5}})\b"
 _COUNTED = (
@@ -35,10 +43,15 @@ class SentTools:
     def at(self, place: int, inner: int | None = None) -> str | None:
         """The tool at a place of the list; `inner`: at a place of the namespace there. None if there is no single
         one."""
-        names = self._entries[place] if 0 <= place < len(self._entries) else []
+        if 0 <= place < len(self._entries):
+            names = self._entries[place]
+        else:
+            names = []
         if inner is not None and len(names) > 1:
             return _item(names, inner)
-        return names[0] if len(names) == 1 else None
+        if len(names) == 1:
+            return names[0]
+        return None
 
     def function_at(self, place: int) -> str | None:
         """The tool at a place of the list of all functions: Gemini has them all in one entry of its own list."""
@@ -61,7 +74,9 @@ def refused_tool(words: str, body: bytes) -> str | None:
 
 def _candidates(words: str, sent: SentTools) -> Iterator[str]:
     """The tools that the words name, the clearest first."""
-    yield from _named(words, sent.names, r"\b(?:function|tool)s?(?:[ _]?name)?\b\W{0,4}")
+    yield from _named(
+        words, sent.names, r"\b(?:function|tool)s?(?:[ _]?name)?\b\W{0,4}"
+    )
     yield from _named(words, [name for name in sent.names if "__" in name], "")
     yield from _placed(words, sent)
     yield from _named(words, sent.names, r"['\"`]")
@@ -72,7 +87,8 @@ def _named(words: str, names: Sequence[str], before: str) -> Iterator[str]:
     found: list[tuple[int, str]] = []
     for name in names:
         pattern = rf"(?i:{before})(?<![\w-]){re.escape(name)}(?![\w-])"
-        if match := re.search(pattern, words):
+        match = re.search(pattern, words)
+        if match:
             found.append((match.start(), name))
     return (name for _, name in sorted(found))
 
@@ -85,22 +101,33 @@ def _placed(words: str, sent: SentTools) -> Iterator[str]:
             # AWS counts from 1 where it says so.
             place -= 1
         is_flat = inner is not None and "declaration" in match[0].lower()
-        found = sent.function_at(inner) if is_flat and inner is not None else sent.at(place, inner)
+        if is_flat and inner is not None:
+            found = sent.function_at(inner)
+        else:
+            found = sent.at(place, inner)
         if found is not None:
             yield found
     for pattern in (_FUNCTION_PLACE, _COUNTED):
         for match in re.finditer(pattern, words):
-            if (found := sent.function_at(int(match[1]))) is not None:
+            found = sent.function_at(int(match[1]))
+            if found is not None:
                 yield found
 
 
 def _names(entry: JsonObject) -> list[str]:
     """The names of the tools in an entry of a request's list: several if it is a namespace."""
-    if inner := objects(entry.get("tools")):
+    inner = objects(entry.get("tools"))
+    if inner:
         return [name for each in inner for name in _names(each)]
     function = as_object(entry.get("function"))
-    name = text_field(entry, "name") or text_field(function, "name") or text_field(entry, "type")
-    return [name] if name else []
+    name = (
+        text_field(entry, "name")
+        or text_field(function, "name")
+        or text_field(entry, "type")
+    )
+    if name:
+        return [name]
+    return []
 
 
 def _is_function(entry: JsonObject) -> bool:
@@ -108,4 +135,6 @@ def _is_function(entry: JsonObject) -> bool:
 
 
 def _item(values: Sequence[str], place: int) -> str | None:
-    return values[place] if 0 <= place < len(values) else None
+    if 0 <= place < len(values):
+        return values[place]
+    return None

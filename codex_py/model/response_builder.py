@@ -89,7 +89,8 @@ class ResponseBuilder:
 
     def take(self) -> list[stream.ResponseEvent]:
         """The events since the last call."""
-        events, self._events = self._events, []
+        events = self._events
+        self._events = []
         return events
 
     def created(self) -> None:
@@ -126,7 +127,9 @@ class ResponseBuilder:
             return
         if is_cut:
             item["status"] = "incomplete"
-        item = self._maker.marked(unwrapped_item(item, self._freeform), self._model, **piece.data)
+        item = self._maker.marked(
+            unwrapped_item(item, self._freeform), self._model, **piece.data
+        )
         self._events.append(stream.OutputItemDone(piece.index, parse_item(item)))
 
     def complete(self, usage: stream.Usage, *, end_turn: bool | None = None) -> None:
@@ -145,13 +148,24 @@ class ResponseBuilder:
         text = piece.text
         match piece.kind:
             case "message":
-                part: JsonObject = {"type": "output_text", "text": text, "annotations": []}
+                part: JsonObject = {
+                    "type": "output_text",
+                    "text": text,
+                    "annotations": [],
+                }
                 if piece.is_refusal:
                     part = {"type": "refusal", "refusal": text}
-                return {"type": "message", "role": "assistant", "content": [part]} if text else None
+                if text:
+                    return {"type": "message", "role": "assistant", "content": [part]}
+                return None
             case "reasoning":
-                summary = [{"type": "summary_text", "text": text}] if text else []
-                return {"type": "reasoning", "summary": summary} if text or piece.data else None
+                if text:
+                    summary = [{"type": "summary_text", "text": text}]
+                else:
+                    summary = []
+                if text or piece.data:
+                    return {"type": "reasoning", "summary": summary}
+                return None
             case "function_call":
                 return {
                     "type": "function_call",

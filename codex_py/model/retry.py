@@ -27,7 +27,11 @@ class Retries:
     """
 
     def __init__(
-        self, request_max: int, stream_max: int, *, random: Callable[[], float] = random.random
+        self,
+        request_max: int,
+        stream_max: int,
+        *,
+        random: Callable[[], float] = random.random,
     ) -> None:
         """`random` gives numbers from 0 to 1, for the jitter."""
         self._request_max = min(request_max, _MAX_RETRIES)
@@ -49,7 +53,10 @@ class Retries:
             return None
         same_stream = not error.started and self._requests < self._request_max
         requests = self._requests + 1 if same_stream else 0
-        streams = self._streams if same_stream else self._streams + 1
+        if same_stream:
+            streams = self._streams
+        else:
+            streams = self._streams + 1
         max_streams = 0 if error.local else self._stream_max
         delay_s = self._delay_s(requests or streams, error.retry_after_s)
         if (
@@ -75,4 +82,6 @@ class Retries:
         jitter = 0.9 + 0.2 * self._random()
         delay_s = min(_BASE_DELAY_S * 2.0 ** (attempt - 1), _MAX_DELAY_S) * jitter
         # A server's word is kept to the full, and a 0 from it is no leave to hammer it.
-        return delay_s if asked_s is None else max(asked_s, delay_s)
+        if asked_s is None:
+            return delay_s
+        return max(asked_s, delay_s)

@@ -59,7 +59,10 @@ def is_too_long(words: str) -> bool:
 
 def may_be_too_long(words: str) -> bool:
     """True if the words may say so. Some servers have no words at all for it."""
-    if any(means(meaning, words) for meaning in ("throttled", "other", "bad_schema", "image")):
+    if any(
+        means(meaning, words)
+        for meaning in ("throttled", "other", "bad_schema", "image")
+    ):
         return False
     if not words.strip():
         return True
@@ -89,4 +92,8 @@ def _found(meaning: Meaning, words: str) -> re.Match[str] | None:
 @cache
 def _patterns(meaning: Meaning) -> Sequence[re.Pattern[str]]:
     assert meaning in get_args(Meaning)
-    return [re.compile(f"(?is){row.pattern}") for row in wordings() if row.meaning == meaning]
+    return [
+        re.compile(f"(?is){row.pattern}")
+        for row in wordings()
+        if row.meaning == meaning
+    ]

@@ -45,13 +45,13 @@ class Bundle(NamedTuple):
             name = str(change.path.relative_to(root))
             was, becomes = self.files.get(name, ("", ""))
             if _name(change.old, was) != was:
-                reason = (
-                    f"{name}: it is not as before the run that made the bundle; --3way may merge it"
-                )
+                reason = f"{name}: it is not as before the run that made the bundle; --3way may merge it"
                 raise PatchError(reason, kind="match")
             after[name] = _name(change.new, becomes)
         if after != {name: becomes for name, (_, becomes) in self.files.items()}:
-            raise _refusal("is damaged: its diff does something else than its list of files says")
+            raise _refusal(
+                "is damaged: its diff does something else than its list of files says"
+            )
 
 
 def bundle_key(environment: Mapping[str, str]) -> bytes:
@@ -84,15 +84,24 @@ def read_bundle(data: bytes | str, key: bytes) -> Bundle:
             raise _refusal(f"is of version {fields['version']!r}, and not {_VERSION}")
         proofs = _proofs(fields, key)
         if found["digest"] != proofs["digest"]:
-            raise _refusal("was damaged or changed after it was made: its digest is another one")
+            raise _refusal(
+                "was damaged or changed after it was made: its digest is another one"
+            )
         if key and not hmac.compare_digest(str(found["hmac"]), proofs["hmac"]):
             raise _refusal(f"is not signed with the key in {_KEY}")
         diff = fields.pop("diff").encode(errors="surrogateescape")
-        files = {str(each["path"]): (each["before"], each["after"]) for each in fields["files"]}
-        gates = [str(gate["name"]) for gate in fields["gates"] if gate["status"] != "passed"]
+        files = {
+            str(each["path"]): (each["before"], each["after"])
+            for each in fields["files"]
+        }
+        gates = [
+            str(gate["name"]) for gate in fields["gates"] if gate["status"] != "passed"
+        ]
         failure = ""
         if gates:
-            failure = f"gates failed in the run that made the bundle: {', '.join(gates)}"
+            failure = (
+                f"gates failed in the run that made the bundle: {', '.join(gates)}"
+            )
         elif (code := fields.get("exit_code", 0)) != 0:
             failure = f"the run that made the bundle ended with exit code {code}"
         summary = "made by {model} in session {session} at {time}, on commit {base}"
@@ -103,7 +112,9 @@ def read_bundle(data: bytes | str, key: bytes) -> Bundle:
 
 
 def _name(data: bytes | None, like: str | None) -> str | None:
-    return None if data is None else blob_name(data, len(str(like)))
+    if data is None:
+        return None
+    return blob_name(data, len(str(like)))
 
 
 def _proofs(fields: Mapping[str, Any], key: bytes) -> dict[str, str]:
@@ -115,4 +126,6 @@ def _proofs(fields: Mapping[str, Any], key: bytes) -> dict[str, str]:
 
 
 def _refusal(reason: str) -> CodexError:
-    return CodexError(f"the change bundle {reason}", code="bundle", exit_code=ExitCode.INPUT)
+    return CodexError(
+        f"the change bundle {reason}", code="bundle", exit_code=ExitCode.INPUT
+    )

@@ -51,7 +51,8 @@ def to_envelope(diff: str, cwd: Path) -> str:
 
 def _section(change: PatchedFile, cwd: Path) -> str:
     """The lines of one file, joined; checked to do what the change does."""
-    if reason := _unsayable_entry(change, cwd) or _unsayable_contents(change):
+    reason = _unsayable_entry(change, cwd) or _unsayable_contents(change)
+    if reason:
         path = change.destination
         raise PatchError(f"{path}: an envelope cannot say {reason}", kind="parse")
     section = ""
@@ -62,7 +63,10 @@ def _section(change: PatchedFile, cwd: Path) -> str:
         if _does(section, change, cwd):
             return section
     is_text = not any("\udc80" <= character <= "\udcff" for character in section)
-    reason = "how its lines end: they would all end as the first does" if is_text else _NOT_UTF8
+    if is_text:
+        reason = "how its lines end: they would all end as the first does"
+    else:
+        reason = _NOT_UTF8
     raise PatchError(f"{change.path}: an envelope cannot say {reason}", kind="parse")
 
 
@@ -71,9 +75,15 @@ def _unsayable_entry(change: PatchedFile, cwd: Path) -> str | None:
         name = str(path.relative_to(cwd))
         if "\n" in name or name != name.strip(BLANK):
             return f"a name with a line break in it or blanks around it: {name!r}"
-    kinds = {kind_of(change.old_mode), kind_of(change.new_mode), kind_of(change.replaced_mode)}
+    kinds = {
+        kind_of(change.old_mode),
+        kind_of(change.new_mode),
+        kind_of(change.replaced_mode),
+    }
     if "link" in kinds or "submodule" in kinds:
-        return f"what becomes of a {'symbolic link' if 'link' in kinds else 'submodule'}"
+        return (
+            f"what becomes of a {'symbolic link' if 'link' in kinds else 'submodule'}"
+        )
     if change.new is None:
         return None
     if change.destination.is_dir():
@@ -86,8 +96,14 @@ def _unsayable_entry(change: PatchedFile, cwd: Path) -> str | None:
 def _unsayable_contents(change: PatchedFile) -> str | None:
     if change.new is None:
         return None
-    old_bits = stat.S_IMODE(change.old_mode) if change.old_mode is not None else None
-    new_bits = stat.S_IMODE(change.new_mode) if change.new_mode is not None else None
+    if change.old_mode is not None:
+        old_bits = stat.S_IMODE(change.old_mode)
+    else:
+        old_bits = None
+    if change.new_mode is not None:
+        new_bits = stat.S_IMODE(change.new_mode)
+    else:
+        new_bits = None
     if change.old is not None and change.replaced is None and old_bits != new_bits:
         return f"that its mode changes to {new_bits or 0:o}"
     if change.old is None and new_bits not in {None, permissions_by_umask(0o666)}:

@@ -11,7 +11,9 @@ from codex_py.patch.lines import BLANK, BOM
 
 # Compiled by the first patch that needs them, which few do.
 _ENVELOPE = r"(?m)^\*\*\* Begin Patch[ \t\r]*$"
-_UNIFIED = r"(?m)^[ \t]*(?:diff --(?:git|cc|combined) \S|--- [^\n]*\n[ \t]*\+\+\+ |@@@ )"
+_UNIFIED = (
+    r"(?m)^[ \t]*(?:diff --(?:git|cc|combined) \S|--- [^\n]*\n[ \t]*\+\+\+ |@@@ )"
+)
 _GIT_DIFF = rb"diff --git [!-~]|--- [^\n]*\n\+\+\+ "
 _BARE_HUNK = r"(?m)^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@"
 _BUNDLE = rb'\s*\{\s*"format"\s*:\s*"codex-py change bundle"'
@@ -33,7 +35,9 @@ class Detected(NamedTuple):
     def text(self) -> str:
         """The patch. What is not UTF-8 in a diff is decoded with `surrogateescape`."""
         patch = self.patch
-        return patch if isinstance(patch, str) else patch.decode(errors="surrogateescape")
+        if isinstance(patch, str):
+            return patch
+        return patch.decode(errors="surrogateescape")
 
 
 def is_bundle(data: bytes | str) -> bool:
@@ -69,8 +73,12 @@ def _detected(text: str) -> Detected:
     diffs = [block for block in fenced if re.search(_UNIFIED, block)]
     has_bare_diff = re.search(_UNIFIED, _without_envelope(outside)) is not None
     if has_envelope and has_bare_diff and re.match(_MESSAGE, text.lstrip(BLANK + BOM)):
-        return Detected("unified", text.removeprefix(BOM), "a unified diff behind a message")
-    if has_envelope and (has_bare_diff or any(not re.search(_ENVELOPE, diff) for diff in diffs)):
+        return Detected(
+            "unified", text.removeprefix(BOM), "a unified diff behind a message"
+        )
+    if has_envelope and (
+        has_bare_diff or any(not re.search(_ENVELOPE, diff) for diff in diffs)
+    ):
         raise _unclear("it has both an envelope and a unified diff in it")
     if has_envelope:
         if len(re.findall(_ENVELOPE, text)) > 1:
@@ -84,7 +92,9 @@ def _detected(text: str) -> Detected:
         return Detected("unified", diffs[0], "a unified diff in a fenced block")
     if re.search(_BARE_HUNK, text):
         raise _unclear("it has hunks, but no names of files (`---`, `+++`) before them")
-    raise _unclear("it has neither '*** Begin Patch' nor the headers of a unified diff in it")
+    raise _unclear(
+        "it has neither '*** Begin Patch' nor the headers of a unified diff in it"
+    )
 
 
 def _unclear(reason: str) -> PatchError:
@@ -95,14 +105,18 @@ def _envelope(text: str, found: str) -> Detected:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise PatchError("an envelope must be UTF-8, and this is not", kind="parse") from error
+        raise PatchError(
+            "an envelope must be UTF-8, and this is not", kind="parse"
+        ) from error
     return Detected("envelope", text, found)
 
 
 def _without_envelope(text: str) -> str:
     begin = re.search(_ENVELOPE, text)
     end = text.rfind("\n*** End Patch")
-    return text if begin is None or end < 0 else text[: begin.start()] + text[end:]
+    if begin is None or end < 0:
+        return text
+    return text[: begin.start()] + text[end:]
 
 
 def _fences(text: str) -> tuple[str, list[str]]:
@@ -117,9 +131,14 @@ def _fences(text: str) -> tuple[str, list[str]]:
     for found in re.finditer(_FENCE, text):
         if opened is None:
             opened = found
-        elif found[1] == opened[1] and found[2].startswith(opened[2]) and not found[3].strip():
+        elif (
+            found[1] == opened[1]
+            and found[2].startswith(opened[2])
+            and not found[3].strip()
+        ):
             outside.append(text[at : opened.start()])
             block = text[opened.end() : found.start()]
             blocks.append(re.sub(f"^{opened[1]}", "", block, flags=re.MULTILINE))
-            at, opened = found.end(), None
+            at = found.end()
+            opened = None
     return "".join([*outside, text[at:]]), blocks

@@ -34,10 +34,21 @@ _SETTINGS_FILES = ("config", "config.worktree")
 _MAX_SETTINGS_BYTES = 1024 * 1024
 
 _SETTINGS = (
-    *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.alternateRefsCommand="),
-    *("core.pager=cat", "core.editor=false", "core.askPass=", "core.sshCommand=false"),
-    *("credential.helper=", "diff.external=", "commit.gpgSign=false", "core.attributesFile="),
-    *("gc.auto=0", "maintenance.auto=false", "submodule.recurse=false", "checkout.workers=4"),
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.alternateRefsCommand=",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.askPass=",
+    "core.sshCommand=false",
+    "credential.helper=",
+    "diff.external=",
+    "commit.gpgSign=false",
+    "core.attributesFile=",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "checkout.workers=4",
     # It guards the commits of people; our copies are none.
     "core.safecrlf=false",
 )
@@ -79,7 +90,11 @@ class Git:
         return self.repository
 
     def run(
-        self, folder: Path, *words: str, stdin: bytes = b"", timeout_s: float = _TIMEOUT_S
+        self,
+        folder: Path,
+        *words: str,
+        stdin: bytes = b"",
+        timeout_s: float = _TIMEOUT_S,
     ) -> "subprocess.CompletedProcess[bytes]":
         """Run a command to its end; it may have failed. A `CodexError`: it could not be run, or did not end."""
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
@@ -100,7 +115,9 @@ class Git:
         except OSError as error:
             # The cause alone: an `OSError` may name the folder as Python writes a `Path`.
             cause = error.strerror or str(error)
-            raise CodexError(f"git could not be run in {folder}: {cause}", code="git") from error
+            raise CodexError(
+                f"git could not be run in {folder}: {cause}", code="git"
+            ) from error
 
     def output(self, folder: Path, *words: str, stdin: bytes = b"") -> str:
         """Run a command. Returns its output, without blank ends. A `CodexError`: it failed, or could not be run."""
@@ -108,7 +125,9 @@ class Git:
 
     def names(self, folder: Path, *words: str) -> list[str]:
         """Run a command that prints names with NUL bytes between them. Raises as `output`."""
-        return [os.fsdecode(name) for name in self.data(folder, *words).split(b"\0") if name]
+        return [
+            os.fsdecode(name) for name in self.data(folder, *words).split(b"\0") if name
+        ]
 
     def data(self, folder: Path, *words: str, stdin: bytes = b"") -> bytes:
         """Run a command. Returns its output as it is. Raises as `output`."""
@@ -137,17 +156,24 @@ class Git:
             (scope, *setting.partition("\n")[::2])
             for scope, setting in zip(words[::2], words[1::2], strict=False)
         ]
-        names = {key.rpartition(".")[0] for _, key, _ in listed if key.startswith("filter.")}
+        names = {
+            key.rpartition(".")[0] for _, key, _ in listed if key.startswith("filter.")
+        }
         off = [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")]
         settings = [(f"{name}.{key}", value) for name in names for key, value in off]
-        lists = [(scope, value) for scope, key, value in listed if key == "core.excludesfile"]
+        lists = [
+            (scope, value) for scope, key, value in listed if key == "core.excludesfile"
+        ]
         if lists and not self._may_read(tree, *lists[-1]):
             of_user = [value for scope, value in lists if scope not in _OF_REPOSITORY]
             settings.append(("core.excludesFile", of_user[-1] if of_user else ""))
         # `-c` cannot set a name with `=` in it.
         variables = {"GIT_CONFIG_COUNT": str(len(settings))}
         for number, (key, value) in enumerate(settings):
-            variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+            variables |= {
+                f"GIT_CONFIG_KEY_{number}": key,
+                f"GIT_CONFIG_VALUE_{number}": value,
+            }
         return replace(self, variables={**self.variables, **variables})
 
     def _may_read(self, tree: Path, scope: str, path: str) -> bool:
@@ -155,7 +181,11 @@ class Git:
         if scope not in _OF_REPOSITORY:
             return True
         is_of_home = path.startswith("~")
-        return not is_of_home and self.repository is not None and self.repository.holds(tree / path)
+        return (
+            not is_of_home
+            and self.repository is not None
+            and self.repository.holds(tree / path)
+        )
 
 
 def batched_contents(printed: bytes) -> Iterator[bytes | None]:
@@ -163,10 +193,15 @@ def batched_contents(printed: bytes) -> Iterator[bytes | None]:
     stream = BytesIO(printed)
     while head := stream.readline().split():
         # A newline is behind each.
-        yield stream.read(int(head[2]) + 1)[:-1] if len(head) == 3 else None
+        if len(head) == 3:
+            yield stream.read(int(head[2]) + 1)[:-1]
+        else:
+            yield None
 
 
-def repository_git(programs: Programs, environment: Mapping[str, str], top: Path) -> Git:
+def repository_git(
+    programs: Programs, environment: Mapping[str, str], top: Path
+) -> Git:
     """The git for a repository. `top`: of its work tree, absolute; it has a `.git`.
 
     Raises:
@@ -189,8 +224,12 @@ def for_tree(git: Git, top: Path) -> Git:
         raise CodexError(f"{top} is no git work tree: {reason}", code="git") from error
     if not is_ours:
         # With the variables below, git does not ask whose a repository is.
-        kept = {name: value for name, value in git.variables.items() if name not in _PLACES}
-        replace(git, variables=kept, repository=None).output(top, "rev-parse", "--git-dir")
+        kept = {
+            name: value for name, value in git.variables.items() if name not in _PLACES
+        }
+        replace(git, variables=kept, repository=None).output(
+            top, "rev-parse", "--git-dir"
+        )
     variables = {
         **git.variables,
         "GIT_DIR": str(repository.folder),
@@ -212,7 +251,13 @@ def _check_included(git: Git) -> None:
     if not any(map(_has_includes, files)):
         return
     try:
-        git.run(repository.top, "config", "--list", "--name-only", timeout_s=_SETTINGS_TIMEOUT_S)
+        git.run(
+            repository.top,
+            "config",
+            "--list",
+            "--name-only",
+            timeout_s=_SETTINGS_TIMEOUT_S,
+        )
     except CodexError as error:
         message = (
             f"the settings of the repository {repository.folder} cannot be read: {error};"
@@ -243,7 +288,10 @@ def find_git(programs: Programs, environment: Mapping[str, str]) -> Git:
         program = programs.find("git", environment)
     except FileNotFoundError as error:
         inside = error.filename2
-        why = f"cannot be used: {ONLY_INSIDE}, {inside}" if inside else "is not installed"
+        if inside:
+            why = f"cannot be used: {ONLY_INSIDE}, {inside}"
+        else:
+            why = "is not installed"
         raise CodexError(f"git {why}", code="git") from error
     kept = {
         name: value

@@ -24,7 +24,8 @@ _ASCII = str.maketrans(
     | dict.fromkeys("\u2018\u2019\u201a\u201b", "'")
     | dict.fromkeys("\u201c\u201d\u201e\u201f", '"')
     | dict.fromkeys(
-        "\xa0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "
+        "\xa0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
+        " ",
     )
 )
 
@@ -81,7 +82,8 @@ class LineIndex:
     def find(self, block: Sequence[str], start: int = 0) -> Match | None:
         """The first place from line `start` on, at the strictest level that has one."""
         for level in _LEVELS:
-            if (at := self._first_at(level, block, start)) >= 0:
+            at = self._first_at(level, block, start)
+            if at >= 0:
                 return Match(at, len(block), level)
         return None
 
@@ -96,14 +98,19 @@ class LineIndex:
                 return Match(at, len(block), level)
         return None
 
-    def find_nearest(self, block: Sequence[str], start: int, target: int) -> Match | None:
+    def find_nearest(
+        self, block: Sequence[str], start: int, target: int
+    ) -> Match | None:
         """The place nearest to `target` from line `start` on, at the strictest level that has one."""
         for level in _LEVELS:
-            if (at := self.nearest_at(level, block, start, target)) is not None:
+            at = self.nearest_at(level, block, start, target)
+            if at is not None:
                 return Match(at, len(block), level)
         return None
 
-    def nearest_at(self, level: Level, block: Sequence[str], start: int, target: int) -> int | None:
+    def nearest_at(
+        self, level: Level, block: Sequence[str], start: int, target: int
+    ) -> int | None:
         """The place of a level nearest to `target` from line `start` on; of two, the later."""
         symbols, text = self._encoded(level, block)
         target = max(target, start)
@@ -111,9 +118,13 @@ class LineIndex:
         before = text.rfind(symbols, start, target + len(block))
         if after >= 0 and (before < 0 or after - target <= target - before):
             return after
-        return before if before >= 0 else None
+        if before >= 0:
+            return before
+        return None
 
-    def places_at(self, level: Level, block: Sequence[str], start: int, limit: int) -> list[int]:
+    def places_at(
+        self, level: Level, block: Sequence[str], start: int, limit: int
+    ) -> list[int]:
         """The first places of a level from line `start` on, up to `limit`."""
         places: list[int] = []
         at = start - 1
@@ -123,16 +134,24 @@ class LineIndex:
 
     def _first_at(self, level: Level, block: Sequence[str], start: int) -> int:
         """The first place of a level from line `start` on; -1 if there is none."""
-        if level == Level.EXACT and block and not self._prepared and self._scans < _MAX_SCANS:
+        if (
+            level == Level.EXACT
+            and block
+            and not self._prepared
+            and self._scans < _MAX_SCANS
+        ):
             self._scans += 1
-            if (at := self._scanned(list(block), start)) is not None:
+            at = self._scanned(list(block), start)
+            if at is not None:
                 return at
         symbols, text = self._encoded(level, block)
         return text.find(symbols, start)
 
     def _scanned(self, block: list[str], start: int) -> int | None:
         """The first exact place; -1 if there is none, and None if that takes too long to find out."""
-        lines, first, length = self._lines, block[0], len(block)
+        lines = self._lines
+        first = block[0]
+        length = len(block)
         at = start
         for _ in range(_MAX_TRIES):
             try:

@@ -102,7 +102,9 @@ class PatchPlan:
 
     def changes_by_place(self, outside: Collection[Path]) -> list[PatchedFile]:
         """The `changes`; those of these `locations` named by them, and not by links that lead there."""
-        return where_written(self.changes, [f for f in self._files if Path(f.location) in outside])
+        return where_written(
+            self.changes, [f for f in self._files if Path(f.location) in outside]
+        )
 
     def refused(self, writable: Callable[[str], bool]) -> list[Path]:
         """The `locations` that may not be touched, sorted. A file that the patch copies counts as well."""
@@ -129,7 +131,9 @@ class PatchPlan:
             PatchError: of kind `file`: writing failed, or a file has changed since it was read.
         """
         made = [file.location for file in self._files if file.fate == "submodule"]
-        return commit(Entry(list(self._files), obsolete=list(self.emptied), made=made), journal)
+        return commit(
+            Entry(list(self._files), obsolete=list(self.emptied), made=made), journal
+        )
 
     def summary(self) -> str:
         """The changed paths as Codex prints them: as written; added, modified, then deleted ones."""
@@ -146,9 +150,9 @@ def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
     other names mean something at the top of a project alone.
     """
     real_roots = [str(root.resolve()) for root in roots]
-    protected = {_identity(join(root, name)) for root in real_roots for name in PROTECTED_NAMES} - {
-        None
-    }
+    protected = {
+        _identity(join(root, name)) for root in real_roots for name in PROTECTED_NAMES
+    } - {None}
 
     spelt = cache(spelt_out)
 
@@ -156,12 +160,16 @@ def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
     @cache
     def is_protected(root: str, name: str) -> bool:
         # Some file systems ignore case, or know an entry by other names.
-        return spelt(name) in PROTECTED_NAMES or _identity(join(root, name)) in protected
+        return (
+            spelt(name) in PROTECTED_NAMES or _identity(join(root, name)) in protected
+        )
 
     def writable(path: str) -> bool:
         location = f"{path}/"
         below = [root for root in real_roots if location.startswith(join(root, ""))]
-        if not below or ".git" in map(spelt, location[len(min(below, key=len)) :].split("/")):
+        if not below or ".git" in map(
+            spelt, location[len(min(below, key=len)) :].split("/")
+        ):
             return False
         # A root inside another one is protected too.
         return not any(

@@ -107,7 +107,8 @@ _SIMILAR = 0.6
 def joined(failures: Sequence[str]) -> str:
     """One message for several failures; the first of them begins it."""
     text = "\n\n".join(failures[:MAX_EXPLAINED])
-    if (more := len(failures) - MAX_EXPLAINED) > 0:
+    more = len(failures) - MAX_EXPLAINED
+    if more > 0:
         text += f"\n\n{more} more failures."
     return text
 
@@ -126,7 +127,8 @@ def explain_block(
     Args:
         adds: the new lines are not just lines of context.
     """
-    if early := index.find(old):
+    early = index.find(old)
+    if early:
         return (
             f"It is at line {early.start + 1}, but the search began at line {start + 1}, after the hunk or "
             "the @@ line before: hunks must be in the order of the file and may not share lines."
@@ -146,14 +148,16 @@ def _nearest(lines: Sequence[str], block: Sequence[str]) -> str:
     """
     if not lines:
         return "The file is empty."
-    if (place := _most_alike(lines, block)) is None:
+    place = _most_alike(lines, block)
+    if place is None:
         return f"Nothing in the file ({len(lines)} lines) resembles these lines."
     for at, wanted in enumerate(block, place):
         actual = lines[at] if 0 <= at < len(lines) else None
         if actual != wanted:
-            found = (
-                "the file ends before it" if actual is None else f"the file has {_shown(actual)}"
-            )
+            if actual is None:
+                found = "the file ends before it"
+            else:
+                found = f"the file has {_shown(actual)}"
             return (
                 f"The nearest place is line {max(place, 0) + 1}. First difference, line {at + 1}: "
                 f"{found}, the patch {_shown(wanted)}."
@@ -166,7 +170,8 @@ def _most_alike(lines: Sequence[str], block: Sequence[str]) -> int | None:
     keys = [_key(line) for line in block]
     sought = {key for key in keys if key}
     for at, line in enumerate(lines):
-        if (key := _key(line)) in sought:
+        key = _key(line)
+        if key in sought:
             places.setdefault(key, []).append(at)
     votes = Counter(
         at - offset
@@ -183,11 +188,13 @@ def _similar(lines: Sequence[str], block: Sequence[str]) -> int | None:
     """The place of the line most like the longest line of the block, comparing how lines begin and end."""
     offset = max(range(len(block)), key=lambda at: len(block[at]))
     wanted = _key(block[offset])
-    best, place = _SIMILAR, None
+    best = _SIMILAR
+    place = None
     for at, line in enumerate(lines[:_MAX_COMPARED]):
         likeness = _likeness(_key(line[: 2 * _MAX_SHOWN]), wanted[: 2 * _MAX_SHOWN])
         if likeness > best:
-            best, place = likeness, at - offset
+            best = likeness
+            place = at - offset
     return place
 
 

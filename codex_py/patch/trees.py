@@ -16,13 +16,16 @@ _SUBMODULE = 0o160000
 
 
 @contextmanager
-def aside(git: Git, *, keeps_objects: bool = False, within: Path | None = None) -> Generator[Git]:
+def aside(
+    git: Git, *, keeps_objects: bool = False, within: Path | None = None
+) -> Generator[Git]:
     """A git with a copy of the index. Unless it `keeps_objects`, new ones are in a folder that goes at the end.
 
     That folder, and the index, are made `within` another one, or where temporary files are.
     """
     with TemporaryDirectory(prefix="codex-py-git.", dir=within) as folder:
-        index, objects = Path(folder, "index"), Path(folder, "objects")
+        index = Path(folder, "index")
+        objects = Path(folder, "objects")
         objects.mkdir()
         own = git.own_repository
         own_index = git.variables.get("GIT_INDEX_FILE", own.folder / "index")
@@ -36,7 +39,9 @@ def aside(git: Git, *, keeps_objects: bool = False, within: Path | None = None) 
         yield replace(git, variables={**git.variables, **variables})
 
 
-def work_tree(git: Git, top: Path, left_out: Callable[[str], bool] = lambda _: False) -> str:
+def work_tree(
+    git: Git, top: Path, left_out: Callable[[str], bool] = lambda _: False
+) -> str:
     """Write a git tree of all files but ignored ones, submodules and repositories. Returns its id; the index is that
     tree then.
 
@@ -53,7 +58,10 @@ def work_tree(git: Git, top: Path, left_out: Callable[[str], bool] = lambda _: F
     found = [*changed, *(name for name in new if not name.endswith("/"))]
     files = [name for name in found if not left_out(name)]
     # A file may be gone because its folder has become another file.
-    for names, *words in ((gone, "--force-remove"), (files, "--add", "--remove", "--replace")):
+    for names, *words in (
+        (gone, "--force-remove"),
+        (files, "--add", "--remove", "--replace"),
+    ):
         stdin = b"".join(os.fsencode(name) + b"\0" for name in names)
         git.output(top, "update-index", "-z", *words, "--stdin", stdin=stdin)
     return git.output(top, "write-tree")
@@ -65,7 +73,11 @@ def empty_tree(git: Git, top: Path) -> str:
 
 
 def files_between(
-    git: Git, top: Path, old: str, new: str, left_out: Callable[[str], bool] = lambda _: False
+    git: Git,
+    top: Path,
+    old: str,
+    new: str,
+    left_out: Callable[[str], bool] = lambda _: False,
 ) -> list[PatchedFile]:
     """The files that differ between two trees or commits, without submodules and those `left_out` by their name.
     Raises a `CodexError`."""
@@ -77,7 +89,10 @@ def files_between(
         if _SUBMODULE not in kinds and not left_out(name):
             found.append((name, kinds, [old_id, new_id]))
     wanted = [
-        blob for _, kinds, ids in found for kind, blob in zip(kinds, ids, strict=True) if kind
+        blob
+        for _, kinds, ids in found
+        for kind, blob in zip(kinds, ids, strict=True)
+        if kind
     ]
     printed = git.data(top, "cat-file", "--batch", stdin="\n".join(wanted).encode())
     contents = batched_contents(printed)
@@ -86,7 +101,8 @@ def files_between(
         """The next one, if there is a file."""
         if not kind:
             return None
-        if (data := next(contents, None)) is None:
+        data = next(contents, None)
+        if data is None:
             raise CodexError(f"git has lost the object {blob}", code="git")
         return data
 
@@ -107,5 +123,10 @@ def diff_between(git: Git, top: Path, old: str, new: str) -> bytes:
     `plan_unified` and `git apply` make the new tree of the old one with it. A `CodexError`: git fails.
     """
     form = ("--binary", "--full-index", "--no-renames", "--no-color", "--src-prefix=a/")
-    off = ("--dst-prefix=b/", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+    off = (
+        "--dst-prefix=b/",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--ignore-submodules=all",
+    )
     return git.data(top, "diff-tree", "-r", "-p", *form, *off, old, new)

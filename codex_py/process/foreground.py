@@ -86,7 +86,9 @@ class ForegroundCommand:
 
     @property
     def exit_code(self) -> int | None:
-        return self.process.exit_code if self._code is None else self._code
+        if self._code is None:
+            return self.process.exit_code
+        return self._code
 
     @property
     def duration_s(self) -> float:

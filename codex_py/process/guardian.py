@@ -151,7 +151,8 @@ class Guardian:
             self._stop()
             self._start()
             os.write(
-                self._pipe, b"".join(b"%b%d\n" % (s.encode(), g) for g, s in self._listed.items())
+                self._pipe,
+                b"".join(b"%b%d\n" % (s.encode(), g) for g, s in self._listed.items()),
             )
 
     def _stop(self) -> None:
@@ -171,7 +172,9 @@ def _default_keyboard_signals() -> Generator[None]:
     A shell without job control starts `codex-py exec … &` with these signals ignored. Every command inherits
     that, and shells cannot undo it. A signal that is caught is reset in a command.
     """
-    ignored = [number for number in _KEYBOARD if signal.getsignal(number) is signal.SIG_IGN]
+    ignored = [
+        number for number in _KEYBOARD if signal.getsignal(number) is signal.SIG_IGN
+    ]
     if not ignored or threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -14,7 +14,11 @@ def process_name() -> str:
 def is_over(text: str) -> bool:
     """True if a process of this machine that has ended began the text with its `process_name` and `-`."""
     found = re.match(r"(\w*)-(\d+)-(\d*)-", text)
-    return found is not None and found[1] == _machine() and _began(int(found[2])) != found[3]
+    return (
+        found is not None
+        and found[1] == _machine()
+        and _began(int(found[2])) != found[3]
+    )
 
 
 def _machine() -> str:
@@ -26,7 +30,11 @@ def _began(process: int) -> str | None:
     try:
         os.kill(process, 0)
         # proc(5): the 22nd field, but the second, a name in parentheses, may have blanks.
-        fields = Path(f"/proc/{process}/stat").read_text("utf-8", "replace").rpartition(")")[2]
+        fields = (
+            Path(f"/proc/{process}/stat")
+            .read_text("utf-8", "replace")
+            .rpartition(")")[2]
+        )
         return fields.split()[19]
     except (ProcessLookupError, PermissionError):
         return None

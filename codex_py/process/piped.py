@@ -77,7 +77,8 @@ class PipedProcess:
         self._is_output_read = False
         reader = asyncio.StreamReader(limit=max_line_bytes)
         self._output, _ = await self._loop.connect_read_pipe(
-            lambda: _OutputProtocol(reader, self._came, self._output_ended), self._output
+            lambda: _OutputProtocol(reader, self._came, self._output_ended),
+            self._output,
         )
         # A writer needs a protocol, which needs a reader, although nothing is read from stdin.
         unused = asyncio.StreamReader()
@@ -175,7 +176,10 @@ class _OutputProtocol(asyncio.StreamReaderProtocol):
     """Tells when some output has come, and when it has ended."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, came: Callable[[], None], ended: Callable[[], None]
+        self,
+        reader: asyncio.StreamReader,
+        came: Callable[[], None],
+        ended: Callable[[], None],
     ) -> None:
         super().__init__(reader)
         self._came = came
@@ -216,9 +220,14 @@ class ProgramRunner:
         Raises:
             OSError, ValueError: the program cannot be started.
         """
-        stdout, exit_code = HeadTailBuffer(max_output_bytes), None
+        stdout = HeadTailBuffer(max_output_bytes)
+        exit_code = None
         process = PipedProcess(
-            self._guardian, argv, cwd=cwd, environment=environment, joins_errors=joins_errors
+            self._guardian,
+            argv,
+            cwd=cwd,
+            environment=environment,
+            joins_errors=joins_errors,
         )
         try:
             async with asyncio.timeout(timeout_s):

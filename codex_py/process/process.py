@@ -103,7 +103,8 @@ class Process:
 
     def take_output(self) -> HeadTailBuffer:
         """The output since the last call. An incomplete character is left for the next."""
-        taken, self._unread = self._unread, HeadTailBuffer()
+        taken = self._unread
+        self._unread = HeadTailBuffer()
         if not self.finished.is_set():
             self._unread.append(taken.pop_incomplete())
         self._taken.absorb(taken)
@@ -191,7 +192,8 @@ class Process:
             self._output = None
 
     def _read(self) -> None:
-        if (data := self._read_some()) is None:
+        data = self._read_some()
+        if data is None:
             return
         if data:
             self._unread.append(data)
@@ -233,8 +235,14 @@ class Process:
             self._grace.cancel()
         if self._output is not None:
             self._read_last()
-        code = self.child.process.wait() if self._has_exited else -signal.SIGKILL
-        self.exit_code = code if code >= 0 else _SIGNAL_EXIT_BASE - code
+        if self._has_exited:
+            code = self.child.process.wait()
+        else:
+            code = -signal.SIGKILL
+        if code >= 0:
+            self.exit_code = code
+        else:
+            self.exit_code = _SIGNAL_EXIT_BASE - code
         if self._exit_code_if_killed is not None:
             self.exit_code = self._exit_code_if_killed
         self.duration_s = time.monotonic() - self.started_at
@@ -245,7 +253,8 @@ class Process:
     def _read_last(self) -> None:
         """Read what the pipe holds now, and drop all later output."""
         for _ in range(_LAST_READS):
-            if not (data := self._read_some()):
+            data = self._read_some()
+            if not data:
                 break
             self._unread.append(data)
             if self._is_left and self._on_output is not None:

@@ -9,7 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from codex_py.process.guardian import Guardian
-from codex_py.process.process import OutputListener, Process, attached, open_pipe, open_terminal
+from codex_py.process.process import (
+    OutputListener,
+    Process,
+    attached,
+    open_pipe,
+    open_terminal,
+)
 
 _MAX_SESSIONS = 64
 # The time that a server or an editor gets to save its state when the agent ends.
@@ -74,7 +80,8 @@ class ProcessSessions:
 
         output, other_end = open_terminal(*size) if tty else open_pipe()
         script: Sequence[str] = ()
-        stdin, stdout = subprocess.DEVNULL, subprocess.DEVNULL if tty else other_end
+        stdin = subprocess.DEVNULL
+        stdout = subprocess.DEVNULL if tty else other_end
         if leader is not None:
             *script, stdin, stdout = leader
         try:
@@ -92,7 +99,9 @@ class ProcessSessions:
             raise
         if not tty:
             os.close(other_end)
-        process = Process(child, output, other_end if tty else None, on_output, finished)
+        process = Process(
+            child, output, other_end if tty else None, on_output, finished
+        )
         self._running.add(process)
         return process
 
@@ -102,7 +111,9 @@ class ProcessSessions:
         That is the least recently used of the finished ones, or else of all.
         """
         if len(self._sessions) >= self._max_sessions:
-            finished = (key for key, old in self._sessions.items() if old.finished.is_set())
+            finished = (
+                key for key, old in self._sessions.items() if old.finished.is_set()
+            )
             self.forget(next(finished, next(iter(self._sessions))))
         while (session_id := random.randrange(1_000, 100_000)) in self._sessions:
             pass
@@ -112,13 +123,15 @@ class ProcessSessions:
 
     def find(self, session_id: int) -> Process | None:
         """The process of a session. This counts as a use of it."""
-        if (process := self._sessions.pop(session_id, None)) is not None:
+        process = self._sessions.pop(session_id, None)
+        if process is not None:
             self._sessions[session_id] = process
         return process
 
     def forget(self, session_id: int) -> None:
         """Drop a session, and kill what still runs in it."""
-        if (process := self._sessions.pop(session_id, None)) is not None:
+        process = self._sessions.pop(session_id, None)
+        if process is not None:
             process.kill()
 
     def let_go(self) -> int:

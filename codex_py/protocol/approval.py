@@ -27,7 +27,11 @@ class ApprovalPolicy(StrEnum):
 
 
 ApprovalKind: TypeAlias = Literal[
-    "sandbox_approval", "rules", "mcp_elicitations", "request_permissions", "skill_approval"
+    "sandbox_approval",
+    "rules",
+    "mcp_elicitations",
+    "request_permissions",
+    "skill_approval",
 ]
 """The subject of a question. `sandbox_approval`: leaving the sandbox, and dangerous commands; `rules`: a rule asks."""
 
@@ -58,7 +62,9 @@ def may_ask(policy: AskForApproval, kind: ApprovalKind) -> bool:
 
 def approval_data(policy: AskForApproval) -> str | dict[str, Any]:
     """The policy as it is written in session files and `config.toml`."""
-    return {"granular": asdict(policy)} if isinstance(policy, GranularPolicy) else policy.value
+    if isinstance(policy, GranularPolicy):
+        return {"granular": asdict(policy)}
+    return policy.value
 
 
 SandboxMode: TypeAlias = Literal["read-only", "workspace-write", "danger-full-access"]
@@ -168,13 +174,18 @@ def as_review(answer: object) -> Review:
         CodexError: it is none of these, with the code `approver`. The call is not allowed.
     """
     if isinstance(answer, bool):
-        answer = ReviewDecision.APPROVED if answer else ReviewDecision.DENIED
+        if answer:
+            answer = ReviewDecision.APPROVED
+        else:
+            answer = ReviewDecision.DENIED
     if isinstance(answer, ReviewDecision):
         return Review(answer)
     if isinstance(answer, Review):
         return answer
     reason = "is neither a bool, nor a ReviewDecision, nor a Review, so the call was not allowed"
-    raise CodexError(f"the approver answered {answer!r}, which {reason}", code="approver")
+    raise CodexError(
+        f"the approver answered {answer!r}, which {reason}", code="approver"
+    )
 
 
 DENIALS = frozenset({"ApprovalDenied", "SandboxDenied"})
@@ -193,8 +204,11 @@ class Denied:
 
     def plus(self, cause: str | None, allow: str | None) -> "Denied":
         """Add one refused call."""
-        allows, causes = dict.fromkeys((*self.allow, allow)), dict.fromkeys((*self.causes, cause))
-        return Denied(self.calls + 1, tuple(filter(None, allows)), tuple(filter(None, causes)))
+        allows = dict.fromkeys((*self.allow, allow))
+        causes = dict.fromkeys((*self.causes, cause))
+        return Denied(
+            self.calls + 1, tuple(filter(None, allows)), tuple(filter(None, causes))
+        )
 
 
 class Approver(Protocol):
@@ -210,5 +224,7 @@ class AbsentApprover:
 
     async def review(self, request: ApprovalRequest) -> Review:
         if request.agent is not None:
-            return Review(ReviewDecision.DENIED, "the call of a subagent cannot wait for a person")
+            return Review(
+                ReviewDecision.DENIED, "the call of a subagent cannot wait for a person"
+            )
         raise TurnSuspended("the run waits for an approval of another call")

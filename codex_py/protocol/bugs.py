@@ -28,7 +28,9 @@ def _described(error: BaseException) -> str:
     return described
 
 
-def text_of(error: BaseException, describe: Callable[[BaseException], str] = str) -> str:
+def text_of(
+    error: BaseException, describe: Callable[[BaseException], str] = str
+) -> str:
     """The text of an exception; the name of its class if it has none, or cannot give it."""
     try:
         text = replace_surrogates(describe(error))

@@ -5,13 +5,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
-from codex_py.protocol.event_items import Change, CommandExecution, ErrorItem, ThreadItem
+from codex_py.protocol.event_items import (
+    Change,
+    CommandExecution,
+    ErrorItem,
+    ThreadItem,
+)
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import json_object
 from codex_py.protocol.tools import AGENTS_NAMESPACE
 
 _HEADING: Final = re.compile(r"^\*\*\* (Add|Delete|Update) File: (.+)$", re.MULTILINE)
-_KINDS: Final[Mapping[str, Any]] = {"Add": "add", "Delete": "delete", "Update": "update"}
+_KINDS: Final[Mapping[str, Any]] = {
+    "Add": "add",
+    "Delete": "delete",
+    "Update": "update",
+}
 _MAX_NAME_CHARS = 200
 _MAX_MESSAGE_CHARS = 10_000
 _EXIT_CODE: Final = re.compile(
@@ -20,7 +29,9 @@ _EXIT_CODE: Final = re.compile(
 _WALL_TIME: Final = re.compile(
     r"^(?:Wall time|Duration): (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE
 )
-_IN_BACKGROUND: Final = re.compile(r"^Process running with session ID (\d+)$", re.MULTILINE)
+_IN_BACKGROUND: Final = re.compile(
+    r"^Process running with session ID (\d+)$", re.MULTILINE
+)
 _OUTPUT: Final = re.compile(r"^Output:\n", re.MULTILINE)
 
 
@@ -90,7 +101,8 @@ def read_report(output: str) -> CommandReport:
     if end is None or end.start() == 0:
         return CommandReport(output, has_header=False)
     header = output[: end.start()]
-    code, time = _EXIT_CODE.search(header), _WALL_TIME.search(header)
+    code = _EXIT_CODE.search(header)
+    time = _WALL_TIME.search(header)
     running = _IN_BACKGROUND.search(header)
     return CommandReport(
         output[end.end() :],
@@ -101,7 +113,12 @@ def read_report(output: str) -> CommandReport:
 
 
 def past_command(
-    item_id: str, command: str, cwd: str, report: CommandReport, *, declined: bool = False
+    item_id: str,
+    command: str,
+    cwd: str,
+    report: CommandReport,
+    *,
+    declined: bool = False,
 ) -> CommandExecution:
     """The item of a past command. Without an exit code it is still running, was refused, or was interrupted."""
     succeeded = report.exit_code == 0 or report.process_id is not None
@@ -116,7 +133,9 @@ def past_command(
     )
 
 
-def failed_call(item_id: str, tool: str, call_id: str, code: str, reason: str) -> ErrorItem:
+def failed_call(
+    item_id: str, tool: str, call_id: str, code: str, reason: str
+) -> ErrorItem:
     """The item of a call that ended before its tool could show one: bad arguments, an unknown tool, …"""
     tool = shortened(tool, _MAX_NAME_CHARS)
     name = tool.removeprefix(AGENTS_NAMESPACE) or "a call without a name"
@@ -131,11 +150,15 @@ def failed_call(item_id: str, tool: str, call_id: str, code: str, reason: str) -
 
 def named_changes(patch: str) -> list[Change]:
     """The files that the headings of an envelope name, sorted by path; the paths are as written there."""
-    changes = [Change(path=m[2].strip(), kind=_KINDS[m[1]]) for m in _HEADING.finditer(patch)]
+    changes = [
+        Change(path=m[2].strip(), kind=_KINDS[m[1]]) for m in _HEADING.finditer(patch)
+    ]
     return sorted(changes, key=lambda change: change.path)
 
 
 def shortened(text: str, max_chars: int = _MAX_MESSAGE_CHARS) -> str:
     """The text, or its first and last characters with an ellipsis between them."""
     half = max_chars // 2
-    return text if len(text) <= max_chars else f"{text[:half]}…{text[-half:]}"
+    if len(text) <= max_chars:
+        return text
+    return f"{text[:half]}…{text[-half:]}"

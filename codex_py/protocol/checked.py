@@ -44,7 +44,9 @@ class WrongValue(ValueError):
     def __init__(self, path: Sequence[str], reason: str, value: object = None) -> None:
         field = ".".join(path) or "arguments"
         # In pieces: it may be megabytes, or nested deeply.
-        shown = "".join(islice(json.JSONEncoder(default=str).iterencode(value), 200))[:200]
+        shown = "".join(islice(json.JSONEncoder(default=str).iterencode(value), 200))[
+            :200
+        ]
         is_wrong = f"invalid value {shown} for `{field}`: {reason}"
         super().__init__(f"missing field `{field}`" if reason == REQUIRED else is_wrong)
         self.path = path
@@ -61,7 +63,8 @@ class WrongValues(WrongValue):
 
     def __str__(self) -> str:
         shown = [str(each) for each in self.problems[:_MAX_PROBLEMS]]
-        if (left := len(self.problems) - len(shown)) > 0:
+        left = len(self.problems) - len(shown)
+        if left > 0:
             shown.append(f"and {left} more")
         return "; ".join(shown)
 
@@ -69,15 +72,24 @@ class WrongValues(WrongValue):
 def guess(choices: Iterable[object], value: object) -> str:
     """Ask for the choice that a wrong value resembles; empty if there is none."""
     known = {str(choice).lower(): choice for choice in choices}
-    meant = nearest(value.lower(), known) if isinstance(value, str) and known else None
-    return "" if meant is None else f"; did you mean {known[meant]!r}?"
+    if isinstance(value, str) and known:
+        meant = nearest(value.lower(), known)
+    else:
+        meant = None
+    if meant is None:
+        return ""
+    return f"; did you mean {known[meant]!r}?"
 
 
 def _problems(problem: WrongValue) -> Sequence[WrongValue]:
-    return problem.problems if isinstance(problem, WrongValues) else [problem]
+    if isinstance(problem, WrongValues):
+        return problem.problems
+    return [problem]
 
 
-def checked_fields(cls: type[Any], data: JsonObject, path: tuple[str, ...] = ()) -> JsonObject:
+def checked_fields(
+    cls: type[Any], data: JsonObject, path: tuple[str, ...] = ()
+) -> JsonObject:
     """The fields of a class that are in a JSON object. Null for a field with a default counts as left out.
 
     Raises:
@@ -86,7 +98,9 @@ def checked_fields(cls: type[Any], data: JsonObject, path: tuple[str, ...] = ())
     values: JsonObject = {}
     problems: list[WrongValue] = []
     for name, aliases, annotation, is_required, is_lenient in _fields(cls):
-        given = next((key for key in (name, *aliases) if data.get(key) is not None), name)
+        given = next(
+            (key for key in (name, *aliases) if data.get(key) is not None), name
+        )
         try:
             if data.get(given) is not None:
                 values[name] = checked(annotation, data[given], (*path, given))
@@ -104,14 +118,17 @@ def checked(annotation: Any, value: Any, path: tuple[str, ...] = ()) -> Any:
     """Convert a JSON value to a type. Raises a `WrongValue` if it is of another one."""
     options = _options(annotation)
     for option in options:
-        kind, inner = get_origin(option) or option, get_args(option)
+        kind = get_origin(option) or option
+        inner = get_args(option)
         if kind is Literal:
             if value in inner:
                 return value
         elif kind in (list, tuple) and isinstance(value, list | tuple):
             items = enumerate(cast("list[Any]", value))
             members = _members(inner[0], {str(at): item for at, item in items}, path)
-            return list(members.values()) if kind is list else tuple(members.values())
+            if kind is list:
+                return list(members.values())
+            return tuple(members.values())
         elif kind is dict and isinstance(value, dict):
             return _members(inner[1], cast("JsonObject", value), path)
         elif is_dataclass(kind) and isinstance(value, dict):
@@ -127,7 +144,9 @@ def _options(annotation: Any) -> Sequence[Any]:
     """The types of a union; any other type alone."""
     # A union with a `Literal` in it is a `Union`.
     is_union = isinstance(annotation, UnionType) or get_origin(annotation) is Union
-    return get_args(annotation) if is_union else (annotation,)
+    if is_union:
+        return get_args(annotation)
+    return (annotation,)
 
 
 def _members(annotation: Any, members: JsonObject, path: tuple[str, ...]) -> JsonObject:
@@ -175,7 +194,9 @@ def _number(kind: Any, value: Any) -> Any:
         return value
     if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)
-    return float(value) if kind is float and type(value) is int else None
+    if kind is float and type(value) is int:
+        return float(value)
+    return None
 
 
 @cache

@@ -1,13 +1,26 @@
 """Combines the extensions of a session into one. LIGHT."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 from codex_py.protocol.events import Event, StopOverridden
-from codex_py.protocol.extension import Extension, StopCheck, ToolFinder, TurnStart, TurnStop
+from codex_py.protocol.extension import (
+    Extension,
+    StopCheck,
+    ToolFinder,
+    TurnStart,
+    TurnStop,
+)
 from codex_py.protocol.prompts import Note
 
 
@@ -21,7 +34,9 @@ def combined(extensions: Sequence[Extension]) -> Extension:
 
     def find_tool() -> ToolFinder:
         finders = [each.find_tool() for each in extensions]
-        return lambda name: next((t for find in finders if (t := find(name)) is not None), None)
+        return lambda name: next(
+            (t for find in finders if (t := find(name)) is not None), None
+        )
 
     return Extension(
         tools=[tool for each in extensions for tool in each.tools],
@@ -30,7 +45,9 @@ def combined(extensions: Sequence[Extension]) -> Extension:
         recover=_first([each.recover for each in extensions]),
         wrap_dispatch=_wrapping([each.wrap_dispatch for each in extensions]),
         wrap_approver=_wrapping([each.wrap_approver for each in extensions]),
-        context=lambda occasion: [note for each in extensions for note in each.context(occasion)],
+        context=lambda occasion: [
+            note for each in extensions for note in each.context(occasion)
+        ],
         before_prompt=_all([each.before_prompt for each in extensions]),
         before_request=_all([each.before_request for each in extensions]),
         before_stop=_all_content([_bounded(each) for each in extensions]),
@@ -47,14 +64,19 @@ def combined(extensions: Sequence[Extension]) -> Extension:
 
 
 def _wrapping(wraps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    return lambda wrapped: reduce(lambda inner, wrap: wrap(inner), reversed(wraps), wrapped)
+    return lambda wrapped: reduce(
+        lambda inner, wrap: wrap(inner), reversed(wraps), wrapped
+    )
 
 
-def _first(functions: Sequence[Callable[..., Awaitable[Any]]]) -> Callable[..., Awaitable[Any]]:
+def _first(
+    functions: Sequence[Callable[..., Awaitable[Any]]],
+) -> Callable[..., Awaitable[Any]]:
     async def first(*arguments: Any) -> Any:
         found = None
         for function in functions:
-            if found := await function(*arguments):
+            found = await function(*arguments)
+            if found:
                 break
         return found
 
@@ -84,7 +106,8 @@ def _bounded(extension: Extension) -> StopCheck:
     async def before_stop(stop: TurnStop) -> Note | StopOverridden | None:
         nonlocal turn, rounds
         if stop.turn is not turn:
-            turn, rounds = stop.turn, 0
+            turn = stop.turn
+            rounds = 0
         stop = replace(stop, rounds=rounds, rounds_left=extension.max_rounds - rounds)
         wanted = await extension.before_stop(stop)
         if isinstance(wanted, Note) and stop.rounds_left <= 0:
@@ -99,7 +122,9 @@ def _all(
     functions: Sequence[Callable[..., Awaitable[Sequence[Note]]]],
 ) -> Callable[..., Awaitable[Sequence[Note]]]:
     async def notes(*arguments: Any) -> Sequence[Note]:
-        return [note for function in functions for note in await function(*arguments) or ()]
+        return [
+            note for function in functions for note in await function(*arguments) or ()
+        ]
 
     return notes
 
@@ -115,7 +140,9 @@ def _merged(facts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 @asynccontextmanager
-async def _nested(contexts: Iterable[AbstractAsyncContextManager[object]]) -> AsyncGenerator[None]:
+async def _nested(
+    contexts: Iterable[AbstractAsyncContextManager[object]],
+) -> AsyncGenerator[None]:
     async with AsyncExitStack() as stack:
         for context in contexts:
             await stack.enter_async_context(context)

@@ -28,7 +28,8 @@ class ItemIds:
         self._upcoming: str | None = None
 
     def __call__(self) -> str:
-        taken, self._upcoming = self.upcoming, None
+        taken = self.upcoming
+        self._upcoming = None
         return taken
 
     @property
@@ -97,7 +98,10 @@ class Approvals:
         if review.decision is ReviewDecision.ABORT:
             self._abort()
         if review.decision in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
-            feedback = f": {review.feedback}" if review.feedback else ""
+            if review.feedback:
+                feedback = f": {review.feedback}"
+            else:
+                feedback = ""
             raise ToolError(f"{rejected}{feedback}", code="ApprovalDenied")
         if review.decision is ReviewDecision.APPROVED_FOR_SESSION:
             self.granted.update(grants)
@@ -165,7 +169,9 @@ class ShowsRefusals(Protocol):
 def changed_paths(use: "ToolUse") -> Sequence[Path] | None:
     """The files that a call will change, absolute; empty if none, None if they are not known."""
     tool = use.tool
-    return tool.changes(use.params, use.context.cwd) if isinstance(tool, KnowsChanges) else None
+    if isinstance(tool, KnowsChanges):
+        return tool.changes(use.params, use.context.cwd)
+    return None
 
 
 @frozen

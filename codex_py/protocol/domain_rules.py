@@ -24,7 +24,9 @@ class DomainRules:
     may_be_unenforced: bool = False
     """Commands have the whole network where no sandbox backend can restrict it."""
 
-    def plus(self, allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()) -> "DomainRules":
+    def plus(
+        self, allow: tuple[str, ...] = (), deny: tuple[str, ...] = ()
+    ) -> "DomainRules":
         return replace(
             self,
             allow=tuple(dict.fromkeys((*self.allow, *allow))),

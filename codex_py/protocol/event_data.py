@@ -36,7 +36,10 @@ def event_json(event: Event) -> dict[str, Any]:
             return {"type": "files_patched", "files": paths, "entry": entry}
         case _:
             name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
-            return event_data(event) or {"type": name, **plain_data(event, is_whole=True)}
+            return event_data(event) or {
+                "type": name,
+                **plain_data(event, is_whole=True),
+            }
 
 
 def item_data(item: ThreadItem) -> dict[str, Any]:
@@ -49,7 +52,10 @@ def plain_data(value: Any, *, is_whole: bool = False) -> Any:
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is None:
         if isinstance(value, list | tuple):
-            return [plain_data(part, is_whole=is_whole) for part in cast("Sequence[Any]", value)]
+            return [
+                plain_data(part, is_whole=is_whole)
+                for part in cast("Sequence[Any]", value)
+            ]
         if isinstance(value, dict):
             return {
                 k: plain_data(v, is_whole=is_whole)
@@ -59,7 +65,8 @@ def plain_data(value: Any, *, is_whole: bool = False) -> Any:
     data: dict[str, Any] = {}
     if "id" in fields:
         data["id"] = value.id
-    if (tag := getattr(value, "type", None)) is not None:
+    tag = getattr(value, "type", None)
+    if tag is not None:
         data["type"] = tag
     for name, spec in fields.items():
         shown = spec.metadata.get("json", True)

@@ -67,7 +67,9 @@ class FileChange(_Item):
     status: Status = "in_progress"
     diff: str = field(default="", metadata={"json": False})
     """Git style; empty if the patch cannot be applied."""
-    files: Sequence[PatchedFile] = field(default=(), compare=False, metadata={"json": False})
+    files: Sequence[PatchedFile] = field(
+        default=(), compare=False, metadata={"json": False}
+    )
     """The files whole, as the patch finds them and leaves them. Only as it starts: nobody keeps them."""
     error: dict[str, str] | None = field(default=None, metadata={"json": "unless none"})
     """`code` and `message`: why it failed or was declined."""
@@ -112,10 +114,14 @@ class CollabToolCall(_Item):
     sender_thread_id: str
     receiver_thread_ids: Sequence[str] = ()
     prompt: str | None = None
-    agents_states: Mapping[str, AgentState] = field(default_factory=dict[str, AgentState])
+    agents_states: Mapping[str, AgentState] = field(
+        default_factory=dict[str, AgentState]
+    )
     """By thread id."""
     status: Status = "in_progress"
-    names: Mapping[str, str] = field(default_factory=dict[str, str], metadata={"json": False})
+    names: Mapping[str, str] = field(
+        default_factory=dict[str, str], metadata={"json": False}
+    )
     """Nicknames by thread id, as far as they are known."""
 
 
@@ -135,7 +141,11 @@ class TodoEntry:
     @property
     def status(self) -> Literal["pending", "in_progress", "completed"]:
         """As the model gives it."""
-        return "completed" if self.completed else "in_progress" if self.in_progress else "pending"
+        if self.completed:
+            return "completed"
+        if self.in_progress:
+            return "in_progress"
+        return "pending"
 
 
 @frozen(kw_only=True)

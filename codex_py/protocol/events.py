@@ -77,7 +77,9 @@ class TurnCompleted:
     """All changes by patches of the turn, git style; None if they changed nothing."""
     denied: Denied | None = field(default=None, metadata={"json": "unless none"})
     stop: StopOverridden | None = field(default=None, metadata={"json": "unless none"})
-    facts: Mapping[str, Any] = field(default_factory=dict[str, Any], metadata={"json": "inline"})
+    facts: Mapping[str, Any] = field(
+        default_factory=dict[str, Any], metadata={"json": "inline"}
+    )
     """Further fields of extensions; see `Extension.turn_facts`."""
 
 
@@ -97,7 +99,9 @@ class TurnFailed:
     error: ErrorInfo
     diff: str | None = field(default=None, metadata={"json": "unless none"})
     """As in `TurnCompleted`: a failure does not undo patches."""
-    facts: Mapping[str, Any] = field(default_factory=dict[str, Any], metadata={"json": "inline"})
+    facts: Mapping[str, Any] = field(
+        default_factory=dict[str, Any], metadata={"json": "inline"}
+    )
 
 
 @frozen
@@ -249,11 +253,14 @@ class UsageReported(_LiveOnly):
     @property
     def context_left_percent(self) -> int:
         """The free part of the window, 0 to 100. As in Codex, the base prompt and the tools do not count."""
-        window, used = self.context_window, self.last.total_tokens
+        window = self.context_window
+        used = self.last.total_tokens
         if window > _BASELINE_TOKENS:
             window -= _BASELINE_TOKENS
             used = max(0, used - _BASELINE_TOKENS)
-        return max(0, round(100 * (window - used) / window)) if window > 0 else 0
+        if window > 0:
+            return max(0, round(100 * (window - used) / window))
+        return 0
 
 
 Event: TypeAlias = (

@@ -15,7 +15,16 @@ Any function may raise a `CodexError`, which ends the turn with that error. Anot
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal, Protocol, Required, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import (
+    Any,
+    Literal,
+    Protocol,
+    Required,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+)
 
 from codex_py.errors import CodexError, ModelError
 from codex_py.protocol.approval import Approver
@@ -146,7 +155,9 @@ class ChildThread(Protocol):
 
     @property
     def thread_id(self) -> str: ...
-    async def run_turn(self, text: str, *, output_schema: Any = None) -> ChildResult: ...
+    async def run_turn(
+        self, text: str, *, output_schema: Any = None
+    ) -> ChildResult: ...
 
 
 @frozen
@@ -232,7 +243,9 @@ class Thread(Protocol):
         """End the running turn with an error: its calls are cancelled and answered `aborted: {error}`."""
         ...
 
-    async def run_command(self, command: Script, **how: Unpack[CommandOptions]) -> CommandResult:
+    async def run_command(
+        self, command: Script, **how: Unpack[CommandOptions]
+    ) -> CommandResult:
         """Run a program to its end. It and all that it started are dead afterwards, also after a cancellation. It does
         not see the variables that hold keys.
 

@@ -37,7 +37,10 @@ class FileRules:
     @property
     def patterns(self) -> tuple[str, ...]:
         """What is denied, in the form of an option."""
-        return (*map(str, self.denied), *(f"{folder}/{glob}" for folder, glob in self.globs))
+        return (
+            *map(str, self.denied),
+            *(f"{folder}/{glob}" for folder, glob in self.globs),
+        )
 
     def plus(self, other: "FileRules") -> "FileRules":
         """Both together; where they disagree about one path, it is denied."""
@@ -45,8 +48,13 @@ class FileRules:
         for path, access in other.entries:
             entries[path] = "deny" if "deny" in (access, entries.get(path)) else access
         globs = tuple(dict.fromkeys((*self.globs, *other.globs)))
-        depth = other.scan_depth if self.scan_depth is None else self.scan_depth
-        return replace(self, entries=tuple(entries.items()), globs=globs, scan_depth=depth)
+        if self.scan_depth is None:
+            depth = other.scan_depth
+        else:
+            depth = self.scan_depth
+        return replace(
+            self, entries=tuple(entries.items()), globs=globs, scan_depth=depth
+        )
 
     def denying(self, other: "FileRules") -> "FileRules":
         """Deny what the other denies. Nothing of its paths stays open, as another entry might have it."""
@@ -71,7 +79,9 @@ class FileRules:
         }
         globs = [
             (
-                target / folder.relative_to(source) if folder.is_relative_to(source) else target,
+                target / folder.relative_to(source)
+                if folder.is_relative_to(source)
+                else target,
                 pattern,
             )
             for folder, pattern in self.globs

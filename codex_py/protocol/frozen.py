@@ -25,15 +25,20 @@ def frozen(cls: type[Any] | None = None, /, *, kw_only: bool = False) -> Any:
     def decorate(cls: type[Any]) -> type[Any]:
         # For a class without a docstring, `dataclass` makes one of its signature: 0.1 ms.
         cls.__doc__ = cls.__doc__ or cls.__name__
-        made = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(cls)
+        made = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=kw_only)(
+            cls
+        )
         made.__init__ = _initializer(made)
         made.__repr__ = _representation(made)
         made.__eq__, made.__hash__ = _comparison(made)
         made.__signature__ = _Signature()
-        made.__setattr__, made.__delattr__ = _refuse_to_set, _refuse_to_delete
+        made.__setattr__ = _refuse_to_set
+        made.__delattr__ = _refuse_to_delete
         return made
 
-    return decorate if cls is None else decorate(cls)
+    if cls is None:
+        return decorate
+    return decorate(cls)
 
 
 class _Signature:
@@ -48,9 +53,16 @@ class _Signature:
 
 
 def _parameter(each: Field[Any]) -> inspect.Parameter:
-    place, empty = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.empty
-    kind = inspect.Parameter.KEYWORD_ONLY if each.kw_only else place
-    default = each.default_factory if each.default is MISSING else each.default
+    place = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    empty = inspect.Parameter.empty
+    if each.kw_only:
+        kind = inspect.Parameter.KEYWORD_ONLY
+    else:
+        kind = place
+    if each.default is MISSING:
+        default = each.default_factory
+    else:
+        default = each.default
     default = empty if default is MISSING else default
     return inspect.Parameter(each.name, kind, default=default, annotation=each.type)
 
@@ -71,7 +83,9 @@ def _initializer(made: type[Any]) -> Callable[..., None]:
     positional: tuple[str, ...] = made.__match_args__
     names = [each.name for each in fields(made)]
     expected = set(names)
-    defaults = {each.name: each.default for each in fields(made) if each.default is not MISSING}
+    defaults = {
+        each.name: each.default for each in fields(made) if each.default is not MISSING
+    }
     factories = {
         each.name: each.default_factory
         for each in fields(made)
@@ -84,7 +98,11 @@ def _initializer(made: type[Any]) -> Callable[..., None]:
         for name, make in factories.items():
             if name not in complete:
                 complete[name] = make()
-        if complete.keys() != expected or len(by_place) < len(values) or by_place.keys() & given:
+        if (
+            complete.keys() != expected
+            or len(by_place) < len(values)
+            or by_place.keys() & given
+        ):
             raise TypeError(_misfit(made, names, complete.keys()))
         for name, value in complete.items():
             object.__setattr__(self, name, value)
@@ -102,7 +120,9 @@ def _representation(made: type[Any]) -> Callable[[Any], str]:
     return represent
 
 
-def _comparison(made: type[Any]) -> tuple[Callable[[Any, object], bool], Callable[[Any], int]]:
+def _comparison(
+    made: type[Any],
+) -> tuple[Callable[[Any, object], bool], Callable[[Any], int]]:
     names = [each.name for each in fields(made) if each.compare]
 
     def equals(self: Any, other: object) -> bool:

@@ -32,8 +32,12 @@ def normal_host(host: str) -> str:
     host = host.removesuffix(".")
     if ":" in host or _OLD_ADDRESS.fullmatch(host):
         found = address(host)
-        return str(found) if found is not None else _refuse(host)
-    return host if _NAME.fullmatch(host) and len(host) <= _MAX_NAME else _refuse(host)
+        if found is not None:
+            return str(found)
+        return _refuse(host)
+    if _NAME.fullmatch(host) and len(host) <= _MAX_NAME:
+        return host
+    return _refuse(host)
 
 
 def address(host: str) -> Address | None:
@@ -81,10 +85,13 @@ def pattern(text: str) -> str:
             host = normal_host(host)
         except ValueError:
             return _refuse_pattern(text)
-        return f"[{host}]{port}" if ":" in host and port else f"{host}{port}"
+        if ":" in host and port:
+            return f"[{host}]{port}"
+        return f"{host}{port}"
     if not host.isascii():
         labels = (
-            each if "*" in each or not each else normal_host(each) for each in host.split(".")
+            each if "*" in each or not each else normal_host(each)
+            for each in host.split(".")
         )
         host = ".".join(labels)
     host = host.removesuffix(".")
@@ -111,7 +118,8 @@ def _expression(name: str) -> re.Pattern[str]:
     above = ""
     for prefix, expression in (("**.", r"(?:.+\.)?"), ("*.", r".+\.")):
         if name.startswith(prefix):
-            name, above = name.removeprefix(prefix), expression
+            name = name.removeprefix(prefix)
+            above = expression
             break
     return re.compile(above + re.escape(name).replace(r"\*", ".*"))
 

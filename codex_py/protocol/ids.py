@@ -5,7 +5,9 @@ import re
 import time
 from datetime import UTC, datetime
 
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
+_UUID = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE
+)
 
 
 def new_thread_id() -> str:
@@ -17,7 +19,9 @@ def new_thread_id() -> str:
     fraction = ns * 4096 // 1_000_000
     random = int.from_bytes(os.urandom(8)) >> 2
     digits = f"{ms << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random:032x}"
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    return "-".join(
+        (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    )
 
 
 def new_call_id() -> str:
@@ -32,4 +36,7 @@ def is_thread_id(text: str) -> bool:
 
 def utc_timestamp() -> str:
     """Now, as `2026-11-20T17:52:59.450Z`."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    return (
+        datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+        + "Z"
+    )

@@ -35,7 +35,9 @@ class _Item:
     def encoded(self) -> EncodedItem:
         """The item as compact JSON, with only the fields that it came with."""
         names = (each.name for each in fields(self) if each.name != "source")
-        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        given = {
+            name: value for name in names if (value := getattr(self, name)) is not None
+        }
         return EncodedItem(encode_json(self.source or given))
 
 
@@ -52,7 +54,9 @@ class Message(_Item):
         """The text of all parts, without images and refusals."""
         if isinstance(self.content, list):
             kinds = ("input_text", "output_text")
-            return "".join(part["text"] for part in self.content if part["type"] in kinds)
+            return "".join(
+                part["text"] for part in self.content if part["type"] in kinds
+            )
         return self.content or ""
 
     @property
@@ -60,7 +64,9 @@ class Message(_Item):
         """The text of the refusal; empty if there is none."""
         if not isinstance(self.content, list):
             return ""
-        return "".join(part["refusal"] for part in self.content if part["type"] == "refusal")
+        return "".join(
+            part["refusal"] for part in self.content if part["type"] == "refusal"
+        )
 
 
 @frozen(kw_only=True)
@@ -165,7 +171,10 @@ ResponseItem: TypeAlias = (
 OutputItem: TypeAlias = FunctionCallOutput | CustomToolCallOutput
 
 _CLASSES: Mapping[object, type[ResponseItem]] = {
-    **{each.__dataclass_fields__["type"].default: each for each in get_args(ResponseItem)},
+    **{
+        each.__dataclass_fields__["type"].default: each
+        for each in get_args(ResponseItem)
+    },
     "compaction_summary": Compaction,
 }
 
@@ -177,13 +186,19 @@ def parse_item(data: object) -> ResponseItem:
         MalformedItem: the value is not an object with a `type`, or an item of a known type has a field
             that is missing or of the wrong type. The message names the field.
     """
-    item = cast("JsonObject", data) if isinstance(data, dict) else {}
+    if isinstance(data, dict):
+        item = cast("JsonObject", data)
+    else:
+        item = {}
     kind = item.get("type")
     if kind is None and item.get("role") is not None:
         # The API's short form of a message has no type.
         kind = "message"
         item = {**item, "type": kind}
-    found = _CLASSES.get(kind, OtherItem) if isinstance(kind, str) else OtherItem
+    if isinstance(kind, str):
+        found = _CLASSES.get(kind, OtherItem)
+    else:
+        found = OtherItem
     try:
         values = checked_fields(found, item)
         for name in ("content", "output") if found is not Reasoning else ():

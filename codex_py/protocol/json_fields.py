@@ -15,19 +15,32 @@ _MAX_INTEGER = 2**53
 def text_field(fields: Mapping[str, Any], key: str) -> str:
     """A string, or an empty one where there is none."""
     value = fields.get(key)
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""
 
 
 def integer_field(fields: JsonObject, key: str) -> int | None:
     """An index or a count; None for a number that can be neither."""
     value = fields.get(key)
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MAX_INTEGER
-    return value if is_count else None
+    is_count = (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and 0 <= value < _MAX_INTEGER
+    )
+    if is_count:
+        return value
+    return None
 
 
 def lenient_integer(value: object) -> int | None:
     """A count, also one that a program wrote as a string; None for anything else."""
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:
+    if (
+        isinstance(value, str)
+        and value.isascii()
+        and value.isdecimal()
+        and len(value) < 16
+    ):
         return int(value)
     return integer_field({"value": value}, "value")
 
@@ -39,7 +52,9 @@ def object_field(fields: Mapping[str, Any], key: str) -> JsonObject:
 
 def as_object(value: object) -> JsonObject:
     """The value, or an empty object where it is none."""
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return cast("JsonObject", value)
+    return {}
 
 
 def json_object(text: str) -> JsonObject:
@@ -53,7 +68,11 @@ def json_object(text: str) -> JsonObject:
 def objects(value: object) -> list[JsonObject]:
     """The objects of a JSON list; none where it is no list."""
     if isinstance(value, list):
-        return [cast("JsonObject", v) for v in cast("list[object]", value) if isinstance(v, dict)]
+        return [
+            cast("JsonObject", v)
+            for v in cast("list[object]", value)
+            if isinstance(v, dict)
+        ]
     return []
 
 
@@ -93,6 +112,10 @@ def parse_event(data: str, name: str = "") -> JsonObject | None:
         return None
     fields = cast("JsonObject", event)
     if "\\ud" in data or "\\uD" in data:
-        is_delta = text_field(fields, "type").endswith(".delta") or name.endswith(".delta")
-        return fields if is_delta else replace_surrogates(fields)
+        is_delta = text_field(fields, "type").endswith(".delta") or name.endswith(
+            ".delta"
+        )
+        if is_delta:
+            return fields
+        return replace_surrogates(fields)
     return fields

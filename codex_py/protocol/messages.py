@@ -41,7 +41,10 @@ def decode_json(text: bytes | str) -> Any:
         ValueError: the text is not JSON, or not UTF-8.
     """
     value = json.loads(text)
-    escapes = (b"\\ud", b"\\uD") if isinstance(text, bytes) else ("\\ud", "\\uD")
+    if isinstance(text, bytes):
+        escapes = (b"\\ud", b"\\uD")
+    else:
+        escapes = ("\\ud", "\\uD")
     if any(escape in text for escape in escapes):  # pyright: ignore[reportOperatorIssue]
         return replace_surrogates(value)
     return value
@@ -49,7 +52,9 @@ def decode_json(text: bytes | str) -> Any:
 
 def message(role: str, parts: Sequence[dict[str, Any]]) -> EncodedItem:
     """A message of content parts (`input_text(…)`, or an `input_image` object)."""
-    return EncodedItem(encode_json({"type": "message", "role": role, "content": list(parts)}))
+    return EncodedItem(
+        encode_json({"type": "message", "role": role, "content": list(parts)})
+    )
 
 
 def input_text(text: str) -> dict[str, Any]:
@@ -83,7 +88,9 @@ def text_tokens(items: Iterable[EncodedItem]) -> int:
 
 
 def _images(item: EncodedItem) -> list[bytes]:
-    return re.findall(rb'data:image/[^"]+', item) if b"data:image/" in item else []
+    if b"data:image/" in item:
+        return re.findall(rb'data:image/[^"]+', item)
+    return []
 
 
 def replace_surrogates(value: Any) -> Any:
@@ -95,6 +102,9 @@ def replace_surrogates(value: Any) -> Any:
         case list():
             return [replace_surrogates(part) for part in value]  # pyright: ignore[reportUnknownVariableType]
         case dict():
-            return {replace_surrogates(k): replace_surrogates(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+            return {
+                replace_surrogates(key): replace_surrogates(part)
+                for key, part in value.items()  # pyright: ignore[reportUnknownVariableType]
+            }
         case _:
             return value

@@ -34,7 +34,8 @@ class ModelSchema(dict[str, Any]):
         except ValueError as error:
             details: list[dict[str, Any]] = cast("Any", error).errors()
             reasons = [
-                f"at {'.'.join(map(str, each['loc'])) or '$'}: {each['msg']}" for each in details
+                f"at {'.'.join(map(str, each['loc'])) or '$'}: {each['msg']}"
+                for each in details
             ]
             name = cast("type", self._model).__name__
             reason = shortened("; ".join(reasons), _MAX_REASON_CHARACTERS)
@@ -44,7 +45,9 @@ class ModelSchema(dict[str, Any]):
 
 def answer_schema(given: Any) -> Any:
     """The JSON Schema that is meant: itself, or that of a pydantic model."""
-    return ModelSchema(given) if isinstance(given, type) else given
+    if isinstance(given, type):
+        return ModelSchema(given)
+    return given
 
 
 def _is_model(model: object) -> TypeGuard[type[PydanticModel]]:
@@ -67,5 +70,8 @@ def _strict(schema: Any) -> Any:
         elif key != "default":
             strict[key] = _strict(value)
     if "properties" in strict:
-        strict |= {"required": list(strict["properties"]), "additionalProperties": False}
+        strict |= {
+            "required": list(strict["properties"]),
+            "additionalProperties": False,
+        }
     return strict

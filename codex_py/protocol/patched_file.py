@@ -45,13 +45,20 @@ class PatchedFile(NamedTuple):
         new_mode: int | None = None,
     ) -> Self:
         """Make a change whose kind follows from the contents."""
-        kind = "delete" if new is None else "add" if old is None else "update"
+        if new is None:
+            kind = "delete"
+        elif old is None:
+            kind = "add"
+        else:
+            kind = "update"
         return cls(path, kind, move_to, old, new, old_mode=old_mode, new_mode=new_mode)
 
     @property
     def old_entry(self) -> bytes | None:
         """Contents of the directory entry at `path` before: of a symbolic link, its target."""
-        return self.old if self.link_target is None else self.link_target
+        if self.link_target is None:
+            return self.old
+        return self.link_target
 
     @property
     def destination(self) -> Path:
@@ -63,14 +70,18 @@ class PatchedFile(NamedTuple):
         """The target of a symbolic link that is made or changed; None for anything else."""
         is_link = self.new_mode is not None and stat.S_ISLNK(self.new_mode)
         is_same = self.old_mode == self.new_mode and self.old == self.new
-        return os.fsdecode(self.new or b"") if is_link and not is_same else None
+        if is_link and not is_same:
+            return os.fsdecode(self.new or b"")
+        return None
 
     def facts(self) -> dict[str, str]:
         """The change without contents, for JSON."""
         facts = {"path": str(self.path), "kind": self.kind}
         if self.move_to is not None:
             facts["move_to"] = str(self.move_to)
-        return facts if self.link is None else {**facts, "link": self.link}
+        if self.link is None:
+            return facts
+        return {**facts, "link": self.link}
 
 
 class TreeChanges(NamedTuple):

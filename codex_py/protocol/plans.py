@@ -2,15 +2,22 @@
 
 import re
 
-OPENING, CLOSING = "<proposed_plan>", "</proposed_plan>"
-_PLAN = re.compile(rf"^{OPENING}[ \t]*\n(.*?)^{CLOSING}[ \t]*$\n?", re.DOTALL | re.MULTILINE)
+OPENING = "<proposed_plan>"
+CLOSING = "</proposed_plan>"
+_PLAN = re.compile(
+    rf"^{OPENING}[ \t]*\n(.*?)^{CLOSING}[ \t]*$\n?", re.DOTALL | re.MULTILINE
+)
 
 
 def proposed_plan(text: str) -> str | None:
     """The Markdown of the last plan; None if there is none."""
     plans = [plan for found in _PLAN.finditer(text) if (plan := found[1].strip())]
-    return plans[-1] if plans else None
+    if plans:
+        return plans[-1]
+    return None
 
 
 def without_tags(text: str) -> str:
-    return _PLAN.sub(r"\1", text) if OPENING in text else text
+    if OPENING in text:
+        return _PLAN.sub(r"\1", text)
+    return text

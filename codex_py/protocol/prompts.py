@@ -5,7 +5,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, Literal, cast
 
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.messages import EncodedItem, decode_json, encode_json, input_text, message
+from codex_py.protocol.messages import (
+    EncodedItem,
+    decode_json,
+    encode_json,
+    input_text,
+    message,
+)
 
 AGENTS_MD: Final = "# AGENTS.md instructions"
 ADMINISTRATORS: Final = "<required_instructions>"
@@ -36,7 +42,8 @@ SUMMARY_OPENING: Final = "Another language model started to solve this problem"
 """First words of the summary after a compaction, here and in Codex."""
 
 _NO_MESSAGES: Final = tuple(
-    b'{"type":"%b' % kind for kind in (b"function_call", b"custom_tool_call", b"reasoning")
+    b'{"type":"%b' % kind
+    for kind in (b"function_call", b"custom_tool_call", b"reasoning")
 )
 _IMAGE_LABEL = re.compile(r'<image name=\[Image #\d+\] path="(.*)">', re.DOTALL)
 
@@ -101,8 +108,14 @@ def prompt_of(data: Any) -> UserPrompt | None:
     texts = list(message_texts(fields.get("content")))
     if is_context(texts) or "".join(texts).startswith(SUMMARY_OPENING):
         return None
-    images = tuple(match[1] for text in texts if (match := _IMAGE_LABEL.fullmatch(text)))
-    said = [text for text in texts if text != "</image>" and not _IMAGE_LABEL.fullmatch(text)]
+    images = tuple(
+        match[1] for text in texts if (match := _IMAGE_LABEL.fullmatch(text))
+    )
+    said = [
+        text
+        for text in texts
+        if text != "</image>" and not _IMAGE_LABEL.fullmatch(text)
+    ]
     return UserPrompt("".join(said), images)
 
 
@@ -127,7 +140,9 @@ def context_length(items: Sequence[EncodedItem]) -> int:
     for index, item in enumerate(items):
         data: Any = decode_json(item)
         is_instruction = data.get("role") in {"developer", "system"}
-        if not is_instruction and not is_context(list(message_texts(data.get("content")))):
+        if not is_instruction and not is_context(
+            list(message_texts(data.get("content")))
+        ):
             return index
     return len(items)
 
@@ -150,6 +165,9 @@ def message_texts(content: Any) -> Iterator[str]:
         yield content
     elif isinstance(content, list):
         for part in cast("list[Any]", content):
-            text = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
+            if isinstance(part, dict):
+                text = cast("dict[str, Any]", part).get("text")
+            else:
+                text = None
             if isinstance(text, str):
                 yield text

@@ -8,6 +8,18 @@ from typing import Final
 LOCAL_PROVIDERS: Final = ("ollama", "lmstudio", "llamacpp", "vllm")
 """Servers on this machine, in the order in which `--oss` looks for them."""
 BUILT_IN_PROVIDERS: Final = (
-    *("openai", "anthropic", "azure", "deepseek", "gemini", "github", "groq", "minimax"),
-    *("mistral", "moonshot", "openrouter", "xai", "zai", *LOCAL_PROVIDERS),
+    "openai",
+    "anthropic",
+    "azure",
+    "deepseek",
+    "gemini",
+    "github",
+    "groq",
+    "minimax",
+    "mistral",
+    "moonshot",
+    "openrouter",
+    "xai",
+    "zai",
+    *LOCAL_PROVIDERS,
 )

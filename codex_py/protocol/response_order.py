@@ -55,7 +55,9 @@ def in_order(items: Iterable[tuple[Place, str, T]]) -> list[T]:
     is_followed = False
     for place, kind, item in reversed(placed):
         if not place.is_output:
-            if kind == "reasoning" and not (is_followed and place.arrival + 1 in arrivals):
+            if kind == "reasoning" and not (
+                is_followed and place.arrival + 1 in arrivals
+            ):
                 continue
             is_followed = True
         if kind != COMPLETED:

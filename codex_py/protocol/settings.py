@@ -69,7 +69,9 @@ class TurnSettings:
     def choices(self) -> Choices:
         if self.chosen is not None:
             return self.chosen
-        return Choices(**{each.name: getattr(self, each.name) for each in fields(Choices)})
+        return Choices(
+            **{each.name: getattr(self, each.name) for each in fields(Choices)}
+        )
 
 
 def turn_context(settings: TurnSettings) -> dict[str, Any]:

@@ -165,12 +165,19 @@ class Completed:
 
 
 ResponseEvent: TypeAlias = (
-    Created | OutputItemAdded | OutputTextDelta | ReasoningDelta | OutputItemDone | Completed
+    Created
+    | OutputItemAdded
+    | OutputTextDelta
+    | ReasoningDelta
+    | OutputItemDone
+    | Completed
 )
 
 
 class ModelClient(Protocol):
-    def stream(self, prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
+    def stream(
+        self, prompt: Prompt
+    ) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
         """Stream one response.
 
         Entering the context sends the request and waits for the headers of the response. The last

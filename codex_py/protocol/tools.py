@@ -10,12 +10,20 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note
 
 MCP_PREFIX = "mcp__"
-AGENT_TOOLS = frozenset(("close_agent", "resume_agent", "send_input", "spawn_agent", "wait_agent"))
+AGENT_TOOLS = frozenset(
+    ("close_agent", "resume_agent", "send_input", "spawn_agent", "wait_agent")
+)
 AGENTS_NAMESPACE = "multi_agent_v1"
 """Where an extension offers `AGENT_TOOLS`, on wires that have namespaces. Codex joins it to their names."""
-COMMAND_TOOLS = frozenset(("exec_command", "write_stdin", "shell", "shell_command", "local_shell"))
+COMMAND_TOOLS = frozenset(
+    ("exec_command", "write_stdin", "shell", "shell_command", "local_shell")
+)
 """Those that run commands, of every family of models."""
-RESOURCE_TOOLS = ("list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
+RESOURCE_TOOLS = (
+    "list_mcp_resources",
+    "list_mcp_resource_templates",
+    "read_mcp_resource",
+)
 _ALIASES = {"applypatch": "apply_patch", "container.exec": "shell"}
 """Other names of our tools that models were trained on."""
 _CODED = re.compile(r"\[ERROR:(\w+)\] ")
@@ -133,4 +141,6 @@ def coded_text(code: str, text: str) -> str:
 def read_coded_text(text: str) -> tuple[str | None, str]:
     """The error code of an output, or None, and the text after it."""
     found = _CODED.match(text)
-    return (found[1], text[found.end() :]) if found else (None, text)
+    if found:
+        return (found[1], text[found.end() :])
+    return (None, text)

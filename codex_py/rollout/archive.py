@@ -23,7 +23,9 @@ from codex_py.rollout.writer import ThreadLock
 
 _DATE = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
 _DATABASE_S = 2
-_MOVED = "UPDATE threads SET rollout_path = ?, archived = ?, archived_at = ? WHERE id = ?"
+_MOVED = (
+    "UPDATE threads SET rollout_path = ?, archived = ?, archived_at = ? WHERE id = ?"
+)
 
 
 def archive(home: Path, thread_id: str) -> None:
@@ -68,7 +70,9 @@ def delete(home: Path, thread_id: str) -> None:
 
 
 @contextmanager
-def _family(home: Path, thread_id: str, *folders: str) -> Generator[Mapping[str, Sequence[Path]]]:
+def _family(
+    home: Path, thread_id: str, *folders: str
+) -> Generator[Mapping[str, Sequence[Path]]]:
     """The thread behind the subagents below it, locked, with their files in the folders."""
     children: dict[str | None, list[str]] = {}
     for meta in metas_with(home, b'"parent_thread_id"'):
@@ -80,19 +84,25 @@ def _family(home: Path, thread_id: str, *folders: str) -> Generator[Mapping[str,
         with ExitStack() as locks:
             for member in members:
                 locks.callback(ThreadLock(home, member).release)
-            yield {id_: [*files_of_thread(home, id_, folders)] for id_ in reversed(members)}
+            yield {
+                id_: [*files_of_thread(home, id_, folders)] for id_ in reversed(members)
+            }
     except OSError as error:
         raise SessionError(
             f"the files of session {thread_id} cannot be changed: {error.filename}: {error.strerror}"
         ) from error
 
 
-def _move(home: Path, member: str, path: Path, place: Path, archived_at: int | None = None) -> None:
+def _move(
+    home: Path, member: str, path: Path, place: Path, archived_at: int | None = None
+) -> None:
     make_private(place.parent)
     if place.exists():
         raise SessionError(f"{path} cannot be moved: {place} is there already")
     path.rename(place)
-    _tell_codex(home, _MOVED, str(place), int(archived_at is not None), archived_at, member)
+    _tell_codex(
+        home, _MOVED, str(place), int(archived_at is not None), archived_at, member
+    )
 
 
 def _tell_codex(home: Path, statement: str, *values: str | int | None) -> None:
@@ -101,6 +111,8 @@ def _tell_codex(home: Path, statement: str, *values: str | int | None) -> None:
     for path in home.glob("state_*.sqlite"):
         with suppress(sqlite3.Error):
             # The URI: without it, a database that has just been removed would be made anew.
-            found = sqlite3.connect(f"{path.as_uri()}?mode=rw", timeout=_DATABASE_S, uri=True)
+            found = sqlite3.connect(
+                f"{path.as_uri()}?mode=rw", timeout=_DATABASE_S, uri=True
+            )
             with closing(found) as database, database:
                 database.execute(statement, values)

@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.json_fields import as_object, json_object, object_field, text_field
+from codex_py.protocol.json_fields import (
+    as_object,
+    json_object,
+    object_field,
+    text_field,
+)
 from codex_py.protocol.prompts import message_texts, prompt_of
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.lines import ThreadLines
@@ -34,7 +39,8 @@ def read_details(path: Path) -> SessionDetails:
     """Raises a `SessionError` as `ThreadLines` does."""
     context: Mapping[str, Any] = {}
     prompts: list[str] = []
-    usage, damaged_lines = Usage(), 0
+    usage = Usage()
+    damaged_lines = 0
     files: dict[str, None] = {}
     for line in ThreadLines(path).since():
         if line is None:
@@ -45,7 +51,10 @@ def read_details(path: Path) -> SessionDetails:
                 prompts.append(prompt.text)
             case "turn_context", payload:
                 context = payload
-            case "event_msg", {"type": "thread_rolled_back", "num_turns": int(turns)} if turns > 0:
+            case "event_msg", {
+                "type": "thread_rolled_back",
+                "num_turns": int(turns),
+            } if turns > 0:
                 del prompts[-turns:]
             case "event_msg", {"type": "token_count"} as payload:
                 usage = (read_token_count(payload) or (usage,))[0]
@@ -61,7 +70,10 @@ def read_details(path: Path) -> SessionDetails:
         "approval_policy": context.get("approval_policy"),
         "sandbox_mode": object_field(context, "sandbox_policy").get("type"),
     }
-    known = {name: value if isinstance(value, str) else None for name, value in settings.items()}
+    known = {
+        name: value if isinstance(value, str) else None
+        for name, value in settings.items()
+    }
     return SessionDetails(known, tuple(prompts), usage, tuple(files), damaged_lines)
 
 
@@ -109,7 +121,8 @@ class _Reading:
         self.outputs: list[LargeOutput] = []
         """The largest so far, in order."""
         self._calls: dict[str, tuple[str, str]] = {}
-        self._turn, self._prompt = 0, ""
+        self._turn = 0
+        self._prompt = ""
         self._model: str | None = None
         self._total = Usage()
 
@@ -118,7 +131,8 @@ class _Reading:
             case "turn_context", {"model": str(model)}:
                 self._model = model
             case "event_msg", {"type": "token_count"}:
-                if (usages := read_token_count(payload)) is not None:
+                usages = read_token_count(payload)
+                if usages is not None:
                     self._count(usages[0])
             case "response_item", _:
                 self._item(payload)
@@ -128,8 +142,10 @@ class _Reading:
     def _item(self, item: dict[str, Any]) -> None:
         kind = text_field(item, "type")
         call_id = text_field(item, "call_id") or text_field(item, "id")
-        if (prompt := prompt_of(item)) is not None:
-            self._turn, self._prompt = self._turn + 1, prompt.text
+        prompt = prompt_of(item)
+        if prompt is not None:
+            self._turn = self._turn + 1
+            self._prompt = prompt.text
         elif kind.endswith("_call"):
             self._calls[call_id] = text_field(item, "name") or kind, _arguments(item)
         elif "output" in item:
@@ -141,12 +157,14 @@ class _Reading:
         if total.total_tokens < self._total.total_tokens:
             # Another file of the thread begins to count anew.
             self._total = Usage()
-        spent, self._total = total - self._total, total
+        spent = total - self._total
+        self._total = total
         if not spent.total_tokens:
             return
         # The count of a copy begins with that of its original.
         turn, prompt = (None, "") if self._model is None else (self._turn, self._prompt)
-        if (known := self.rows.get((turn, self._model))) is not None:
+        known = self.rows.get((turn, self._model))
+        if known is not None:
             spent = known.usage + spent
         self.rows[turn, self._model] = UsageRow(turn, prompt, self._model, spent)
 
@@ -155,8 +173,13 @@ def _arguments(call: dict[str, Any]) -> str:
     """The command of a call, or else all of its arguments."""
     text = text_field(call, "arguments") or text_field(call, "input")
     arguments = json_object(text) or call.get("action") or {}
-    fields = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    if isinstance(arguments, dict):
+        fields = cast("dict[str, Any]", arguments)
+    else:
+        fields = {}
     command = fields.get("cmd", fields.get("command"))
     if isinstance(command, list):
         return " ".join(map(str, cast("list[Any]", command)))
-    return command if isinstance(command, str) else text
+    if isinstance(command, str):
+        return command
+    return text

@@ -15,7 +15,12 @@ from codex_py.protocol.messages import (
     message,
     replace_surrogates,
 )
-from codex_py.protocol.prompts import CONTEXT_OPENINGS, SUMMARY_OPENING, is_context, message_texts
+from codex_py.protocol.prompts import (
+    CONTEXT_OPENINGS,
+    SUMMARY_OPENING,
+    is_context,
+    message_texts,
+)
 from codex_py.protocol.response_order import Place, in_order
 
 # The output of a call that was never answered, as in Codex.
@@ -78,7 +83,8 @@ class Entry:
         elif encoded is not None and _SURROGATE.search(encoded):
             payload = replace_surrogates(payload)
             encoded = None
-        written, role = payload.get("type", "message"), payload.get("role")
+        written = payload.get("type", "message")
+        role = payload.get("role")
         kind = str(written)
         call_id = payload.get("call_id")
         if kind == "local_shell_call":
@@ -87,7 +93,9 @@ class Entry:
         is_damaged = not (
             isinstance(written, str)
             and (kind not in _WITH_ID or (isinstance(call_id, str) and call_id))
-            and all(isinstance(payload.get(k), t) for k, t in _FIELDS.get(kind, {}).items())
+            and all(
+                isinstance(payload.get(k), t) for k, t in _FIELDS.get(kind, {}).items()
+            )
         )
         not_the_models = kind == "message" and role != "assistant"
         return cls(
@@ -95,7 +103,9 @@ class Entry:
             type=kind,
             call_id=call_id if isinstance(call_id, str) else None,
             role=role if isinstance(role, str) else None,
-            texts=tuple(message_texts(payload.get("content"))) if not_the_models else (),
+            texts=tuple(message_texts(payload.get("content")))
+            if not_the_models
+            else (),
             place=place,
             is_damaged=is_damaged,
         )
@@ -123,9 +133,15 @@ def context_of(entries: Iterable[Entry]) -> dict[str, str]:
 
 def open_call(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
     """The one call of the last response that has no output, and the output that it gets in `paired`."""
-    response = next((each.place.response for each in reversed(entries) if each.place), None)
-    found = list(_aborted([e for e in entries if e.place and e.place.response == response]))
-    return found[0] if len(found) == 1 else None
+    response = next(
+        (each.place.response for each in reversed(entries) if each.place), None
+    )
+    found = list(
+        _aborted([e for e in entries if e.place and e.place.response == response])
+    )
+    if len(found) == 1:
+        return found[0]
+    return None
 
 
 def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
@@ -146,12 +162,17 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
             open_calls[_ABORTED[entry.type]["type"], entry.call_id].append(index)
         elif entry.type in _OUTPUT_TYPES:
             # Ids may be repeated: the output belongs to the nearest call before it.
-            if calls := open_calls[entry.type, entry.call_id]:
+            calls = open_calls[entry.type, entry.call_id]
+            if calls:
                 calls.pop()
             else:
                 stray.add(index)
     unanswered = {index for calls in open_calls.values() for index in calls}
-    stray |= {index for index in unanswered if entries[index] in entries[index + 1 : index + 2]}
+    stray |= {
+        index
+        for index in unanswered
+        if entries[index] in entries[index + 1 : index + 2]
+    }
 
     items: list[EncodedItem] = []
     waiting: list[EncodedItem] = []
@@ -161,7 +182,11 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
             continue
         is_output = entry.type in _OUTPUT_TYPES
         # A prompt, or anything that comes after outputs, belongs to the next response.
-        if waiting and not is_output and (after_output or entry.role in {"user", "developer"}):
+        if (
+            waiting
+            and not is_output
+            and (after_output or entry.role in {"user", "developer"})
+        ):
             items += waiting
             waiting = []
         items.append(entry.encoded)
@@ -186,7 +211,8 @@ def by_response(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
             continue
         if not response or number != entry.place.response:
             yield from (response, others)
-            response, others = [], []
+            response = []
+            others = []
         number = entry.place.response
         response.append(entry)
     yield from (response, others)
@@ -197,8 +223,13 @@ def _in_order(entries: Sequence[Entry]) -> Iterator[Entry]:
     `aborted`."""
     for group in by_response(entries):
         whole = [*group, *(output for _, output in _aborted(group))]
-        placed = [(each.place, each.type, each) for each in whole if each.place is not None]
-        yield from in_order(placed) if placed else group
+        placed = [
+            (each.place, each.type, each) for each in whole if each.place is not None
+        ]
+        if placed:
+            yield from in_order(placed)
+        else:
+            yield from group
 
 
 def _aborted(response: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
@@ -207,8 +238,12 @@ def _aborted(response: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
     for each in response:
         if each.place is None or each.call_id is None or each.type not in _ABORTED:
             continue
-        if (place := each.place._replace(is_output=True)) not in answered:
-            yield each, Entry.of({"call_id": each.call_id, **_ABORTED[each.type]}, None, place)
+        place = each.place._replace(is_output=True)
+        if place not in answered:
+            yield (
+                each,
+                Entry.of({"call_id": each.call_id, **_ABORTED[each.type]}, None, place),
+            )
 
 
 def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entry]:
@@ -233,7 +268,11 @@ def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entr
         prompts.append(entry)
     summary = str(payload.get("message", ""))
     item = message("user", [input_text(summary)])
-    return [*context, *reversed(prompts), Entry(item, "message", None, "user", (summary,))]
+    return [
+        *context,
+        *reversed(prompts),
+        Entry(item, "message", None, "user", (summary,)),
+    ]
 
 
 def without_last_turns(entries: Sequence[Entry], turns: Any) -> list[Entry]:

@@ -27,14 +27,17 @@ def git_info(cwd: Path) -> dict[str, str]:
     """
     try:
         dot_git = find_dot_git(cwd)
-        return {} if dot_git is None else _read(dot_git.parent)
+        if dot_git is None:
+            return {}
+        return _read(dot_git.parent)
     except (OSError, ValueError):
         return {}
 
 
 def _read(top: Path) -> dict[str, str]:
     repository = own_repository(top)
-    git_dir, common_dir = repository.folder, repository.common
+    git_dir = repository.folder
+    common_dir = repository.common
     info: dict[str, str] = {}
     head = _text("HEAD", git_dir).strip()
     reference = head.removeprefix("ref:").strip()
@@ -47,7 +50,8 @@ def _read(top: Path) -> dict[str, str]:
             info["branch"] = reference.removeprefix("refs/heads/")
     if _COMMIT.fullmatch(commit):
         info["commit_hash"] = commit
-    if url := _origin(_text("config", common_dir)):
+    url = _origin(_text("config", common_dir))
+    if url:
         info["repository_url"] = _USER_INFO.sub("", url)
     return info
 
@@ -55,13 +59,16 @@ def _read(top: Path) -> dict[str, str]:
 def _packed(common_dir: Path, reference: str) -> str:
     packed = _bytes("packed-refs", common_dir, _MAX_PACKED_BYTES)
     before, found, _ = packed.partition(f" {reference}\n".encode())
-    return before.rpartition(b"\n")[2].decode("utf-8", "replace") if found else ""
+    if found:
+        return before.rpartition(b"\n")[2].decode("utf-8", "replace")
+    return ""
 
 
 def _origin(config: str) -> str:
     in_origin = False
     for line in config.splitlines():
-        if section := _SECTION.match(line):
+        section = _SECTION.match(line)
+        if section:
             in_origin = section.groups() == ("remote", "origin")
         key, equals, value = line.partition("=")
         if in_origin and equals and key.strip().lower() == "url":
@@ -82,4 +89,6 @@ def _bytes(name: str, folder: Path, max_bytes: int) -> bytes:
         data, size = read_start(folder / name, max_bytes, root=folder)
     except (OSError, ValueError):
         return b""
-    return data if size <= max_bytes else data[: data.rfind(b"\n") + 1]
+    if size <= max_bytes:
+        return data
+    return data[: data.rfind(b"\n") + 1]

@@ -41,14 +41,17 @@ def find_session(
     if is_thread_id(id_or_name):
         return next(files_of_thread(home, id_or_name.lower(), folders), None)
     # Of several threads with one name, the one that was named last counts.
-    named = (id_ for id_, name in reversed(thread_names(home).items()) if name == id_or_name)
+    named = (
+        id_ for id_, name in reversed(thread_names(home).items()) if name == id_or_name
+    )
     found = (path for id_ in named for path in files_of_thread(home, id_, folders))
     return next(found, None)
 
 
 def require_session(home: Path, id_or_name: str) -> Path:
     """As `find_session`. Raises a `SessionError` if there is none."""
-    if (path := find_session(home, id_or_name)) is None:
+    path = find_session(home, id_or_name)
+    if path is None:
         raise SessionError(
             f"no session found with the id or name {id_or_name!r};"
             " `codex-py sessions list --all` shows them",
@@ -84,7 +87,8 @@ def newest_continuation(home: Path, path: Path) -> Path:
     own = _meta(path)
     if own is None or not own.native:
         return path
-    newest, modified = path, path.stat().st_mtime_ns
+    newest = path
+    modified = path.stat().st_mtime_ns
     for _, entry in _newest_first(home / SESSIONS):
         if entry.path == str(path):
             # Older files cannot continue the thread.
@@ -94,7 +98,8 @@ def newest_continuation(home: Path, path: Path) -> Path:
             continue
         meta = _meta(Path(entry.path))
         if meta is not None and meta.continues_id == own.id:
-            newest, modified = Path(entry.path), _modified(entry)
+            newest = Path(entry.path)
+            modified = _modified(entry)
     return newest
 
 
@@ -122,10 +127,14 @@ def recent_sessions(
     real = "" if cwd is None else os.path.realpath(cwd)
     # A session file has a name that is not UTF-8 as well as it can.
     here = {real, well_formed(real)}
-    found = newest.values() if by_start else sorted(newest.values(), reverse=True)
+    if by_start:
+        found = newest.values()
+    else:
+        found = sorted(newest.values(), reverse=True)
     for modified, name in found:
         path = Path(name)
-        if (meta := _meta(path)) is None or isinstance(meta.source, dict):
+        meta = _meta(path)
+        if meta is None or isinstance(meta.source, dict):
             continue
         if cwd is None or meta.cwd in here or os.path.realpath(meta.cwd) in here:
             yield path, meta, modified
@@ -141,7 +150,11 @@ def why_none(home: Path) -> str:
         except SessionError as error:
             reasons.append(str(error))
             break
-        if not reasons and not isinstance(meta.source, dict) and not os.path.lexists(meta.cwd):
+        if (
+            not reasons
+            and not isinstance(meta.source, dict)
+            and not os.path.lexists(meta.cwd)
+        ):
             reasons.append(
                 f"the folder {meta.cwd} of session {meta.id} does not exist any more"
                 f" (go on with `codex-py resume {meta.id}`, or look with --all)"
@@ -182,7 +195,9 @@ def _newest_first(
     try:
         with os.scandir(folder) as found:
             # Among 10,000 files, the one that is looked for is found three times as fast.
-            entries = [each for each in found if part in each.name or ".jsonl" not in each.name]
+            entries = [
+                each for each in found if part in each.name or ".jsonl" not in each.name
+            ]
     except OSError:
         # A folder that is missing or cannot be read has no session to resume.
         return
@@ -257,7 +272,8 @@ def forget_name(home: Path, thread_id: str) -> None:
         if not path.exists():
             return
         lines = path.read_bytes().splitlines(keepends=True)
-        if len(kept := [line for line in lines if thread_id.encode() not in line]) == len(lines):
+        kept = [line for line in lines if thread_id.encode() not in line]
+        if len(kept) == len(lines):
             return
         with written_whole(path) as file:
             file.writelines(kept)
@@ -269,7 +285,9 @@ def rename_thread(home: Path, thread_id: str, name: str) -> None:
     path = home / _NAMES
     try:
         with locked(home / _NAMES_LOCK, _LOCK_TIMEOUT_S, is_file=True):
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            fd = os.open(
+                path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+            )
             try:
                 # If the last line was cut off, this one must not be appended to it.
                 size = os.fstat(fd).st_size

@@ -67,7 +67,10 @@ class ThreadLines:
         """
         self.meta = read_meta(path)
         self._files = _files(path, self.meta)
-        self._events = None if events is None else {event.encode() for event in events}
+        if events is None:
+            self._events = None
+        else:
+            self._events = {event.encode() for event in events}
 
     def since(self, start: Start | None = None) -> Iterator[Line | None]:
         """The lines from this one on, None: all; in order. A damaged line is None."""
@@ -88,9 +91,13 @@ class ThreadLines:
         number = len(self._files) - 1
         with session_lines(self._files[number][0]) as (_, file):
             before = file.seek(0, 2) - size_bytes
-            return (number, _line_start(file, before)) if before > 0 else None
+            if before > 0:
+                return (number, _line_start(file, before))
+            return None
 
-    def last(self, name: str, value: Callable[[Line], T | None]) -> tuple[Start, T] | None:
+    def last(
+        self, name: str, value: Callable[[Line], T | None]
+    ) -> tuple[Start, T] | None:
         """Look from the end for a line of this type, or with this type of event, for which there is a value.
 
         Returns its start and the value; None if there is no such line.
@@ -102,7 +109,8 @@ class ThreadLines:
                     for line in reversed(list(self._readable([raw]))):
                         if line is None or _is_from(line, end):
                             continue
-                        if (found := value(line)) is not None:
+                        found = value(line)
+                        if found is not None:
                             return (number, offset), found
         return None
 
@@ -121,12 +129,24 @@ class ThreadLines:
             except (ValueError, RecursionError):
                 # A program that dies leaves half a line, which the next one may write on.
                 first, *rest = raw.split(_BEGINNING)
-                parts = [part for part in (first, *(_BEGINNING + each for each in rest)) if part]
-                yield from self._readable(parts) if len(parts) > 1 else [None]
+                parts = [
+                    part
+                    for part in (first, *(_BEGINNING + each for each in rest))
+                    if part
+                ]
+                if len(parts) > 1:
+                    yield from self._readable(parts)
+                else:
+                    yield from [None]
 
 
 def _is_from(line: Line | None, end: int | None) -> bool:
-    return end is not None and line is not None and line.ordinal is not None and line.ordinal >= end
+    return (
+        end is not None
+        and line is not None
+        and line.ordinal is not None
+        and line.ordinal >= end
+    )
 
 
 def _files(path: Path, meta: SessionMeta) -> list[tuple[Path, int | None]]:
@@ -160,7 +180,8 @@ def _raw_lines(file: BinaryIO) -> Iterator[bytes | None]:
 
 def lines_with(mark: bytes, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """The lines that contain these bytes, last first, each with its offset. Lines that are too long are left out."""
-    end, size = file.seek(0, 2), _BLOCK_BYTES
+    end = file.seek(0, 2)
+    size = _BLOCK_BYTES
     while end:
         # The block ends with a whole line. The extra byte is the newline before its first one.
         start = max(0, end - size - 1)
@@ -186,7 +207,8 @@ def _line_start(file: BinaryIO, place: int) -> int:
     while place:
         start = max(0, place - _BLOCK_BYTES)
         file.seek(start)
-        if newline := file.read(place - start).rfind(b"\n") + 1:
+        newline = file.read(place - start).rfind(b"\n") + 1
+        if newline:
             return start + newline
         place = start
     return 0
@@ -194,18 +216,27 @@ def _line_start(file: BinaryIO, place: int) -> int:
 
 def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
     """Raises a `ValueError` if it is no line of a session. The payload of a line that nobody reads may be left out."""
-    if (head := _HEAD.match(raw)) is None:
+    head = _HEAD.match(raw)
+    if head is None:
         match fields := _DECODER.decode(raw.decode()):
             case {"type": str(kind), "payload": {**payload}}:
                 ordinal = fields.get("ordinal")
-                number = ordinal if isinstance(ordinal, int) else None
-                return Line(kind, payload, number, None, None, str(fields.get("timestamp")))
+                if isinstance(ordinal, int):
+                    number = ordinal
+                else:
+                    number = None
+                return Line(
+                    kind, payload, number, None, None, str(fields.get("timestamp"))
+                )
             case _:
                 raise ValueError("no type or no payload")
     time, number, *place, kind, event = head.groups()
     ordinal = None if number is None else int(number)
     is_event = kind == b"event_msg" and event is not None
-    is_read = events is None or event in events if is_event else kind in _KINDS
+    if is_event:
+        is_read = events is None or event in events
+    else:
+        is_read = kind in _KINDS
     # A line that was cut off may have the next one behind it.
     if not is_read and raw.endswith(b"}\n") and raw.rfind(_BEGINNING) == 0:
         return Line(kind.decode(), {}, ordinal, None)
@@ -221,7 +252,9 @@ def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
     encoded = None
     if kind == b"response_item":
         # In an ASCII line, characters are bytes. This saves a copy of large outputs.
-        encoded = EncodedItem(raw[start : start + end] if text.isascii() else text[:end].encode())
+        encoded = EncodedItem(
+            raw[start : start + end] if text.isascii() else text[:end].encode()
+        )
     where = None
     if place[0] is not None:
         response, is_output, position, arrival = map(int, place)

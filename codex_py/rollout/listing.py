@@ -31,7 +31,8 @@ _MAX_MESSAGE_BYTES: Final = 1 << 24
 """Messages in longer lines are not searched."""
 _MODEL: Final = re.compile(rb'"model":"([^"\\]*)"')
 _NOT_SAID: Final = re.compile(
-    r"<(\w+)[^<>]*>.*?</\1>|```.*?```|\[Image #\d+\]|(?<!\S)(?:@|\$[A-Za-z])\S*", re.DOTALL
+    r"<(\w+)[^<>]*>.*?</\1>|```.*?```|\[Image #\d+\]|(?<!\S)(?:@|\$[A-Za-z])\S*",
+    re.DOTALL,
 )
 """In a prompt: blocks of attached text, pictures, files and skills."""
 _SNIPPET: Final = (60, 200)
@@ -61,7 +62,9 @@ class SessionSummary:
     @property
     def fork_mark(self) -> str:
         """` (fork of 01a20664-ee19…)`; empty if it is no fork."""
-        return f" (fork of {self.forked_from[:13]}…)" if self.forked_from else ""
+        if self.forked_from:
+            return f" (fork of {self.forked_from[:13]}…)"
+        return ""
 
 
 @frozen
@@ -93,7 +96,9 @@ def list_sessions(
     words = search.casefold().split()
 
     def fits(each: SessionSummary) -> bool:
-        text = "\n".join(filter(None, (each.name, each.preview, each.cwd, each.branch))).casefold()
+        text = "\n".join(
+            filter(None, (each.name, each.preview, each.cwd, each.branch))
+        ).casefold()
         # A short number stands somewhere in many an id.
         return all(word in text or each.id.startswith(word) for word in words)
 
@@ -116,22 +121,31 @@ def search_sessions(
     plain = [word.encode() for word in words if word.isascii() and word.isalnum()]
     for summary in _summaries(home, None, archived=archived):
         try:
-            if found := list(islice(_places(summary.path, words, plain), _SHOWN_PLACES)):
+            found = list(islice(_places(summary.path, words, plain), _SHOWN_PLACES))
+            if found:
                 yield summary, found
         except OSError:
             continue
 
 
-def _places(path: Path, words: Sequence[str], plain: Sequence[bytes]) -> Iterator[PreviewMessage]:
+def _places(
+    path: Path, words: Sequence[str], plain: Sequence[bytes]
+) -> Iterator[PreviewMessage]:
     with path.open("rb", buffering=1 << 16) as file:
         for line in iter(partial(file.readline, _MAX_MESSAGE_BYTES), b""):
-            if b'"message"' not in line or not all(map(line.lower().__contains__, plain)):
+            if b'"message"' not in line or not all(
+                map(line.lower().__contains__, plain)
+            ):
                 continue
             message = _message(line)
-            if message is None or not all(map(message.text.casefold().__contains__, words)):
+            if message is None or not all(
+                map(message.text.casefold().__contains__, words)
+            ):
                 continue
             lines = message.text.splitlines()
-            said = next((each for each in lines if words[0] in each.casefold()), message.text)
+            said = next(
+                (each for each in lines if words[0] in each.casefold()), message.text
+            )
             at = max(0, said.casefold().find(words[0]))
             before, behind = _SNIPPET
             start = max(0, at - before)
@@ -189,7 +203,10 @@ def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
             found = list(islice(filter(None, map(_message, lines)), limit))
     except OSError:
         return []
-    return [PreviewMessage(each.role, each.text[:_SHOWN_CHARACTERS]) for each in reversed(found)]
+    return [
+        PreviewMessage(each.role, each.text[:_SHOWN_CHARACTERS])
+        for each in reversed(found)
+    ]
 
 
 class TurnStart(NamedTuple):
@@ -213,7 +230,8 @@ def turn_starts(path: Path, left: float = inf) -> Iterator[TurnStart]:
             left -= len(line)
             if b'"turn_context"' in line and (found := _MODEL.search(line)) is not None:
                 model = found[1].decode(errors="replace")
-            if (prompt := prompt_of(_item(line))) is not None:
+            prompt = prompt_of(_item(line))
+            if prompt is not None:
                 time = _time(text_field(decode_json(line), "timestamp"))
                 yield TurnStart(time.timestamp() if time else 0.0, model, prompt.text)
             if left <= 0:
@@ -225,10 +243,13 @@ def _message(line: bytes) -> PreviewMessage | None:
     item = _item(line)
     if item is None:
         return None
-    if (prompt := prompt_of(item)) is not None:
+    prompt = prompt_of(item)
+    if prompt is not None:
         return PreviewMessage("user", prompt.text)
     text = "".join(message_texts(item.get("content")))
-    return PreviewMessage("assistant", text) if item.get("role") == "assistant" and text else None
+    if item.get("role") == "assistant" and text:
+        return PreviewMessage("assistant", text)
+    return None
 
 
 def _item(line: bytes) -> Any:
@@ -237,6 +258,8 @@ def _item(line: bytes) -> Any:
         return None
     try:
         payload: Any = decode_json(line)["payload"]
-        return payload if payload["type"] == "message" else None
+        if payload["type"] == "message":
+            return payload
+        return None
     except (ValueError, TypeError, LookupError, RecursionError):
         return None

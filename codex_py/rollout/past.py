@@ -40,15 +40,24 @@ def sent_prompts(path: Path, copies: Collection[str] = ()) -> Sequence[SentPromp
     """
     found: list[SentPrompt] = []
     lines = ThreadLines(path, _EVENTS)
-    meta, has_begun = lines.meta, False
-    origin = meta.forked_from_id if meta.history_base is None else None
+    meta = lines.meta
+    has_begun = False
+    if meta.history_base is None:
+        origin = meta.forked_from_id
+    else:
+        origin = None
     for line in lines.since():
         match line:
             case None:
                 continue
-            case ("response_item", payload, *_) if (prompt := prompt_of(payload)) is not None:
-                time, is_steered = _seconds(line.timestamp), not has_begun and origin is None
-                found.append(SentPrompt(prompt.text, time, meta.id, is_steered=is_steered))
+            case ("response_item", payload, *_) if (
+                prompt := prompt_of(payload)
+            ) is not None:
+                time = _seconds(line.timestamp)
+                is_steered = not has_begun and origin is None
+                found.append(
+                    SentPrompt(prompt.text, time, meta.id, is_steered=is_steered)
+                )
                 has_begun = False
             case ("response_item", *_) if line.encoded and is_summary(line.encoded):
                 found = [replace(each, is_compacted=True) for each in found]
@@ -56,20 +65,29 @@ def sent_prompts(path: Path, copies: Collection[str] = ()) -> Sequence[SentPromp
                 found = [replace(each, is_compacted=True) for each in found]
             case ("event_msg", {"type": "task_started"}, *_):
                 has_begun = True
-            case ("event_msg", {"type": "thread_rolled_back", "num_turns": int(turns)}, *_):
+            case (
+                "event_msg",
+                {"type": "thread_rolled_back", "num_turns": int(turns)},
+                *_,
+            ):
                 del found[max(0, len(found) - turns) :]
             case _:
                 pass
         if origin is not None and line.kind != "response_item":
             # What stands before it was copied, and has the time of the copy.
-            until, threads = _seconds(meta.timestamp), {*copies, meta.id}
+            until = _seconds(meta.timestamp)
+            threads = {*copies, meta.id}
             file = next(files_of_thread(home_of(path), origin), None)
             if file is not None and origin not in threads:
                 # With the prompts before its compaction.
-                before = [each for each in sent_prompts(file, threads) if each.time <= until]
+                before = [
+                    each for each in sent_prompts(file, threads) if each.time <= until
+                ]
                 texts = [each.text for each in found]
                 if texts and [each.text for each in before[-len(texts) :]] == texts:
-                    found = [replace(each, until=min(each.until, until)) for each in before]
+                    found = [
+                        replace(each, until=min(each.until, until)) for each in before
+                    ]
             origin = None
     return found
 

@@ -91,7 +91,10 @@ def read_session(path: Path, *, leaves_open: bool = False) -> StoredSession:
             case "compacted", payload:
                 entries = compacted(entries, payload)
                 usages = usages and (usages[0], Usage())
-                damaged_lines = 0 if _is_whole(line) else damaged_lines
+                if _is_whole(line):
+                    damaged_lines = 0
+                else:
+                    damaged_lines = damaged_lines
             case _:
                 pass
     if compaction is not None and usages is None:
@@ -162,7 +165,10 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
     """
     shown: list[Entry] = []
     lines = ThreadLines(path, _SHOWN)
-    start = None if last_bytes is None else lines.near_end(last_bytes)
+    if last_bytes is None:
+        start = None
+    else:
+        start = lines.near_end(last_bytes)
     for line in lines.since(start):
         if line is None:
             continue
@@ -171,7 +177,9 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
                 shown.append(Entry.of(payload, line.encoded, line.place))
             case "event_msg", {"type": kind} as payload if kind in _FACTS:
                 # It stays behind the line before it.
-                shown.append(Entry.of(payload, None, shown[-1].place if shown else None))
+                shown.append(
+                    Entry.of(payload, None, shown[-1].place if shown else None)
+                )
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:
                 shown = without_last_turns(shown, turns)
             case "compacted", payload:

@@ -16,7 +16,12 @@ from typing import Any, BinaryIO, TypeVar
 from codex_py.errors import SessionError
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.ids import is_thread_id, utc_timestamp
-from codex_py.protocol.json_fields import as_object, lenient_integer, object_field, text_field
+from codex_py.protocol.json_fields import (
+    as_object,
+    lenient_integer,
+    object_field,
+    text_field,
+)
 from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.protocol.response_order import Place
 from codex_py.protocol.stream import Usage
@@ -157,7 +162,9 @@ def session_lines(path: Path) -> Generator[tuple[SessionMeta, BinaryIO]]:
                 ) from error
             yield meta, file
     except OSError as error:
-        raise SessionError(f"the session file {path} cannot be read: {error.strerror}") from error
+        raise SessionError(
+            f"the session file {path} cannot be read: {error.strerror}"
+        ) from error
 
 
 def read_meta(path: Path) -> SessionMeta:
@@ -180,15 +187,25 @@ def home_of(path: Path) -> Path:
     raise SessionError(f"{path} does not lie in a {SESSIONS!r} folder")
 
 
-def line(kind: str, payload: bytes | Mapping[str, Any], place: Place | None = None) -> bytes:
+def line(
+    kind: str, payload: bytes | Mapping[str, Any], place: Place | None = None
+) -> bytes:
     """One line, with newline; the payload may be encoded. Only we use the field `place`: Codex ignores it."""
-    encoded = payload if isinstance(payload, bytes) else encode_json(payload)
-    where = b"" if place is None else b'"place":[%d,%d,%d,%d],' % place
+    if isinstance(payload, bytes):
+        encoded = payload
+    else:
+        encoded = encode_json(payload)
+    if place is None:
+        where = b""
+    else:
+        where = b'"place":[%d,%d,%d,%d],' % place
     names = utc_timestamp().encode(), where, kind.encode()
     return b'{"timestamp":"%b",%b"type":"%b","payload":%b}\n' % (*names, encoded)
 
 
-def token_count(total: Usage, last: Usage, context_window: int | None) -> dict[str, Any]:
+def token_count(
+    total: Usage, last: Usage, context_window: int | None
+) -> dict[str, Any]:
     """The `event_msg` with the tokens of the thread and of its last response."""
     return {
         "type": "token_count",
@@ -216,10 +233,14 @@ def _usage_payload(usage: Usage) -> dict[str, int]:
 
 def _usage(counts: Any) -> Usage:
     fields = as_object(counts)
-    return Usage(**{name: lenient_integer(fields.get(name)) or 0 for name in _USAGE_FIELDS})
+    return Usage(
+        **{name: lenient_integer(fields.get(name)) or 0 for name in _USAGE_FIELDS}
+    )
 
 
 def _value(data: Any, key: str, kind: type[_T]) -> _T | None:
     """A field of a decoded JSON object; None if it is missing or of another type."""
     value = as_object(data).get(key)
-    return value if isinstance(value, kind) else None
+    if isinstance(value, kind):
+        return value
+    return None

@@ -189,7 +189,9 @@ class RolloutWriter:
         """Write something that was shown, an object with a `type`; `token_count` is read back."""
         self._append(line("event_msg", payload, place))
 
-    def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None:
+    def compacted(
+        self, message: str, replacement_history: Sequence[EncodedItem]
+    ) -> None:
         """Write that the history was replaced. The base prompt is not part of the replacement."""
         payload = b'{"message":%b,"replacement_history":[%b]}' % (
             encode_json(message),
@@ -243,7 +245,9 @@ def _writing(path: Path, advice: str = "") -> Generator[None]:
         yield
     except OSError as error:
         reason = f"{error.strerror}{advice}"
-        raise SessionError(f"the session file {path} cannot be written: {reason}") from error
+        raise SessionError(
+            f"the session file {path} cannot be written: {reason}"
+        ) from error
 
 
 class RolloutEvents:
@@ -267,14 +271,17 @@ class RolloutEvents:
                 self._write({"type": "agent_message", "message": text})
             case events.ItemCompleted(event_items.ReasoningSummary(text=text)):
                 self._write({"type": "agent_reasoning", "text": text})
-            case events.ItemCompleted(event_items.ContextCompaction(status="completed")):
-                self._write({"type": "context_compacted"})
-            case events.ItemCompleted(event_items.FileChange(status="completed", diff=diff)) if (
-                len(diff) <= _MAX_DIFF_CHARACTERS
+            case events.ItemCompleted(
+                event_items.ContextCompaction(status="completed")
             ):
+                self._write({"type": "context_compacted"})
+            case events.ItemCompleted(
+                event_items.FileChange(status="completed", diff=diff)
+            ) if len(diff) <= _MAX_DIFF_CHARACTERS:
                 self._write({"type": "patch_applied", "diff": diff})
             case events.TurnStarted(turn_id):
-                self._turn_began, self._last_message = time.monotonic(), None
+                self._turn_began = time.monotonic()
+                self._last_message = None
                 self._turn_id = turn_id
                 started = {"turn_id": turn_id, "started_at": int(time.time())}
                 self._write({"type": "task_started", **started})

@@ -87,19 +87,27 @@ class PlatformSandbox:
         search_path = environment.get("PATH", "")
         self._tmpdir = environment.get("TMPDIR", "")
         self._home = home
-        self._backends = platform_backends(search_path, limits) if backends is None else backends
+        if backends is None:
+            self._backends = platform_backends(search_path, limits)
+        else:
+            self._backends = backends
         self._backend: Backend | None = None
         self._problems = {} if problems is None else problems
         self._roots: dict[SandboxPolicy, Roots] = {}
         # A home that is not there yet may itself get a placeholder.
-        listed = None if home is None or not home.is_dir() else home / "codex-py/placeholders"
+        if home is None or not home.is_dir():
+            listed = None
+        else:
+            listed = home / "codex-py/placeholders"
         self._placeholders = Placeholders(listed, folder_times)
         self._placeholders.remove_leftovers()
         self._liveness = LivenessPipe()
         self._report = network
         self._network = None
 
-    def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
+    def command(
+        self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path
+    ) -> Sequence[str]:
         """The command line that runs `argv` in `cwd` (absolute), confined to the policy.
 
         May create placeholders for protected names, which `release` removes.
@@ -107,8 +115,12 @@ class PlatformSandbox:
         Raises:
             ToolError: the command cannot be confined, so it must not run.
         """
-        rules, is_free = policy.files, policy.mode == "danger-full-access"
-        domains = policy.domains if policy.network_access else None
+        rules = policy.files
+        is_free = policy.mode == "danger-full-access"
+        if policy.network_access:
+            domains = policy.domains
+        else:
+            domains = None
         if is_free and not rules.denies and domains is None:
             return argv
         if policy not in self._roots:
@@ -116,12 +128,17 @@ class PlatformSandbox:
         roots = self._roots[policy]
         if self._backend is None:
             self._backend = self._working_backend(roots)
-        name, hides = self._backend.name, rules.denies and _hides(self._backend.name)
+        name = self._backend.name
+        hides = rules.denies and _hides(self._backend.name)
         if rules.denies and not hides and not rules.may_be_unenforced:
-            raise _too_weak(name, "keep commands from reading what is denied", "filesystem")
+            raise _too_weak(
+                name, "keep commands from reading what is denied", "filesystem"
+            )
         if domains is not None and name not in _PROXIES:
             if not domains.may_be_unenforced:
-                raise _too_weak(name, "restrict the hosts that commands reach", "network")
+                raise _too_weak(
+                    name, "restrict the hosts that commands reach", "network"
+                )
             domains = None
         if is_free and not hides and domains is None:
             return argv
@@ -130,12 +147,18 @@ class PlatformSandbox:
         if links and self._backend.name == "bwrap" and not rules.may_be_unenforced:
             # It covers what a link leads to. Without the link, the next session would not deny that.
             text = f"{links[0]} is denied and a symbolic link, which 'bwrap' cannot keep as it is"
-            raise ToolError(f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable")
+            raise ToolError(
+                f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable"
+            )
         hidden = secrets(self._home, denies=rules.denies)
         if is_free:
             own = free_own_paths()
-            above = {folder for path in (*denied.pinned, *own) for folder in path.parents}
-            between = {each for each in above if each not in own and not is_inside(each, own)}
+            above = {
+                folder for path in (*denied.pinned, *own) for folder in path.parents
+            }
+            between = {
+                each for each in above if each not in own and not is_inside(each, own)
+            }
             writable = sorted({Path("/"), *between}, key=lambda path: len(path.parts))
             view = Layout(
                 tuple(writable),
@@ -148,15 +171,30 @@ class PlatformSandbox:
             )
             return self._confined(argv, self._reaching(view, domains), cwd)
         closed = [path for path, access in rules.entries if access == "read"]
-        absent = [*absent_names(roots), *(p for p in denied.absent if is_inside(p, roots.all))]
+        absent = [
+            *absent_names(roots),
+            *(p for p in denied.absent if is_inside(p, roots.all)),
+        ]
         needs_them = self._backend.name in _NEEDS_PLACEHOLDERS
-        held = self._placeholders.hold(absent) if needs_them else []
+        if needs_them:
+            held = self._placeholders.hold(absent)
+        else:
+            held = []
         home = [] if self._home is None else [self._home]
-        own = (*own_paths(), *home, *absent, *closed, *runner_files(os.environ, roots.all))
+        own = (
+            *own_paths(),
+            *home,
+            *absent,
+            *closed,
+            *runner_files(os.environ, roots.all),
+        )
         offline = not policy.network_access
         view = layout(roots, own, offline=offline, hidden=hidden, denied=denied)
-        if lost := set(held).difference(view.protected, view.writable):
-            raise ToolError(f"{min(lost)} was removed just now", code="SandboxUnavailable")
+        lost = set(held).difference(view.protected, view.writable)
+        if lost:
+            raise ToolError(
+                f"{min(lost)} was removed just now", code="SandboxUnavailable"
+            )
         return self._confined(argv, self._reaching(view, domains), cwd)
 
     def _reaching(self, view: Layout, domains: DomainRules | None) -> Layout:
@@ -191,7 +229,8 @@ class PlatformSandbox:
         and nothing was removed.
         """
         # A process that is being killed still finishes its current system call, which may be a `mkdir`.
-        if is_dead := self._liveness.wait(timeout_s):
+        is_dead = self._liveness.wait(timeout_s)
+        if is_dead:
             self._placeholders.release()
         if self._network is not None and (is_dead or timeout_s):
             self._network.close()
@@ -203,7 +242,8 @@ class PlatformSandbox:
             if backend.name not in found:
                 found[backend.name] = problem(backend, roots)
             if found[backend.name] is None:
-                if silent := [name for name, why in found.items() if why == _SILENT]:
+                silent = [name for name, why in found.items() if why == _SILENT]
+                if silent:
                     self.warning = (
                         f"Commands are confined by the sandbox backend {backend.name!r}, which may hold less than"
                         f" {' or '.join(map(repr, silent))}: {_SILENT} when that was tried."
@@ -228,7 +268,9 @@ def _hides(backend: str) -> bool:
     return backend in _HIDES and not is_alone
 
 
-def platform_backends(search_path: str, limits: SandboxLimits = DEFAULT_LIMITS) -> list[Backend]:
+def platform_backends(
+    search_path: str, limits: SandboxLimits = DEFAULT_LIMITS
+) -> list[Backend]:
     """All backends of this platform, the strongest first, whether they work here or not.
 
     `search_path`: a `$PATH`.
@@ -274,10 +316,14 @@ def problem(backend: Backend, roots: Roots = _NO_ROOTS) -> str | None:
     if tried.returncode == 0:
         return None
     lines = tried.stderr.decode(errors="replace").strip().splitlines()
-    return _reason(lines[-1]) if lines else f"exit code {tried.returncode}"
+    if lines:
+        return _reason(lines[-1])
+    return f"exit code {tried.returncode}"
 
 
 def _reason(line: str) -> str:
     """The reason in the last line of an error: with the path that it is about, if it is one of the system."""
     of_system = re.search(r"\[Errno \d+\] (.+)", line)
-    return line.rpartition(": ")[2] if of_system is None else of_system[1]
+    if of_system is None:
+        return line.rpartition(": ")[2]
+    return of_system[1]

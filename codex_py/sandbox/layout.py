@@ -12,7 +12,12 @@ from codex_py.filesystem.git import common_folder, git_folder
 from codex_py.filesystem.reading import is_empty_folder
 from codex_py.protocol.approval import SandboxPolicy
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.protected import HOME_RECORDS, HOME_SECRETS, HOME_SETTINGS, PROTECTED_NAMES
+from codex_py.protocol.protected import (
+    HOME_RECORDS,
+    HOME_SECRETS,
+    HOME_SETTINGS,
+    PROTECTED_NAMES,
+)
 
 PACKAGE = Path(__file__).resolve().parents[1]
 _SYSTEM = Path("/usr")
@@ -33,7 +38,9 @@ class Roots:
 
     @property
     def all(self) -> tuple[Path, ...]:
-        return tuple(dict.fromkeys(sorted((*self.workspace, *self.temporary), key=_depth)))
+        return tuple(
+            dict.fromkeys(sorted((*self.workspace, *self.temporary), key=_depth))
+        )
 
     @property
     def protected_names(self) -> list[Path]:
@@ -43,10 +50,15 @@ class Roots:
         temporary files: the root of the project may be there.
         """
         roots = self.all
-        above = dict.fromkeys(folder for root in self.workspace for folder in (root, *root.parents))
+        above = dict.fromkeys(
+            folder for root in self.workspace for folder in (root, *root.parents)
+        )
         folders = [folder for folder in above if is_inside(folder, roots)]
         names = [folder / name for folder in folders for name in PROTECTED_NAMES]
-        return [*names, *(home for home in [self.home] if home and is_inside(home, self.all))]
+        return [
+            *names,
+            *(home for home in [self.home] if home and is_inside(home, self.all)),
+        ]
 
 
 @frozen
@@ -79,7 +91,9 @@ class Layout:
     """The folders that `writable` follows from."""
 
 
-def resolve_roots(policy: SandboxPolicy, tmpdir: str, home: Path | None = None) -> Roots:
+def resolve_roots(
+    policy: SandboxPolicy, tmpdir: str, home: Path | None = None
+) -> Roots:
     """The folders of a policy.
 
     Args:
@@ -105,11 +119,19 @@ def absent_names(roots: Roots) -> list[Path]:
     Includes empty folders, which may be placeholders of another agent. Leaves out names in a folder for temporary
     files itself.
     """
-    names = [path for path in roots.protected_names if path.parent not in roots.temporary]
+    names = [
+        path for path in roots.protected_names if path.parent not in roots.temporary
+    ]
     places = {path.parent for path in names}
     stay = (*roots.all, *places)
-    first = dict.fromkeys(_first_missing(os.path.realpath(path), stay) for path in names)
-    return [path for path in first if path is not None and not places.isdisjoint(path.parents)]
+    first = dict.fromkeys(
+        _first_missing(os.path.realpath(path), stay) for path in names
+    )
+    return [
+        path
+        for path in first
+        if path is not None and not places.isdisjoint(path.parents)
+    ]
 
 
 def own_paths() -> tuple[Path, ...]:
@@ -121,7 +143,9 @@ def own_paths() -> tuple[Path, ...]:
 def free_own_paths() -> tuple[Path, ...]:
     """Those of a command that may write everywhere, which exist. Root may change the Python of the system."""
     real = dict.fromkeys(Path(os.path.realpath(path)) for path in own_paths())
-    return tuple(p for p in real if p.exists() and (p == PACKAGE or not is_inside(p, [_SYSTEM])))
+    return tuple(
+        p for p in real if p.exists() and (p == PACKAGE or not is_inside(p, [_SYSTEM]))
+    )
 
 
 def secrets(home: Path | None, *, denies: bool = False) -> tuple[Path, ...]:
@@ -147,7 +171,9 @@ def layout(
     writable = [root for root in still if root.is_dir()]
     named = [path for path in roots.protected_names if is_inside(path.parent, writable)]
     links = [path for path in named if path.is_symlink()]
-    links += (path for path in denied.links if is_inside(path, writable) and path not in links)
+    links += (
+        path for path in denied.links if is_inside(path, writable) and path not in links
+    )
     own = tuple(own)
     led_to = dict.fromkeys(Path(os.path.realpath(path)) for path in (*named, *own))
     for path in named:
@@ -167,7 +193,9 @@ def layout(
     links += (
         link
         for link in sorted(leading, key=_depth)
-        if is_inside(link.parent, writable) and not is_inside(link, protected) and link not in links
+        if is_inside(link.parent, writable)
+        and not is_inside(link, protected)
+        and link not in links
     )
     inner = (*writable, *protected, *links, *denied.pinned)
     above = dict.fromkeys(folder for path in inner for folder in path.parents)
@@ -215,10 +243,14 @@ def _links_on_the_way(path: Path) -> list[Path]:
 def _first_missing(path: str, stay: Sequence[Path]) -> Path | None:
     """The outermost part of a path that is not there, or an empty folder, save those that `stay`; None if there is
     none."""
-    missing, found = None, Path(path)
+    missing = None
+    found = Path(path)
     while not os.path.lexists(found):
-        missing, found = found, found.parent
-    return found if found not in stay and is_empty_folder(found) else missing
+        missing = found
+        found = found.parent
+    if found not in stay and is_empty_folder(found):
+        return found
+    return missing
 
 
 def is_inside(path: Path, folders: Iterable[Path]) -> bool:

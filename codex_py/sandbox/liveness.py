@@ -47,7 +47,9 @@ class LivenessPipe:
             if not told:
                 os.close(self._read_ends.pop())
             self._told += told
-        if not all(_is_dead(int(pid), deadline_s) for pid in _CHILD.findall(self._told)):
+        if not all(
+            _is_dead(int(pid), deadline_s) for pid in _CHILD.findall(self._told)
+        ):
             return False
         self._told = b""
         return True
@@ -69,7 +71,9 @@ def _is_dead(pid: int, deadline_s: float) -> bool:
 def _is_first(pid: int) -> bool:
     """False if it has ended, even if its id was given away again. True if that cannot be told."""
     try:
-        for line in Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines():
+        for line in (
+            Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines()
+        ):
             if line.startswith("NSpid:"):
                 return line.split()[-1] == "1"
     except (FileNotFoundError, ProcessLookupError):

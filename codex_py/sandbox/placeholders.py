@@ -33,7 +33,9 @@ class Placeholders:
         folder_times: learns of the changes that this makes to the folders of the placeholders.
     """
 
-    def __init__(self, listed: Path | None = None, folder_times: FolderTimes | None = None) -> None:
+    def __init__(
+        self, listed: Path | None = None, folder_times: FolderTimes | None = None
+    ) -> None:
         self._listed = listed
         self._folder_times = folder_times or FolderTimes()
         self._held: dict[Path, int] = {}
@@ -48,7 +50,9 @@ class Placeholders:
         """
         wanted = list(paths)
         held = self._held
-        missing = [path for path in wanted if not (path in held and _is_at(held[path], path))]
+        missing = [
+            path for path in wanted if not (path in held and _is_at(held[path], path))
+        ]
         self._list(missing)
         for path in missing:
             if path in held:
@@ -81,7 +85,11 @@ class Placeholders:
                 with suppress(OSError):
                     self._remove(path, os.open(path, _FOLDER))
             # Those of agents that live.
-            kept = [name + b"\0" for name in names if is_empty_folder(Path(os.fsdecode(name)))]
+            kept = [
+                name + b"\0"
+                for name in names
+                if is_empty_folder(Path(os.fsdecode(name)))
+            ]
             self._listed.write_bytes(b"".join(kept))
 
     def _list(self, paths: Sequence[Path]) -> None:
@@ -124,7 +132,9 @@ class Placeholders:
         try:
             with suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if int(os.fstat(descriptor).st_mtime) == _MARK_S and _is_at(descriptor, path):
+                if int(os.fstat(descriptor).st_mtime) == _MARK_S and _is_at(
+                    descriptor, path
+                ):
                     with self._folder_times.without(path.parent):
                         path.rmdir()
         finally:

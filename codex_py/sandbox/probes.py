@@ -67,7 +67,9 @@ class Probe:
 
 
 PROBES = (
-    Probe("write outside", 'open(f"{outside}/new", "w")', lambda s: s.has("outside/new")),
+    Probe(
+        "write outside", 'open(f"{outside}/new", "w")', lambda s: s.has("outside/new")
+    ),
     Probe(
         "change a mode outside",
         'os.chmod(f"{outside}/kept", 0o644)',
@@ -91,7 +93,9 @@ PROBES = (
     Probe(
         "read a stored login",
         'open("login", "w").write(open("../home/auth.json").read())',
-        lambda s: s.has("work/login") and bool((s.folder / "work/login").stat().st_size),
+        lambda s: (
+            s.has("work/login") and bool((s.folder / "work/login").stat().st_size)
+        ),
     ),
     Probe(
         "connect by TCP",
@@ -103,7 +107,11 @@ PROBES = (
         'socket.socket(socket.AF_UNIX).connect("../socket")',
         lambda s: _is_ready(s.stream),
     ),
-    Probe("kill a process outside", "os.kill(process, signal.SIGKILL)", lambda s: s.is_killed()),
+    Probe(
+        "kill a process outside",
+        "os.kill(process, signal.SIGKILL)",
+        lambda s: s.is_killed(),
+    ),
     Probe(
         "leave a process behind",
         'os.open("line", os.O_WRONLY); os.fork() or (os.setsid(), os.closerange(0, 3), time.sleep(5))',
@@ -126,10 +134,16 @@ outside, process, port = sys.argv[1] + "/outside", int(sys.argv[2]), int(sys.arg
 def run_probes(backend: Backend) -> dict[str, bool | None]:
     """Run all probes in one command: True for those that are held, None for those that could not be tried."""
     try:
-        with tempfile.TemporaryDirectory(prefix="codex-py-probe-") as name, ExitStack() as stack:
+        with (
+            tempfile.TemporaryDirectory(prefix="codex-py-probe-") as name,
+            ExitStack() as stack,
+        ):
             scene = _Scene(Path(name).resolve(), stack)
             tried = _run_script(backend, scene)
-            return {p.name: not p.got_out(scene) if p.name in tried else None for p in PROBES}
+            return {
+                p.name: not p.got_out(scene) if p.name in tried else None
+                for p in PROBES
+            }
     except (OSError, ToolError, subprocess.TimeoutExpired):
         return dict.fromkeys(probe.name for probe in PROBES)
 
@@ -143,7 +157,9 @@ def _run_script(backend: Backend, scene: _Scene) -> list[str]:
     policy = SandboxPolicy(
         "workspace-write", roots, exclude_slash_tmp=True, exclude_tmpdir_env_var=True
     )
-    sandbox = PlatformSandbox(os.environ, home=scene.folder / "home", backends=[backend])
+    sandbox = PlatformSandbox(
+        os.environ, home=scene.folder / "home", backends=[backend]
+    )
     try:
         done = subprocess.run(
             sandbox.command(argv, policy, work),

@@ -30,7 +30,14 @@ _SOURCED: Final[Mapping[str, str]] = {
 """Variables that name a file in any folder, such as one of the repository."""
 _FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
     # GitHub Actions. Bash reads the script of the running step while it runs.
-    "RUNNER_TEMP": ("_runner_file_commands", "_github_workflow", "*.sh", "*.ps1", "*.cmd", "*.py"),
+    "RUNNER_TEMP": (
+        "_runner_file_commands",
+        "_github_workflow",
+        "*.sh",
+        "*.ps1",
+        "*.cmd",
+        "*.py",
+    ),
     # Programs that later steps find on their PATH.
     "RUNNER_TOOL_CACHE": (),
     "AGENT_TOOLSDIRECTORY": (),
@@ -46,7 +53,9 @@ _BESIDE_TEMP: Final = ("_actions", "_tool", "_PipelineMapping")
 """Folders beside `RUNNER_TEMP`: the programs of all actions of the job, tools, and where the work is."""
 
 
-def runner_files(environment: Mapping[str, str], roots: Sequence[Path]) -> tuple[Path, ...]:
+def runner_files(
+    environment: Mapping[str, str], roots: Sequence[Path]
+) -> tuple[Path, ...]:
     """The files and folders of the runner that commands must not change; absolute, and not all of them exist.
 
     Args:
@@ -60,7 +69,10 @@ def runner_files(environment: Mapping[str, str], roots: Sequence[Path]) -> tuple
         for folder in _absolute(environment, [variable]):
             folders.append(folder)
             for pattern in patterns:
-                files += [folder / pattern] if "*" not in pattern else folder.glob(pattern)
+                if "*" not in pattern:
+                    files += [folder / pattern]
+                else:
+                    files += folder.glob(pattern)
     for temporary in _absolute(environment, ["RUNNER_TEMP"]):
         work = Path(os.path.realpath(temporary)).parent
         folders += [work / name for name in _BESIDE_TEMP]

@@ -112,7 +112,9 @@ async def _writer(fd: int, command: str) -> asyncio.StreamWriter:
     return asyncio.StreamWriter(transport, protocol, unused, loop)
 
 
-async def _end(reading: asyncio.BaseTransport | None, writer: asyncio.StreamWriter) -> None:
+async def _end(
+    reading: asyncio.BaseTransport | None, writer: asyncio.StreamWriter
+) -> None:
     """End the messages from the client once the pipe to it is closed."""
     with suppress(OSError):
         await writer.wait_closed()

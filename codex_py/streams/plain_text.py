@@ -47,13 +47,19 @@ def command_output(text: str) -> str:
 
 def colors_only(text: str) -> str:
     """The text without control sequences but those that set colours (SGR). It is not safe to show yet."""
-    return _SEQUENCES.sub(_color, text) if "\x1b" in text else text
+    if "\x1b" in text:
+        return _SEQUENCES.sub(_color, text)
+    return text
 
 
 def _color(match: re.Match[str]) -> str:
-    return match[0] if re.fullmatch("\x1b\\[[0-9;:]*m", match[0]) else ""
+    if re.fullmatch("\x1b\\[[0-9;:]*m", match[0]):
+        return match[0]
+    return ""
 
 
 def cut(text: str, size: int, more: str = "…") -> str:
     """The first `size` characters of a text, followed by `more` if it is longer."""
-    return text if len(text) <= size else text[:size] + more
+    if len(text) <= size:
+        return text
+    return text[:size] + more

@@ -35,7 +35,9 @@ def print_out(text: str) -> int:
     return ExitCode.TURN_FAILED
 
 
-def print_json(value: Any, *, indent: int | None = None, ensure_ascii: bool = True) -> int:
+def print_json(
+    value: Any, *, indent: int | None = None, ensure_ascii: bool = True
+) -> int:
     """Write a value to standard output as JSON, with a newline; the result is that of `print_out`."""
     return print_out(json.dumps(value, indent=indent, ensure_ascii=ensure_ascii) + "\n")
 

@@ -15,7 +15,9 @@ _UNSAFE = (
     "\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_JOINED = "[\u0590-\u115e\u1161-\u1fff\u2070-\u3163\u3165-\ud7ff\ufe0f\U0001f000-\U0001faff]"
+_JOINED = (
+    "[\u0590-\u115e\u1161-\u1fff\u2070-\u3163\u3165-\ud7ff\ufe0f\U0001f000-\U0001faff]"
+)
 """Letters of the scripts that need joiners, and emoji."""
 _SELECTORS = "[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 _FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{4,6}\U000e007f"
@@ -52,8 +54,13 @@ def on_one_line(text: str) -> str:
 
 def some_of(paths: Sequence[str], most: int = _MAX_NAMED) -> str:
     """The first paths in one line, and how many more there are: a command may change thousands."""
-    more = f" and {len(paths) - most:,} more" if len(paths) > most else ""
-    return ", ".join(paths[:most]).replace("\n", "\u240a").replace("\t", "\u2409") + more
+    if len(paths) > most:
+        more = f" and {len(paths) - most:,} more"
+    else:
+        more = ""
+    return (
+        ", ".join(paths[:most]).replace("\n", "\u240a").replace("\t", "\u2409") + more
+    )
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -66,14 +73,18 @@ def _visible(match: re.Match[str]) -> str:
         return "\u2421"
     if code < 0x100:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\U{code:08x}"
 
 
 def _belongs(character: str, text: str, at: int) -> bool:
     """True if an invisible character has its effect on its neighbours."""
     before = text[at - 1] if at else ""
     if character in "\u200c\u200d":
-        return bool(re.match(_JOINED, before) and re.match(_JOINED, text[at + 1 : at + 2]))
+        return bool(
+            re.match(_JOINED, before) and re.match(_JOINED, text[at + 1 : at + 2])
+        )
     if re.match(_SELECTORS, character):
         return before > " " and not re.match(_UNSAFE, before)
     flag_at = re.compile(_FLAG).match
@@ -82,12 +93,17 @@ def _belongs(character: str, text: str, at: int) -> bool:
 
 
 def wants_color(
-    choice: Literal["always", "never", "auto"], environment: Mapping[str, str], *, isatty: bool
+    choice: Literal["always", "never", "auto"],
+    environment: Mapping[str, str],
+    *,
+    isatty: bool,
 ) -> bool:
     """True if text should be coloured. `auto`: on a terminal that can, unless `NO_COLOR` is set and not empty."""
     if choice != "auto":
         return choice == "always"
-    return isatty and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+    return (
+        isatty and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+    )
 
 
 def shown_folder(folder: Path) -> str:
@@ -116,4 +132,6 @@ class Style:
         self._color = color
 
     def __call__(self, name: str, text: str) -> str:
-        return f"\x1b[{_SGR[name]}m{text}\x1b[0m" if self._color else text
+        if self._color:
+            return f"\x1b[{_SGR[name]}m{text}\x1b[0m"
+        return text

@@ -27,4 +27,6 @@ def duration(seconds: int) -> str:
     if not minutes:
         return f"{seconds}s"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}h {minutes:02}m" if hours else f"{minutes}m {seconds:02}s"
+    if hours:
+        return f"{hours}h {minutes:02}m"
+    return f"{minutes}m {seconds:02}s"

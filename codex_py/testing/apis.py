@@ -6,7 +6,11 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from codex_py.testing.events import Event, is_responses_event, sse
-from codex_py.testing.rendering.anthropic import AnthropicStream, error_body, translated_error
+from codex_py.testing.rendering.anthropic import (
+    AnthropicStream,
+    error_body,
+    translated_error,
+)
 from codex_py.testing.rendering.chat import ChatStream
 from codex_py.testing.reply import Part, Pause, Reply
 
@@ -43,7 +47,9 @@ def _rendered(reply: Reply, render: Callable[[Event], bytes]) -> Reply:
     def part(each: Part) -> Part:
         if isinstance(each, bytes | Pause):
             return each
-        return render(dict(each)) if is_responses_event(each) else sse([each])
+        if is_responses_event(each):
+            return render(dict(each))
+        return sse([each])
 
     return replace(reply, events=[part(each) for each in reply.events])
 

@@ -24,7 +24,11 @@ def ev_created(response_id: str = "resp_1") -> Event:
 
 def ev_item_done(item: Mapping[str, Any], index: int = 0) -> Event:
     """Any item, as the one event that many servers send for it."""
-    return {"type": "response.output_item.done", "output_index": index, "item": dict(item)}
+    return {
+        "type": "response.output_item.done",
+        "output_index": index,
+        "item": dict(item),
+    }
 
 
 def ev_message(
@@ -33,7 +37,12 @@ def ev_message(
     """An answer; its text comes in `pieces` deltas of about the same length."""
     item_id = item_id or f"msg_{index}"
     part: Event = {"type": "output_text", "text": "", "annotations": []}
-    item = {"type": "message", "id": item_id, "role": "assistant", "status": "in_progress"}
+    item = {
+        "type": "message",
+        "id": item_id,
+        "role": "assistant",
+        "status": "in_progress",
+    }
     whole: Event = {**part, "text": text}
     place = {"item_id": item_id, "output_index": index, "content_index": 0}
     length = max(1, -(-len(text) // pieces))
@@ -52,12 +61,23 @@ def ev_text_deltas(
     deltas: Iterable[str], *, index: int = 0, item_id: str | None = None
 ) -> list[Event]:
     """Text that is neither announced nor finished, as of a broken stream or a sloppy server."""
-    place = {"item_id": item_id or f"msg_{index}", "output_index": index, "content_index": 0}
-    return [{"type": "response.output_text.delta", **place, "delta": delta} for delta in deltas]
+    place = {
+        "item_id": item_id or f"msg_{index}",
+        "output_index": index,
+        "content_index": 0,
+    }
+    return [
+        {"type": "response.output_text.delta", **place, "delta": delta}
+        for delta in deltas
+    ]
 
 
 def ev_reasoning(
-    summary: str, *, index: int = 0, item_id: str | None = None, encrypted: str = "opaque"
+    summary: str,
+    *,
+    index: int = 0,
+    item_id: str | None = None,
+    encrypted: str = "opaque",
 ) -> list[Event]:
     """A thought, by its summary."""
     item_id = item_id or f"rs_{index}"
@@ -66,11 +86,17 @@ def ev_reasoning(
     part = {"type": "summary_text", "text": summary}
     return [
         _added({**item, "summary": []}, index),
-        {"type": "response.reasoning_summary_part.added", **place, "part": {**part, "text": ""}},
+        {
+            "type": "response.reasoning_summary_part.added",
+            **place,
+            "part": {**part, "text": ""},
+        },
         {"type": "response.reasoning_summary_text.delta", **place, "delta": summary},
         {"type": "response.reasoning_summary_text.done", **place, "text": summary},
         {"type": "response.reasoning_summary_part.done", **place, "part": part},
-        ev_item_done({**item, "summary": [part], "encrypted_content": encrypted}, index),
+        ev_item_done(
+            {**item, "summary": [part], "encrypted_content": encrypted}, index
+        ),
     ]
 
 
@@ -83,9 +109,18 @@ def ev_function_call(
     **extra: Any,
 ) -> list[Event]:
     """A call; `arguments` given as text goes out as it is, valid JSON or not."""
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    if isinstance(arguments, str):
+        text = arguments
+    else:
+        text = json.dumps(arguments)
     item_id = f"fc_{call_id}"
-    item = {"type": "function_call", "id": item_id, "call_id": call_id, "name": name, **extra}
+    item = {
+        "type": "function_call",
+        "id": item_id,
+        "call_id": call_id,
+        "name": name,
+        **extra,
+    }
     place = {"item_id": item_id, "output_index": index}
     return [
         _added({**item, "arguments": "", "status": "in_progress"}, index),
@@ -95,7 +130,9 @@ def ev_function_call(
     ]
 
 
-def ev_custom_tool_call(call_id: str, name: str, text: str, *, index: int = 0) -> list[Event]:
+def ev_custom_tool_call(
+    call_id: str, name: str, text: str, *, index: int = 0
+) -> list[Event]:
     """A call of a freeform tool, such as `apply_patch`."""
     item_id = f"ctc_{call_id}"
     item = {"type": "custom_tool_call", "id": item_id, "call_id": call_id, "name": name}
@@ -122,18 +159,31 @@ def ev_local_shell_call(
     return [_added({**item, "status": "in_progress"}, index), ev_item_done(item, index)]
 
 
-def ev_web_search_call(query: str, *, index: int = 0, item_id: str = "ws_1") -> list[Event]:
+def ev_web_search_call(
+    query: str, *, index: int = 0, item_id: str = "ws_1"
+) -> list[Event]:
     """A search that the provider has done."""
     action = {"type": "search", "query": query}
-    item = {"type": "web_search_call", "id": item_id, "status": "completed", "action": action}
+    item = {
+        "type": "web_search_call",
+        "id": item_id,
+        "status": "completed",
+        "action": action,
+    }
     return [
-        _added({"type": "web_search_call", "id": item_id, "status": "in_progress"}, index),
+        _added(
+            {"type": "web_search_call", "id": item_id, "status": "in_progress"}, index
+        ),
         ev_item_done(item, index),
     ]
 
 
 def ev_completed(
-    *, input_tokens: int = 100, cached: int = 50, output_tokens: int = 20, **response: Any
+    *,
+    input_tokens: int = 100,
+    cached: int = 50,
+    output_tokens: int = 20,
+    **response: Any,
 ) -> Event:
     """The end of a response. Further arguments become fields of its `response`."""
     usage = {
@@ -181,4 +231,8 @@ def is_responses_event(part: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def _added(item: Mapping[str, Any], index: int) -> Event:
-    return {"type": "response.output_item.added", "output_index": index, "item": dict(item)}
+    return {
+        "type": "response.output_item.added",
+        "output_index": index,
+        "item": dict(item),
+    }

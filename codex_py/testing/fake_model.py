@@ -72,21 +72,36 @@ class FakeModel(ScriptedModel, httpx.AsyncBaseTransport):
         raw = await request.aread()
         recorded = RecordedRequest(request.method, path, headers, raw, time.monotonic())
         reply = self._reply(recorded).reply
-        kind = "text/event-stream" if reply.body is None else "application/json"
+        if reply.body is None:
+            kind = "text/event-stream"
+        else:
+            kind = "application/json"
         headers = {"content-type": kind, **reply.headers}
         return httpx.Response(reply.status, headers=headers, content=_body(reply))
 
     def _rendered(self, script: object) -> RenderedReply:
-        lines = [script] if isinstance(script, str | Call) else script
+        if isinstance(script, str | Call):
+            lines = [script]
+        else:
+            lines = script
         if isinstance(lines, list) and lines and isinstance(lines[0], str | Call):
-            said = [self._events(line, n) for n, line in enumerate(cast("list[Line]", lines))]
-            script = [ev_created(), *(event for events in said for event in events), ev_completed()]
+            said = [
+                self._events(line, n)
+                for n, line in enumerate(cast("list[Line]", lines))
+            ]
+            script = [
+                ev_created(),
+                *(event for events in said for event in events),
+                ev_completed(),
+            ]
         return super()._rendered(cast("Any", script))
 
     def _events(self, line: Line, index: int) -> list[Event]:
         if isinstance(line, str):
             return ev_message(line, index=index, pieces=_PIECES)
-        return ev_function_call(next(self._call_ids), line.name, line.arguments, index=index)
+        return ev_function_call(
+            next(self._call_ids), line.name, line.arguments, index=index
+        )
 
 
 async def _body(reply: Reply) -> AsyncGenerator[bytes]:
@@ -98,6 +113,9 @@ async def _body(reply: Reply) -> AsyncGenerator[bytes]:
             part.reached.set()
             await in_thread(partial(part.until.wait, _PAUSE_S))
         else:
-            yield part if isinstance(part, bytes) else sse([part])
+            if isinstance(part, bytes):
+                yield part
+            else:
+                yield sse([part])
     if reply.cut:
         raise httpx.ReadError("the script drops the connection")

@@ -83,12 +83,18 @@ class RenderedReply:
 def _pieces(reply: Reply) -> Iterator[bytes | Pause]:
     """Head and body, in one piece from pause to pause."""
     if reply.body is not None:
-        framing = {} if reply.cut else {"content-length": str(len(reply.body))}
+        if reply.cut:
+            framing = {}
+        else:
+            framing = {"content-length": str(len(reply.body))}
         yield _head(reply, {"content-type": "application/json", **framing}) + reply.body
         return
     framing = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
     waiting = [_head(reply, framing)]
-    parts = [part if isinstance(part, bytes | Pause) else sse([part]) for part in reply.events]
+    parts = [
+        part if isinstance(part, bytes | Pause) else sse([part])
+        for part in reply.events
+    ]
     for _, together in groupby(parts, type):
         data: list[bytes] = []
         for part in together:
@@ -110,9 +116,13 @@ def _pieces(reply: Reply) -> Iterator[bytes | Pause]:
 def _head(reply: Reply, headers: Mapping[str, str]) -> bytes:
     own = {name.lower(): value for name, value in reply.headers.items()}
     lines = [f"{name}: {value}" for name, value in {**headers, **own}.items()]
-    return "\r\n".join([f"HTTP/1.1 {reply.status} Scripted", *lines, "", ""]).encode("latin-1")
+    return "\r\n".join([f"HTTP/1.1 {reply.status} Scripted", *lines, "", ""]).encode(
+        "latin-1"
+    )
 
 
 def _chunk(data: bytes) -> bytes:
     """Empty without data, because a chunk without data would end the body."""
-    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+    if data:
+        return b"%x\r\n%b\r\n" % (len(data), data)
+    return b""

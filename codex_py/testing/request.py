@@ -67,11 +67,20 @@ class RecordedRequest:
         entries: list[dict[str, Any]] = self.body.get("input") or self.body["messages"]
         for entry in entries:
             content: Any = entry.get("content")
-            parts = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
+            if isinstance(content, list):
+                parts = cast("list[dict[str, Any]]", content)
+            else:
+                parts = []
             for part in (entry, *parts):
-                ids = (part.get(key) for key in ("call_id", "tool_call_id", "tool_use_id"))
-                if (part.get("type") or part.get("role")) in _IS_ANSWER and call_id in ids:
-                    return part["output"] if "output" in part else part["content"]
+                ids = (
+                    part.get(key) for key in ("call_id", "tool_call_id", "tool_use_id")
+                )
+                if (
+                    part.get("type") or part.get("role")
+                ) in _IS_ANSWER and call_id in ids:
+                    if "output" in part:
+                        return part["output"]
+                    return part["content"]
         raise LookupError(f"no output for {call_id!r}")
 
 

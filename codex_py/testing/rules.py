@@ -42,9 +42,7 @@ def prefix_problem(before: Sequence[object], items: Sequence[object]) -> str | N
     """The first difference, if an input does not begin with the one before it, or None."""
     for place, (old, new) in enumerate(zip(before, items, strict=False)):
         if old != new:
-            return (
-                f"the input does not begin with the last one: item {place} was {old!r}, is {new!r}"
-            )
+            return f"the input does not begin with the last one: item {place} was {old!r}, is {new!r}"
     if len(items) < len(before):
         return f"the input is shorter than the last one: {len(items)} items, {len(before)} before"
     return None
@@ -70,4 +68,6 @@ def pairing_problem(items: Iterable[Mapping[str, Any]]) -> str | None:
             if call_id not in open_calls:
                 return f"an output without its call: {call_id!r}"
             open_calls.remove(call_id)
-    return f"calls without output: {open_calls!r}" if open_calls else None
+    if open_calls:
+        return f"calls without output: {open_calls!r}"
+    return None

@@ -19,7 +19,9 @@ from codex_py.testing.request import RecordedRequest
 from codex_py.testing.rules import Refusal, Rules, prefix_problem
 from codex_py.testing.whole import whole_reply
 
-Script: TypeAlias = Sequence[Part] | bytes | Reply | Callable[[RecordedRequest], "Script"]
+Script: TypeAlias = (
+    Sequence[Part] | bytes | Reply | Callable[[RecordedRequest], "Script"]
+)
 """One reply. Bytes are a whole stream; a function may look at the request, and wait."""
 
 
@@ -74,7 +76,9 @@ class ScriptedModel:
 
     def add(self, *replies: Script) -> None:
         """Lengthen the script, also while the server runs."""
-        ready = [reply if callable(reply) else self._rendered(reply) for reply in replies]
+        ready = [
+            reply if callable(reply) else self._rendered(reply) for reply in replies
+        ]
         with self._lock:
             self._script += ready
 
@@ -82,11 +86,17 @@ class ScriptedModel:
         path = request.path.partition("?")[0]
         api = next((api for api in APIS if path.endswith(api.path)), None)
         errors = api or RESPONSES
-        if request.method == "GET" and path.endswith("/models") and self._models["data"]:
+        if (
+            request.method == "GET"
+            and path.endswith("/models")
+            and self._models["data"]
+        ):
             return RenderedReply(Reply(body=json.dumps(self._models).encode()))
         if request.method != "POST":
             upgrade = "upgrade" in request.headers
-            status, message = (426, "no WebSockets here") if upgrade else (404, "nothing here")
+            status, message = (
+                (426, "no WebSockets here") if upgrade else (404, "nothing here")
+            )
             return _error(errors, status, message)
         with self._lock:
             self.requests.append(request)
@@ -109,7 +119,10 @@ class ScriptedModel:
             script = self._script[place]
         while not isinstance(script, RenderedReply):
             answer = script(request)
-            script = answer if callable(answer) else self._rendered(answer)
+            if callable(answer):
+                script = answer
+            else:
+                script = self._rendered(answer)
         with self._lock:
             self._pauses += script.pauses
         if api is None or (api is RESPONSES and _is_streamed(request)):
@@ -118,10 +131,16 @@ class ScriptedModel:
             reply = api.reply(script.reply, request.body, self.secret)
         except ValueError as error:
             with self._lock:
-                self.violations.append(f"reply to request {len(self.requests)}: {error}")
+                self.violations.append(
+                    f"reply to request {len(self.requests)}: {error}"
+                )
             return _error(errors, 500, str(error))
-        self._rules.answered(b"".join(part for part in reply.events if isinstance(part, bytes)))
-        return RenderedReply(reply if _is_streamed(request) else whole_reply(reply, api.path))
+        self._rules.answered(
+            b"".join(part for part in reply.events if isinstance(part, bytes))
+        )
+        return RenderedReply(
+            reply if _is_streamed(request) else whole_reply(reply, api.path)
+        )
 
     def _problem(self, request: RecordedRequest, api: Api | None) -> str | None:
         if api is None or not (self._check_calls or self._check_prefix):
@@ -145,7 +164,9 @@ class ScriptedModel:
     def _rendered(self, script: Sequence[Part] | bytes | Reply) -> RenderedReply:
         if isinstance(script, bytes):
             script = [script]
-        return RenderedReply(script if isinstance(script, Reply) else Reply(events=script))
+        return RenderedReply(
+            script if isinstance(script, Reply) else Reply(events=script)
+        )
 
 
 def _is_streamed(request: RecordedRequest) -> bool:

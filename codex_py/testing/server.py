@@ -25,7 +25,9 @@ class ScriptedServer(ScriptedModel):
     WebSocket with 426, so that Codex continues over HTTP at once.
     """
 
-    def __init__(self, script: Iterable[Script] = (), *, port: int = 0, **options: Any) -> None:
+    def __init__(
+        self, script: Iterable[Script] = (), *, port: int = 0, **options: Any
+    ) -> None:
         """
         Args:
             port: 0 is a free one.
@@ -61,8 +63,12 @@ class ScriptedServer(ScriptedModel):
             "wire_api": wire_api,
             **provider,
         }
-        head = f'model = {_toml(model)}\nmodel_provider = "mock"\n[model_providers.mock]\n'
-        return head + "".join(f"{key} = {_toml(value)}\n" for key, value in keys.items())
+        head = (
+            f'model = {_toml(model)}\nmodel_provider = "mock"\n[model_providers.mock]\n'
+        )
+        return head + "".join(
+            f"{key} = {_toml(value)}\n" for key, value in keys.items()
+        )
 
     def start(self) -> None:
         """Serve, until `close`."""
@@ -109,7 +115,9 @@ class ScriptedServer(ScriptedModel):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 self._connections.add(connection)
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            threading.Thread(
+                target=self._serve, args=(connection,), daemon=True
+            ).start()
 
     def _serve(self, connection: socket.socket) -> None:
         try:
@@ -128,7 +136,11 @@ class ScriptedServer(ScriptedModel):
 def _toml(value: object) -> str:
     if isinstance(value, Mapping):
         table = cast("Mapping[str, object]", value)
-        return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in table.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in table.items())
+            + "}"
+        )
     # TOML knows JSON's strings, numbers and lists of them, but no escaped surrogates.
     return json.dumps(value, ensure_ascii=False)
 

@@ -15,21 +15,34 @@ def whole_reply(reply: Reply, path: str) -> Reply:
     if reply.body is not None or reply.cut:
         return reply
     parts = [part for part in reply.events if not isinstance(part, Pause)]
-    stream = b"".join(part if isinstance(part, bytes) else sse([part]) for part in parts)
-    lines = [line[5:].strip() for line in stream.splitlines() if line.startswith(b"data:")]
+    stream = b"".join(
+        part if isinstance(part, bytes) else sse([part]) for part in parts
+    )
+    lines = [
+        line[5:].strip() for line in stream.splitlines() if line.startswith(b"data:")
+    ]
     try:
         events: list[Event] = [json.loads(line) for line in lines if line != b"[DONE]"]
     except ValueError:
         return reply
-    failure = next((event for event in events if "error" in (event.get("type"), *event)), None)
+    failure = next(
+        (event for event in events if "error" in (event.get("type"), *event)), None
+    )
     if failure is not None:
-        body = failure if "error" in failure else {"error": failure}
+        if "error" in failure:
+            body = failure
+        else:
+            body = {"error": failure}
         return replace(reply, status=500, body=json.dumps(body).encode())
     return replace(reply, body=json.dumps(_WHOLE[path](events)).encode())
 
 
 def _response(events: Sequence[Event]) -> Event:
-    done = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    done = [
+        event["item"]
+        for event in events
+        if event["type"] == "response.output_item.done"
+    ]
     responses = [event["response"] for event in events if "response" in event]
     response: Event = responses[-1] if responses else {}
     return {**response, "output": response.get("output") or done}
@@ -64,10 +77,14 @@ def _message(events: Sequence[Event]) -> Event:
             case {"type": "content_block_delta"}:
                 _add(message["content"][-1], {**event["delta"], "type": ""})
             case {"type": "content_block_stop"}:
-                if (arguments := message["content"][-1].pop("partial_json", None)) is not None:
+                arguments = message["content"][-1].pop("partial_json", None)
+                if arguments is not None:
                     message["content"][-1]["input"] = json.loads(arguments or "{}")
             case {"type": "message_delta"}:
-                message |= {**event["delta"], "usage": {**message["usage"], **event["usage"]}}
+                message |= {
+                    **event["delta"],
+                    "usage": {**message["usage"], **event["usage"]},
+                }
             case _:
                 pass
     return message

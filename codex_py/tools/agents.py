@@ -40,16 +40,18 @@ class Item(ToolParams):
     type: Annotated[str, "`text`, `local_image`, `skill` or `mention`."] = "text"
     text: Annotated[str | None, "Of a `text`."] = None
     name: Annotated[str | None, "Of a `skill` or `mention`."] = None
-    path: Annotated[str | None, "File of a `local_image` or `skill`, or target of a `mention`."] = (
-        None
-    )
+    path: Annotated[
+        str | None, "File of a `local_image` or `skill`, or target of a `mention`."
+    ] = None
     image_url: Annotated[str | None, "Not supported: use `local_image`."] = None
     audio_url: Annotated[str | None, "Not supported."] = None
 
 
 @frozen(kw_only=True)
 class MessageParams(ToolParams):
-    message: Annotated[str | None, "The message as plain text. Either this or `items`."] = None
+    message: Annotated[
+        str | None, "The message as plain text. Either this or `items`."
+    ] = None
     items: Annotated[list[Item] | None, "The message in parts."] = None
 
 
@@ -67,7 +69,8 @@ class SpawnParams(MessageParams):
 class WaitParams(ToolParams):
     targets: Annotated[list[str], "Ids of the agents to wait for."]
     timeout_ms: Annotated[
-        float, "Default: 30000, at least 10000, at most 3600000. Prefer minutes to polling."
+        float,
+        "Default: 30000, at least 10000, at most 3600000. Prefer minutes to polling.",
     ] = 30_000
 
 
@@ -137,7 +140,10 @@ class AgentTool(ChangesNothing):
             ids = [_checked(each) for each in _targets(asdict(params))]
             if not ids and isinstance(params, WaitParams):
                 raise Refused("agent ids must be non-empty")
-            prompt = _prompt_of(params, context.cwd) if isinstance(params, MessageParams) else None
+            if isinstance(params, MessageParams):
+                prompt = _prompt_of(params, context.cwd)
+            else:
+                prompt = None
         except Refused as error:
             return ToolOutput(str(error), success=False)
         item = CollabToolCall(
@@ -156,7 +162,9 @@ class AgentTool(ChangesNothing):
             return ToolOutput(encode_json(output).decode())
         except Refused as error:
             item = replace(item, agents_states=dict.fromkeys(ids, NOT_FOUND))
-            told = ErrorItem(id=context.next_item_id(), message=f"{self.name} failed: {error}")
+            told = ErrorItem(
+                id=context.next_item_id(), message=f"{self.name} failed: {error}"
+            )
             context.emit(ItemCompleted(told))
             return ToolOutput(str(error), success=False)
         finally:
@@ -166,10 +174,17 @@ class AgentTool(ChangesNothing):
         output = json_object(call.output)
         if not output:
             return None
-        ids = [str(output["agent_id"])] if "agent_id" in output else _targets(call.arguments)
-        names = {ids[0]: text_field(output, "nickname")} if ids and "nickname" in output else {}
+        if "agent_id" in output:
+            ids = [str(output["agent_id"])]
+        else:
+            ids = _targets(call.arguments)
+        if ids and "nickname" in output:
+            names = {ids[0]: text_field(output, "nickname")}
+        else:
+            names = {}
         for earlier in past.items.values():
-            names |= earlier.names if isinstance(earlier, CollabToolCall) else {}
+            if isinstance(earlier, CollabToolCall):
+                names |= earlier.names
         item = CollabToolCall(
             id=past.next_id(),
             tool=self._shown_as,
@@ -178,7 +193,9 @@ class AgentTool(ChangesNothing):
             prompt=text_field(call.arguments, "message") or None,
             names=names,
         )
-        return _ended(item, {id_: _read(s) for id_, s in as_object(output.get("status")).items()})
+        return _ended(
+            item, {id_: _read(s) for id_, s in as_object(output.get("status")).items()}
+        )
 
 
 def _prompt_of(params: MessageParams, cwd: Path) -> UserPrompt:
@@ -187,7 +204,8 @@ def _prompt_of(params: MessageParams, cwd: Path) -> UserPrompt:
     Raises:
         Refused: there is none, or it is not one that an agent can be sent.
     """
-    message, items = params.message, params.items
+    message = params.message
+    items = params.items
     if message is not None and items is not None:
         raise Refused("Provide either message or items, but not both")
     if message is None and items is None:
@@ -197,7 +215,9 @@ def _prompt_of(params: MessageParams, cwd: Path) -> UserPrompt:
     if not items:
         raise Refused("Items can't be empty")
     text = "\n".join(filter(None, map(_text, items)))
-    images = tuple(str(cwd / (item.path or "")) for item in items if item.type == "local_image")
+    images = tuple(
+        str(cwd / (item.path or "")) for item in items if item.type == "local_image"
+    )
     if not text.strip() and not images:
         raise Refused("Empty message can't be sent to an agent")
     return UserPrompt(text, images)
@@ -206,7 +226,8 @@ def _prompt_of(params: MessageParams, cwd: Path) -> UserPrompt:
 def _text(item: Item) -> str:
     if item.type == "local_image":
         return ""
-    if (sign := _LINKS.get(item.type)) is not None:
+    sign = _LINKS.get(item.type)
+    if sign is not None:
         return f"[{sign}{item.name or ''}]({item.path or ''})"
     if item.type != "text":
         known = ["text", "local_image", *_LINKS]
@@ -219,7 +240,9 @@ def _text(item: Item) -> str:
 
 def _targets(arguments: Mapping[str, Any]) -> list[str]:
     one = arguments.get("target", arguments.get("id"))
-    return [str(each) for each in (arguments.get("targets") or () if one is None else [one])]
+    return [
+        str(each) for each in (arguments.get("targets") or () if one is None else [one])
+    ]
 
 
 def _checked(agent_id: str) -> str:
@@ -229,9 +252,14 @@ def _checked(agent_id: str) -> str:
 
 
 def _ended(item: CollabToolCall, states: Mapping[str, AgentState]) -> CollabToolCall:
-    failing = {"errored", "not_found"} if item.tool == "wait" else {"not_found"}
+    if item.tool == "wait":
+        failing = {"errored", "not_found"}
+    else:
+        failing = {"not_found"}
     failed = any(state.status in failing for state in states.values())
-    return replace(item, agents_states=states, status="failed" if failed else "completed")
+    return replace(
+        item, agents_states=states, status="failed" if failed else "completed"
+    )
 
 
 def data_of(state: AgentState) -> Any:

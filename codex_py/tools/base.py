@@ -44,7 +44,11 @@ class ChangesNothing:
         return ()
 
 
-def command_report(exit_code: int | None, duration_s: float, output: str, note: str = "") -> str:
+def command_report(
+    exit_code: int | None, duration_s: float, output: str, note: str = ""
+) -> str:
     """How a command ended, in the format of Codex 0.80 to 0.98. `note`: further lines of the header."""
     seconds = f"{duration_s:.1f}".removesuffix(".0")
-    return f"Exit code: {exit_code}\nWall time: {seconds} seconds\n{note}Output:\n{output}"
+    return (
+        f"Exit code: {exit_code}\nWall time: {seconds} seconds\n{note}Output:\n{output}"
+    )

@@ -47,12 +47,16 @@ def builtin_tools(
         login_shell,
     )
     return {
-        "exec_command": lambda: ExecCommand(runner, shell, allow_login=allow_login_shell),
+        "exec_command": lambda: ExecCommand(
+            runner, shell, allow_login=allow_login_shell
+        ),
         "write_stdin": lambda: WriteStdin(processes, max_poll_ms=max_poll_ms),
         "shell": lambda: Shell(
             runner, shell, structured=structured_shell, allow_login=allow_login_shell
         ),
-        "shell_command": lambda: ShellCommand(runner, shell, allow_login=allow_login_shell),
+        "shell_command": lambda: ShellCommand(
+            runner, shell, allow_login=allow_login_shell
+        ),
         "local_shell": lambda: LocalShell(runner, shell, structured=structured_shell),
         "update_plan": lambda: plan,
         "apply_patch": apply_patch,

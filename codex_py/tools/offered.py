@@ -21,7 +21,9 @@ from codex_py.protocol.tools import (
     ToolSpec,
 )
 
-ShellTool: TypeAlias = Literal["unified_exec", "shell_command", "shell", "local_shell", "disabled"]
+ShellTool: TypeAlias = Literal[
+    "unified_exec", "shell_command", "shell", "local_shell", "disabled"
+]
 
 _FAMILIES: Final[Mapping[ShellTool, Collection[str]]] = {
     "unified_exec": ("exec_command", "write_stdin"),
@@ -68,7 +70,9 @@ def tool_specs(
 def own_spec(name: str, *, without: str | None = None) -> FunctionSpec:
     """A built-in tool as a function. `without`: a parameter to leave out."""
     schema = _schemas()[name]
-    properties = {key: value for key, value in schema["properties"].items() if key != without}
+    properties = {
+        key: value for key, value in schema["properties"].items() if key != without
+    }
     description = instruction_text(f"tools/{name}.md")
     return FunctionSpec(name, description, {**schema, "properties": properties})
 

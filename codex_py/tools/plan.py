@@ -42,7 +42,10 @@ class UpdatePlan(ChangesNothing):
             items=tuple([_entry(step.step, step.status) for step in params.plan]),
             explanation=params.explanation,
         )
-        event = events.ItemStarted if previous is None else events.ItemUpdated
+        if previous is None:
+            event = events.ItemStarted
+        else:
+            event = events.ItemUpdated
         context.emit(event(self._current))
         return ToolOutput("Plan updated")
 

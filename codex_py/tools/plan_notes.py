@@ -15,11 +15,16 @@ def plan_notes(items: Sequence[EncodedItem]) -> list[Note]:
     for item in reversed(items):
         if b'"update_plan"' in item:
             data = decode_json(item)
-            is_plan = data.get("type") == "function_call" and data.get("name") == "update_plan"
-            plan = (
-                objects(json_object(text_field(data, "arguments")).get("plan")) if is_plan else []
+            is_plan = (
+                data.get("type") == "function_call"
+                and data.get("name") == "update_plan"
             )
-            if lines := [f"- [{step.get('status')}] {step.get('step')}" for step in plan]:
+            if is_plan:
+                plan = objects(json_object(text_field(data, "arguments")).get("plan"))
+            else:
+                plan = []
+            lines = [f"- [{step.get('status')}] {step.get('step')}" for step in plan]
+            if lines:
                 return [Note("\n".join([_OPENING, *lines]))]
         elif text := next(context_texts(_OPENING, [item]), None):
             return [Note(text)]

@@ -126,7 +126,10 @@ class ToolRouter:
             output = _failure(error)
         if output.error_code in DENIALS:
             refusal = output.refusal
-            why = (None, None) if refusal is None else (refusal.cause, refusal.allow)
+            if refusal is None:
+                why = (None, None)
+            else:
+                why = (refusal.cause, refusal.allow)
             if use and not shown.any and isinstance(use.tool, ShowsRefusals):
                 error = ToolError(output.text, code=output.error_code)
                 use.tool.show_refusal(use.params, error, context)
@@ -135,7 +138,11 @@ class ToolRouter:
         return output
 
     def _items(
-        self, call: ToolCall, output: ToolOutput, context: ToolContext, shown: "_ShownItems"
+        self,
+        call: ToolCall,
+        output: ToolOutput,
+        context: ToolContext,
+        shown: "_ShownItems",
     ) -> Sequence[Note | items.OutputItem]:
         if shown.any:
             item = output_item(call, output, limit_tokens=context.output_token_limit)
@@ -148,17 +155,24 @@ class ToolRouter:
                 each.encoded()
         return made
 
-    def answer(self, call: ToolCall, output: ToolOutput, context: ToolContext) -> items.OutputItem:
+    def answer(
+        self, call: ToolCall, output: ToolOutput, context: ToolContext
+    ) -> items.OutputItem:
         """Make the output of a call that has no thread item yet. A failure with a code emits an error item."""
-        if (code := output.error_code) is not None:
+        code = output.error_code
+        if code is not None:
             _show_failure(call, code, output.text, context)
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
     def _resolve(self, call: ToolCall) -> tuple[Tool[Any], Any]:
         """The tool of a call and its parsed arguments; a `ToolError` if it is unknown or they are invalid."""
         name = call.tool_name
-        if (tool := self._find_tool(name)) is None:
-            kind = "custom tool call" if isinstance(call.payload, CustomPayload) else "call"
+        tool = self._find_tool(name)
+        if tool is None:
+            if isinstance(call.payload, CustomPayload):
+                kind = "custom tool call"
+            else:
+                kind = "call"
             server, _, of_server = name.removeprefix(MCP_PREFIX).partition("__")
             why = f" (no connected MCP server {server!r} has a tool {of_server!r})"
             is_mcp = name.startswith(MCP_PREFIX) and of_server
@@ -200,13 +214,19 @@ class CallQueue:
             done.set()
 
 
-def output_item(call: ToolCall, output: ToolOutput, *, limit_tokens: int) -> items.OutputItem:
+def output_item(
+    call: ToolCall, output: ToolOutput, *, limit_tokens: int
+) -> items.OutputItem:
     """The output item of a call, of the kind that the call has, with bounded text."""
     # Tools bound their own output. This limit is for those that do not; it is a little higher, so
     # that no text is cut twice.
     text = truncate_output(output.text, limit_tokens * 6 // 5)
-    content = None if output.content is None else list(output.content)
-    if (code := output.error_code) is not None:
+    if output.content is None:
+        content = None
+    else:
+        content = list(output.content)
+    code = output.error_code
+    if code is not None:
         text = coded_text(code, text)
         if content is not None:
             first = content[0] if content else {}
@@ -217,7 +237,10 @@ def output_item(call: ToolCall, output: ToolOutput, *, limit_tokens: int) -> ite
             )
     value: Any = text if content is None else content
     is_custom = isinstance(call.payload, CustomPayload)
-    kind = items.CustomToolCallOutput if is_custom else items.FunctionCallOutput
+    if is_custom:
+        kind = items.CustomToolCallOutput
+    else:
+        kind = items.FunctionCallOutput
     return kind(call_id=call.call_id, output=value)
 
 
@@ -238,13 +261,17 @@ async def _run(use: ToolUse) -> ToolOutput:
     try:
         output = await use.tool.run(use.params, use.context)
         if not isinstance(cast("object", output), ToolOutput):
-            raise TypeError(f"the tool returned {type(output).__name__}, not a ToolOutput")
+            raise TypeError(
+                f"the tool returned {type(output).__name__}, not a ToolOutput"
+            )
         return output
     except BaseException as error:  # noqa: BLE001 - the tool may be a stranger's
         return failed_output(error, use.call, use.context)
 
 
-def failed_output(error: BaseException, call: ToolCall, context: ToolContext) -> ToolOutput:
+def failed_output(
+    error: BaseException, call: ToolCall, context: ToolContext
+) -> ToolOutput:
     """The output of a call that raised. Call it where the exception is handled.
 
     An exception that nobody expected is shown as an error item, and its traceback goes to the log.
@@ -258,7 +285,9 @@ def failed_output(error: BaseException, call: ToolCall, context: ToolContext) ->
     cause = single_error(error)
     if isinstance(cause, ToolError | OSError):
         return _failure(cause)
-    if isinstance(cause, CodexError | ApproverFailed | KeyboardInterrupt | GeneratorExit):
+    if isinstance(
+        cause, CodexError | ApproverFailed | KeyboardInterrupt | GeneratorExit
+    ):
         raise cause
     if isinstance(cause, asyncio.CancelledError) and _is_cancelled():
         raise cause
@@ -275,9 +304,10 @@ def _is_cancelled() -> bool:
 
 
 def _failure(error: ToolError | OSError) -> ToolOutput:
-    code = (
-        error.code if isinstance(error, ToolError) else errno.errorcode.get(error.errno or 0, _BUG)
-    )
+    if isinstance(error, ToolError):
+        code = error.code
+    else:
+        code = errno.errorcode.get(error.errno or 0, _BUG)
     refusal = error if isinstance(error, CallRefused) else None
     return ToolOutput(text_of(error), success=False, error_code=code, refusal=refusal)
 

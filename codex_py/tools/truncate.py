@@ -22,7 +22,10 @@ def truncate_middle(text: str, limit: int, unit: Unit = "tokens") -> str:
 
     A text within the limit comes back as it is.
     """
-    max_bytes = limit * BYTES_PER_TOKEN if unit == "tokens" else limit
+    if unit == "tokens":
+        max_bytes = limit * BYTES_PER_TOKEN
+    else:
+        max_bytes = limit
     # A character is at most four bytes, so that most texts need not be encoded.
     if len(text) * 4 <= max_bytes:
         return text
@@ -54,8 +57,13 @@ def truncate_output(
     cut = truncate_middle(text, limit)
     if cut is text:
         return text
-    tokens = token_count(len(text.encode(errors="replace")) if total_bytes is None else total_bytes)
-    lines = line_count(text) if total_lines is None else total_lines
+    tokens = token_count(
+        len(text.encode(errors="replace")) if total_bytes is None else total_bytes
+    )
+    if total_lines is None:
+        lines = line_count(text)
+    else:
+        lines = total_lines
     return (
         f"Warning: truncated output (original token count: {tokens})\n"
         f"Total output lines: {lines}\n\n{cut}"

@@ -57,7 +57,9 @@ class RequestUserInput(ShownAsServerCall):
     abort: Callable[[], None] = lambda: None
     """Ends the turn; called if the user dismisses the questions."""
 
-    async def run(self, params: RequestUserInputParams, context: ToolContext) -> ToolOutput:
+    async def run(
+        self, params: RequestUserInputParams, context: ToolContext
+    ) -> ToolOutput:
         """Ask, without a deadline. A question that is not answered has no answers in the output.
 
         Raises:
@@ -68,15 +70,24 @@ class RequestUserInput(ShownAsServerCall):
             text = self.unavailable()
             if text is None and not all(each.options for each in questions):
                 text = _NO_OPTIONS
-            if is_asked := text is None:
-                answers: Mapping[str, Any] = await self._answers(questions) if questions else {}
-                text = json.dumps({"answers": answers}, ensure_ascii=False, separators=(",", ":"))
-            item.end({"content": [{"type": "text", "text": text}], "isError": not is_asked})
+            is_asked = text is None
+            if is_asked:
+                answers: Mapping[str, Any] = (
+                    await self._answers(questions) if questions else {}
+                )
+                text = json.dumps(
+                    {"answers": answers}, ensure_ascii=False, separators=(",", ":")
+                )
+            item.end(
+                {"content": [{"type": "text", "text": text}], "isError": not is_asked}
+            )
             return ToolOutput(text, success=is_asked)
 
     async def _answers(self, questions: Sequence[UserQuestion]) -> Mapping[str, Any]:
         asked = "\n".join(each.question for each in questions)
-        form = Elicitation(self.asker, asked, _form(questions), questions=tuple(questions))
+        form = Elicitation(
+            self.asker, asked, _form(questions), questions=tuple(questions)
+        )
         answer = await self.elicitor.elicit(form)
         if answer.action == "cancel":
             self.abort()
@@ -103,10 +114,14 @@ def _form(questions: Sequence[UserQuestion]) -> Mapping[str, Any]:
 
 
 def _given(name: str, content: Mapping[str, Any]) -> list[str]:
-    value, other = content.get(name), content.get(name + _OTHER)
+    value = content.get(name)
+    other = content.get(name + _OTHER)
     answers: list[Any] = [] if value is None else [value]
     if isinstance(value, list):
         answers = cast("list[Any]", value)
     if other:
-        answers = [*answers, f"user_note: {other}"] if answers else [other]
+        if answers:
+            answers = [*answers, f"user_note: {other}"]
+        else:
+            answers = [other]
     return [str(each) for each in answers]

@@ -66,7 +66,9 @@ def _read(path: Path, cwd: Path, refuses: Refusal) -> bytes:
     except OSError as error:
         number = error.errno or 0
         if number == errno.EFBIG:
-            raise ToolError(f"unable to process image: {error.strerror}", code="EFBIG") from error
+            raise ToolError(
+                f"unable to process image: {error.strerror}", code="EFBIG"
+            ) from error
         verb = "read" if number == errno.EACCES else "locate"
         raise ToolError(
             f"unable to {verb} image at `{path}`: {error.strerror} (os error {number})",
@@ -75,5 +77,6 @@ def _read(path: Path, cwd: Path, refuses: Refusal) -> bytes:
     except ValueError as error:
         # A NUL or a lone surrogate; the message of Python depends on its version.
         raise ToolError(
-            f"unable to locate image at `{path}`: no file can have this name", code="InvalidArgs"
+            f"unable to locate image at `{path}`: no file can have this name",
+            code="InvalidArgs",
         ) from error

@@ -76,7 +76,9 @@ def main() -> None:
             ]:
                 benchmark, runs = _BENCHMARKS[name]
                 compared = _compared(name, agents)
-                measured = _interleaved(benchmark, server, compared, arguments.runs or runs)
+                measured = _interleaved(
+                    benchmark, server, compared, arguments.runs or runs
+                )
                 print(rows(measured), flush=True)
     patches.remove_change()
 
@@ -84,7 +86,15 @@ def main() -> None:
 def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
     """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, APIs, undo, batches,
     subagents of a name that is not searched for, and what only we promise of sessions are ours alone."""
-    if name in {"sandbox", "wires", "agents", "batch", "undo", "resume-large", "sessions"}:
+    if name in {
+        "sandbox",
+        "wires",
+        "agents",
+        "batch",
+        "undo",
+        "resume-large",
+        "sessions",
+    }:
         return agents[:1]
     if not name.startswith("patch"):
         return agents
@@ -109,7 +119,11 @@ def _interleaved(
 @contextmanager
 def _program(given: Path | None, *, editable: bool) -> Generator[Path]:
     if given is not None or editable:
-        yield given.resolve() if given is not None else _ROOT / ".venv" / "bin" / "codex-py"
+        yield (
+            given.resolve()
+            if given is not None
+            else _ROOT / ".venv" / "bin" / "codex-py"
+        )
         return
     with tempfile.TemporaryDirectory(prefix="bench-venv-") as folder:
         print("installing codex-py as users have it", file=sys.stderr)
@@ -123,13 +137,18 @@ def _program(given: Path | None, *, editable: bool) -> Generator[Path]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument(
-        "benchmarks", nargs="*", metavar="BENCHMARK", help=f"of {', '.join(_BENCHMARKS)}; or all"
+        "benchmarks",
+        nargs="*",
+        metavar="BENCHMARK",
+        help=f"of {', '.join(_BENCHMARKS)}; or all",
     )
     parser.add_argument("--peer", type=Path, help="a native Codex to run beside it")
     parser.add_argument("--runs", type=int, help="of each benchmark and program")
     parser.add_argument("--program", type=Path, help="an installed codex-py to measure")
     parser.add_argument(
-        "--editable", action="store_true", help="measure .venv instead of an installation"
+        "--editable",
+        action="store_true",
+        help="measure .venv instead of an installation",
     )
     return parser
 

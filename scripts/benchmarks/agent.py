@@ -46,7 +46,12 @@ class Running:
     """A process from its start until it is waited for. It is killed when it takes too long."""
 
     def __init__(
-        self, command: list[str], *, cwd: Path, environment: dict[str, str], errors: Path
+        self,
+        command: list[str],
+        *,
+        cwd: Path,
+        environment: dict[str, str],
+        errors: Path,
     ) -> None:
         self._errors = errors
         with errors.open("wb") as stderr:
@@ -80,7 +85,9 @@ class Running:
         self._process.returncode = os.waitstatus_to_exitcode(status)
         if self._process.returncode != code:
             words = self._errors.read_text("utf-8", "replace")[-2_000:]
-            raise RuntimeError(f"{self._process.args!r}: {self._process.returncode}\n{words}")
+            raise RuntimeError(
+                f"{self._process.args!r}: {self._process.returncode}\n{words}"
+            )
         cpu_s = usage.ru_utime + usage.ru_stime
         return Ended(self._started_s, ended_s, cpu_s, usage.ru_maxrss * 1024)
 
@@ -121,7 +128,9 @@ class Place:
 @contextmanager
 def fresh_place(config_toml: str) -> Generator[Place]:
     # What an agent leaves running may still write there.
-    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="bench-", ignore_cleanup_errors=True
+    ) as folder:
         place = Place(Path(folder) / "home", Path(folder) / "repository")
         place.home.mkdir()
         (place.home / "config.toml").write_text(config_toml, encoding="utf-8")

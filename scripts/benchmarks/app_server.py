@@ -34,7 +34,11 @@ def app_server(server: BenchmarkServer, agent: Agent) -> Sample:
         client = {"name": "bench", "version": "1"}
         _ask(program.stdin, 0, "initialize", {"clientInfo": client})
         next(iter(program.stdout))
-        settings = {"sandbox": "danger-full-access", "approvalPolicy": "never", "model": "gpt-5.5"}
+        settings = {
+            "sandbox": "danger-full-access",
+            "approvalPolicy": "never",
+            "model": "gpt-5.5",
+        }
         for number in range(1, _THREADS + 1):
             _ask(program.stdin, number, "thread/start", settings)
         answers = (json.loads(line) for line in program.stdout)
@@ -44,7 +48,12 @@ def app_server(server: BenchmarkServer, agent: Agent) -> Sample:
             began_s = time.monotonic()
             for number, thread in enumerate(threads, _THREADS + 1):
                 said = [{"type": "text", "text": "go"}]
-                _ask(program.stdin, number, "turn/start", {"threadId": thread, "input": said})
+                _ask(
+                    program.stdin,
+                    number,
+                    "turn/start",
+                    {"threadId": thread, "input": said},
+                )
             longest_s = _longest_wait(program.stdout, dict.fromkeys(threads, began_s))
             wall_s = time.monotonic() - began_s
         program.stdin.close()

@@ -23,11 +23,17 @@ def batch(server: BenchmarkServer, agent: Agent) -> Sample:
 
         with ThreadPoolExecutor(_JOBS) as pool:
             bare = sum(pool.map(run_exec, range(_TASKS)))
-        (place.home / "config.toml").write_text(server.play(answers, _TASKS), encoding="utf-8")
-        tasks = [json.dumps({"id": str(each), "prompt": PROMPT}) for each in range(_TASKS)]
+        (place.home / "config.toml").write_text(
+            server.play(answers, _TASKS), encoding="utf-8"
+        )
+        tasks = [
+            json.dumps({"id": str(each), "prompt": PROMPT}) for each in range(_TASKS)
+        ]
         (place.home / "tasks.jsonl").write_text("\n".join(tasks), encoding="utf-8")
         files = (f"{place.home}/tasks.jsonl", "-o", f"{place.home}/results.jsonl")
-        running = place.start(agent, "batch", *files, f"--jobs={_JOBS}", "--", *_OPTIONS)
+        running = place.start(
+            agent, "batch", *files, f"--jobs={_JOBS}", "--", *_OPTIONS
+        )
         with PeakMemory(
             [running.pid], lambda pid: peak_rss_bytes(pid) if pid == running.pid else 0
         ) as memory:

@@ -26,7 +26,9 @@ class PeakMemory:
     Use it as a context manager around their lives; then `peak_bytes` is the largest sum that was seen.
     """
 
-    def __init__(self, pids: Sequence[int], memory: Callable[[int], int] = pss_bytes) -> None:
+    def __init__(
+        self, pids: Sequence[int], memory: Callable[[int], int] = pss_bytes
+    ) -> None:
         self._pids = pids
         self._memory = memory
         self._over = threading.Event()

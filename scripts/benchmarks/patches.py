@@ -43,7 +43,12 @@ def worst(_server: BenchmarkServer, agent: Agent) -> Sample:
     place = _place(_change())
     place.repository.mkdir()
     (place.repository / "f").write_text("x\n" * _EQUAL_LINES, encoding="ascii")
-    lines = ["*** Begin Patch", "*** Update File: f", *[" x"] * (_BLOCK_LINES - 1), "-y"]
+    lines = [
+        "*** Begin Patch",
+        "*** Update File: f",
+        *[" x"] * (_BLOCK_LINES - 1),
+        "-y",
+    ]
     file = place.home / "patch"
     file.write_text("\n".join([*lines, "*** End Patch\n"]), encoding="ascii")
     ended = place.start(agent, "apply", str(file)).wait(code=_FITS_NOT)

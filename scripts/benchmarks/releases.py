@@ -110,7 +110,9 @@ def _diff(old: Path, new: Path, work: Path) -> bytes:
     repository = work / "repository"
     _git(repository.parent, "init", "-q", str(repository))
     (repository / ".git" / "info").mkdir(exist_ok=True)
-    (repository / ".git" / "info" / "attributes").write_text(_ATTRIBUTES, encoding="ascii")
+    (repository / ".git" / "info" / "attributes").write_text(
+        _ATTRIBUTES, encoding="ascii"
+    )
     trees: list[str] = []
     for release in (old, new):
         git_dir = f"--git-dir={repository / '.git'}"
@@ -170,15 +172,22 @@ def _contents(root: Path) -> dict[str, tuple[bytes, str]]:
 def main() -> None:
     (folder,) = sys.argv[1:]
     row = "{:<36} {:>5} {:>6} {:>9} {:>8} {:>8} {:>8}"
-    print(row.format("change", "files", "hunks", "unsayable", "git", "diff", "envelope"))
+    print(
+        row.format("change", "files", "hunks", "unsayable", "git", "diff", "envelope")
+    )
     failed = False
     for old, new in pairs(Path(folder)):
         with tempfile.TemporaryDirectory(prefix="releases-") as work:
             program = [sys.executable, "-m", "codex_py"]
             outcome = apply_release(old, new, program, Path(work))
-        times = [f"{outcome.wall_s[way] * 1000:.0f} ms" for way in ("git", "diff", "envelope")]
+        times = [
+            f"{outcome.wall_s[way] * 1000:.0f} ms"
+            for way in ("git", "diff", "envelope")
+        ]
         print(
-            row.format(outcome.name, outcome.files, outcome.hunks, outcome.unsayable, *times),
+            row.format(
+                outcome.name, outcome.files, outcome.hunks, outcome.unsayable, *times
+            ),
             flush=True,
         )
         for line in outcome.wrong:

@@ -39,7 +39,9 @@ def calls_of_each(threads: int, count: int) -> list[Script]:
         done = sum(item.get("type") == "function_call_output" for item in request.input)
         if done >= count:
             return answers(1)[0]
-        return _reply(ev_function_call(f"call_{done}", "exec_command", {"cmd": f"true {done}"}))
+        return _reply(
+            ev_function_call(f"call_{done}", "exec_command", {"cmd": f"true {done}"})
+        )
 
     return [answer] * (threads * (count + 1))
 
@@ -60,7 +62,9 @@ def agents_at_once(count: int, held_s: float) -> list[Script]:
     spawns = [
         event
         for n in range(count)
-        for event in ev_function_call(f"call_{n}", "spawn_agent", {"message": "work"}, index=n)
+        for event in ev_function_call(
+            f"call_{n}", "spawn_agent", {"message": "work"}, index=n
+        )
     ]
     ended = threading.Barrier(count + 1, timeout=60)
 
@@ -87,7 +91,10 @@ def streamed_call(size: int, deltas: int) -> list[Reply]:
     text = delta["delta"]
     width = -(-len(text) // deltas)
     pieces = [text[start : start + width] for start in range(0, len(text), width)]
-    return [_reply([added, *({**delta, "delta": piece} for piece in pieces), *rest]), *answers(1)]
+    return [
+        _reply([added, *({**delta, "delta": piece} for piece in pieces), *rest]),
+        *answers(1),
+    ]
 
 
 def calls_in_a_row(count: int, command: str) -> list[Reply]:
@@ -114,7 +121,10 @@ def plans_in_a_row(count: int) -> list[Reply]:
     text = ev_message("This is what I will do now. " * 4)
     calls = [
         ev_function_call(
-            f"call_{n}", "update_plan", {"plan": steps, "explanation": f"Turn {n}"}, index=1
+            f"call_{n}",
+            "update_plan",
+            {"plan": steps, "explanation": f"Turn {n}"},
+            index=1,
         )
         for n in range(count)
     ]
@@ -128,7 +138,9 @@ def calls_at_once(count: int, command: str) -> list[Reply]:
 
 
 def _call(number: int, command: str, *, index: int = 0) -> list[dict[str, Any]]:
-    return ev_function_call(f"call_{number}", "exec_command", {"cmd": command}, index=index)
+    return ev_function_call(
+        f"call_{number}", "exec_command", {"cmd": command}, index=index
+    )
 
 
 def _reply(items: list[dict[str, Any]]) -> Reply:

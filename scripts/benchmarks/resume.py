@@ -21,7 +21,11 @@ _WINDOW = "model_context_window = 1000000000"
 def resume(server: BenchmarkServer, agent: Agent) -> Sample:
     with fresh_place(_config(server)) as place:
         thread_id = write_session(place.home, place.repository, _SESSION_BYTES)
-        return {"resume": _first_request(server, agent, place, "resume", thread_id, PROMPT)[0]}
+        return {
+            "resume": _first_request(server, agent, place, "resume", thread_id, PROMPT)[
+                0
+            ]
+        }
 
 
 def large(server: BenchmarkServer, agent: Agent) -> Sample:
@@ -29,9 +33,14 @@ def large(server: BenchmarkServer, agent: Agent) -> Sample:
         start_ms, start_bytes = _first_request(server, agent, place, PROMPT)
     with fresh_place(_config(server)) as place:
         thread_id = write_session(
-            place.home, place.repository, _SENT_BYTES, replaced_bytes=_LARGE_BYTES - _SENT_BYTES
+            place.home,
+            place.repository,
+            _SENT_BYTES,
+            replaced_bytes=_LARGE_BYTES - _SENT_BYTES,
         )
-        ms, peak_bytes = _first_request(server, agent, place, "resume", thread_id, PROMPT)
+        ms, peak_bytes = _first_request(
+            server, agent, place, "resume", thread_id, PROMPT
+        )
     return {
         "resume, 1 GB": ms - start_ms,
         "resume, 1 GB, memory": (peak_bytes - start_bytes) * _MB,
@@ -51,7 +60,8 @@ def among_many(server: BenchmarkServer, agent: Agent) -> Sample:
             "last": ["resume", "--last"],
         }.items():
             first, then = (
-                _first_request(server, agent, place, *words, PROMPT)[0] for place in (few, many)
+                _first_request(server, agent, place, *words, PROMPT)[0]
+                for place in (few, many)
             )
             result[f"sessions, {way}"] = then - first
     return result

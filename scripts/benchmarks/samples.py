@@ -82,7 +82,9 @@ def stream(server: BenchmarkServer, agent: Agent) -> Sample:
 
 
 def arguments(server: BenchmarkServer, agent: Agent) -> Sample:
-    ended, _ = _one(server, agent, server.play(streamed_call, _ARGUMENTS, _ARGUMENT_DELTAS))
+    ended, _ = _one(
+        server, agent, server.play(streamed_call, _ARGUMENTS, _ARGUMENT_DELTAS)
+    )
     return {"arguments": ended.wall_s, "arguments, CPU": ended.cpu_s}
 
 
@@ -140,7 +142,9 @@ def version(server: BenchmarkServer, agent: Agent) -> Sample:
         return {"version": place.start(agent, "--version").wait().wall_s * _MS}
 
 
-def _one(server: BenchmarkServer, agent: Agent, config_toml: str) -> tuple[Ended, list[float]]:
+def _one(
+    server: BenchmarkServer, agent: Agent, config_toml: str
+) -> tuple[Ended, list[float]]:
     """A whole run of `exec`, and when its requests arrived."""
     with fresh_place(config_toml) as place:
         ended = place.exec(agent).wait()

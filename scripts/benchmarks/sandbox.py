@@ -63,11 +63,17 @@ with socket.create_server(("127.0.0.1", 0)) as s:
 
 def _proxied_ms(backend: Backend, folder: Path) -> float:
     """What a request takes longer through the proxy than without, in the median."""
-    confined = PlatformSandbox(dict(os.environ), backends=[backend], network=NetworkReport())
+    confined = PlatformSandbox(
+        dict(os.environ), backends=[backend], network=NetworkReport()
+    )
     domains = DomainRules(("127.0.0.1",))
-    policy = SandboxPolicy("workspace-write", (folder,), network_access=True, domains=domains)
+    policy = SandboxPolicy(
+        "workspace-write", (folder,), network_access=True, domains=domains
+    )
     argv = [sys.executable, "-c", _ANSWER]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, encoding="ascii") as server:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, encoding="ascii"
+    ) as server:
         assert server.stdout is not None
         port = server.stdout.readline().strip()
 
@@ -96,11 +102,15 @@ def _denials(folder: Path) -> FileRules:
 @cache
 def _backends() -> list[Backend]:
     return [
-        backend for backend in platform_backends(os.environ["PATH"]) if problem(backend) is None
+        backend
+        for backend in platform_backends(os.environ["PATH"])
+        if problem(backend) is None
     ]
 
 
-def _held_ms(backend: Backend, folder: Path, rules: FileRules = NO_RULES) -> tuple[float, float]:
+def _held_ms(
+    backend: Backend, folder: Path, rules: FileRules = NO_RULES
+) -> tuple[float, float]:
     """The time until the command line is there, and that of the command."""
     confined = PlatformSandbox(dict(os.environ), backends=[backend])
     # Whatever else lies in the machine's temporary folder is no part of it.

@@ -23,7 +23,10 @@ class BenchmarkServer:
         other_end.close()
 
     def play(
-        self, make: Callable[..., Sequence[Script]], *args: Any, wire_api: str | None = None
+        self,
+        make: Callable[..., Sequence[Script]],
+        *args: Any,
+        wire_api: str | None = None,
     ) -> str:
         """Answer the next requests with `make(*args)`, which is called over there.
 
@@ -61,8 +64,13 @@ def _serve(control: Connection) -> None:
             make, args, wire_api = order
             # What holds of requests is for tests to check.
             server = ScriptedServer(
-                make(*args), check_calls=False, check_prefix=False, text_tools=wire_api == "text"
+                make(*args),
+                check_calls=False,
+                check_prefix=False,
+                text_tools=wire_api == "text",
             )
             server.start()
             # A native Codex would report about every turn.
-            control.send(f"analytics.enabled = false\n{server.config_toml(wire_api=wire_api)}")
+            control.send(
+                f"analytics.enabled = false\n{server.config_toml(wire_api=wire_api)}"
+            )

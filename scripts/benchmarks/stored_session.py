@@ -11,7 +11,9 @@ _AT = "2026-01-02T03:04:05"
 _OUTPUT = "a line of output, as long as most of them are\n" * 180
 
 
-def write_session(home: Path, cwd: Path, size_bytes: int, *, replaced_bytes: int = 0) -> str:
+def write_session(
+    home: Path, cwd: Path, size_bytes: int, *, replaced_bytes: int = 0
+) -> str:
     """Write a session into `home`; its id.
 
     Args:
@@ -20,7 +22,9 @@ def write_session(home: Path, cwd: Path, size_bytes: int, *, replaced_bytes: int
     """
     folder = home / "sessions" / _AT[:10].replace("-", "/")
     folder.mkdir(parents=True)
-    with (folder / f"rollout-{_AT.replace(':', '-')}-{_THREAD_ID}.jsonl").open("wb") as file:
+    with (folder / f"rollout-{_AT.replace(':', '-')}-{_THREAD_ID}.jsonl").open(
+        "wb"
+    ) as file:
         history = b"".join(_lines(cwd, size_bytes))
         if replaced_bytes:
             meta, _, items = history.partition(b"\n")
@@ -59,7 +63,10 @@ def _lines(cwd: Path, size_bytes: int) -> Iterator[bytes]:
         line = _line(record)
         written += len(line)
         yield line
-        if written >= size_bytes and record["payload"].get("type") == "function_call_output":
+        if (
+            written >= size_bytes
+            and record["payload"].get("type") == "function_call_output"
+        ):
             break
 
 
@@ -83,14 +90,22 @@ def _records(cwd: Path) -> Iterator[dict[str, Any]]:
     yield {"type": "session_meta", "payload": meta}
     content = [{"type": "input_text", "text": "Look around."}]
     yield _item(type="message", role="user", content=content)
-    yield {"type": "event_msg", "payload": {"type": "user_message", "message": "Look around."}}
+    yield {
+        "type": "event_msg",
+        "payload": {"type": "user_message", "message": "Look around."},
+    }
     yield {"type": "turn_context", "payload": {"cwd": str(cwd), "model": "gpt-5.5"}}
     number = 0
     while True:
         number += 1
         call_id = f"call_{number}"
         arguments = json.dumps({"cmd": f"cat file_{number}.txt"})
-        yield _item(type="function_call", name="exec_command", arguments=arguments, call_id=call_id)
+        yield _item(
+            type="function_call",
+            name="exec_command",
+            arguments=arguments,
+            call_id=call_id,
+        )
         yield _item(type="function_call_output", call_id=call_id, output=_OUTPUT)
 
 

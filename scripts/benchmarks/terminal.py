@@ -101,13 +101,19 @@ def terminal_start(server: BenchmarkServer, agent: Agent) -> Sample:
 
 def terminal_keys(server: BenchmarkServer, agent: Agent) -> Sample:
     """From a key to its letter on the screen, while the answer streams in."""
-    with _trusted_place(server, _conversation) as place, _in_terminal(agent, place) as running:
+    with (
+        _trusted_place(server, _conversation) as place,
+        _in_terminal(agent, place) as running,
+    ):
         _, master = running
         _read_until(master, _MODEL.encode(), time.monotonic() + _DEADLINE_S)
         _send_prompt(master)
         _read_until(master, b"loader", time.monotonic() + _DEADLINE_S, quiet_s=0)
         taken = sorted(_echo_s(master, key) * 1_000 for key in _TYPED)
-    return {"keys": statistics.median(taken), "keys, p99": taken[int(len(taken) * 0.99)]}
+    return {
+        "keys": statistics.median(taken),
+        "keys, p99": taken[int(len(taken) * 0.99)],
+    }
 
 
 def _echo_s(master: int, key: str) -> float:
@@ -122,7 +128,10 @@ def _echo_s(master: int, key: str) -> float:
 
 def terminal_waits(server: BenchmarkServer, agent: Agent) -> Sample:
     """Ten seconds without anything to do, and ten in which the model says nothing."""
-    with _trusted_place(server, _silence) as place, _in_terminal(agent, place) as running:
+    with (
+        _trusted_place(server, _silence) as place,
+        _in_terminal(agent, place) as running,
+    ):
         process, master = running
         deadline = time.monotonic() + _DEADLINE_S
         _read_until(master, _MODEL.encode(), deadline)
@@ -141,7 +150,10 @@ def terminal_waits(server: BenchmarkServer, agent: Agent) -> Sample:
 def terminal_turns(server: BenchmarkServer, agent: Agent) -> Sample:
     """Many short turns of one conversation: the last ones over the first ones, in time and memory."""
     taken: list[float] = []
-    with _trusted_place(server, _short_turns) as place, _in_terminal(agent, place) as running:
+    with (
+        _trusted_place(server, _short_turns) as place,
+        _in_terminal(agent, place) as running,
+    ):
         process, master = running
         _read_until(master, _MODEL.encode(), time.monotonic() + _DEADLINE_S)
         memory = 0
@@ -170,13 +182,17 @@ def _voluntary_switches(pid: int) -> int:
     return sum(
         int(line.split()[1])
         for thread in Path(f"/proc/{pid}/task").iterdir()
-        for line in (thread / "status").read_text(encoding="ascii", errors="replace").splitlines()
+        for line in (thread / "status")
+        .read_text(encoding="ascii", errors="replace")
+        .splitlines()
         if line.startswith("voluntary")
     )
 
 
 def _own_cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    fields = (
+        Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    )
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
@@ -186,7 +202,9 @@ def _resident_bytes(pid: int) -> int:
 
 
 @contextmanager
-def _trusted_place(server: BenchmarkServer, replies: Callable[[], list[Reply]]) -> Generator[Place]:
+def _trusted_place(
+    server: BenchmarkServer, replies: Callable[[], list[Reply]]
+) -> Generator[Place]:
     with fresh_place(server.play(replies)) as place:
         config = place.home / "config.toml"
         text = config.read_text(encoding="utf-8").replace("gpt-5.5", _MODEL)
@@ -209,7 +227,9 @@ def _short_turns() -> list[Reply]:
 
     def answer(request: RecordedRequest) -> Reply:
         text = f"Done-{next(turns)}."
-        return _title(request) or Reply(events=[ev_created(), *ev_message(text), ev_completed()])
+        return _title(request) or Reply(
+            events=[ev_created(), *ev_message(text), ev_completed()]
+        )
 
     return [answer] * (_TURNS + 3)  # pyright: ignore[reportReturnType]
 
@@ -217,7 +237,9 @@ def _short_turns() -> list[Reply]:
 def _title(request: RecordedRequest) -> Reply | None:
     if "format" not in request.body.get("text", {}):
         return None
-    return Reply(events=[ev_created(), *ev_message('{"title": "Done"}'), ev_completed()])
+    return Reply(
+        events=[ev_created(), *ev_message('{"title": "Done"}'), ev_completed()]
+    )
 
 
 def _no_answer(request: RecordedRequest) -> Reply:
@@ -276,7 +298,9 @@ def _send_prompt(master: int) -> None:
 
 
 @contextmanager
-def _in_terminal(agent: Agent, place: Place) -> Generator[tuple[subprocess.Popen[bytes], int]]:
+def _in_terminal(
+    agent: Agent, place: Place
+) -> Generator[tuple[subprocess.Popen[bytes], int]]:
     """The program, and the other end of its terminal; it is killed at the end, unless it has ended."""
     options = ["-s", "danger-full-access"]
     if agent.name == "peer":
@@ -302,7 +326,9 @@ def _in_terminal(agent: Agent, place: Place) -> Generator[tuple[subprocess.Popen
         os.close(master)
 
 
-def _read_until(master: int, text: bytes, deadline: float, *, quiet_s: float = _QUIET_S) -> None:
+def _read_until(
+    master: int, text: bytes, deadline: float, *, quiet_s: float = _QUIET_S
+) -> None:
     """Until the text has been written, and nothing is any more for so long, which may be 0."""
     seen = b""
     while True:

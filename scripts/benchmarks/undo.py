@@ -29,7 +29,9 @@ def undo(server: BenchmarkServer, agent: Agent) -> Sample:
 
         turn(with_copies=False)
         first = turn(with_copies=True) - turn(with_copies=False)
-        pairs = [(turn(with_copies=True), turn(with_copies=False)) for _ in range(_PAIRS)]
+        pairs = [
+            (turn(with_copies=True), turn(with_copies=False)) for _ in range(_PAIRS)
+        ]
     return {"undo": median(more - less for more, less in pairs), "undo, first": first}
 
 
@@ -37,7 +39,9 @@ def _fill(repository: Path) -> None:
     for number in range(_FILES):
         folder = repository / f"folder{number // 100}"
         folder.mkdir(exist_ok=True)
-        (folder / f"file{number}.py").write_text(f"number = {number}\n" * 50, encoding="utf-8")
+        (folder / f"file{number}.py").write_text(
+            f"number = {number}\n" * 50, encoding="utf-8"
+        )
     author = ("-c", "user.email=bench@example.com", "-c", "user.name=bench")
     for words in (("add", "-A"), (*author, "commit", "-qm", "all")):
         subprocess.run(["git", *words], cwd=repository, check=True)

@@ -20,8 +20,12 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The environment that the action's own first step makes, without a network: what we need is found beside it."""
     packages = sysconfig.get_paths()["purelib"]
     pip = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PYTHONPATH": packages}
-    job = Job(tmp_path_factory.mktemp("install"), actions={"a/codex-py": ROOT}, variables=pip)
-    result = job.run("jobs: {a: {steps: [{uses: a/codex-py@v1, with: {codex-user: a}}]}}", "a")
+    job = Job(
+        tmp_path_factory.mktemp("install"), actions={"a/codex-py": ROOT}, variables=pip
+    )
+    result = job.run(
+        "jobs: {a: {steps: [{uses: a/codex-py@v1, with: {codex-user: a}}]}}", "a"
+    )
     assert [each.message for each in result.annotations] == [
         "there is no `unprivileged-user`: run the job as another user",
         "Process completed with exit code 2.",
@@ -51,7 +55,11 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def git(folder: Path, *words: str) -> str:
     done = subprocess.run(
-        ["git", *words], cwd=folder, check=True, stdout=subprocess.PIPE, encoding="utf-8"
+        ["git", *words],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
     )
     return done.stdout.strip()
 
@@ -73,7 +81,9 @@ def start(tmp_path: Path, installed: Path, origin: Path) -> Callable[..., Job]:
     def job(**options: Any) -> Job:
         actions = {"actions/checkout": checkout, "your-org/codex-py": ROOT}
         sha, secrets = git(origin, "rev-parse", "HEAD"), {"KEY": KEY}
-        made = Job(tmp_path / "runner", actions=actions, secrets=secrets, sha=sha, **options)
+        made = Job(
+            tmp_path / "runner", actions=actions, secrets=secrets, sha=sha, **options
+        )
         (made.temp / "codex-py").symlink_to(installed)
         return made
 

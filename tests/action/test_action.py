@@ -75,7 +75,11 @@ def messages(result: JobResult) -> list[tuple[str, str]]:
 
 def test_a_job_mends_the_tests(start: Callable[..., Job]) -> None:
     with ScriptedServer([MENDS, DONE]) as server:
-        options = {"verify": "python3 -m unittest -q", "forbid-path": "test_*", "max-turns": "9"}
+        options = {
+            "verify": "python3 -m unittest -q",
+            "forbid-path": "test_*",
+            "max-turns": "9",
+        }
         job = start()
         result = job.run(workflow(server, **options), "mend")
     assert (result.conclusion, messages(result)) == ("success", []), result.log
@@ -90,11 +94,16 @@ def test_a_job_mends_the_tests(start: Callable[..., Job]) -> None:
     assert result.left_behind == []
 
 
-def test_a_job_is_red_where_the_model_lies_about_the_tests(start: Callable[..., Job]) -> None:
+def test_a_job_is_red_where_the_model_lies_about_the_tests(
+    start: Callable[..., Job],
+) -> None:
     with ScriptedServer([LIES] * 3) as server:
         result = start().run(workflow(server, verify="python3 -m unittest -q"), "mend")
     error = "verify: python3 -m unittest -q: exit code 1 (exit code 3)"
-    assert messages(result) == [("error", error), ("error", "Process completed with exit code 3.")]
+    assert messages(result) == [
+        ("error", error),
+        ("error", "Process completed with exit code 3."),
+    ]
     assert result.conclusion == "failure"
     assert outputs(result)["exit-code"] == "3"
     assert "FAILED (failures=" in result.log
@@ -153,7 +162,9 @@ def test_the_key_is_nowhere(start: Callable[..., Job], sandbox: str) -> None:
         inputs = {"sandbox": sandbox, "safety-strategy": "unsafe"}
         result = start(limit=respect_processes).run(workflow(server, **inputs), "mend")
         (output,) = (
-            item["output"] for item in server.requests[1].input if item["type"].endswith("_output")
+            item["output"]
+            for item in server.requests[1].input
+            if item["type"].endswith("_output")
         )
     assert result.conclusion == "success", result.log
     assert "found" not in output, output
@@ -175,9 +186,7 @@ def test_commands_do_not_read_the_tokens_of_the_step(
     start: Callable[..., Job], sandbox: str
 ) -> None:
     name, token = "ACTIONS_ID_TOKEN_REQUEST_TOKEN", uuid.uuid4().hex
-    looks = (
-        f"cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a ^{name}=; env; echo :end"
-    )
+    looks = f"cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a ^{name}=; env; echo :end"
     with ScriptedServer([command(looks), DONE]) as server:
         inputs = {"sandbox": sandbox, "safety-strategy": "unsafe"}
         job = start(limit=respect_processes, variables={name: token})
@@ -188,17 +197,33 @@ def test_commands_do_not_read_the_tokens_of_the_step(
     assert token not in output
 
 
-def test_a_review_annotates_the_change_and_fails_the_job(start: Callable[..., Job]) -> None:
+def test_a_review_annotates_the_change_and_fails_the_job(
+    start: Callable[..., Job],
+) -> None:
     review = [*ev_message(REVIEW), ev_completed()]
     with ScriptedServer([MENDS, DONE, review]) as server:
         inputs = {"review": "uncommitted", "review-fail-on": "p1"}
         result = start().run(workflow(server, **inputs), "mend")
     annotation = result.annotations[0]
-    assert (annotation.level, annotation.message) == ("error", FINDING["findings"][0]["body"])
-    assert (annotation.properties["file"], annotation.properties["line"]) == ("basket.py", "7")
-    assert messages(result)[1][1] == "the review has findings that fail the job (exit code 3)"
-    assert [each["path"] for each in json.loads(outputs(result)["findings"])] == ["basket.py"]
-    assert (outputs(result)["final-message"], outputs(result)["exit-code"]) == ("done", "3")
+    assert (annotation.level, annotation.message) == (
+        "error",
+        FINDING["findings"][0]["body"],
+    )
+    assert (annotation.properties["file"], annotation.properties["line"]) == (
+        "basket.py",
+        "7",
+    )
+    assert (
+        messages(result)[1][1]
+        == "the review has findings that fail the job (exit code 3)"
+    )
+    assert [each["path"] for each in json.loads(outputs(result)["findings"])] == [
+        "basket.py"
+    ]
+    assert (outputs(result)["final-message"], outputs(result)["exit-code"]) == (
+        "done",
+        "3",
+    )
 
 
 PULL_REQUEST: dict[str, Any] = {
@@ -225,16 +250,23 @@ def test_a_review_is_of_what_the_event_or_the_input_names(
     assert json.loads(outputs(result)["findings"])[0]["on_change"] is False
 
 
-def test_a_review_says_which_commits_a_checkout_has_left_out(start: Callable[..., Job]) -> None:
+def test_a_review_says_which_commits_a_checkout_has_left_out(
+    start: Callable[..., Job],
+) -> None:
     with ScriptedServer() as server:
         result = start().run(workflow(server, prompt="", review="commit"), "mend")
-    assert messages(result)[0][1].endswith("`fetch-depth: 0` of actions/checkout (exit code 2)")
+    assert messages(result)[0][1].endswith(
+        "`fetch-depth: 0` of actions/checkout (exit code 2)"
+    )
 
 
 def test_an_anthropic_key_goes_to_anthropic_alone(start: Callable[..., Job]) -> None:
     with ScriptedServer([MENDS, DONE]) as server:
         endpoint = f"{server.base_url}/messages"
-        options = {"model": "anthropic/claude-opus-4-5", "responses-api-endpoint": endpoint}
+        options = {
+            "model": "anthropic/claude-opus-4-5",
+            "responses-api-endpoint": endpoint,
+        }
         result = start().run(workflow(server, **options), "mend")
     assert (result.conclusion, messages(result)) == ("success", []), result.log
     first = server.requests[0]
@@ -271,7 +303,9 @@ def test_effort_permission_profile_and_places_are_inputs(
     assert "Be brief." in str(first.input)
     assert f"{job.workspace}/sub ö\n" in second.output("c1")
     assert "Read-only file system" in second.output("c1")
-    assert (job.workspace / "sub ö/said.txt").read_text(encoding="utf-8") == '{"done": true}'
+    assert (job.workspace / "sub ö/said.txt").read_text(
+        encoding="utf-8"
+    ) == '{"done": true}'
     assert any((tmp_path / "own home/sessions").rglob("*.jsonl"))
 
 
@@ -300,13 +334,33 @@ _READ_ONLY = {"safety-strategy": "read-only"}
     ("inputs", "code", "message"),
     [
         ({"prompt": ""}, 2, "give `prompt`, `prompt-file` or `review`"),
-        ({"prompt-file": "../outside"}, 2, "`prompt-file`: '../outside' is not in the workspace"),
-        ({"output-file": "link/x"}, 2, "`output-file`: 'link/x' is not in the workspace"),
-        ({"working-directory": "/etc"}, 2, "`working-directory`: '/etc' is not in the workspace"),
+        (
+            {"prompt-file": "../outside"},
+            2,
+            "`prompt-file`: '../outside' is not in the workspace",
+        ),
+        (
+            {"output-file": "link/x"},
+            2,
+            "`output-file`: 'link/x' is not in the workspace",
+        ),
+        (
+            {"working-directory": "/etc"},
+            2,
+            "`working-directory`: '/etc' is not in the workspace",
+        ),
         ({"sandbox": "danger-full-access"}, 2, "needs `safety-strategy: unsafe`"),
         ({"codex-user": "other"}, 2, "there is no `unprivileged-user`"),
-        ({"permission-profile": ":danger-full-access"}, 2, "needs `safety-strategy: unsafe`"),
-        ({"codex-args": "--sandbox danger-full-access"}, 2, "needs `safety-strategy: unsafe`"),
+        (
+            {"permission-profile": ":danger-full-access"},
+            2,
+            "needs `safety-strategy: unsafe`",
+        ),
+        (
+            {"codex-args": "--sandbox danger-full-access"},
+            2,
+            "needs `safety-strategy: unsafe`",
+        ),
         ({"codex-args": "--yolo"}, 2, "needs `safety-strategy: unsafe`"),
         (
             {
@@ -316,15 +370,35 @@ _READ_ONLY = {"safety-strategy": "read-only"}
             "unsafe`",
         ),
         ({"codex-args": "--approve-for-me"}, 2, "a model that approves commands"),
-        ({**_READ_ONLY, "permission-profile": ":workspace"}, 2, "contradicts other inputs"),
-        ({**_READ_ONLY, "codex-args": "--sandbox workspace-write"}, 2, "contradicts other inputs"),
-        ({**_READ_ONLY, "codex-args": "--full-auto -s workspace-write"}, 2, "contradicts"),
+        (
+            {**_READ_ONLY, "permission-profile": ":workspace"},
+            2,
+            "contradicts other inputs",
+        ),
+        (
+            {**_READ_ONLY, "codex-args": "--sandbox workspace-write"},
+            2,
+            "contradicts other inputs",
+        ),
+        (
+            {**_READ_ONLY, "codex-args": "--full-auto -s workspace-write"},
+            2,
+            "contradicts",
+        ),
         ({"codex-home": ".codex"}, 2, "`codex-home`: '.codex' is in the workspace"),
         ({"codex-home": "sub/../.ch"}, 2, "is in the workspace"),
         ({"codex-home": "inner"}, 2, "is in the workspace"),
         ({"codex-args": "--help"}, 2, "`codex-args`: `--help` runs no agent"),
-        ({"codex-args": '["-c", 1]'}, 2, "`codex-args`: the words of the JSON array are strings"),
-        ({"responses-api-endpoint": "https://a/v1"}, 2, "is no endpoint of the provider openai"),
+        (
+            {"codex-args": '["-c", 1]'},
+            2,
+            "`codex-args`: the words of the JSON array are strings",
+        ),
+        (
+            {"responses-api-endpoint": "https://a/v1"},
+            2,
+            "is no endpoint of the provider openai",
+        ),
         ({"max-turns": "many"}, 2, "--max-turns"),
     ],
 )
@@ -341,7 +415,9 @@ def test_a_mistake_is_one_sentence_and_nothing_is_sent(
     assert (server.requests, result.left_behind) == ([], [])
 
 
-@pytest.mark.parametrize(("variable", "below"), [("CODEX_HOME", ".codex"), ("HOME", "")])
+@pytest.mark.parametrize(
+    ("variable", "below"), [("CODEX_HOME", ".codex"), ("HOME", "")]
+)
 def test_a_home_in_the_workspace_is_refused_whoever_names_it(
     start: Callable[..., Job], tmp_path: Path, variable: str, below: str
 ) -> None:
@@ -351,7 +427,10 @@ def test_a_home_in_the_workspace_is_refused_whoever_names_it(
     job = start(variables={variable: str(tmp_path / "link" / below)})
     with ScriptedServer() as server:
         result = job.run(workflow(server), "mend")
-    assert "is in the workspace, where the checkout could configure" in messages(result)[0][1]
+    assert (
+        "is in the workspace, where the checkout could configure"
+        in messages(result)[0][1]
+    )
     assert server.requests == []
 
 

@@ -33,11 +33,17 @@ class Proxy:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=_S)
 
     def send(
-        self, method: str = "POST", path: str = _PATH, token: str | None = None, **headers: str
+        self,
+        method: str = "POST",
+        path: str = _PATH,
+        token: str | None = None,
+        **headers: str,
     ) -> tuple[int, bytes]:
         connection = self.connect()
         given = {"authorization": f"Bearer {token or self.token}", **headers}
-        connection.request(method, path, body=b"{}" if method == "POST" else None, headers=given)
+        connection.request(
+            method, path, body=b"{}" if method == "POST" else None, headers=given
+        )
         answer = connection.getresponse()
         body = answer.read()
         connection.close()
@@ -67,7 +73,9 @@ def proxy(address: str, header: str = "authorization") -> Generator[Proxy]:
 
 
 @contextmanager
-def provider(answer: Callable[[BaseHTTPRequestHandler], None]) -> Generator[tuple[str, list[Any]]]:
+def provider(
+    answer: Callable[[BaseHTTPRequestHandler], None],
+) -> Generator[tuple[str, list[Any]]]:
     """The address of a server, and the headers of the requests that it got."""
     got: list[Any] = []
 
@@ -115,7 +123,10 @@ def test_nothing_else_is_sent_on() -> None:
         assert held.send(path="/v1/files")[0] == 404
         assert held.send("GET", "/v1/models")[0] == 404
         assert held.send("DELETE")[0] == 501
-        headers = {"authorization": f"Bearer {held.token}", "content-length": str(2**40)}
+        headers = {
+            "authorization": f"Bearer {held.token}",
+            "content-length": str(2**40),
+        }
         with closing(held.connect()) as connection:
             connection.request("POST", _PATH, headers=headers)
             assert connection.getresponse().status == 413
@@ -149,7 +160,8 @@ def test_a_provider_that_is_not_there_is_told() -> None:
         status, body = held.send()
     assert (status, KEY in body.decode()) == (502, False)
     assert (
-        "http://127.0.0.1:1/v1/responses cannot be reached" in json.loads(body)["error"]["message"]
+        "http://127.0.0.1:1/v1/responses cannot be reached"
+        in json.loads(body)["error"]["message"]
     )
 
 
@@ -168,11 +180,15 @@ def test_it_ends_with_the_connection_that_holds_it(is_read: bool) -> None:
         assert held.process.wait(_S) == 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is Linux that has `PR_SET_DUMPABLE`")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="it is Linux that has `PR_SET_DUMPABLE`"
+)
 def test_other_processes_of_the_user_read_nothing_of_it() -> None:
     def can_read(pid: int, name: str) -> bool:
         argv = ["cat", f"/proc/{pid}/{name}"]
-        done = subprocess.run(argv, preexec_fn=respect_processes, capture_output=True, check=False)
+        done = subprocess.run(
+            argv, preexec_fn=respect_processes, capture_output=True, check=False
+        )
         return done.returncode == 0
 
     other = subprocess.Popen(["sleep", "60"], preexec_fn=respect_processes)

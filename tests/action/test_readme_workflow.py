@@ -56,7 +56,9 @@ def internet(certificate: Path, port: int) -> Generator[tuple[str, list[str]]]:
                 tls.wrap_socket(client, server_side=True) as secure,
                 socket.create_connection(("127.0.0.1", port)) as server,
             ):
-                threading.Thread(target=copy, args=(server, secure), daemon=True).start()
+                threading.Thread(
+                    target=copy, args=(server, secure), daemon=True
+                ).start()
                 copy(secure, server)
 
     def copy(source: socket.socket, target: socket.socket) -> None:
@@ -92,11 +94,16 @@ def test_the_workflow_of_the_readme_runs_as_it_stands(
     assert result.conclusion == "success", result.log
     assert {*asked} == {f"{HOST}:443"}
     first = server.requests[0]
-    assert (first.path, first.fields["model"]) == ("/inference/chat/completions", "openai/gpt-5")
+    assert (first.path, first.fields["model"]) == (
+        "/inference/chat/completions",
+        "openai/gpt-5",
+    )
     assert first.headers["authorization"] == f"Bearer {job.token}"
     patch = (job.workspace / "mended.patch").read_text(encoding="utf-8")
     assert patch.strip() == outputs(result)["patch"].strip()
     assert [level for level, _ in messages(result)] == ["error"]
     assert job.token not in str(result.all_outputs)
-    assert job.token not in (job.workspace / ".git" / "config").read_text(encoding="utf-8")
+    assert job.token not in (job.workspace / ".git" / "config").read_text(
+        encoding="utf-8"
+    )
     assert result.left_behind == []

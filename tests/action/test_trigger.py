@@ -20,12 +20,16 @@ def by(name: str, association: str) -> dict[str, Any]:
     return {"user": {"login": name}, "author_association": association}
 
 
-@pytest.mark.parametrize("event_name", ["push", "workflow_dispatch", "schedule", "release"])
+@pytest.mark.parametrize(
+    "event_name", ["push", "workflow_dispatch", "schedule", "release"]
+)
 def test_whoever_writes_to_the_repository_may(event_name: str) -> None:
     assert not refused("anna", event_name)
 
 
-@pytest.mark.parametrize("event_name", ["workflow_run", "watch", "fork", "gollum", "something"])
+@pytest.mark.parametrize(
+    "event_name", ["workflow_run", "watch", "fork", "gollum", "something"]
+)
 def test_an_event_that_anybody_may_cause_is_not_enough(event_name: str) -> None:
     assert refused("anna", event_name)
     assert not refused("Anna", event_name, allow_users="bob, anna")
@@ -36,10 +40,17 @@ def test_an_event_that_anybody_may_cause_is_not_enough(event_name: str) -> None:
     ("association", "is_refused"),
     [
         *(("OWNER", False), ("MEMBER", False), ("COLLABORATOR", False)),
-        *(("CONTRIBUTOR", True), ("FIRST_TIME_CONTRIBUTOR", True), ("NONE", True), ("", True)),
+        *(
+            ("CONTRIBUTOR", True),
+            ("FIRST_TIME_CONTRIBUTOR", True),
+            ("NONE", True),
+            ("", True),
+        ),
     ],
 )
-def test_the_author_must_belong_to_the_repository(association: str, is_refused: bool) -> None:
+def test_the_author_must_belong_to_the_repository(
+    association: str, is_refused: bool
+) -> None:
     for name, kind in (("issues", "issue"), ("pull_request_target", "pull_request")):
         assert refused("Anna", name, {kind: by("anna", association)}) is is_refused
 
@@ -52,8 +63,12 @@ def test_the_author_of_a_comment_counts_and_not_that_of_the_issue() -> None:
 
 
 def test_whoever_touches_what_another_wrote_is_not_its_author() -> None:
-    assert refused("mallory", "issues", {"issue": by("anna", "OWNER"), "action": "labeled"})
-    assert refused("mallory", "pull_request_target", {"pull_request": by("anna", "OWNER")})
+    assert refused(
+        "mallory", "issues", {"issue": by("anna", "OWNER"), "action": "labeled"}
+    )
+    assert refused(
+        "mallory", "pull_request_target", {"pull_request": by("anna", "OWNER")}
+    )
 
 
 def test_a_push_to_a_branch_of_the_repository_needs_write_access() -> None:

@@ -90,7 +90,11 @@ echo "$HOME/bin" >> $GITHUB_PATH
 @pytest.fixture
 def actions(tmp_path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"example/upload": _upload}
-    for name, text in {"toolchain": TOOLCHAIN, "archive": ARCHIVE, "install": INSTALL}.items():
+    for name, text in {
+        "toolchain": TOOLCHAIN,
+        "archive": ARCHIVE,
+        "install": INSTALL,
+    }.items():
         folder = tmp_path / "actions" / name
         folder.mkdir(parents=True)
         (folder / "action.yml").write_text(text, encoding="utf-8")
@@ -104,17 +108,22 @@ def _upload(_: Job, inputs: Mapping[str, str]) -> Mapping[str, str]:
         return {"artifact-id": ",".join(sorted(archive.getnames()))}
 
 
-def run(folder: Path, actions: Mapping[str, Any], steps: str, **options: Any) -> JobResult:
+def run(
+    folder: Path, actions: Mapping[str, Any], steps: str, **options: Any
+) -> JobResult:
     job = Job(folder / "runner", actions=actions, **options)
     (job.workspace / "_site").mkdir()
     (job.workspace / "_site" / "index.html").touch()
     text = "\n".join(f"      {line}" for line in steps.strip().splitlines())
     return job.run(
-        f"jobs:\n  a:\n    steps:\n{text}\n    outputs: {{o: '${{{{ steps.x.outputs.o }}}}'}}", "a"
+        f"jobs:\n  a:\n    steps:\n{text}\n    outputs: {{o: '${{{{ steps.x.outputs.o }}}}'}}",
+        "a",
     )
 
 
-def test_a_composite_action_parses_its_inputs(tmp_path: Path, actions: Mapping[str, Any]) -> None:
+def test_a_composite_action_parses_its_inputs(
+    tmp_path: Path, actions: Mapping[str, Any]
+) -> None:
     steps = """
 - id: tools
   uses: example/toolchain@v1
@@ -140,7 +149,9 @@ def test_an_action_within_an_action_gets_what_the_first_made(
     assert result.steps["pages"]["outputs"] == {"artifact_id": ".,./index.html"}
 
 
-def test_a_script_of_an_action_adds_to_the_path(tmp_path: Path, actions: Mapping[str, Any]) -> None:
+def test_a_script_of_an_action_adds_to_the_path(
+    tmp_path: Path, actions: Mapping[str, Any]
+) -> None:
     steps = """
 - uses: example/install@v1
 - {id: x, run: 'echo "o=$(poetry)" >> $GITHUB_OUTPUT', working-directory: _site}
@@ -156,7 +167,9 @@ def test_what_follows_a_failure_runs_only_if_it_asks_for_it(tmp_path: Path) -> N
 - {id: fourth, if: "failure() && github.actor == 'OctoCat'", run: 'true'}
 """
     result = run(tmp_path, {}, steps)
-    outcomes = [result.steps[name]["outcome"] for name in ("first", "second", "third", "fourth")]
+    outcomes = [
+        result.steps[name]["outcome"] for name in ("first", "second", "third", "fourth")
+    ]
     assert (result.conclusion, outcomes) == (
         "failure",
         ["failure", "skipped", "success", "success"],
@@ -180,7 +193,9 @@ def test_secrets_and_masks_are_not_in_the_log_and_stopped_commands_do_nothing(
     assert "k-123" in result.raw_log
     assert "k-123" not in result.log
     assert "hidden" not in result.log
-    assert [(each.level, each.message) for each in result.annotations] == [("notice", "yes")]
+    assert [(each.level, each.message) for each in result.annotations] == [
+        ("notice", "yes")
+    ]
 
 
 def test_what_a_step_leaves_running_is_ended_with_the_job(
@@ -191,8 +206,12 @@ def test_what_a_step_leaves_running_is_ended_with_the_job(
     assert result.left_behind == ["sleep 100 "]
 
 
-def test_an_action_has_no_secrets_and_a_step_of_it_needs_a_shell(tmp_path: Path) -> None:
-    for number, text in enumerate(("run: 'true'", "{shell: sh, run: '${{ secrets.KEY }}'}")):
+def test_an_action_has_no_secrets_and_a_step_of_it_needs_a_shell(
+    tmp_path: Path,
+) -> None:
+    for number, text in enumerate(
+        ("run: 'true'", "{shell: sh, run: '${{ secrets.KEY }}'}")
+    ):
         folder = tmp_path / str(number)
         folder.mkdir()
         action = f"runs:\n  using: composite\n  steps:\n    - {text}\n"

@@ -15,7 +15,15 @@ from codex_py.protocol.events import AgentEvent, ThreadStarted
 from codex_py.protocol.prompts import Note
 from codex_py.testing import Pause, RecordedRequest, ev_completed, ev_function_call
 from tests.app.test_agents import output, place, talk
-from tests.support.agents import NAMESPACE, AgentServer, calls, says, texts, to_first, waits
+from tests.support.agents import (
+    NAMESPACE,
+    AgentServer,
+    calls,
+    says,
+    texts,
+    to_first,
+    waits,
+)
 from tests.support.program import Workplace
 
 __all__ = ["place"]
@@ -23,7 +31,9 @@ __all__ = ["place"]
 
 def resumed_twice(_: Any, ids: Sequence[str]) -> Any:
     both = [
-        ev_function_call(f"r{n}", "resume_agent", {"id": ids[0]}, index=n, namespace=NAMESPACE)
+        ev_function_call(
+            f"r{n}", "resume_agent", {"id": ids[0]}, index=n, namespace=NAMESPACE
+        )
         for n in range(2)
     ]
     return [*both[0], *both[1], ev_completed()]
@@ -41,7 +51,9 @@ def test_two_calls_at_once_open_one_session(place: Workplace) -> None:
         [says("one")],
     )
     told = talk(place, server)
-    assert [output(server, f"r{n}") for n in range(2)] == ['{"status":"pending_init"}'] * 2
+    assert [output(server, f"r{n}") for n in range(2)] == [
+        '{"status":"pending_init"}'
+    ] * 2
     started = [
         event.event
         for event in told.events
@@ -58,7 +70,8 @@ def test_a_message_that_was_not_read_does_not_go_on(place: Workplace) -> None:
         return calls("send_input", "s1", target=ids[0], message="hurry")
 
     server = AgentServer(
-        [calls("spawn_agent", message="x"), steered, says("done")], [[hold, *says("late")]]
+        [calls("spawn_agent", message="x"), steered, says("done")],
+        [[hold, *says("late")]],
     )
     told = talk(place, server)
     assert told.warnings == [

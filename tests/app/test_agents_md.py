@@ -53,7 +53,10 @@ def test_each_folder_gives_one_file(home: Path, folders: tuple[Path, ...]):
     write(folders[2], "plain")
     write(folders[2], "hidden", "CLAUDE.md")
     found = agents_md(
-        home=home, folders=folders, max_bytes=100, fallback_filenames=("RULES.md", "CLAUDE.md")
+        home=home,
+        folders=folders,
+        max_bytes=100,
+        fallback_filenames=("RULES.md", "CLAUDE.md"),
     )
     assert found.text is not None
     assert "\noverride\n\nfallback\n\nplain\n</INSTRUCTIONS>" in found.text
@@ -145,11 +148,15 @@ def test_no_file_of_a_project_leads_out_of_it(home: Path, folders: tuple[Path, .
     )
 
 
-def test_the_users_own_file_may_be_a_link(home: Path, folders: tuple[Path, ...], tmp_path: Path):
+def test_the_users_own_file_may_be_a_link(
+    home: Path, folders: tuple[Path, ...], tmp_path: Path
+):
     (tmp_path / "dotfiles.md").write_text("mine", encoding="utf-8")
     (home / "AGENTS.md").symlink_to(tmp_path / "dotfiles.md")
     found = agents_md(home=home, folders=folders, max_bytes=100)
-    assert found == AgentsMd("# AGENTS.md instructions\n\n<INSTRUCTIONS>\nmine\n</INSTRUCTIONS>")
+    assert found == AgentsMd(
+        "# AGENTS.md instructions\n\n<INSTRUCTIONS>\nmine\n</INSTRUCTIONS>"
+    )
 
 
 def test_a_folder_or_a_link_to_nowhere_is_told(home: Path, folders: tuple[Path, ...]):
@@ -171,21 +178,30 @@ def test_a_byte_order_mark_names_the_encoding(
 ):
     (folders[0] / "style.md").write_bytes("Größe".encode(encoding))
     (folders[0] / name).write_bytes("Use café.\n@style.md".encode(encoding))
-    found = agents_md(home=home, folders=folders, max_bytes=1000, fallback_filenames=["CLAUDE.md"])
+    found = agents_md(
+        home=home, folders=folders, max_bytes=1000, fallback_filenames=["CLAUDE.md"]
+    )
     assert found.warnings == ()
     assert found.text is not None
     imported = f"--- {folders[0] / 'style.md'} ---\n\nGröße"
     assert f"\nUse café.\n@style.md\n\n{imported}\n</INSTR" in found.text
 
 
-def test_what_is_not_valid_text_is_told_and_the_rest_is_used(home: Path, folders: tuple[Path, ...]):
+def test_what_is_not_valid_text_is_told_and_the_rest_is_used(
+    home: Path, folders: tuple[Path, ...]
+):
     (home / "AGENTS.md").write_bytes(b"mine\n\x93x\x94")
     (folders[0] / "AGENTS.md").write_bytes(b"a\ncaf\xe9\n@style.md")
     (folders[0] / "style.md").write_bytes("Größe".encode("cp1252"))
     (folders[1] / "AGENTS.md").write_bytes("Use café.".encode("utf-16")[:-1])
     found = agents_md(home=home, folders=folders, max_bytes=1000)
     assert found.text is not None
-    for part in ("mine\n\ufffdx\ufffd", "a\ncaf\ufffd", "Gr\ufffd\ufffde", "Use café\ufffd"):
+    for part in (
+        "mine\n\ufffdx\ufffd",
+        "a\ncaf\ufffd",
+        "Gr\ufffd\ufffde",
+        "Use café\ufffd",
+    ):
         assert part in found.text
     places = [
         (home / "AGENTS.md", "UTF-8 (invalid byte at offset 5, in line 2)"),
@@ -209,13 +225,19 @@ def test_a_file_with_nul_characters_is_left_out(home: Path, folders: tuple[Path,
     assert "mine" not in found.text
     general, project = found.warnings
     reason = "it is binary, or UTF-16 without a byte order mark."
-    assert general.startswith(f"{home / 'AGENTS.md'} cannot be read: it holds NUL characters")
-    assert project.startswith(f"{folders[0] / 'AGENTS.override.md'} cannot be read: it holds NUL")
+    assert general.startswith(
+        f"{home / 'AGENTS.md'} cannot be read: it holds NUL characters"
+    )
+    assert project.startswith(
+        f"{folders[0] / 'AGENTS.override.md'} cannot be read: it holds NUL"
+    )
     assert general.endswith(reason)
     assert project.endswith(f"the first in line 2: {reason}")
 
 
-def test_a_cut_in_another_encoding_goes_between_characters(home: Path, folders: tuple[Path, ...]):
+def test_a_cut_in_another_encoding_goes_between_characters(
+    home: Path, folders: tuple[Path, ...]
+):
     (folders[0] / "AGENTS.md").write_bytes("ééééé".encode("utf-16"))
     found = agents_md(home=home, folders=folders, max_bytes=7)
     assert found.text is not None

@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 
-from codex_py import Event, Session, SessionOptions, TurnResult, load_config, open_session
+from codex_py import (
+    Event,
+    Session,
+    SessionOptions,
+    TurnResult,
+    load_config,
+    open_session,
+)
 from codex_py.app.features.budget import BudgetFeature
 from codex_py.app.options import SessionSetup
 from codex_py.errors import CodexError, ConfigError
@@ -90,7 +97,10 @@ def talk(
         options = SessionOptions(resume=resume)
         opening = open_session(config, options, told.events.append, environment=env)
         async with asyncio.timeout(120), opening as session:
-            told.thread_id, told.budget = session.thread_id, session.feature(BudgetFeature)
+            told.thread_id, told.budget = (
+                session.thread_id,
+                session.feature(BudgetFeature),
+            )
             result = await (session.run_turn("go") if work is None else work(session))
             told.result = result
 
@@ -127,7 +137,9 @@ def notes(server: ScriptedServer, tag: str) -> list[str]:
 
 def feature(place: Workplace, *overrides: str) -> BudgetFeature:
     env = environment(place.home)
-    config = load_config(cwd=place.cwd, environment=env, overrides=["model=m", *overrides])
+    config = load_config(
+        cwd=place.cwd, environment=env, overrides=["model=m", *overrides]
+    )
     options = SessionOptions()
     return BudgetFeature(
         SessionSetup(config, options, env, None, DecliningElicitor(), lambda _: None)
@@ -182,7 +194,9 @@ def test_an_answer_is_cut_to_what_is_left_and_no_shorter(place: Workplace) -> No
     asyncio.run(check())
 
 
-def test_a_request_waits_for_others_that_may_take_what_it_needs(place: Workplace) -> None:
+def test_a_request_waits_for_others_that_may_take_what_it_needs(
+    place: Workplace,
+) -> None:
     async def check() -> None:
         budget = feature(place, "budget.max_tokens=3200")
         first = await budget.reserve(Usage(1000), "openai", "m", 900)
@@ -199,26 +213,37 @@ def test_a_request_waits_for_others_that_may_take_what_it_needs(place: Workplace
     asyncio.run(check())
 
 
-def test_what_was_cached_weighs_nothing_in_the_budget_of_codex_alone(place: Workplace) -> None:
+def test_what_was_cached_weighs_nothing_in_the_budget_of_codex_alone(
+    place: Workplace,
+) -> None:
     async def check() -> None:
         rollout = "features.rollout_budget={enabled=true, limit_tokens=200}"
         usage = Usage(1000, 900)
         budget = feature(place, rollout)
         assert (await budget.reserve(usage, "openai", "m", 100)).cut_by is None
         with pytest.raises(CodexError, match="budget reached"):
-            await feature(place, "budget.max_tokens=200").reserve(usage, "openai", "m", 100)
+            await feature(place, "budget.max_tokens=200").reserve(
+                usage, "openai", "m", 100
+            )
         # A cache may forget: what may be spent in dollars must not rest on it.
         with pytest.raises(CodexError, match="budget reached"):
-            await feature(place, PRICES, "budget.max_cost=0.011").reserve(usage, "openai", "m", 100)
+            await feature(place, PRICES, "budget.max_cost=0.011").reserve(
+                usage, "openai", "m", 100
+            )
 
     asyncio.run(check())
 
 
 @pytest.mark.parametrize(
     "settings",
-    [["model=m"], ["model=gpt-5.5", 'model_fallbacks=["chat/m"]', "model_providers.chat.name=x"]],
+    [
+        ["model=m"],
+        ["model=gpt-5.5", 'model_fallbacks=["chat/m"]', "model_providers.chat.name=x"],
+    ],
 )
-def test_the_cost_cannot_be_limited_without_a_price(place: Workplace, settings: list[str]) -> None:
+def test_the_cost_cannot_be_limited_without_a_price(
+    place: Workplace, settings: list[str]
+) -> None:
     url = 'model_providers.chat.base_url="http://127.0.0.1:1"'
     with pytest.raises(ConfigError, match="price of 'm'") as caught:
         feature(place, "budget.max_cost=1", url, *settings)
@@ -226,21 +251,32 @@ def test_the_cost_cannot_be_limited_without_a_price(place: Workplace, settings: 
     assert "[model_prices.m] with `input = 2.0`" in str(caught.value)
 
 
-def test_the_lines_that_price_a_known_model_behind_a_gateway_are_named(place: Workplace) -> None:
-    gateway = ["model_provider=gateway", 'model_providers.gateway={base_url="http://h/", name="g"}']
+def test_the_lines_that_price_a_known_model_behind_a_gateway_are_named(
+    place: Workplace,
+) -> None:
+    gateway = [
+        "model_provider=gateway",
+        'model_providers.gateway={base_url="http://h/", name="g"}',
+    ]
     with pytest.raises(ConfigError, match="at 'gateway' is not known") as caught:
         feature(place, "budget.max_cost=1", "model=gpt-5.5", *gateway)
     line = 'model_prices."gateway/gpt-5.5"'
     assert str(caught.value).endswith(f':\n[{line}]\nsame_as = "openai/gpt-5.5"')
     feature(
-        place, "budget.max_cost=1", "model=gpt-5.5", *gateway, f'{line}.same_as="openai/gpt-5.5"'
+        place,
+        "budget.max_cost=1",
+        "model=gpt-5.5",
+        *gateway,
+        f'{line}.same_as="openai/gpt-5.5"',
     )
 
 
 # Whole turns.
 
 
-def test_a_turn_stops_before_the_response_that_is_one_too_many(place: Workplace) -> None:
+def test_a_turn_stops_before_the_response_that_is_one_too_many(
+    place: Workplace,
+) -> None:
     server = ScriptedServer([runs(1), runs(2), runs(3)])
     told = talk(place, server, "max_turns=2")
     assert len(server.requests) == 2
@@ -258,7 +294,9 @@ def test_a_turn_that_needs_all_that_is_allowed_completes(place: Workplace) -> No
     ("small", "code"),
     [("max_turns=1", "turn_limit"), ("max_tokens=60_000", "token_budget")],
 )
-def test_a_session_goes_on_with_a_larger_limit(place: Workplace, small: str, code: str) -> None:
+def test_a_session_goes_on_with_a_larger_limit(
+    place: Workplace, small: str, code: str
+) -> None:
     server = ScriptedServer([runs(1, 59_000), runs(2)])
     told = talk(place, server, small)
     assert (told.error[0], len(server.requests)) == (code, 1)
@@ -267,7 +305,10 @@ def test_a_session_goes_on_with_a_larger_limit(place: Workplace, small: str, cod
     assert again.last["type"] == "turn.completed"
     # The call was answered before the stop, and is no second time.
     outputs = [item for item in server.requests[0].input if item.get("call_id") == "c1"]
-    assert [item["type"] for item in outputs] == ["function_call", "function_call_output"]
+    assert [item["type"] for item in outputs] == [
+        "function_call",
+        "function_call_output",
+    ]
 
 
 @pytest.mark.parametrize("wire", ["responses", "chat", "anthropic", "text"])
@@ -291,7 +332,9 @@ def test_a_cache_larger_than_the_input_gives_nothing_back(place: Workplace) -> N
     prices = 'model_prices."gpt-5.5"={input=10.0,cached_input=9.0,output=100.0}'
     told = talk(place, ScriptedServer(replies), "max_cost=0.1", prices)
     assert told.error == ("cost_budget", 54)
-    assert told.last["usage"]["cached_input_tokens"] == told.last["usage"]["input_tokens"]
+    assert (
+        told.last["usage"]["cached_input_tokens"] == told.last["usage"]["input_tokens"]
+    )
 
 
 def test_the_cache_of_a_request_has_no_more_than_the_response_before_left_there(
@@ -316,7 +359,11 @@ def test_the_cache_of_a_request_has_no_more_than_the_response_before_left_there(
 
 @pytest.mark.parametrize(
     "usage",
-    [{"output_tokens": 20}, {"input_tokens": 1, "output_tokens": 1}, {"input_tokens": 10**400}],
+    [
+        {"output_tokens": 20},
+        {"input_tokens": 1, "output_tokens": 1},
+        {"input_tokens": 10**400},
+    ],
 )
 @pytest.mark.parametrize("limit", ["max_tokens=30_000", "max_cost=0.3"])
 def test_a_server_that_leaves_tokens_out_does_not_lift_the_limits(
@@ -335,8 +382,13 @@ def test_a_server_that_leaves_tokens_out_does_not_lift_the_limits(
     assert told.error[1] == 54
 
 
-def test_a_long_answer_counts_also_if_the_server_counts_it_as_a_word(place: Workplace) -> None:
-    said = [*ev_message("word " * 8000), ev_completed(input_tokens=10_000, output_tokens=1)]
+def test_a_long_answer_counts_also_if_the_server_counts_it_as_a_word(
+    place: Workplace,
+) -> None:
+    said = [
+        *ev_message("word " * 8000),
+        ev_completed(input_tokens=10_000, output_tokens=1),
+    ]
     told = talk(place, ScriptedServer([said]), "max_tokens=900_000")
     assert told.budget is not None
     assert [meter.used for meter in told.budget.meters] == [10_000 + 5_000]
@@ -344,7 +396,9 @@ def test_a_long_answer_counts_also_if_the_server_counts_it_as_a_word(place: Work
 
 
 def test_images_and_reasoning_are_not_estimated() -> None:
-    image = message("user", [input_image(f"data:image/png;base64,{'A' * 40_000}", "auto")])
+    image = message(
+        "user", [input_image(f"data:image/png;base64,{'A' * 40_000}", "auto")]
+    )
     reasoning: dict[str, Any] = {
         "type": "reasoning",
         "summary": [],
@@ -443,7 +497,9 @@ def test_the_budget_of_codex_tells_what_is_left(place: Workplace) -> None:
     def step(number: int) -> list[Any]:
         call = ev_function_call(f"c{number}", "exec_command", {"cmd": f"true {number}"})
         tokens = 10_000 * number
-        usage = ev_completed(input_tokens=tokens, cached=tokens * 2 // 5, output_tokens=1000)
+        usage = ev_completed(
+            input_tokens=tokens, cached=tokens * 2 // 5, output_tokens=1000
+        )
         return [ev_created(), *call, usage]
 
     rollout = (
@@ -460,7 +516,9 @@ def test_the_budget_of_codex_tells_what_is_left(place: Workplace) -> None:
     ]
 
 
-def test_a_refused_request_counts_nothing_and_a_broken_one_what_came(place: Workplace) -> None:
+def test_a_refused_request_counts_nothing_and_a_broken_one_what_came(
+    place: Workplace,
+) -> None:
     refused = Reply(status=503, body=b'{"error": {"message": "busy"}}')
     retries = "model_providers.mock.request_max_retries=1"
     told = talk(
@@ -535,7 +593,9 @@ def test_a_session_and_its_subagents_have_one_budget(place: Workplace) -> None:
     assert "budget reached" in states
 
 
-def test_subagents_whose_answers_might_not_fit_side_by_side_take_turns(place: Workplace) -> None:
+def test_subagents_whose_answers_might_not_fit_side_by_side_take_turns(
+    place: Workplace,
+) -> None:
     spawns = [
         event
         for index in range(3)
@@ -549,11 +609,15 @@ def test_subagents_whose_answers_might_not_fit_side_by_side_take_turns(place: Wo
     assert told.last["type"] == "turn.completed"
 
 
-def test_a_turn_fails_that_did_not_wait_for_a_subagent_that_was_stopped(place: Workplace) -> None:
+def test_a_turn_fails_that_did_not_wait_for_a_subagent_that_was_stopped(
+    place: Workplace,
+) -> None:
     stopped = Pause()
 
     def last(*_: Any) -> Reply:
-        return Reply(events=[ev_created(), *ev_message("done"), stopped, ev_completed()])
+        return Reply(
+            events=[ev_created(), *ev_message("done"), stopped, ev_completed()]
+        )
 
     server = AgentServer(
         [calls("spawn_agent", message="look"), last], [runs(1, 900_000), runs(2, 10)]
@@ -592,12 +656,16 @@ def test_a_turn_fails_that_did_not_wait_for_a_subagent_that_was_stopped(place: W
 
 
 def test_the_time_ends_a_running_command(place: Workplace) -> None:
-    told = talk(place, ScriptedServer([runs(1, command="sleep 600; true")]), "max_time=3")
+    told = talk(
+        place, ScriptedServer([runs(1, command="sleep 600; true")]), "max_time=3"
+    )
     assert told.error == ("wall_clock", 55)
     server = ScriptedServer([done()], check_prefix=False)
     again = talk(place, server, "max_time=60", resume=told.thread_id)
     assert again.last["type"] == "turn.completed"
-    (output,) = (i for i in server.requests[0].input if i["type"] == "function_call_output")
+    (output,) = (
+        i for i in server.requests[0].input if i["type"] == "function_call_output"
+    )
     assert "aborted: budget reached: `max_time` (3 s)" in output["output"]
 
 
@@ -624,7 +692,9 @@ def test_the_time_ends_a_stream_that_says_nothing(place: Workplace) -> None:
     pause = Pause()
     with_pause = Reply(events=[ev_created(), pause, *done()[1:]])
     try:
-        told = talk(place, ScriptedServer([with_pause]), "max_time=0.5", work=_released(pause))
+        told = talk(
+            place, ScriptedServer([with_pause]), "max_time=0.5", work=_released(pause)
+        )
     finally:
         pause.until.set()
     assert told.error == ("wall_clock", 55)
@@ -641,7 +711,11 @@ def _released(pause: Pause) -> Work:
 
 
 def test_the_time_ends_the_wait_before_another_attempt(place: Workplace) -> None:
-    busy = Reply(status=503, headers={"retry-after": "60"}, body=b'{"error": {"message": "busy"}}')
+    busy = Reply(
+        status=503,
+        headers={"retry-after": "60"},
+        body=b'{"error": {"message": "busy"}}',
+    )
     retries = "model_providers.mock.request_max_retries=1"
     told = talk(place, ScriptedServer([busy]), "max_time=0.5", retries)
     assert told.error == ("wall_clock", 55)
@@ -649,7 +723,8 @@ def test_the_time_ends_the_wait_before_another_attempt(place: Workplace) -> None
 
 def test_the_time_of_subagents_ends_with_that_of_the_session(place: Workplace) -> None:
     server = AgentServer(
-        [calls("spawn_agent", message="look"), waits()], [runs(1, command="sleep 600; true")]
+        [calls("spawn_agent", message="look"), waits()],
+        [runs(1, command="sleep 600; true")],
     )
     told = talk(place, server, "max_time=1.5")
     assert told.error == ("wall_clock", 55)
@@ -669,8 +744,14 @@ def test_the_time_of_subagents_ends_with_that_of_the_session(place: Workplace) -
             ("--max-tokens", "1x"),
             "--max-tokens: '1x' is no amount of tokens: write 200000, 200k or 1.5m",
         ),
-        (("--max-cost", "abc"), "--max-cost: 'abc' is no amount of dollars: write 2 or 0.50"),
-        (("--max-time", "5d"), "--max-time: '5d' is no amount of time: write 90s, 30m or 2h"),
+        (
+            ("--max-cost", "abc"),
+            "--max-cost: 'abc' is no amount of dollars: write 2 or 0.50",
+        ),
+        (
+            ("--max-time", "5d"),
+            "--max-time: '5d' is no amount of time: write 90s, 30m or 2h",
+        ),
     ],
 )
 def test_an_option_that_cannot_be_read_is_a_usage_error(
@@ -687,7 +768,10 @@ def test_exec_stops_at_each_limit_with_its_exit_code(place: Workplace) -> None:
         ("--max-cost=0.5", 54),
         ("--max-time=4s", 55),
     ):
-        replies = [runs(1, 29_000, "sleep 600; true" if code == 55 else "true"), runs(2, 10)]
+        replies = [
+            runs(1, 29_000, "sleep 600; true" if code == 55 else "true"),
+            runs(2, 10),
+        ]
         prices = ["-c", 'model_prices."gpt-5.5"={input=10, output=20}']
         with ScriptedServer(replies) as server:
             outcome = place.run(server, option, *prices, "go")

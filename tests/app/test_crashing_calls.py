@@ -78,7 +78,9 @@ class Fragile:
             self._fail()
         return None
 
-    def show_refusal(self, params: Params, error: ToolError, context: ToolContext) -> None:
+    def show_refusal(
+        self, params: Params, error: ToolError, context: ToolContext
+    ) -> None:
         if self._place == "show_refusal":
             self._fail()
 
@@ -87,7 +89,9 @@ class Fragile:
             self._fail()
         if self._place == "show_refusal":
             return ToolOutput("no", success=False, error_code="ApprovalDenied")
-        item = McpToolCall(id=context.next_item_id(), server="s", tool=self.name, arguments={})
+        item = McpToolCall(
+            id=context.next_item_id(), server="s", tool=self.name, arguments={}
+        )
         context.emit(ItemStarted(item))
         await asyncio.sleep(0)
         if self._place == "middle":
@@ -142,7 +146,9 @@ FAILURES: dict[str, Callable[[], NoReturn]] = {
     "CancelledError": raises(asyncio.CancelledError),
     "Panic": raises(Panic("attempt to subtract with overflow")),
     "AssertionError": raises(AssertionError),
-    "BaseExceptionGroup": raises(BaseExceptionGroup("several", [KeyError("a"), SystemExit(1)])),
+    "BaseExceptionGroup": raises(
+        BaseExceptionGroup("several", [KeyError("a"), SystemExit(1)])
+    ),
     "TimeoutError": raises(TimeoutError),
 }
 
@@ -196,7 +202,9 @@ def run(
         asyncio.run(main())
         for request in server.requests:
             outputs = [i for i in request.input if i["type"] == "function_call_output"]
-            talk.outputs.append({each["call_id"]: str(each["output"]) for each in outputs})
+            talk.outputs.append(
+                {each["call_id"]: str(each["output"]) for each in outputs}
+            )
             assert len(outputs) == len(talk.outputs[-1])
     return talk
 
@@ -239,7 +247,11 @@ def test_wherever_a_tool_raises_its_call_alone_fails(place: Workplace, at: str) 
 # A task group of the tool takes the last two for endings.
 CASES = [
     *((name, at) for at in ("arguments", "start") for name in FAILURES),
-    *((name, "group") for name in FAILURES if name not in {"SystemExit", "CancelledError"}),
+    *(
+        (name, "group")
+        for name in FAILURES
+        if name not in {"SystemExit", "CancelledError"}
+    ),
 ]
 
 
@@ -249,7 +261,10 @@ def test_whatever_a_tool_raises_the_turn_goes_on_and_the_session_resumes(
 ) -> None:
     talk = run(place, [two_calls(), DONE], offering(Fragile(at, FAILURES[name])))
     output = talk.outputs[1]["bad"]
-    is_in_the_arguments = at == "arguments" and name in {"RecursionError", "UnicodeEncodeError"}
+    is_in_the_arguments = at == "arguments" and name in {
+        "RecursionError",
+        "UnicodeEncodeError",
+    }
     code = "InvalidArgs" if is_in_the_arguments else "UnknownError"
     assert output.startswith(f"[ERROR:{code}] ")
     assert len(output) < 1_200
@@ -267,7 +282,9 @@ def test_an_exception_is_named_to_the_model(place: Workplace) -> None:
         "BaseExceptionGroup": "KeyError('a')",
     }
     for name, text in named.items():
-        talk = run(place, [two_calls(), DONE], offering(Fragile("middle", FAILURES[name])))
+        talk = run(
+            place, [two_calls(), DONE], offering(Fragile("middle", FAILURES[name]))
+        )
         assert talk.outputs[1]["bad"] == f"[ERROR:UnknownError] internal error: {text}"
 
 
@@ -290,7 +307,9 @@ ODD: dict[str, Any] = {
     "a text": "fine",
     "no text in it": ToolOutput(None),  # pyright: ignore[reportArgumentType]
     "bytes in it": ToolOutput(b"fine"),  # pyright: ignore[reportArgumentType]
-    "content that is no JSON": ToolOutput("", content=({"type": "input_text", "text": b"x"},)),
+    "content that is no JSON": ToolOutput(
+        "", content=({"type": "input_text", "text": b"x"},)
+    ),
     "content that is no list": ToolOutput("", content=5),  # pyright: ignore[reportArgumentType]
     "notes that are none": ToolOutput("", notes=("note",)),  # pyright: ignore[reportArgumentType]
     "a note that is no text": ToolOutput("", notes=(Note(object()),)),  # pyright: ignore[reportArgumentType]
@@ -340,7 +359,8 @@ def test_an_error_that_ends_the_turn_still_ends_it(place: Workplace) -> None:
         env = environment(place.home)
         config = load_config(cwd=place.cwd, environment=env)
         tool = Fragile(
-            "middle", raises(ExceptionGroup("one", [CodexError("spent", code="budget")]))
+            "middle",
+            raises(ExceptionGroup("one", [CodexError("spent", code="budget")])),
         )
         async with open_session(
             config, SessionOptions(), environment=env, extensions=[offering(tool)]
@@ -372,7 +392,11 @@ def test_a_turn_that_is_interrupted_is_not_kept_by_a_tool_that_fails_then(
         config = load_config(cwd=place.cwd, environment=env)
         tool = Clumsy("", raises(KeyError("while it cleans up")))
         async with open_session(
-            config, SessionOptions(), events.append, environment=env, extensions=[offering(tool)]
+            config,
+            SessionOptions(),
+            events.append,
+            environment=env,
+            extensions=[offering(tool)],
         ) as session:
             turn = asyncio.create_task(session.run_turn("go"))
             await asyncio.wait_for(runs.wait(), 20)
@@ -423,7 +447,9 @@ def test_what_a_python_function_raises_is_its_own_failure(
     assert len(talk.traces) == 1
 
 
-def test_a_call_that_cannot_be_shown_is_answered_and_the_user_is_told(place: Workplace) -> None:
+def test_a_call_that_cannot_be_shown_is_answered_and_the_user_is_told(
+    place: Workplace,
+) -> None:
     seen: list[Event] = []
 
     def sink(event: Event) -> None:
@@ -447,11 +473,18 @@ def test_a_call_that_cannot_be_shown_is_answered_and_the_user_is_told(place: Wor
 
 def test_a_past_call_that_cannot_be_read_back_is_an_error_among_the_others() -> None:
     arguments = json.dumps({"targets": 1})
-    call = {"type": "function_call", "call_id": "c", "name": "wait_agent", "arguments": arguments}
+    call = {
+        "type": "function_call",
+        "call_id": "c",
+        "name": "wait_agent",
+        "arguments": arguments,
+    }
     history = [
         message("user", [input_text("go")]),
         encode_json(call),
-        encode_json({"type": "function_call_output", "call_id": "c", "output": '{"status": 1}'}),
+        encode_json(
+            {"type": "function_call_output", "call_id": "c", "output": '{"status": 1}'}
+        ),
         message("user", [input_text("again")]),
     ]
     first, odd, last = past_items([EncodedItem(item) for item in history])

@@ -20,7 +20,9 @@ def root(tmp_path: Path) -> Path:
     folder = tmp_path / "repo"
     (folder / "docs" / "more").mkdir(parents=True)
     for name in ("style.md", "more/a b.md", "../README", "last.md"):
-        (folder / "docs" / name).write_text(f"text of {Path(name).name}\n", encoding="utf-8")
+        (folder / "docs" / name).write_text(
+            f"text of {Path(name).name}\n", encoding="utf-8"
+        )
     return folder
 
 
@@ -38,9 +40,7 @@ def test_the_files_that_a_document_names_are_added_behind_it(root: Path) -> None
 
 
 def test_code_and_folders_are_no_imports(root: Path) -> None:
-    text = (
-        "`@style.md` ``a ` @style.md``\n```sh\n@style.md\n~~~\n```\n~~~~ x\n@style.md\n~~~~\n@more"
-    )
+    text = "`@style.md` ``a ` @style.md``\n```sh\n@style.md\n~~~\n```\n~~~~ x\n@style.md\n~~~~\n@more"
     assert imported(root, text) == ("", [])
 
 
@@ -50,7 +50,9 @@ def test_imports_import_five_deep_and_in_no_circle(root: Path) -> None:
         path.write_text(f"{number} @{number + 1}.md @../AGENTS.md\n", encoding="utf-8")
     text, warnings = imported(root, "@more/1.md")
     assert [line[0] for line in text.splitlines() if "@" in line] == list("12345")
-    assert warnings == [f"{root}/docs/more/5.md cannot import @6.md: imports are at most 5 deep."]
+    assert warnings == [
+        f"{root}/docs/more/5.md cannot import @6.md: imports are at most 5 deep."
+    ]
 
 
 def test_imports_share_the_bytes_of_their_document(root: Path) -> None:
@@ -70,14 +72,23 @@ def test_nothing_outside_of_the_root_is_imported(
     (root / ".env").write_text("KEY=1", encoding="utf-8")
     (root / "docs" / "env.md").symlink_to("../.env")
     (root / "docs" / "image.png").write_bytes(b"\x89PNG\0")
-    names = ["~/secret.md", "../../secret.md", str(secret), "link.md", "folder/secret.md"]
+    names = [
+        "~/secret.md",
+        "../../secret.md",
+        str(secret),
+        "link.md",
+        "folder/secret.md",
+    ]
     text, warnings = imported(
-        root, " ".join(f"@{name}" for name in (*names, "../.env", "env.md", "image.png"))
+        root,
+        " ".join(f"@{name}" for name in (*names, "../.env", "env.md", "image.png")),
     )
     assert text == ""
     outside, link = f"it is outside of {root}", f"it is a link that leads out of {root}"
     hidden = "it is a hidden file"
     not_text = "it is binary, or UTF-16 without a byte order mark"
     reasons = [outside, outside, outside, link, link, hidden, hidden, not_text]
-    assert [warning.rpartition(": ")[2] for warning in warnings] == [f"{why}." for why in reasons]
+    assert [warning.rpartition(": ")[2] for warning in warnings] == [
+        f"{why}." for why in reasons
+    ]
     assert warnings[0].startswith(f"{root}/docs/AGENTS.md cannot import @~/secret.md: ")

@@ -38,7 +38,11 @@ def run(
     grace_s: float = 5.0,
 ) -> ExecResult:
     made = ExecCommand(
-        [*_OPTIONS, *options], prompt, place.cwd, environment(place.home), timeout_s=timeout_s
+        [*_OPTIONS, *options],
+        prompt,
+        place.cwd,
+        environment(place.home),
+        timeout_s=timeout_s,
     )
 
     async def main() -> ExecResult:
@@ -87,8 +91,13 @@ def test_what_fails_before_the_session_has_the_sentence(place: Workplace) -> Non
     assert "--no-such-option" in result.error["message"]
 
 
-def test_a_timeout_ends_the_agent_and_its_commands(place: Workplace, tmp_path: Path) -> None:
-    with Lifeline(tmp_path) as line, ScriptedServer([command(line.hold + "sleep 60")]) as server:
+def test_a_timeout_ends_the_agent_and_its_commands(
+    place: Workplace, tmp_path: Path
+) -> None:
+    with (
+        Lifeline(tmp_path) as line,
+        ScriptedServer([command(line.hold + "sleep 60")]) as server,
+    ):
         place.configure(server)
         result = run(place, timeout_s=3)
         line.wait_until_dead()
@@ -116,13 +125,16 @@ asyncio.run(run_exec(command, Guardian(), Path(home)))
 
 def children(pid: int) -> Sequence[int]:
     return [
-        int(found) for found in Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8").split()
+        int(found)
+        for found in Path(f"/proc/{pid}/task/{pid}/children").read_text("utf-8").split()
     ]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("without_guardian", [False, True])
-def test_a_killed_parent_takes_the_agent_along(place: Workplace, without_guardian: bool) -> None:
+def test_a_killed_parent_takes_the_agent_along(
+    place: Workplace, without_guardian: bool
+) -> None:
     pause = Pause()
     with ScriptedServer([[pause, *DONE]]) as server:
         place.configure(server)
@@ -133,7 +145,9 @@ def test_a_killed_parent_takes_the_agent_along(place: Workplace, without_guardia
         try:
             assert pause.reached.wait(60)
             guardian, agent = children(parent.pid)
-            mask = Path(f"/proc/{agent}/status").read_text("utf-8").split("SigBlk:\t")[1]
+            mask = (
+                Path(f"/proc/{agent}/status").read_text("utf-8").split("SigBlk:\t")[1]
+            )
             assert int(mask.split()[0], 16) & 1 << signal.SIGINT - 1 == 0
             held = os.pidfd_open(agent)
             if without_guardian:

@@ -67,7 +67,9 @@ class Talk:
 
     results: list[TurnResult] = field(default_factory=list[TurnResult])
     events: list[Event] = field(default_factory=list[Event])
-    requests: list[list[dict[str, Any]]] = field(default_factory=list[list[dict[str, Any]]])
+    requests: list[list[dict[str, Any]]] = field(
+        default_factory=list[list[dict[str, Any]]]
+    )
     outputs: dict[str, str] = field(default_factory=dict[str, str])
     error: CodexError | None = None
 
@@ -84,7 +86,9 @@ class Talk:
     @property
     def warnings(self) -> list[str]:
         items = [getattr(event, "item", None) for event in self.events]
-        return [item.message for item in items if item is not None and item.type == "error"]
+        return [
+            item.message for item in items if item is not None and item.type == "error"
+        ]
 
     def texts(self, request: int) -> list[tuple[str, str]]:
         """Role and text of the messages of a request."""
@@ -168,7 +172,11 @@ class Echo:
 ECHO = FunctionSpec(
     "echo",
     "Says it again.",
-    {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+    },
 )
 OFFERED = OfferedTool("echo", Echo, ECHO)
 
@@ -194,7 +202,9 @@ def test_a_python_function_is_a_tool(place: Workplace) -> None:
 
 def test_tools_may_come_and_go(place: Workplace) -> None:
     def feature(_: Thread) -> Extension:
-        return Extension(find_tool=lambda: lambda name: Echo() if name == "late" else None)
+        return Extension(
+            find_tool=lambda: lambda name: Echo() if name == "late" else None
+        )
 
     talk = run(place, [calls("late", text="hi"), says("done")], feature)
     assert talk.outputs == {"c1": "c1: hi"}
@@ -207,19 +217,28 @@ def test_an_extension_refuses_a_call_and_adds_a_note(place: Workplace) -> None:
                 if use.params.text == "secret":
                     note = Note("Secrets stay here.")
                     return ToolOutput("not allowed", success=False, notes=(note,))
-                return await dispatch(replace(use, params=use.tool.params(text="changed")))
+                return await dispatch(
+                    replace(use, params=use.tool.params(text="changed"))
+                )
 
             return refuse
 
         return Extension(wrap_dispatch=wrap)
 
-    replies = [calls("echo", text="secret"), calls("echo", "c2", text="hi"), says("done")]
+    replies = [
+        calls("echo", text="secret"),
+        calls("echo", "c2", text="hi"),
+        says("done"),
+    ]
     talk = run(place, replies, echoes, feature)
     assert talk.outputs == {"c1": "not allowed", "c2": "c2: changed"}
     # The history keeps the call as the model made it, and the note stands between a call and its output.
     call, note, output = talk.requests[1][-3:]
     assert (call["type"], output["type"]) == ("function_call", "function_call_output")
-    assert (note["role"], note["content"][0]["text"]) == ("developer", "Secrets stay here.")
+    assert (note["role"], note["content"][0]["text"]) == (
+        "developer",
+        "Secrets stay here.",
+    )
     assert '"hi"' in talk.requests[2][-2]["arguments"]
 
 
@@ -244,7 +263,13 @@ def test_wrappers_and_their_order(place: Workplace) -> None:
 
         return lambda _: Extension(wrap_dispatch=wrap, around_turn=around)
 
-    run(place, [calls("echo", text="hi"), says("done")], echoes, named("outer"), named("inner"))
+    run(
+        place,
+        [calls("echo", text="hi"), says("done")],
+        echoes,
+        named("outer"),
+        named("inner"),
+    )
     during = ["outer before", "inner before", "inner after", "outer after"]
     assert log == ["outer in", "inner in", *during, "inner out", "outer out"]
 
@@ -260,13 +285,17 @@ class Budget:
 
     def _wrap(self, model: ModelStream) -> ModelStream:
         @asynccontextmanager
-        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        async def stream(
+            prompt: Prompt,
+        ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
             async with model(prompt) as events:
                 yield self._counted(events)
 
         return stream
 
-    async def _counted(self, events: AsyncIterator[ResponseEvent]) -> AsyncIterator[ResponseEvent]:
+    async def _counted(
+        self, events: AsyncIterator[ResponseEvent]
+    ) -> AsyncIterator[ResponseEvent]:
         async for event in events:
             yield event
             if isinstance(event, Completed):
@@ -280,7 +309,10 @@ def test_an_extension_counts_tokens_and_stops_the_turn(place: Workplace) -> None
     talk = run(place, [calls("echo", text="hi")], echoes, budget)
     assert budget.left < 0
     assert talk.result.error is not None
-    assert (talk.result.error.code, str(talk.result.error)) == ("budget", "the budget is spent")
+    assert (talk.result.error.code, str(talk.result.error)) == (
+        "budget",
+        "the budget is spent",
+    )
     assert talk.result.usage.total_tokens == 100 - budget.left
     (end,) = talk.ends
     assert (end.type, end.error.code) == ("turn.failed", "budget")
@@ -300,7 +332,9 @@ def test_a_call_that_is_stopped_by_a_budget_is_answered(place: Workplace) -> Non
         assert str((await session.run_turn("go")).error) == "no more calls of echo"
         assert (await session.run_turn("again")).error is None
 
-    talk = run(place, [calls("echo", text="hi"), says("done")], echoes, stops, work=work)
+    talk = run(
+        place, [calls("echo", text="hi"), says("done")], echoes, stops, work=work
+    )
     assert talk.outputs["c1"].endswith("aborted: no more calls of echo")
 
 
@@ -333,7 +367,11 @@ def test_an_agent_is_not_kept_going_for_ever(place: Workplace) -> None:
         return Extension(before_stop=before_stop)
 
     talk = run(place, [says("done")] * 21, feature)
-    assert (talk.result.error, talk.result.exit_code, len(talk.requests)) == (None, 3, 21)
+    assert (talk.result.error, talk.result.exit_code, len(talk.requests)) == (
+        None,
+        3,
+        21,
+    )
     assert talk.warnings == [
         "The agent was kept going as often as allowed (20), and the turn ends: More."
     ]
@@ -371,10 +409,14 @@ def test_each_extension_has_rounds_of_its_own(place: Workplace) -> None:
         lambda _: feature("third", 1),
         work=work,
     )
-    assert [(end.stop.rounds, end.stop.reason) for end in talk.ends] == [(2, "second")] * 2
+    assert [(end.stop.rounds, end.stop.reason) for end in talk.ends] == [
+        (2, "second")
+    ] * 2
 
 
-def test_an_extension_that_is_content_in_the_end_was_not_overridden(place: Workplace) -> None:
+def test_an_extension_that_is_content_in_the_end_was_not_overridden(
+    place: Workplace,
+) -> None:
     def feature(_: Thread) -> Extension:
         async def before_stop(stop: TurnStop) -> Note | None:
             return Note("More.") if stop.rounds_left else None
@@ -385,7 +427,9 @@ def test_an_extension_that_is_content_in_the_end_was_not_overridden(place: Workp
     assert (talk.result.exit_code, talk.warnings) == (0, [])
 
 
-def test_an_extension_answers_in_place_of_the_approver_and_is_asked_once(place: Workplace) -> None:
+def test_an_extension_answers_in_place_of_the_approver_and_is_asked_once(
+    place: Workplace,
+) -> None:
     asked: list[ApprovalRequest] = []
 
     class Reviewer:
@@ -394,7 +438,9 @@ def test_an_extension_answers_in_place_of_the_approver_and_is_asked_once(place: 
 
         async def review(self, request: ApprovalRequest) -> Review:
             asked.append(request)
-            assert (await self._approver.review(request)).decision is ReviewDecision.DENIED
+            assert (
+                await self._approver.review(request)
+            ).decision is ReviewDecision.DENIED
             return Review(ReviewDecision.APPROVED_FOR_SESSION)
 
     def feature(_: Thread) -> Extension:
@@ -402,7 +448,10 @@ def test_an_extension_answers_in_place_of_the_approver_and_is_asked_once(place: 
 
     patch = "*** Begin Patch\n*** Add File: f\n+text\n*** End Patch"
     again = "*** Begin Patch\n*** Update File: f\n@@\n-text\n+other\n*** End Patch"
-    replies = [calls("apply_patch", input=patch), calls("apply_patch", "c2", input=again)]
+    replies = [
+        calls("apply_patch", input=patch),
+        calls("apply_patch", "c2", input=again),
+    ]
     flags = {"approval_policy": "untrusted", "sandbox_mode": "workspace-write"}
     talk = run(place, [*replies, says("done")], feature, flags=flags)
     assert (place.cwd / "f").read_text("utf-8") == "other\n"
@@ -453,7 +502,9 @@ def test_a_turn_can_be_skipped_with_its_prompt(place: Workplace) -> None:
     assert [end.type for end in talk.ends] == ["turn.completed", "turn.completed"]
 
 
-def test_a_prompt_is_kept_if_something_else_goes_wrong_with_it(place: Workplace) -> None:
+def test_a_prompt_is_kept_if_something_else_goes_wrong_with_it(
+    place: Workplace,
+) -> None:
     has_failed = False
 
     def feature(_: Thread) -> Extension:
@@ -482,7 +533,8 @@ def test_context_stands_before_the_first_prompt_and_notes_before_each_request(
             return [Note(f"note {count}")]
 
         return Extension(
-            context=lambda occasion: [Note(f"context {occasion}")], before_request=before_request
+            context=lambda occasion: [Note(f"context {occasion}")],
+            before_request=before_request,
         )
 
     talk = run(place, [calls("echo", text="hi"), says("done")], echoes, feature)
@@ -526,7 +578,11 @@ def test_a_turn_is_left_before_its_last_event(place: Workplace, outcome: str) ->
         )
 
     refusal = Reply(status=400, body=b'{"error":{"message":"No"}}')
-    reply = {"completed": says("hi"), "failed": refusal, "cancelled": calls("echo", text="x")}
+    reply = {
+        "completed": says("hi"),
+        "failed": refusal,
+        "cancelled": calls("echo", text="x"),
+    }
     talk = run(place, [reply[outcome]], echoes, feature)
     ends = {"turn.completed", "turn.failed"}
     first, *_, left, last = [e for e in log if e in {"entered", "left", *ends}]
@@ -535,7 +591,11 @@ def test_a_turn_is_left_before_its_last_event(place: Workplace, outcome: str) ->
     assert len([event for event in log if event in ends]) == 1
     assert talk.ends[0].facts == {"gates": ["lint"]}
     # That of an error is the stronger one.
-    code = {"completed": 3, "failed": ExitCode.TURN_FAILED, "cancelled": ExitCode.INTERRUPTED}
+    code = {
+        "completed": 3,
+        "failed": ExitCode.TURN_FAILED,
+        "cancelled": ExitCode.INTERRUPTED,
+    }
     assert talk.result.exit_code == code[outcome]
 
 
@@ -572,7 +632,9 @@ def test_a_wall_clock_ends_a_turn_with_its_reason(place: Workplace) -> None:
     talk = run(place, replies, echoes, feature, work=work)
     assert talk.outputs["c1"].endswith("aborted: the turn took too long")
     note = talk.texts(1)[-2][1]
-    assert note.startswith("<turn_aborted>\nThe previous turn was stopped: the turn took too long.")
+    assert note.startswith(
+        "<turn_aborted>\nThe previous turn was stopped: the turn took too long."
+    )
 
 
 def test_an_extension_mends_a_request(place: Workplace) -> None:
@@ -587,7 +649,11 @@ def test_an_extension_mends_a_request(place: Workplace) -> None:
 
     refusal = Reply(status=400, body=b'{"error":{"message":"No"}}')
     talk = run(place, [refusal, says("done")], feature)
-    assert (talk.result.error, talk.result.last_message, asked) == (None, "done", [(400, 0)])
+    assert (talk.result.error, talk.result.last_message, asked) == (
+        None,
+        "done",
+        [(400, 0)],
+    )
 
 
 def test_an_extension_refuses_a_compaction_or_keeps_a_note(place: Workplace) -> None:
@@ -628,7 +694,9 @@ def test_a_session_is_entered_before_it_is_announced(place: Workplace) -> None:
             yield
             log.append("left")
 
-        return Extension(around_session=around_session, sink=lambda e: log.append(str(e.type)))
+        return Extension(
+            around_session=around_session, sink=lambda e: log.append(str(e.type))
+        )
 
     talk = run(place, [says("hi")], feature)
     assert log[:3] == ["entered", "thread.started", "item.completed"]
@@ -699,7 +767,10 @@ def test_an_end_that_comes_late_does_not_cancel_the_caller(
                 end("sink")
 
         return Extension(
-            before_stop=before_stop, around_turn=around_turn, turn_facts=turn_facts, sink=sink
+            before_stop=before_stop,
+            around_turn=around_turn,
+            turn_facts=turn_facts,
+            sink=sink,
         )
 
     async def work(session: Session) -> None:
@@ -714,8 +785,12 @@ def test_an_end_that_comes_late_does_not_cancel_the_caller(
     assert str(result.error) == ("too late" if is_in_time else "None")
 
 
-@pytest.mark.parametrize("error", [CodexError("no facts", code="facts"), ValueError("no facts")])
-def test_a_turn_whose_facts_cannot_be_told_has_one_end(place: Workplace, error: Exception) -> None:
+@pytest.mark.parametrize(
+    "error", [CodexError("no facts", code="facts"), ValueError("no facts")]
+)
+def test_a_turn_whose_facts_cannot_be_told_has_one_end(
+    place: Workplace, error: Exception
+) -> None:
     def feature(_: Thread) -> Extension:
         def turn_facts() -> dict[str, Any]:
             raise error
@@ -734,8 +809,14 @@ def test_a_turn_whose_facts_cannot_be_told_has_one_end(place: Workplace, error: 
 
 
 def test_a_fact_does_not_change_the_type_of_the_last_event(place: Workplace) -> None:
-    talk = run(place, [says("hi")], lambda _: Extension(turn_facts=lambda: {"type": "x", "a": 1}))
-    assert [(end.type, end.facts) for end in talk.ends] == [("turn.completed", {"a": 1})]
+    talk = run(
+        place,
+        [says("hi")],
+        lambda _: Extension(turn_facts=lambda: {"type": "x", "a": 1}),
+    )
+    assert [(end.type, end.facts) for end in talk.ends] == [
+        ("turn.completed", {"a": 1})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -755,7 +836,9 @@ def test_a_fact_that_cannot_be_used_fails_the_turn(
     assert str(talk.result.error) == f"an extension returned bad `turn_facts`: {reason}"
 
 
-def test_a_turn_fails_even_if_an_extension_suppresses_its_error(place: Workplace) -> None:
+def test_a_turn_fails_even_if_an_extension_suppresses_its_error(
+    place: Workplace,
+) -> None:
     @asynccontextmanager
     async def around_turn(_: TurnStart) -> AsyncGenerator[None]:
         with suppress(CodexError):

@@ -18,7 +18,9 @@ class Fake:
     name = "fake"
     params = object
 
-    def __init__(self, *, parallel: bool = False, changed: Sequence[Path] | None = None) -> None:
+    def __init__(
+        self, *, parallel: bool = False, changed: Sequence[Path] | None = None
+    ) -> None:
         self.parallel = parallel
         self._changed = changed
 
@@ -36,7 +38,9 @@ class Running:
         turns: defaultdict[Path, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.started: list[str] = []
         self.ends: dict[str, asyncio.Event] = {}
-        self._dispatches: list[Dispatch] = [taking_turns(turns, self._dispatch) for _ in range(2)]
+        self._dispatches: list[Dispatch] = [
+            taking_turns(turns, self._dispatch) for _ in range(2)
+        ]
 
     async def _dispatch(self, use: ToolUse) -> ToolOutput:
         self.started.append(use.call.call_id)

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from codex_py.core.session import Session
-from codex_py.testing import RecordedRequest, Reply, ev_completed, ev_function_call, ev_message
+from codex_py.testing import (
+    RecordedRequest,
+    Reply,
+    ev_completed,
+    ev_function_call,
+    ev_message,
+)
 from codex_py.testing.events import ev_created
 from tests.support.images import DAMAGED, GIF, JPEG, PNG, png
 from tests.support.program import Workplace
@@ -30,7 +36,10 @@ NONE = (
     (400, "At most 0 image(s) may be provided in one prompt."),
     (500, "image input is not supported - hint: you may need to provide the mmproj"),
     (404, "No endpoints found that support image input"),
-    (422, "Failed to deserialize: messages[3]: unknown variant `image_url`, expected `text`"),
+    (
+        422,
+        "Failed to deserialize: messages[3]: unknown variant `image_url`, expected `text`",
+    ),
     (400, "this model does not support image input"),
 )
 
@@ -48,7 +57,9 @@ def looks(name: str, call_id: str = "c1") -> list[Any]:
     return [ev_created(), *calls, ev_completed()]
 
 
-def refuses(data: bytes, message: str, status: int = 400) -> Callable[[RecordedRequest], Any]:
+def refuses(
+    data: bytes, message: str, status: int = 400
+) -> Callable[[RecordedRequest], Any]:
     """A server that does not take this image."""
     encoded = base64.b64encode(data)
 
@@ -65,9 +76,13 @@ def reply(message: str, status: int = 400) -> Reply:
 
 @pytest.mark.parametrize("wire", ALL)
 @pytest.mark.parametrize("message", VALID)
-def test_a_refused_image_costs_no_turn(place: Workplace, wire: str, message: str) -> None:
+def test_a_refused_image_costs_no_turn(
+    place: Workplace, wire: str, message: str
+) -> None:
     async def work(session: Session) -> None:
-        await session.run_turn("look", images=[place.cwd / "one.png", place.cwd / "two.gif"])
+        await session.run_turn(
+            "look", images=[place.cwd / "one.png", place.cwd / "two.gif"]
+        )
         await session.run_turn("again")
 
     answer = refuses(GIF, message)
@@ -145,7 +160,9 @@ def test_images_beyond_a_side_that_the_server_names_go_first(place: Workplace) -
 
 
 @pytest.mark.parametrize("wire", ALL)
-def test_a_session_with_a_damaged_image_on_file_is_resumed(place: Workplace, wire: str) -> None:
+def test_a_session_with_a_damaged_image_on_file_is_resumed(
+    place: Workplace, wire: str
+) -> None:
     damaged = DAMAGED["PNG cut after 40 bytes"]
     with AnyWire(place, check_prefix=False) as wires:
         thread = wires.prompt(wire, "go", looks("one.png"), DONE)
@@ -167,7 +184,9 @@ def test_a_session_with_a_damaged_image_on_file_is_resumed(place: Workplace, wir
         (503, "the image service is down"),
     ],
 )
-def test_other_failures_cost_no_image(place: Workplace, status: int, message: str) -> None:
+def test_other_failures_cost_no_image(
+    place: Workplace, status: int, message: str
+) -> None:
     async def work(session: Session) -> None:
         await session.run_turn("look", images=[place.cwd / "one.png"])
 

@@ -54,7 +54,9 @@ class Client:
             case "bug":
                 raise KeyError("a bug")
             case _:
-                raise RpcError(METHOD_NOT_FOUND, f"no method {method}", {"known": ["echo"]})
+                raise RpcError(
+                    METHOD_NOT_FOUND, f"no method {method}", {"known": ["echo"]}
+                )
 
     def notified(self, method: str, params: Any) -> None:
         self.told.append((method, params))
@@ -64,7 +66,9 @@ class Client:
     def write(self, *lines: str | bytes | dict[str, Any]) -> None:
         for line in lines:
             text = json.dumps(line) if isinstance(line, dict) else line
-            self.writer.write((text.encode() if isinstance(text, str) else text) + b"\n")
+            self.writer.write(
+                (text.encode() if isinstance(text, str) else text) + b"\n"
+            )
 
     async def read(self) -> dict[str, Any]:
         return json.loads(await self.reader.readline())
@@ -87,7 +91,11 @@ async def connected(envelope: dict[str, Any] = VERSION) -> AsyncGenerator[Client
 
 
 def error(number: int | None, code: int, message: str, **more: Any) -> dict[str, Any]:
-    return {**VERSION, "id": number, "error": {"code": code, "message": message, **more}}
+    return {
+        **VERSION,
+        "id": number,
+        "error": {"code": code, "message": message, **more},
+    }
 
 
 @in_a_loop
@@ -96,7 +104,9 @@ async def test_requests_are_answered_by_their_id_and_notifications_are_not() -> 
         client.write({"id": 1, "method": "echo", "params": ["é\ud800"]})
         client.write({"method": "hello"}, {"id": "two", "method": "nothing"})
         assert await client.read() == {**VERSION, "id": 1, "result": ["é\ufffd"]}
-        refused = error(None, METHOD_NOT_FOUND, "no method nothing", data={"known": ["echo"]})
+        refused = error(
+            None, METHOD_NOT_FOUND, "no method nothing", data={"known": ["echo"]}
+        )
         assert await client.read() == refused | {"id": "two"}
         assert client.told == [("hello", None)]
 
@@ -114,16 +124,31 @@ async def test_requests_are_answered_by_their_id_and_notifications_are_not() -> 
             b'{"id": true, "method": "echo"}',
             error(None, -32600, "a request has a method, and an id"),
         ),
-        (b'{"id": [], "method": "echo"}', error(None, -32600, "a request has a method, and an id")),
+        (
+            b'{"id": [], "method": "echo"}',
+            error(None, -32600, "a request has a method, and an id"),
+        ),
         (
             b" " * (MAX_MESSAGE_BYTES + 1),
             error(None, -32600, "a message of more than 32 MB was skipped"),
         ),
     ],
-    ids=["broken", "no text", "deep", "list", "number", "no method", "true", "strange id", "long"],
+    ids=[
+        "broken",
+        "no text",
+        "deep",
+        "list",
+        "number",
+        "no method",
+        "true",
+        "strange id",
+        "long",
+    ],
 )
 @in_a_loop
-async def test_a_wrong_line_costs_one_answer(line: bytes, answer: dict[str, Any]) -> None:
+async def test_a_wrong_line_costs_one_answer(
+    line: bytes, answer: dict[str, Any]
+) -> None:
     async with connected() as client:
         client.write(line, b"", {"id": 7, "method": "echo", "params": {}})
         assert [await client.read(), await client.read()] == [
@@ -135,7 +160,9 @@ async def test_a_wrong_line_costs_one_answer(line: bytes, answer: dict[str, Any]
 @in_a_loop
 async def test_a_request_that_waits_holds_up_no_other() -> None:
     async with connected({}) as client:
-        client.write({"id": 1, "method": "wait"}, {"id": 2, "method": "echo", "params": 2})
+        client.write(
+            {"id": 1, "method": "wait"}, {"id": 2, "method": "echo", "params": 2}
+        )
         assert await client.read() == {"id": 2, "result": 2}
     assert client.cancelled == ["wait"]
 
@@ -145,17 +172,23 @@ async def test_a_request_has_begun_when_the_next_message_is_taken() -> None:
     async with connected() as client:
         # In one piece: nothing suspends the reader between the lines.
         client.write(
-            {"id": 1, "method": "begin"}, {"method": "cancel"}, {"id": 2, "method": "begin"}
+            {"id": 1, "method": "begin"},
+            {"method": "cancel"},
+            {"id": 2, "method": "begin"},
         )
         assert [(await client.read())["id"] for _ in range(2)] == [1, 2]
         assert [method for method, _ in client.told] == ["begin", "cancel", "begin"]
 
 
 @in_a_loop
-async def test_a_bug_is_told_and_its_traceback_printed(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_bug_is_told_and_its_traceback_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     async with connected() as client:
         client.write({"id": 1, "method": "bug"})
-        assert await client.read() == error(1, -32603, "internal error: KeyError('a bug')")
+        assert await client.read() == error(
+            1, -32603, "internal error: KeyError('a bug')"
+        )
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -163,11 +196,14 @@ async def test_a_bug_is_told_and_its_traceback_printed(capsys: pytest.CaptureFix
 async def test_the_client_is_asked() -> None:
     async with connected({}) as client:
         client.write(
-            {"id": 1, "method": "ask", "params": "a"}, {"id": 2, "method": "ask", "params": "b"}
+            {"id": 1, "method": "ask", "params": "a"},
+            {"id": 2, "method": "ask", "params": "b"},
         )
         first, second = await client.read(), await client.read()
         assert first == {"method": "question", "id": 0, "params": {"about": "a"}}
-        client.write({"id": 99, "result": "strange"}, {"id": second["id"], "result": "B"})
+        client.write(
+            {"id": 99, "result": "strange"}, {"id": second["id"], "result": "B"}
+        )
         assert await client.read() == {"id": 2, "result": "B"}
         client.write({"id": first["id"], "error": {"code": -1, "message": "no"}})
         assert await client.read() == {"id": 1, "error": {"code": -1, "message": "no"}}
@@ -175,7 +211,9 @@ async def test_the_client_is_asked() -> None:
 
 @pytest.mark.parametrize("is_answered", [True, False])
 @in_a_loop
-async def test_who_asks_is_told_if_a_question_ends_without_an_answer(is_answered: bool) -> None:
+async def test_who_asks_is_told_if_a_question_ends_without_an_answer(
+    is_answered: bool,
+) -> None:
     async with connected({}) as client:
         ends: list[tuple[int, bool]] = []
         question = asyncio.create_task(
@@ -202,7 +240,9 @@ async def test_a_question_to_a_client_that_leaves_is_answered() -> None:
 
 
 @in_a_loop
-async def test_a_client_that_does_not_read_misses_what_is_live_and_is_then_left() -> None:
+async def test_a_client_that_does_not_read_misses_what_is_live_and_is_then_left() -> (
+    None
+):
     async with connected() as client:
         transport = client.rpc._writer.transport  # pyright: ignore[reportPrivateUsage]
         for _ in range(100):

@@ -13,7 +13,9 @@ from codex_py.model.providers import resolve_provider
 
 
 def listed_by(url: str, home: Path) -> None:
-    config = load_config(cwd=home, environment={"HOME": str(home), "CODEX_HOME": str(home)})
+    config = load_config(
+        cwd=home, environment={"HOME": str(home), "CODEX_HOME": str(home)}
+    )
     listed_models(resolve_provider("vllm", {"vllm": {"base_url": url}}), config, {})
 
 
@@ -62,6 +64,8 @@ def test_a_list_that_trickles_in_is_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/ü", "http://a b/v1"])
-def test_an_address_that_cannot_be_asked_gets_one_sentence(tmp_path: Path, url: str) -> None:
+def test_an_address_that_cannot_be_asked_gets_one_sentence(
+    tmp_path: Path, url: str
+) -> None:
     with pytest.raises(ModelError, match="vLLM does not answer"):
         listed_by(url, tmp_path)

@@ -31,7 +31,9 @@ NO_SUMMARY = refused(400, message="Something is wrong with it.")
 REFUSALS: Mapping[str, Script] = {
     "status": TOO_LONG,
     "words": refused(
-        400, type="invalid_request_error", message="prompt is too long: 9 tokens > 8 maximum"
+        400,
+        type="invalid_request_error",
+        message="prompt is too long: 9 tokens > 8 maximum",
     ),
     "gateway": Reply(status=413, body=b"<html>413 Request Entity Too Large</html>"),
     "stream": [ev_created(), ev_failed("context_length_exceeded", "Too long.")],
@@ -69,14 +71,18 @@ def test_what_a_server_calls_too_long_is_sent_shorter(
     assert "Something is wrong with it." in warning
 
 
-def test_a_response_that_is_cut_short_by_the_window_is_no_end_either(place: Workplace) -> None:
+def test_a_response_that_is_cut_short_by_the_window_is_no_end_either(
+    place: Workplace,
+) -> None:
     cut = [ev_created(), ev_incomplete("context_length_exceeded")]
     with AnyWire(place, check_prefix=False) as wires:
         wires.prompt("responses", "go", much(), cut, NO_SUMMARY, SAYS)
     assert wires.last["type"] == "turn.completed"
 
 
-def test_plan_and_instructions_outlive_a_session_without_summaries(place: Workplace) -> None:
+def test_plan_and_instructions_outlive_a_session_without_summaries(
+    place: Workplace,
+) -> None:
     for folder, text in (("", "Top rules."), ("sub", "Nested rules.")):
         (place.cwd / folder).mkdir(exist_ok=True)
         (place.cwd / folder / "AGENTS.md").write_text(text, encoding="utf-8")
@@ -99,6 +105,11 @@ def test_plan_and_instructions_outlive_a_session_without_summaries(place: Workpl
             *turn,
         )
     last = wires.requests[-1].raw.decode()
-    for text in ("Top rules.", "Nested rules.", "- [in_progress] a new roof", "mend my roof"):
+    for text in (
+        "Top rules.",
+        "Nested rules.",
+        "- [in_progress] a new roof",
+        "mend my roof",
+    ):
         assert last.count(text) == 1
     assert len(wires.warnings) == 4

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import RecordedRequest, ev_completed, ev_created, ev_function_call, ev_message
+from codex_py.testing import (
+    RecordedRequest,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.agents import AgentServer, calls, says, waits
 from tests.support.program import Outcome, Workplace
 from tests.support.server import ScriptedServer
@@ -25,7 +31,9 @@ def response(number: int, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
     events = [
         event
         for index, (name, arguments) in enumerate(calls)
-        for event in ev_function_call(f"c{number}_{index}", name, arguments, index=index)
+        for event in ev_function_call(
+            f"c{number}_{index}", name, arguments, index=index
+        )
     ]
     return [ev_created(), *events, ev_completed()]
 
@@ -39,7 +47,9 @@ def told(server: ScriptedServer) -> list[int]:
     return [str(request.input).count("<loop_guard>") for request in server.requests]
 
 
-def run(place: Workplace, replies: list[Any], *arguments: str) -> tuple[Outcome, list[int]]:
+def run(
+    place: Workplace, replies: list[Any], *arguments: str
+) -> tuple[Outcome, list[int]]:
     with ScriptedServer([*replies, DONE]) as server:
         return place.run(server, *arguments, "go"), told(server)
 
@@ -83,22 +93,34 @@ def test_calls_that_differ_are_no_loop(
     place: Workplace, responses: list[list[tuple[str, dict[str, Any]]]]
 ) -> None:
     (place.cwd / "log").touch()
-    outcome, notes = run(place, [response(n, *each) for n, each in enumerate(responses)])
+    outcome, notes = run(
+        place, [response(n, *each) for n, each in enumerate(responses)]
+    )
     assert (outcome.code, sum(notes)) == (0, 0)
 
 
-def test_waiting_is_no_loop_while_there_is_something_to_wait_for(place: Workplace) -> None:
+def test_waiting_is_no_loop_while_there_is_something_to_wait_for(
+    place: Workplace,
+) -> None:
     def wait(number: int) -> Callable[[RecordedRequest], Any]:
         def reply(request: RecordedRequest) -> Any:
             found = re.search(r"session ID (\d+)", request.output("c0_0"))
             assert found is not None
-            arguments = {"session_id": int(found[1]), "chars": "x", "yield_time_ms": 250}
+            arguments = {
+                "session_id": int(found[1]),
+                "chars": "x",
+                "yield_time_ms": 250,
+            }
             return response(number, ("write_stdin", arguments))
 
         return reply
 
     start = response(
-        0, ("exec_command", {"cmd": "stty -echo; sleep 60", "tty": True, "yield_time_ms": 250})
+        0,
+        (
+            "exec_command",
+            {"cmd": "stty -echo; sleep 60", "tty": True, "yield_time_ms": 250},
+        ),
     )
     _, notes = run(place, [start, *(wait(n) for n in range(1, 4))])
     assert sum(notes) == 0

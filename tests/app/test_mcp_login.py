@@ -32,7 +32,9 @@ def config(tmp_path: Path, url: str, **more: Any) -> Config:
     values = {"mcp_oauth_credentials_store": "file", "mcp_servers": {"web": keys}}
     text = tomlkit.dumps(values)
     (home / "config.toml").write_text(text, encoding="utf-8")
-    return load_config(cwd=tmp_path, environment={"CODEX_HOME": str(home), "HOME": str(tmp_path)})
+    return load_config(
+        cwd=tmp_path, environment={"CODEX_HOME": str(home), "HOME": str(tmp_path)}
+    )
 
 
 @dataclass
@@ -75,7 +77,9 @@ class ScriptedScreen:
 async def session(config: Config) -> AsyncGenerator[tuple[McpServer, list[str]]]:
     """The server `web`, as a session starts it, and what the user is warned of."""
     warnings: list[str] = []
-    setup = SessionSetup(config, SessionOptions(), {}, None, DecliningElicitor(), warnings.append)
+    setup = SessionSetup(
+        config, SessionOptions(), {}, None, DecliningElicitor(), warnings.append
+    )
     servers = McpFeature(setup)
     servers.start()
     try:
@@ -120,7 +124,9 @@ def test_a_login_is_made_and_a_session_uses_it(tmp_path: Path, pastes: bool) -> 
         assert screen.page == (
             "" if pastes else "Authentication complete. You may close this window."
         )
-        assert screen.refused == (["that is not an address that ends a login"] if pastes else [])
+        assert screen.refused == (
+            ["that is not an address that ends a login"] if pastes else []
+        )
         (query,) = http.sent("/authorize")
         assert query["scope"] == "read write"
         assert query["resource"] == http.url
@@ -140,7 +146,9 @@ def test_scopes_client_and_resource_are_the_users(tmp_path: Path) -> None:
         own: Any = {"oauth": {"client_id": "mine"}, "oauth_resource": resource}
         made = config(tmp_path, http.url, scopes=["read"], **own)
         await log_in(made, "web", ScriptedScreen(), headers=NO_HEADERS)
-        await log_in(made, "web", ScriptedScreen(), headers=NO_HEADERS, scopes=["write"])
+        await log_in(
+            made, "web", ScriptedScreen(), headers=NO_HEADERS, scopes=["write"]
+        )
         first, second = http.sent("/authorize")
         assert (first["scope"], second["scope"]) == ("read", "write")
         assert (first["client_id"], first["resource"]) == ("mine", resource)
@@ -161,7 +169,11 @@ def test_a_token_that_is_too_old_is_renewed_before_it_is_sent(tmp_path: Path) ->
             assert warnings == []
         after = stored(made)
         assert after["refresh_token"] != before["refresh_token"]
-        (asked,) = [form for form in http.sent("/token") if form["grant_type"] == "refresh_token"]
+        (asked,) = [
+            form
+            for form in http.sent("/token")
+            if form["grant_type"] == "refresh_token"
+        ]
         assert asked == {
             "grant_type": "refresh_token",
             "refresh_token": before["refresh_token"],
@@ -173,7 +185,9 @@ def test_a_token_that_is_too_old_is_renewed_before_it_is_sent(tmp_path: Path) ->
         asyncio.run(main(http))
 
 
-@pytest.mark.parametrize("field", [None, {"access_token": ["x"]}, {"expires_in": 10**400}])
+@pytest.mark.parametrize(
+    "field", [None, {"access_token": ["x"]}, {"expires_in": 10**400}]
+)
 def test_a_renewed_token_that_cannot_be_used_is_not_quoted(
     tmp_path: Path, field: dict[str, Any] | None
 ) -> None:
@@ -196,7 +210,9 @@ def test_a_renewed_token_that_cannot_be_used_is_not_quoted(
         asyncio.run(main(http))
 
 
-def test_a_token_that_is_refused_is_renewed_once_for_all_requests(tmp_path: Path) -> None:
+def test_a_token_that_is_refused_is_renewed_once_for_all_requests(
+    tmp_path: Path,
+) -> None:
     async def main(http: OAuthMcpServer) -> None:
         made = await logged_in(tmp_path, http)
         async with session(made) as (server, warnings):
@@ -247,7 +263,9 @@ def test_a_login_outlives_a_server_that_is_down(tmp_path: Path) -> None:
         http.refresh_status = 503
         async with session(made) as (server, _):
             http.expire()
-            with pytest.raises(RequestFailed, match=r"could not be renewed: HTTP 503\)"):
+            with pytest.raises(
+                RequestFailed, match=r"could not be renewed: HTTP 503\)"
+            ):
                 await call(server)
             http.refresh_status = 200
             assert await call(server) == '{"a": 1}'
@@ -265,7 +283,9 @@ def test_an_authorization_server_may_not_draw_its_answer_out(
             http.expire()
             http.pause_s = 0.2
             monkeypatch.setattr(login, "_RENEW_TIMEOUT_S", 0.5)
-            with pytest.raises(RequestFailed, match=r"could not be renewed: no answer within"):
+            with pytest.raises(
+                RequestFailed, match=r"could not be renewed: no answer within"
+            ):
                 await call(server)
 
     with oauth_mcp_server() as http:
@@ -278,7 +298,9 @@ def test_a_login_made_during_a_session_counts_at_once(tmp_path: Path) -> None:
         async with session(made) as (server, _):
             http.expire()
             http.refresh.clear()
-            with pytest.raises(RequestFailed, match="log in with `codex-py mcp login web`"):
+            with pytest.raises(
+                RequestFailed, match="log in with `codex-py mcp login web`"
+            ):
                 await call(server)
             await log_in(made, "web", ScriptedScreen(), headers=NO_HEADERS)
             assert await call(server) == '{"a": 1}'
@@ -306,9 +328,7 @@ _NO_PKCE = "could not log in to `web`: its authorization server does not support
 
 _WRONG = "could not log in to `web`: the answer of its authorization server is wrong"
 
-_NOT_HTTPS = (
-    "could not log in to `web`: its authorization server is at http://{}, which is not https"
-)
+_NOT_HTTPS = "could not log in to `web`: its authorization server is at http://{}, which is not https"
 
 
 @pytest.mark.parametrize(
@@ -366,9 +386,14 @@ def test_a_login_that_fails_says_why(
         asyncio.run(main(http))
 
 
-def test_a_user_with_a_client_is_not_sent_to_a_server_without_pkce(tmp_path: Path) -> None:
+def test_a_user_with_a_client_is_not_sent_to_a_server_without_pkce(
+    tmp_path: Path,
+) -> None:
     async def main(http: OAuthMcpServer) -> None:
-        made, screen = config(tmp_path, http.url, oauth={"client_id": "mine"}), ScriptedScreen()
+        made, screen = (
+            config(tmp_path, http.url, oauth={"client_id": "mine"}),
+            ScriptedScreen(),
+        )
         with pytest.raises(CodexError, match="does not support PKCE with S256"):
             await log_in(made, "web", screen, headers=NO_HEADERS)
         assert screen.visited == []
@@ -417,7 +442,9 @@ def test_a_port_that_is_in_use_is_told(tmp_path: Path) -> None:
         text = f"mcp_oauth_callback_port = {port}\n" + path.read_text(encoding="utf-8")
         path.write_text(text, encoding="utf-8")
         made = load_config(cwd=tmp_path, environment={"CODEX_HOME": str(made.home)})
-        with pytest.raises(CodexError, match=rf"cannot listen on port {port} of 127\.0\.0\.1"):
+        with pytest.raises(
+            CodexError, match=rf"cannot listen on port {port} of 127\.0\.0\.1"
+        ):
             await log_in(made, "web", ScriptedScreen(), headers=NO_HEADERS)
 
     with oauth_mcp_server() as http:

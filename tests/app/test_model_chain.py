@@ -50,7 +50,9 @@ def call(command: str, call_id: str = "c1", *before: Any) -> list[Any]:
     ]
 
 
-def failure(status: int, message: str = "no", headers: Any = None, **error: Any) -> Reply:
+def failure(
+    status: int, message: str = "no", headers: Any = None, **error: Any
+) -> Reply:
     body = json.dumps({"error": {"message": message, **error}}).encode()
     return Reply(status=status, body=body, headers=headers or {})
 
@@ -60,7 +62,9 @@ def known_warnings(wires: AnyWire) -> list[str]:
 
 
 def to(*wires: str) -> dict[str, Any]:
-    return {"model_fallbacks": [{"provider": wire, "model": f"{wire}-b"} for wire in wires]}
+    return {
+        "model_fallbacks": [{"provider": wire, "model": f"{wire}-b"} for wire in wires]
+    }
 
 
 @pytest.mark.parametrize(
@@ -81,7 +85,9 @@ def test_another_provider_goes_on_in_the_middle_of_a_turn(
     assert warning.endswith(f"; going on with {second}/{second}-b")
     assert wires.last["type"] == "turn.completed"
     assert (wires.last["provider"], wires.last["model"]) == (second, f"{second}-b")
-    assert {r.fields["model"] for r in wires.servers[second].requests} == {f"{second}-b"}
+    assert {r.fields["model"] for r in wires.servers[second].requests} == {
+        f"{second}-b"
+    }
 
 
 @pytest.mark.parametrize(
@@ -98,7 +104,9 @@ def test_another_provider_goes_on_in_the_middle_of_a_turn(
     ],
     ids=lambda reply: f"{reply.status}",
 )
-def test_every_failure_of_a_provider_asks_the_next_one(place: Workplace, reply: Reply) -> None:
+def test_every_failure_of_a_provider_asks_the_next_one(
+    place: Workplace, reply: Reply
+) -> None:
     with AnyWire(place) as wires:
         wires.servers["chat"].add(DONE)
         # The window of the second model is larger.
@@ -108,7 +116,9 @@ def test_every_failure_of_a_provider_asks_the_next_one(place: Workplace, reply: 
 
 
 @pytest.mark.parametrize("reply", [failure(400, "bad"), failure(404, "no such model")])
-def test_a_wrong_request_is_no_reason_to_ask_another(place: Workplace, reply: Reply) -> None:
+def test_a_wrong_request_is_no_reason_to_ask_another(
+    place: Workplace, reply: Reply
+) -> None:
     with AnyWire(place) as wires:
         wires.prompt("responses", "go", reply, flags=to("chat"))
     assert wires.last["type"] == "turn.failed"
@@ -135,7 +145,10 @@ def test_a_call_of_a_broken_response_does_not_run_again(place: Workplace) -> Non
         wires.servers["chat"].add(DONE)
         wires.prompt("responses", "go", broken, flags=to("chat"))
     assert (place.cwd / "log").read_text(encoding="utf-8") == "one\n"
-    roles = [message["role"] for message in wires.servers["chat"].requests[0].fields["messages"]]
+    roles = [
+        message["role"]
+        for message in wires.servers["chat"].requests[0].fields["messages"]
+    ]
     assert roles[-2:] == ["assistant", "tool"]
 
 
@@ -155,7 +168,9 @@ def test_a_fallback_without_its_key_is_skipped_with_a_warning(place: Workplace) 
 
 def test_commands_do_not_see_the_key_of_a_fallback(place: Workplace) -> None:
     flags = {"model_fallbacks": ["deepseek/deepseek-chat"]}
-    config = load_config(cwd=place.cwd, environment=environment(place.home), flags=flags)
+    config = load_config(
+        cwd=place.cwd, environment=environment(place.home), flags=flags
+    )
     assert "DEEPSEEK_API_KEY" in secret_names(config)
 
 
@@ -163,7 +178,9 @@ def test_a_first_provider_without_a_key_has_a_fallback_too(place: Workplace) -> 
     with AnyWire(place) as wires:
         wires.servers["chat"].add(DONE)
         providers = {"responses": {"env_key": "NO_SUCH_KEY"}}
-        wires.prompt("responses", "go", flags={**to("chat"), "model_providers": providers})
+        wires.prompt(
+            "responses", "go", flags={**to("chat"), "model_providers": providers}
+        )
     assert wires.last["provider"] == "chat"
 
 
@@ -175,13 +192,20 @@ def test_a_first_provider_without_a_key_has_a_fallback_too(place: Workplace) -> 
         ({"provider": "chat"}, 'names no provider or no model; write "provider/model"'),
     ],
 )
-def test_a_wrong_fallback_stops_the_start(place: Workplace, entry: Any, message: str) -> None:
-    with AnyWire(place) as wires, pytest.raises(ConfigError, match="model_fallbacks") as caught:
+def test_a_wrong_fallback_stops_the_start(
+    place: Workplace, entry: Any, message: str
+) -> None:
+    with (
+        AnyWire(place) as wires,
+        pytest.raises(ConfigError, match="model_fallbacks") as caught,
+    ):
         wires.prompt("responses", "go", flags={"model_fallbacks": [entry]})
     assert message in str(caught.value)
 
 
-def test_the_default_model_may_have_a_fallback_that_does_not_serve_it(place: Workplace) -> None:
+def test_the_default_model_may_have_a_fallback_that_does_not_serve_it(
+    place: Workplace,
+) -> None:
     keys = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
     with (
         ScriptedServer([failure(401, "bad key")]) as first,
@@ -198,7 +222,9 @@ def test_the_default_model_may_have_a_fallback_that_does_not_serve_it(place: Wor
     assert second.requests[0].body["model"] == "claude-sonnet-4-5"
 
 
-def test_if_every_provider_fails_the_last_failure_ends_the_turn(place: Workplace) -> None:
+def test_if_every_provider_fails_the_last_failure_ends_the_turn(
+    place: Workplace,
+) -> None:
     with AnyWire(place) as wires:
         wires.servers["chat"].add(failure(401, "bad key"))
         wires.prompt("responses", "go", failure(503, "down"), flags=to("chat"))
@@ -220,7 +246,9 @@ def test_the_first_provider_is_tried_again_when_it_said(place: Workplace) -> Non
     assert wires.warnings[-1] == "trying responses/gpt-5.5 again"
 
 
-def test_after_a_failed_trial_the_first_provider_is_left_alone(place: Workplace) -> None:
+def test_after_a_failed_trial_the_first_provider_is_left_alone(
+    place: Workplace,
+) -> None:
     async def work(session: Session) -> None:
         for prompt in ("one", "two", "three"):
             await session.run_turn(prompt)
@@ -251,7 +279,10 @@ def test_a_trial_of_the_first_provider_spends_no_retries(place: Workplace) -> No
         await session.run_turn("two")
 
     with AnyWire(place) as wires:
-        flags = {**to("chat"), "model_providers": {"responses": {"stream_max_retries": 1}}}
+        flags = {
+            **to("chat"),
+            "model_providers": {"responses": {"stream_max_retries": 1}},
+        }
         wires.servers["chat"].add(DONE, DONE)
         away = failure(503, "down", {"retry-after-ms": "1"})
         wires.session("responses", work, away, away, away, flags=flags)
@@ -293,7 +324,11 @@ def test_a_fallback_whose_window_nobody_knows_is_asked_if_the_words_say_what_fit
 ) -> None:
     too_long = failure(400, "This model's maximum context length is 32768 tokens.")
     long = {"cmd": "seq 1 20000", "max_output_tokens": 9000}
-    calls = [ev_created(), *ev_function_call("c1", "exec_command", long), ev_completed()]
+    calls = [
+        ev_created(),
+        *ev_function_call("c1", "exec_command", long),
+        ev_completed(),
+    ]
     summary = [ev_created(), *ev_message("the summary"), ev_completed()]
     with AnyWire(place, check_prefix=False) as wires:
         wires.servers["anthropic"].add(summary, DONE)
@@ -304,7 +339,9 @@ def test_a_fallback_whose_window_nobody_knows_is_asked_if_the_words_say_what_fit
     assert len(wires.servers["chat"].requests) <= 8
 
 
-def test_a_smaller_fallback_compacts_before_it_is_asked_too_much(place: Workplace) -> None:
+def test_a_smaller_fallback_compacts_before_it_is_asked_too_much(
+    place: Workplace,
+) -> None:
     catalogue = place.home / "models.json"
     models = [{"slug": "chat-b", "context_window": 20_000}]
     catalogue.write_text(json.dumps({"models": models}), encoding="utf-8")
@@ -329,7 +366,9 @@ def test_a_compaction_goes_on_with_another_provider(place: Workplace) -> None:
         (await session.compact()).raise_for_error()
 
     with AnyWire(place) as wires:
-        wires.servers["chat"].add([ev_created(), *ev_message("the summary"), ev_completed()])
+        wires.servers["chat"].add(
+            [ev_created(), *ev_message("the summary"), ev_completed()]
+        )
         wires.session("responses", work, DONE, failure(503, "down"), flags=to("chat"))
     assert wires.last["provider"] == "chat"
 
@@ -339,20 +378,30 @@ def test_tools_that_were_offered_stay_offered_in_the_form_of_the_next_model(
 ) -> None:
     with AnyWire(place) as wires:
         wires.servers["chat"].add(DONE)
-        flags = {"model_fallbacks": ["chat/gpt-5.1"], "tools": {"update_plan": {"enabled": False}}}
+        flags = {
+            "model_fallbacks": ["chat/gpt-5.1"],
+            "tools": {"update_plan": {"enabled": False}},
+        }
         wires.prompt("responses", "go", failure(503), flags=flags)
-    tools = [tool["function"]["name"] for tool in wires.servers["chat"].requests[0].fields["tools"]]
+    tools = [
+        tool["function"]["name"]
+        for tool in wires.servers["chat"].requests[0].fields["tools"]
+    ]
     assert "shell" in tools
     assert {"exec_command", "update_plan"}.isdisjoint(tools)
 
 
 @pytest.mark.parametrize("wire", ["responses", "chat", "anthropic"])
-def test_a_server_that_refuses_tools_gets_calls_as_text(place: Workplace, wire: str) -> None:
+def test_a_server_that_refuses_tools_gets_calls_as_text(
+    place: Workplace, wire: str
+) -> None:
     message = "this model does not support tools"
     with AnyWire(place, check_prefix=False) as wires:
 
         def written(request: RecordedRequest) -> list[Any]:
-            text = call_text("exec_command", '{"cmd": "echo one >> log"}', text_tag(request))
+            text = call_text(
+                "exec_command", '{"cmd": "echo one >> log"}', text_tag(request)
+            )
             return [ev_created(), *ev_message(text), ev_completed()]
 
         flags = {"model": UNKNOWN_MODEL}
@@ -361,10 +410,14 @@ def test_a_server_that_refuses_tools_gets_calls_as_text(place: Workplace, wire: 
     assert (place.cwd / "log").read_text(encoding="utf-8") == "one\n"
     assert [bool(r.fields.get("tools")) for r in wires.requests] == [True, False, False]
     (warning,) = known_warnings(wires)
-    assert warning.startswith(f"provider {wire} refuses tools: calls are written as text")
+    assert warning.startswith(
+        f"provider {wire} refuses tools: calls are written as text"
+    )
 
 
-def test_a_known_model_of_the_responses_api_does_not_write_its_calls(place: Workplace) -> None:
+def test_a_known_model_of_the_responses_api_does_not_write_its_calls(
+    place: Workplace,
+) -> None:
     with AnyWire(place) as wires:
         wires.prompt("responses", "go", failure(400, "tools are not supported"))
     assert wires.last["type"] == "turn.failed"
@@ -376,8 +429,18 @@ def test_a_known_model_of_the_responses_api_does_not_write_its_calls(place: Work
     [
         ("responses", 400, "Unsupported parameter: 'reasoning.effort'", "reasoning"),
         ("responses", 400, "Unknown parameter: 'include'.", "include"),
-        ("responses", 400, "'text.verbosity' is not supported with this model.", "text"),
-        ("responses", 400, "prompt_cache_key: Extra inputs are not permitted", "prompt_cache_key"),
+        (
+            "responses",
+            400,
+            "'text.verbosity' is not supported with this model.",
+            "text",
+        ),
+        (
+            "responses",
+            400,
+            "prompt_cache_key: Extra inputs are not permitted",
+            "prompt_cache_key",
+        ),
         (
             "chat",
             422,
@@ -399,7 +462,11 @@ def test_a_field_that_a_server_refuses_is_left_out_from_then_on(
     with AnyWire(place) as wires:
         wires.prompt(wire, "go", failure(status, message), call("true"), DONE)
     assert wires.last["type"] == "turn.completed"
-    assert [field in request.fields for request in wires.requests] == [True, False, False]
+    assert [field in request.fields for request in wires.requests] == [
+        True,
+        False,
+        False,
+    ]
     (warning,) = known_warnings(wires)
     assert f"provider {wire} refuses `" in warning
     assert "which is left out from now on" in warning
@@ -429,10 +496,14 @@ def test_reasoning_that_a_server_cannot_decrypt_is_left_out(
     with AnyWire(place, check_prefix=False) as wires:
         wires.prompt("responses", "go", thinks, refusal, again, DONE)
     last = wires.requests[-1].input
-    assert [item.get("encrypted_content") for item in last if item["type"] == "reasoning"] == [
-        "new"
-    ]
-    ids = {item["call_id"]: item.get("id") for item in last if item["type"] == "function_call"}
+    assert [
+        item.get("encrypted_content") for item in last if item["type"] == "reasoning"
+    ] == ["new"]
+    ids = {
+        item["call_id"]: item.get("id")
+        for item in last
+        if item["type"] == "function_call"
+    }
     assert ids == {"c1": None, "c2": "fc_c2"}
     assert wires.last["type"] == "turn.completed"
 

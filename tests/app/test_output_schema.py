@@ -32,7 +32,9 @@ def test_a_schema_is_read_as_it_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "schema", [True, {}, {"$schema": "http://json-schema.org/draft-04/schema#"}]
 )
-def test_schemas_of_every_draft_and_shape_are_taken(tmp_path: Path, schema: object) -> None:
+def test_schemas_of_every_draft_and_shape_are_taken(
+    tmp_path: Path, schema: object
+) -> None:
     assert load_schema(_file(tmp_path, json.dumps(schema))) == schema
     assert broken(schema, "1") is None
 
@@ -53,14 +55,30 @@ def test_a_missing_schema_file_is_named(tmp_path: Path) -> None:
         ("{", "is not valid JSON: Expecting property name"),
         ("NaN", "is not valid JSON: NaN is not JSON"),
         ("[" * 100_000, "is not valid JSON: "),
-        ('{"type":"strng"}', "is not a valid JSON Schema: at $.type: 'strng' is not valid"),
+        (
+            '{"type":"strng"}',
+            "is not a valid JSON Schema: at $.type: 'strng' is not valid",
+        ),
         ('"a text"', "is not a valid JSON Schema: at $: 'a text' is not of type"),
         ("5", "is not a valid JSON Schema: at $: 5 is not of type"),
-        ('{"$schema":[]}', "is not a valid JSON Schema: at $['$schema']: [] is not of type"),
+        (
+            '{"$schema":[]}',
+            "is not a valid JSON Schema: at $['$schema']: [] is not of type",
+        ),
     ],
-    ids=["cut", "no JSON number", "deep", "unknown type", "no schema", "number", "odd draft"],
+    ids=[
+        "cut",
+        "no JSON number",
+        "deep",
+        "unknown type",
+        "no schema",
+        "number",
+        "odd draft",
+    ],
 )
-def test_a_file_that_is_no_schema_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_a_file_that_is_no_schema_is_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
     path = _file(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         load_schema(path)
@@ -92,7 +110,9 @@ def test_an_answer_that_satisfies_the_schema_has_nothing_wrong() -> None:
     ],
     ids=["type", "required", "prose", "no JSON number"],
 )
-def test_what_breaks_the_schema_is_said_with_its_place(answer: str, violation: str) -> None:
+def test_what_breaks_the_schema_is_said_with_its_place(
+    answer: str, violation: str
+) -> None:
     assert broken(_SCHEMA, answer) == violation
 
 
@@ -116,8 +136,14 @@ def test_a_reference_within_the_schema_is_followed() -> None:
 
 
 def test_what_is_too_deep_to_be_checked_breaks_the_schema() -> None:
-    schema = {"$defs": {"n": {"additionalProperties": {"$ref": "#/$defs/n"}}}, "$ref": "#/$defs/n"}
+    schema = {
+        "$defs": {"n": {"additionalProperties": {"$ref": "#/$defs/n"}}},
+        "$ref": "#/$defs/n",
+    }
     assert broken(schema, '{"a":' * 5 + "1" + "}" * 5) is None
-    for too_deep in (broken(schema, '{"a":' * 900 + "1" + "}" * 900), broken({"$ref": "#"}, "1")):
+    for too_deep in (
+        broken(schema, '{"a":' * 900 + "1" + "}" * 900),
+        broken({"$ref": "#"}, "1"),
+    ):
         assert too_deep is not None
         assert "nested too deeply" in too_deep

@@ -20,7 +20,12 @@ from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import CallDenied, Event
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 from codex_py.protocol.plans import proposed_plan
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from codex_py.testing import (
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from codex_py.tools.user_input import Option, Question
 from tests.app.test_agents import talk
 from tests.support import hooks
@@ -44,7 +49,10 @@ QUESTION = {
         {"label": "Postgres", "description": "Large."},
     ],
 }
-ASKS = [*ev_function_call("q1", "request_user_input", {"questions": [QUESTION]}), ev_completed()]
+ASKS = [
+    *ev_function_call("q1", "request_user_input", {"questions": [QUESTION]}),
+    ev_completed(),
+]
 
 
 class Yes:
@@ -160,7 +168,9 @@ def test_the_model_is_told_its_mode_when_it_changes(folder: Place) -> None:
     assert told == [[], [PLAN_NOTE], [PLAN_NOTE], [PLAN_NOTE, DEFAULT_NOTE]]
 
 
-def test_the_model_is_told_again_after_a_compaction_and_a_rollback(folder: Place) -> None:
+def test_the_model_is_told_again_after_a_compaction_and_a_rollback(
+    folder: Place,
+) -> None:
     async def work(session: Session) -> None:
         await planning(session)
         await session.compact()
@@ -219,7 +229,9 @@ def test_a_patch_is_refused_in_each_spelling_although_all_is_approved(
 
 
 @pytest.mark.parametrize("policy", ["untrusted", "on-failure", "on-request", "never"])
-def test_a_command_writes_nothing_whatever_the_policy_is(folder: Place, policy: str) -> None:
+def test_a_command_writes_nothing_whatever_the_policy_is(
+    folder: Place, policy: str
+) -> None:
     (folder.home / "rules").mkdir()
     rule = 'prefix_rule(pattern=["touch"], decision="allow")\n'
     (folder.home / "rules/default.rules").write_text(rule, encoding="utf-8")
@@ -244,7 +256,10 @@ def test_a_command_writes_nothing_whatever_the_policy_is(folder: Place, policy: 
     server = folder.run(script, planning, config=config, approver=Yes())
     assert list(folder.cwd.iterdir()) == []
     answers = outputs(server)
-    assert "Read-only file system" in answers["c1"] + answers["c2"] or "ermission" in answers["c1"]
+    assert (
+        "Read-only file system" in answers["c1"] + answers["c2"]
+        or "ermission" in answers["c1"]
+    )
     assert "read-only sandbox" in answers["c4"]
 
 
@@ -258,7 +273,10 @@ def test_what_was_approved_for_the_session_does_not_hold(folder: Place) -> None:
         "sandbox_permissions": "require_escalated",
         "justification": "May I?",
     }
-    calls = [[*ev_function_call(f"c{n}", "exec_command", command), ev_completed()] for n in (1, 2)]
+    calls = [
+        [*ev_function_call(f"c{n}", "exec_command", command), ev_completed()]
+        for n in (1, 2)
+    ]
 
     async def work(session: Session) -> None:
         await turn(session)
@@ -272,7 +290,10 @@ def test_what_was_approved_for_the_session_does_not_hold(folder: Place) -> None:
 
 def test_reading_goes_on_and_the_choices_come_back(folder: Place) -> None:
     (folder.cwd / "here.txt").write_text("seen", encoding="utf-8")
-    call = [*ev_function_call("c1", "exec_command", {"cmd": "cat here.txt"}), ev_completed()]
+    call = [
+        *ev_function_call("c1", "exec_command", {"cmd": "cat here.txt"}),
+        ev_completed(),
+    ]
     config = 'plan_mode_reasoning_effort = "high"\nmodel_reasoning_effort = "low"\n'
 
     async def work(session: Session) -> None:
@@ -304,16 +325,25 @@ def test_nothing_is_typed_into_a_command_that_was_started_before(folder: Place) 
 
     def typing(request: Any) -> list[Any]:
         output = next(
-            i["output"] for i in request.body["input"] if i.get("call_id") == "c1" and "output" in i
+            i["output"]
+            for i in request.body["input"]
+            if i.get("call_id") == "c1" and "output" in i
         )
         number = int(output.partition("session ID ")[2].split()[0])
         return [
-            *ev_function_call("c2", "write_stdin", {"session_id": number, "chars": "touch x\n"}),
+            *ev_function_call(
+                "c2", "write_stdin", {"session_id": number, "chars": "touch x\n"}
+            ),
             ev_completed(),
         ]
 
     server = folder.run(
-        [[*ev_function_call("c1", "exec_command", begin), ev_completed()], DONE, typing, DONE],
+        [
+            [*ev_function_call("c1", "exec_command", begin), ev_completed()],
+            DONE,
+            typing,
+            DONE,
+        ],
         work,
         options=SessionOptions(keep_commands=True),
     )
@@ -331,7 +361,10 @@ def test_a_function_of_the_caller_is_refused(folder: Place) -> None:
 
 
 def test_the_plan_is_found_in_an_answer() -> None:
-    assert proposed_plan("Hm.\n<proposed_plan>\n# A\n\n- b\n</proposed_plan>\nSo.") == "# A\n\n- b"
+    assert (
+        proposed_plan("Hm.\n<proposed_plan>\n# A\n\n- b\n</proposed_plan>\nSo.")
+        == "# A\n\n- b"
+    )
     assert proposed_plan("Write <proposed_plan> and </proposed_plan>.") is None
     assert proposed_plan("<proposed_plan>\n\n</proposed_plan>") is None
 
@@ -349,20 +382,33 @@ def test_the_callers_elicitor_answers_the_model(folder: Place) -> None:
     assert (asked.server, asked.message) == ("codex-py", "Which database?")
     assert asked.questions[0].options[1] == ("Postgres", "Large.")
     assert asked.schema is not None
-    assert asked.schema["properties"]["db"]["enum"] == ["SQLite (Recommended)", "Postgres"]
+    assert asked.schema["properties"]["db"]["enum"] == [
+        "SQLite (Recommended)",
+        "Postgres",
+    ]
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ({"db": "Postgres", "db_other": "15"}, {"db": {"answers": ["Postgres", "user_note: 15"]}}),
+        (
+            {"db": "Postgres", "db_other": "15"},
+            {"db": {"answers": ["Postgres", "user_note: 15"]}},
+        ),
         ({"db_other": "MariaDB"}, {"db": {"answers": ["MariaDB"]}}),
-        ({"db": ["Postgres", "user_note: x"]}, {"db": {"answers": ["Postgres", "user_note: x"]}}),
+        (
+            {"db": ["Postgres", "user_note: x"]},
+            {"db": {"answers": ["Postgres", "user_note: x"]}},
+        ),
         ({}, {"db": {"answers": []}}),
     ],
 )
-def test_a_form_has_room_for_other_text(folder: Place, content: Any, expected: Any) -> None:
-    assert answered(folder, ElicitationAnswer("accept", content))[1] == {"answers": expected}
+def test_a_form_has_room_for_other_text(
+    folder: Place, content: Any, expected: Any
+) -> None:
+    assert answered(folder, ElicitationAnswer("accept", content))[1] == {
+        "answers": expected
+    }
 
 
 def test_who_declines_leaves_it_to_the_model(folder: Place) -> None:
@@ -378,9 +424,13 @@ def test_who_dismisses_the_question_ends_the_turn(folder: Place) -> None:
     folder.run([ASKS], work, elicitor=Answering(ElicitationAnswer("cancel")))
 
 
-def test_without_anybody_to_ask_the_tool_is_not_offered_and_says_so(folder: Place) -> None:
+def test_without_anybody_to_ask_the_tool_is_not_offered_and_says_so(
+    folder: Place,
+) -> None:
     server = folder.run([ASKS, DONE], turn)
-    assert outputs(server) == {"q1": "request_user_input is unavailable in Default mode"}
+    assert outputs(server) == {
+        "q1": "request_user_input is unavailable in Default mode"
+    }
     names = [tool.get("name") for tool in server.requests[0].body["tools"]]
     assert "request_user_input" not in names
 
@@ -392,12 +442,16 @@ def test_a_terminal_is_asked_in_plan_mode_only(folder: Place) -> None:
 
     elicitor = Answering(ElicitationAnswer("accept", {"db": "Postgres"}))
     options = SessionOptions(source="cli")
-    server = folder.run([ASKS, DONE, ASKS, DONE], work, options=options, elicitor=elicitor)
+    server = folder.run(
+        [ASKS, DONE, ASKS, DONE], work, options=options, elicitor=elicitor
+    )
     answers = [i["output"] for i in server.requests[-1].body["input"] if "output" in i]
     assert answers[0] == "request_user_input is unavailable in Default mode"
     assert json.loads(answers[1]) == {"answers": {"db": {"answers": ["Postgres"]}}}
     flag = "features.default_mode_request_user_input = true\n"
-    server = folder.run([ASKS, DONE], turn, config=flag, options=options, elicitor=elicitor)
+    server = folder.run(
+        [ASKS, DONE], turn, config=flag, options=options, elicitor=elicitor
+    )
     assert "Postgres" in outputs(server)["q1"]
 
 
@@ -408,7 +462,9 @@ def test_the_tool_can_be_turned_off(folder: Place) -> None:
     assert "unsupported call: request_user_input" in outputs(server)["q1"]
 
 
-@pytest.mark.parametrize("question", [{**QUESTION, "options": []}, {"id": "a", "question": "b"}])
+@pytest.mark.parametrize(
+    "question", [{**QUESTION, "options": []}, {"id": "a", "question": "b"}]
+)
 def test_a_question_needs_options(folder: Place, question: Any) -> None:
     call = ev_function_call("q1", "request_user_input", {"questions": [question]})
     elicitor = Answering(ElicitationAnswer("decline"))
@@ -429,7 +485,9 @@ def test_the_offered_schema_has_the_parameters_of_the_tool(folder: Place) -> Non
 
 
 def child_of_planning(place: Workplace, script: list[Any], **given: Any) -> AgentServer:
-    server = AgentServer([calls("spawn_agent", message="look"), waits(), says("all done")], script)
+    server = AgentServer(
+        [calls("spawn_agent", message="look"), waits(), says("all done")], script
+    )
     talk(place, server, planning, **given)
     return server
 
@@ -461,7 +519,11 @@ def test_a_child_from_before_is_held_to_plan_mode_too(folder: Place) -> None:
             waits("w2"),
             says("two"),
         ],
-        [says("looked"), calls("exec_command", "x1", cmd="echo x > made.txt"), says("tried")],
+        [
+            says("looked"),
+            calls("exec_command", "x1", cmd="echo x > made.txt"),
+            says("tried"),
+        ],
     )
 
     async def work(session: Session) -> None:
@@ -486,7 +548,9 @@ def test_hooks_are_told_the_mode(folder: Place) -> None:
         await planning(session)
 
     place = Workplace(folder.home, folder.cwd)
-    hooked = hooks.run(place, {"UserPromptSubmit": [hooks.note("asked")]}, [DONE], work=work)
+    hooked = hooks.run(
+        place, {"UserPromptSubmit": [hooks.note("asked")]}, [DONE], work=work
+    )
     assert [given["permission_mode"] for given in hooked.given("asked")] == ["plan"]
 
 

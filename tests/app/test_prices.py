@@ -44,10 +44,14 @@ def test_a_price_may_be_that_of_a_known_model(tmp_path: Path) -> None:
 def test_a_model_with_a_publisher_in_its_name_has_a_price(tmp_path: Path) -> None:
     assert price_of(_config(tmp_path), "openai/gpt-5.5", "github") is None
     same = 'model_prices."github/openai/gpt-5.5".same_as="openai/gpt-5.5"'
-    assert price_of(_config(tmp_path, same), "openai/gpt-5.5", "github") == Price(5, 0.5, 30)
+    assert price_of(_config(tmp_path, same), "openai/gpt-5.5", "github") == Price(
+        5, 0.5, 30
+    )
 
 
-@pytest.mark.parametrize("target", ["openai/gpt-nope", "gpt-5.5", "b/m", "a/m", "xai/gpt-5.5"])
+@pytest.mark.parametrize(
+    "target", ["openai/gpt-nope", "gpt-5.5", "b/m", "a/m", "xai/gpt-5.5"]
+)
 def test_a_price_is_that_of_no_unknown_model_and_of_no_other_entry(
     tmp_path: Path, target: str
 ) -> None:
@@ -62,5 +66,7 @@ def test_a_price_is_that_of_no_unknown_model_and_of_no_other_entry(
 
 
 def test_cached_input_has_a_price_of_its_own() -> None:
-    usage = Usage(input_tokens=3_000_000, cached_input_tokens=1_000_000, output_tokens=1_000_000)
+    usage = Usage(
+        input_tokens=3_000_000, cached_input_tokens=1_000_000, output_tokens=1_000_000
+    )
     assert Price(5, 0.5, 30).of(usage) == 2 * 5 + 0.5 + 30

@@ -9,8 +9,12 @@ from codex_py.model.providers import resolve_provider
 GROQ = resolve_provider("groq", {})
 
 
-def test_what_was_found_out_fits_the_model_and_the_address_that_were_tried(tmp_path: Path) -> None:
-    remember(GROQ, "a", tmp_path, {"tools": False, "freeform tools": False}, "2026-11-22")
+def test_what_was_found_out_fits_the_model_and_the_address_that_were_tried(
+    tmp_path: Path,
+) -> None:
+    remember(
+        GROQ, "a", tmp_path, {"tools": False, "freeform tools": False}, "2026-11-22"
+    )
     remember(GROQ, "b", tmp_path, {"tools": True}, "2026-11-22")
     found = fitted(GROQ, "a", tmp_path, {})
     assert (found.profile.tools, found.profile.function_tools_only) == ("text", True)

@@ -35,22 +35,35 @@ def changed(message: str) -> Profile:
 def test_a_server_without_tools_is_recognised(message: str) -> None:
     assert changed(message) == Profile(tools="text")
     assert remedy(ModelError(message), Profile(), may_write_calls=False) is None
-    assert remedy(ModelError(message), Profile(tools="text"), may_write_calls=True) is None
+    assert (
+        remedy(ModelError(message), Profile(tools="text"), may_write_calls=True) is None
+    )
 
 
 @pytest.mark.parametrize(
     ("message", "tool_ids"),
     [
-        ("Invalid 'input[2].call_id': string too long. Expected a maximum length of 64", "openai"),
-        ("Invalid 'messages[1].tool_calls[0].id': string too long. maximum length 40", "openai"),
-        ("messages.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", "openai"),
+        (
+            "Invalid 'input[2].call_id': string too long. Expected a maximum length of 64",
+            "openai",
+        ),
+        (
+            "Invalid 'messages[1].tool_calls[0].id': string too long. maximum length 40",
+            "openai",
+        ),
+        (
+            "messages.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+            "openai",
+        ),
         (
             "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
             "mistral",
         ),
     ],
 )
-def test_a_server_that_refuses_the_ids_of_calls_gets_others(message: str, tool_ids: Any) -> None:
+def test_a_server_that_refuses_the_ids_of_calls_gets_others(
+    message: str, tool_ids: Any
+) -> None:
     assert changed(message) == Profile(tool_ids=tool_ids)
 
 
@@ -67,7 +80,9 @@ def test_a_call_without_its_result_has_no_odd_id(message: str) -> None:
 
 
 def test_a_server_that_refuses_the_tools_and_their_choice_has_no_tools() -> None:
-    message = "ollama does not support parameters: ['tools', 'tool_choice'], for model=gemma"
+    message = (
+        "ollama does not support parameters: ['tools', 'tool_choice'], for model=gemma"
+    )
     assert changed(message) == Profile(tools="text")
 
 
@@ -89,19 +104,33 @@ def test_a_server_without_namespaces_is_recognised(message: str) -> None:
     ("message", "left_out"),
     [
         ("Unsupported parameter: 'reasoning.effort' is not supported", ["reasoning"]),
-        ("Unsupported value: 'reasoning.effort' does not support 'xhigh'", ["reasoning"]),
+        (
+            "Unsupported value: 'reasoning.effort' does not support 'xhigh'",
+            ["reasoning"],
+        ),
         ("Unsupported parameter: 'text.verbosity'", ["text.verbosity", "verbosity"]),
         ("Unknown parameter: 'include'.", ["include"]),
-        ("Unrecognized request argument supplied: prompt_cache_key", ["prompt_cache_key"]),
+        (
+            "Unrecognized request argument supplied: prompt_cache_key",
+            ["prompt_cache_key"],
+        ),
         ("property 'service_tier' is unsupported", ["service_tier"]),
         ("`reasoning_effort` is not supported with this model", ["reasoning_effort"]),
-        ('[{"type":"extra_forbidden","loc":["body","stream_options"]}]', ["stream_options"]),
+        (
+            '[{"type":"extra_forbidden","loc":["body","stream_options"]}]',
+            ["stream_options"],
+        ),
         ("parallel_tool_calls is not supported", ["parallel_tool_calls"]),
         ("tool_choice is not supported by this model", ["tool_choice"]),
-        ("thinking: Extra inputs are not permitted", ["thinking", "output_config.effort"]),
+        (
+            "thinking: Extra inputs are not permitted",
+            ["thinking", "output_config.effort"],
+        ),
     ],
 )
-def test_a_field_that_is_refused_is_recognised(message: str, left_out: list[str]) -> None:
+def test_a_field_that_is_refused_is_recognised(
+    message: str, left_out: list[str]
+) -> None:
     assert changed(message) == Profile(left_out=left_out)
 
 

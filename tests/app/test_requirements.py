@@ -22,7 +22,12 @@ from codex_py import (
 from codex_py.app.permissions import PERMISSIONS
 from codex_py.protocol.event_items import ErrorItem
 from codex_py.protocol.events import ItemCompleted
-from codex_py.testing import FakeModel, ev_completed, ev_custom_tool_call, ev_function_call
+from codex_py.testing import (
+    FakeModel,
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+)
 from tests.support.agents import AgentServer, calls, says, waits
 from tests.support.program import Workplace, environment
 
@@ -73,7 +78,9 @@ def talk(
     async def main() -> None:
         env = environment(place.home)
         config = load_config(cwd=place.cwd, environment=env, system=system, flags=flags)
-        opening = open_session(config, SessionOptions(), sink, environment=env, approver=Yes())
+        opening = open_session(
+            config, SessionOptions(), sink, environment=env, approver=Yes()
+        )
         async with asyncio.timeout(60), opening as session:
             await work(session)
 
@@ -96,7 +103,9 @@ def test_nothing_leaves_the_sandbox(place: Workplace, outside: Path, way: str) -
     if way == "rule":
         rules = place.home / "rules"
         rules.mkdir()
-        (rules / "a.rules").write_text('prefix_rule(pattern=["touch"])\n', encoding="utf-8")
+        (rules / "a.rules").write_text(
+            'prefix_rule(pattern=["touch"])\n', encoding="utf-8"
+        )
 
     async def work(session: Session) -> None:
         choices = session.settings.choices
@@ -107,13 +116,19 @@ def test_nothing_leaves_the_sandbox(place: Workplace, outside: Path, way: str) -
             config = load_config(cwd=place.cwd, environment=env, system=system)
             session.change(full.given_to(choices, config, ()))
         if way == "choices":
-            policy = replace(choices.sandbox_policy, mode="danger-full-access", is_final=False)
+            policy = replace(
+                choices.sandbox_policy, mode="danger-full-access", is_final=False
+            )
             session.change(replace(choices, sandbox_policy=policy))
         await session.run_turn("go")
 
     server = AgentServer([first, says("done")])
     warnings = talk(
-        place, server, work, sandbox_mode="workspace-write", sandbox_workspace_write=closed
+        place,
+        server,
+        work,
+        sandbox_mode="workspace-write",
+        sandbox_workspace_write=closed,
     )
     assert len(server.of_parent()) == 2
     assert not outside.exists()
@@ -126,7 +141,9 @@ def test_a_subagent_has_no_more(place: Workplace, outside: Path) -> None:
         [calls("spawn_agent", message="make it"), waits(), says("all done")],
         [command(outside, sandbox_permissions="require_escalated"), says("tried")],
     )
-    talk(place, server, lambda session: session.run_turn("go"), sandbox_mode="read-only")
+    talk(
+        place, server, lambda session: session.run_turn("go"), sandbox_mode="read-only"
+    )
     assert len(server.of_children()) == 2
     assert not outside.exists()
 
@@ -145,7 +162,11 @@ def test_an_agent_of_the_library_has_no_more(
     script = command(outside, sandbox_permissions="require_escalated")
     model = FakeModel(script, "done")
     agent = Agent(
-        model, cwd=place.cwd, home=place.home, sandbox="workspace-write", approve=lambda _: True
+        model,
+        cwd=place.cwd,
+        home=place.home,
+        sandbox="workspace-write",
+        approve=lambda _: True,
     )
     assert agent.run_sync("go").text == "done"
     assert not outside.exists()

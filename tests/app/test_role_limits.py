@@ -69,7 +69,10 @@ class Agreeing:
 )
 def test_a_tool_that_the_role_lacks_is_refused(place: Workplace, call: Any) -> None:
     text = output(place, WRITER, call)
-    assert "the role 'writer' of this agent does not allow" in text or "unsupported call" in text
+    assert (
+        "the role 'writer' of this agent does not allow" in text
+        or "unsupported call" in text
+    )
     assert not (place.cwd / "made.txt").exists()
 
 
@@ -89,7 +92,9 @@ def test_a_patch_is_refused_to_a_role_that_reads(place: Workplace, call: Any) ->
     assert not (place.cwd / "made.txt").exists()
 
 
-def test_a_patch_inside_a_command_is_refused_to_a_role_that_reads(place: Workplace) -> None:
+def test_a_patch_inside_a_command_is_refused_to_a_role_that_reads(
+    place: Workplace,
+) -> None:
     approver = Agreeing()
     for call in (
         calls("exec_command", cmd=f"apply_patch <<'E'\n{PATCH}E\n"),
@@ -116,7 +121,8 @@ def test_commands_of_a_role_that_reads_write_nothing(
 ) -> None:
     (place.home / "rules").mkdir()
     (place.home / "rules" / "default.rules").write_text(
-        'prefix_rule(pattern = ["touch", "allowed.txt"], decision = "allow")\n', encoding="utf-8"
+        'prefix_rule(pattern = ["touch", "allowed.txt"], decision = "allow")\n',
+        encoding="utf-8",
     )
     approver = Agreeing()
     output(
@@ -142,7 +148,9 @@ def test_a_role_may_have_a_tool_of_an_extension(place: Workplace) -> None:
 
 
 def test_a_role_without_a_list_has_all_tools(place: Workplace) -> None:
-    assert output(place, Role("all", "All."), calls("echo", text="hello")) == "c1: hello"
+    assert (
+        output(place, Role("all", "All."), calls("echo", text="hello")) == "c1: hello"
+    )
 
 
 def test_requests_offer_the_tools_of_the_role_alone(place: Workplace) -> None:

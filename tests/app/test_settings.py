@@ -12,7 +12,9 @@ from codex_py.protocol.event_items import ErrorItem
 from codex_py.protocol.events import Event, ItemCompleted
 
 
-def test_a_misspelt_provider_is_told_when_the_model_is_changed_too(tmp_path: Path) -> None:
+def test_a_misspelt_provider_is_told_when_the_model_is_changed_too(
+    tmp_path: Path,
+) -> None:
     warnings: list[str] = []
 
     def sink(event: Event) -> None:
@@ -33,7 +35,9 @@ def test_a_misspelt_provider_is_told_when_the_model_is_changed_too(tmp_path: Pat
     assert [text for text in warnings if "because it names no provider" in text]
 
 
-def test_a_model_with_a_publisher_in_its_name_is_one_of_the_provider(tmp_path: Path) -> None:
+def test_a_model_with_a_publisher_in_its_name_is_one_of_the_provider(
+    tmp_path: Path,
+) -> None:
     environment = {"HOME": str(tmp_path), "CODEX_HOME": str(tmp_path)}
     config = load_config(
         cwd=tmp_path, environment=environment, overrides=["model=github/openai/gpt-5"]

@@ -22,7 +22,12 @@ def lines(
 
 
 def test_skills_are_listed_in_the_order_of_codex() -> None:
-    found = [skill("b"), skill("d", origin="system"), skill("a"), skill("c", origin="project")]
+    found = [
+        skill("b"),
+        skill("d", origin="system"),
+        skill("a"),
+        skill("c", origin="project"),
+    ]
     listed, _ = lines([*found, skill("z", origin="bundled")], None)
     assert [line[2] for line in listed] == ["z", "c", "a", "b", "d"]
 
@@ -40,7 +45,9 @@ def test_the_list_takes_two_percent_of_the_window() -> None:
     assert lines(found, None, 20_000)[1] == []
 
 
-def test_without_room_for_descriptions_and_then_for_skills_the_last_are_left_out() -> None:
+def test_without_room_for_descriptions_and_then_for_skills_the_last_are_left_out() -> (
+    None
+):
     found = [skill(name, "x" * 100) for name in "abc"]
     bare = [f"- {name}: (file: r0/{name}/SKILL.md)" for name in "abc"]
     listed, warnings = lines(found, 25)
@@ -48,7 +55,10 @@ def test_without_room_for_descriptions_and_then_for_skills_the_last_are_left_out
     assert "descriptions were left out. Set" in warnings[0]
     listed, warnings = lines(found, 14)
     assert listed == bare[:2]
-    assert "descriptions were left out, and 1 skill was not listed at all. Set" in warnings[0]
+    assert (
+        "descriptions were left out, and 1 skill was not listed at all. Set"
+        in warnings[0]
+    )
     listed, warnings = lines(found, 0)
     assert listed == []
     assert "3 skills were not listed at all" in warnings[0]

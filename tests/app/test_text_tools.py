@@ -46,26 +46,36 @@ def last_message(wires: AnyWire, request: int) -> str:
 def test_all_blocks_of_a_message_run(place: Workplace, provider: str) -> None:
     def both(request: RecordedRequest) -> list[Any]:
         blocks = [
-            call_text("exec_command", f'{{"cmd": "echo {word} >> log"}}', text_tag(request))
+            call_text(
+                "exec_command", f'{{"cmd": "echo {word} >> log"}}', text_tag(request)
+            )
             for word in ("one", "two")
         ]
         return says("\n".join(["I write twice.", *blocks]))
 
     with AnyWire(place) as wires:
         wires.prompt(provider, "go", both, DONE)
-    assert sorted((place.cwd / "log").read_text(encoding="utf-8").split()) == ["one", "two"]
+    assert sorted((place.cwd / "log").read_text(encoding="utf-8").split()) == [
+        "one",
+        "two",
+    ]
     texts = [e["item"]["text"] for e in wires.events if e.get("item", {}).get("text")]
     assert texts == ["I write twice.", "done"]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_mistake_is_explained_and_the_turn_goes_on(place: Workplace, provider: str) -> None:
+def test_a_mistake_is_explained_and_the_turn_goes_on(
+    place: Workplace, provider: str
+) -> None:
     with AnyWire(place) as wires:
         wires.prompt(provider, "go", WRONG, calls("echo one >> log"), DONE)
     assert wires.last["type"] == "turn.completed"
     assert (place.cwd / "log").read_text(encoding="utf-8") == "one\n"
     told = last_message(wires, 1)
-    assert "A <tool> block does not have the tag of this session, so it was not run." in told
+    assert (
+        "A <tool> block does not have the tag of this session, so it was not run."
+        in told
+    )
     assert f'<{text_tag(wires.requests[1])} name="exec_command">' in told
 
 
@@ -114,9 +124,15 @@ def test_markup_that_leaks_from_a_server_is_a_call(place: Workplace) -> None:
 
 def test_a_failed_call_is_told_with_its_code(place: Workplace) -> None:
     with AnyWire(place) as wires:
-        wrong = [ev_created(), *ev_function_call("c1", "no_such_tool", {}), ev_completed()]
+        wrong = [
+            ev_created(),
+            *ev_function_call("c1", "no_such_tool", {}),
+            ev_completed(),
+        ]
         wires.prompt("text", "go", wrong, DONE)
-    assert "[ERROR:UnknownTool] unsupported call: no_such_tool" in last_message(wires, 1)
+    assert "[ERROR:UnknownTool] unsupported call: no_such_tool" in last_message(
+        wires, 1
+    )
 
 
 QUOTES = [

@@ -30,7 +30,10 @@ from tests.support.program import Workplace
 
 SANDBOXED: dict[str, Any] = {
     "sandbox_mode": "workspace-write",
-    "sandbox_workspace_write": {"exclude_slash_tmp": True, "exclude_tmpdir_env_var": True},
+    "sandbox_workspace_write": {
+        "exclude_slash_tmp": True,
+        "exclude_tmpdir_env_var": True,
+    },
 }
 
 
@@ -52,12 +55,16 @@ def verify(command: str, retries: int = 3) -> Feature:
             fact = {"command": command, "passed": failed is None}
             return {"gates": [fact], "exit_code": 0 if failed is None else 3}
 
-        return Extension(before_stop=before_stop, max_rounds=retries, turn_facts=turn_facts)
+        return Extension(
+            before_stop=before_stop, max_rounds=retries, turn_facts=turn_facts
+        )
 
     return feature
 
 
-def ran(place: Workplace, command: Any, flags: dict[str, Any] | None = None, **how: Any) -> Any:
+def ran(
+    place: Workplace, command: Any, flags: dict[str, Any] | None = None, **how: Any
+) -> Any:
     """The result of a command that a caller's extension runs, or the `CodexError`."""
     results: list[CommandResult | CodexError] = []
     how = {"timeout_s": 20, **how}
@@ -123,7 +130,11 @@ def test_a_command_is_bounded_and_nothing_of_it_is_left(
 ) -> None:
     with Lifeline(place.cwd) as lifeline:
         script = f"head -c 300000 /dev/zero; echo end; {lifeline.hold} setsid sleep 300 & wait"
-        how: dict[str, Any] = {"sandboxed": sandboxed, "timeout_s": 2, "max_output_bytes": 1000}
+        how: dict[str, Any] = {
+            "sandboxed": sandboxed,
+            "timeout_s": 2,
+            "max_output_bytes": 1000,
+        }
         result = ran(place, script, SANDBOXED, **how)
         lifeline.wait_until_dead()
     assert result.exit_code is None
@@ -158,11 +169,17 @@ def test_an_extension_is_told_once_when_the_tools_are_loaded(place: Workplace) -
     told: list[bool] = []
 
     def feature(_: Thread) -> Extension:
-        return Extension(loaded=lambda: told.append("codex_py.app.loaded" in sys.modules))
+        return Extension(
+            loaded=lambda: told.append("codex_py.app.loaded" in sys.modules)
+        )
 
     run(
         place,
-        [calls("update_plan", plan=[]), calls("update_plan", "c2", plan=[]), says("done")],
+        [
+            calls("update_plan", plan=[]),
+            calls("update_plan", "c2", plan=[]),
+            says("done"),
+        ],
         feature,
     )
     assert told == [True]
@@ -172,23 +189,33 @@ def review(thread: Thread) -> Extension:
     """Have a child that can only read look at the work before a turn ends."""
 
     async def before_stop(stop: TurnStop) -> Note | None:
-        choices = replace(thread.settings.choices, sandbox_policy=SandboxPolicy(is_final=True))
+        choices = replace(
+            thread.settings.choices, sandbox_policy=SandboxPolicy(is_final=True)
+        )
         if thread.parent is not None or not stop.rounds_left:
             return None
-        async with thread.open_child(NewChild("Reviewer", role="review", choices=choices)) as child:
+        async with thread.open_child(
+            NewChild("Reviewer", role="review", choices=choices)
+        ) as child:
             for request in ("Review the work.", "Answer in JSON."):
                 result = await child.run_turn(request)
                 if result.error is not None:
                     raise result.error
                 with suppress(ValueError):
                     findings = json.loads(result.last_message or "")
-                    return Note(f"<review>\n{findings}\n</review>", "user") if findings else None
+                    return (
+                        Note(f"<review>\n{findings}\n</review>", "user")
+                        if findings
+                        else None
+                    )
         return None
 
     return Extension(before_stop=before_stop, max_rounds=1)
 
 
-def test_all_that_a_child_uses_and_is_refused_is_told_of_its_parent(place: Workplace) -> None:
+def test_all_that_a_child_uses_and_is_refused_is_told_of_its_parent(
+    place: Workplace,
+) -> None:
     place.cwd.joinpath("made").write_text("x", encoding="utf-8")
     replies = [
         says("done"),

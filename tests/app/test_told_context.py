@@ -5,7 +5,11 @@ from typing import get_args
 
 import pytest
 
-from codex_py.app.told_context import environment_context, permissions_instructions, timezone_name
+from codex_py.app.told_context import (
+    environment_context,
+    permissions_instructions,
+    timezone_name,
+)
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import (
     ApprovalPolicy,
@@ -46,7 +50,9 @@ def test_the_environment_of_a_read_only_session_reads_as_codex_writes_it():
 
 def test_writable_folders_are_listed_with_what_stays_protected_in_them():
     policy = SandboxPolicy(
-        mode="workspace-write", writable_roots=(CWD, Path("/a&b")), exclude_slash_tmp=True
+        mode="workspace-write",
+        writable_roots=(CWD, Path("/a&b")),
+        exclude_slash_tmp=True,
     )
     assert (
         "<workspace_roots><root>/repo</root><root>/a&amp;b</root></workspace_roots>"
@@ -79,7 +85,9 @@ def test_full_access_has_no_restrictions_and_a_path_no_markup():
         GranularPolicy(sandbox_approval=False, rules=False, mcp_elicitations=False),
     ],
 )
-def test_permissions_are_told_for_every_policy(mode: SandboxMode, approval: AskForApproval):
+def test_permissions_are_told_for_every_policy(
+    mode: SandboxMode, approval: AskForApproval
+):
     text = permissions_instructions(SandboxPolicy(mode=mode), approval, CWD)
     assert text.startswith(f"<permissions instructions>\nThe sandbox mode is `{mode}`")
     assert f"The approval policy is `{approval}`" in text
@@ -111,9 +119,9 @@ def test_permissions_name_the_network_and_the_writable_folders():
     assert "Writable folders: `/repo`, `/w`." in text
     assert instruction_text("permissions/network-restricted.md") in text
     full = SandboxPolicy(mode="danger-full-access")
-    assert instruction_text("permissions/network-enabled.md") in permissions_instructions(
-        full, ApprovalPolicy.NEVER, CWD
-    )
+    assert instruction_text(
+        "permissions/network-enabled.md"
+    ) in permissions_instructions(full, ApprovalPolicy.NEVER, CWD)
 
 
 def test_permissions_name_the_hosts_of_a_list():

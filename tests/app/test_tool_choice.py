@@ -13,7 +13,12 @@ from codex_py.config.config import load_config
 from codex_py.core.session import Session
 from codex_py.errors import ConfigError
 from codex_py.protocol.stream import ToolChoice
-from codex_py.testing import ev_completed, ev_function_call, ev_message, ev_web_search_call
+from codex_py.testing import (
+    ev_completed,
+    ev_function_call,
+    ev_message,
+    ev_web_search_call,
+)
 from tests.support.program import Workplace
 from tests.support.server import ScriptedServer
 from tests.support.wires import AnyWire
@@ -34,7 +39,11 @@ def run(
     """One turn against a scripted model."""
 
     async def work() -> None:
-        environment = {**os.environ, "CODEX_HOME": str(tmp_path / "home"), "MOCK_KEY": "k"}
+        environment = {
+            **os.environ,
+            "CODEX_HOME": str(tmp_path / "home"),
+            "MOCK_KEY": "k",
+        }
         loaded = load_config(cwd=tmp_path, environment=environment)
         sink = ([] if events is None else events).append
         opening = open_session(loaded, SessionOptions(), sink, environment=environment)
@@ -48,7 +57,9 @@ def run(
     with ScriptedServer(script) as server:
         home = tmp_path / "home"
         home.mkdir(exist_ok=True)
-        (home / "config.toml").write_text(config + server.config_toml(), encoding="utf-8")
+        (home / "config.toml").write_text(
+            config + server.config_toml(), encoding="utf-8"
+        )
         asyncio.run(work())
     return server
 
@@ -77,17 +88,24 @@ def test_anything_else_is_an_error_of_the_configuration(text: str) -> None:
         ToolChoice.parse(text)
 
 
-def test_what_requires_a_call_holds_for_the_first_request_of_a_turn(tmp_path: Path) -> None:
+def test_what_requires_a_call_holds_for_the_first_request_of_a_turn(
+    tmp_path: Path,
+) -> None:
     server = run(tmp_path, [CALL, DONE], config='tool_choice = "required"\n')
     assert choices(server) == ["required", "auto"]
     named = run(tmp_path, [CALL, DONE], tool_choice="exec_command")
     assert choices(named) == [{"type": "function", "name": "exec_command"}, "auto"]
 
 
-def test_another_call_than_the_one_that_was_asked_for_does_not_run(tmp_path: Path) -> None:
+def test_another_call_than_the_one_that_was_asked_for_does_not_run(
+    tmp_path: Path,
+) -> None:
     server = run(tmp_path, [CALL, PLAN, DONE], tool_choice="update_plan")
     last = server.requests[2]
-    assert last.output("c1") == "[ERROR:ToolNotAllowed] now, only update_plan may be called"
+    assert (
+        last.output("c1")
+        == "[ERROR:ToolNotAllowed] now, only update_plan may be called"
+    )
     assert "ERROR" not in last.output("c2")
 
 
@@ -95,7 +113,9 @@ def test_none_holds_for_the_whole_turn_and_is_enforced(tmp_path: Path) -> None:
     server = run(tmp_path, [CALL, DONE], tool_choice="none")
     assert choices(server) == ["none", "none"]
     assert (
-        server.requests[1].output("c1").startswith("[ERROR:ToolNotAllowed] no tool may be called")
+        server.requests[1]
+        .output("c1")
+        .startswith("[ERROR:ToolNotAllowed] no tool may be called")
     )
 
 
@@ -104,7 +124,8 @@ def test_allowed_tools_run_and_others_do_not(tmp_path: Path) -> None:
     assert {str(choice["mode"]) for choice in choices(server)} == {"auto"}
     last = server.requests[2]
     assert (
-        last.output("c1") == "[ERROR:ToolNotAllowed] in this turn, only update_plan may be called"
+        last.output("c1")
+        == "[ERROR:ToolNotAllowed] in this turn, only update_plan may be called"
     )
     assert "ERROR" not in last.output("c2")
 
@@ -114,7 +135,9 @@ def test_a_tool_that_is_not_offered_cannot_be_chosen(tmp_path: Path) -> None:
         run(tmp_path, [], tool_choice="nosuch")
 
 
-def test_calls_of_one_response_run_one_after_another_if_they_must(tmp_path: Path) -> None:
+def test_calls_of_one_response_run_one_after_another_if_they_must(
+    tmp_path: Path,
+) -> None:
     both = [
         *ev_function_call("c1", "exec_command", {"cmd": "sleep 0.2; echo one >> log"}),
         *ev_function_call("c2", "exec_command", {"cmd": "echo two >> log"}, index=1),
@@ -154,7 +177,9 @@ def test_other_apis_say_it_in_their_own_words(
         }
     assert sent["chat"] == chat
     assert [each["type"] for each in sent["anthropic"]] == anthropic
-    assert sent["anthropic"][0].get("name") == (choice if choice == "exec_command" else None)
+    assert sent["anthropic"][0].get("name") == (
+        choice if choice == "exec_command" else None
+    )
 
 
 @pytest.mark.parametrize("wire", ["chat", "anthropic", "text"])
@@ -163,7 +188,10 @@ def test_it_is_enforced_on_every_wire(tmp_path: Path, wire: str, choice: str) ->
     home, cwd = tmp_path / "home", tmp_path / "cwd"
     home.mkdir()
     cwd.mkdir()
-    written = [*ev_function_call("c1", "exec_command", {"cmd": "echo x > log"}), ev_completed()]
+    written = [
+        *ev_function_call("c1", "exec_command", {"cmd": "echo x > log"}),
+        ev_completed(),
+    ]
     with AnyWire(Workplace(home, cwd)) as wires:
         wires.prompt(wire, "go", written, DONE, flags={"tool_choice": choice})
     assert not (cwd / "log").exists()

@@ -71,16 +71,26 @@ def error(message: str) -> Any:
 
 INDEXED: Sequence[Says] = (
     lambda n: error(f"tools.{n}.custom.input_schema: JSON schema is invalid."),
-    lambda n: error(f"Invalid 'tools[{n}].function.parameters': array schema missing items"),
+    lambda n: error(
+        f"Invalid 'tools[{n}].function.parameters': array schema missing items"
+    ),
     lambda _: error("Invalid schema for function 'ee': array schema missing items"),
-    lambda n: error(f"litellm.BadRequestError: {json.dumps(error(f'tools.{n}.x: bad'))}"),
-    lambda n: {"detail": [{"loc": ["body", "tools", n, "function"], "msg": "Invalid schema"}]},
-    lambda n: {"error": {"message": "Invalid schema", "param": f"tools[{n}].parameters"}},
+    lambda n: error(
+        f"litellm.BadRequestError: {json.dumps(error(f'tools.{n}.x: bad'))}"
+    ),
+    lambda n: {
+        "detail": [{"loc": ["body", "tools", n, "function"], "msg": "Invalid schema"}]
+    },
+    lambda n: {
+        "error": {"message": "Invalid schema", "param": f"tools[{n}].parameters"}
+    },
     lambda n: {
         "error": {
             "message": "Provider returned error",
             "code": 400,
-            "metadata": {"raw": json.dumps(error(f"tools.{n}.custom: schema is invalid"))},
+            "metadata": {
+                "raw": json.dumps(error(f"tools.{n}.custom: schema is invalid"))
+            },
         }
     },
 )
@@ -115,7 +125,11 @@ UNNAMED = (
     ),
     error('JSON schema conversion failed:\nUnrecognized schema: {"type":null}'),
     error("Invalid JSON schema"),
-    [error("* GenerateContentRequest.function_declarations: parameters.items: missing field.")],
+    [
+        error(
+            "* GenerateContentRequest.function_declarations: parameters.items: missing field."
+        )
+    ],
 )
 
 
@@ -132,7 +146,10 @@ def test_where_no_tool_is_named_all_foreign_schemas_become_text_once(
         assert set(map(str, foreign(second).values())) == {
             str({"type": "object", "properties": {}})
         }
-        own = [[t for t in tools_of(r) if t.get("name") not in NAMES] for r in (first, second)]
+        own = [
+            [t for t in tools_of(r) if t.get("name") not in NAMES]
+            for r in (first, second)
+        ]
         assert own[0] == own[1]
         assert len(wires.warnings) == 1
 
@@ -149,7 +166,9 @@ def test_a_server_that_goes_on_refusing_schemas_ends_the_turn(
 
 
 def test_the_words_about_another_field_change_no_tool(place: Workplace) -> None:
-    reply = Reply(status=400, body=json.dumps(error("temperature: no such value")).encode())
+    reply = Reply(
+        status=400, body=json.dumps(error("temperature: no such value")).encode()
+    )
     with AnyWire(place) as wires:
         wires.prompt("chat", "go", reply, extensions=[feature])
         assert len(wires.requests) == 1

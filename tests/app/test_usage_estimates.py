@@ -23,9 +23,13 @@ def place(tmp_path: Path) -> Workplace:
 
 
 @pytest.mark.parametrize("wire", ["responses", "chat"])
-def test_it_is_estimated_from_the_bytes_of_request_and_answer(place: Workplace, wire: str) -> None:
+def test_it_is_estimated_from_the_bytes_of_request_and_answer(
+    place: Workplace, wire: str
+) -> None:
     with AnyWire(place) as wires:
-        wires.prompt(wire, "x" * 40_000, [ev_created(), *ev_message("y" * 4000), NO_USAGE])
+        wires.prompt(
+            wire, "x" * 40_000, [ev_created(), *ev_message("y" * 4000), NO_USAGE]
+        )
     usage = wires.last["usage"]
     sent = len(str(wires.requests[0].body)) // 4
     assert 0.8 * sent < usage["input_tokens"] < 1.1 * sent
@@ -37,7 +41,10 @@ def test_a_full_history_is_compacted_by_the_estimate(place: Workplace) -> None:
         await session.run_turn("one")
         await session.run_turn("two")
 
-    said = [[ev_created(), *ev_message(text), NO_USAGE] for text in ("y" * 80_000, "note", "done")]
+    said = [
+        [ev_created(), *ev_message(text), NO_USAGE]
+        for text in ("y" * 80_000, "note", "done")
+    ]
     with AnyWire(place, check_prefix=False) as wires:
         flags = {"model_auto_compact_token_limit": 20_000}
         wires.session("chat", work, *said, flags=flags)

@@ -31,7 +31,11 @@ class Repository:
         identity = ("-c", "user.name=a", "-c", "user.email=a@b")
         command = ["git", *identity, *words]
         done = subprocess.run(
-            command, cwd=folder or self.root, env=self.environment, capture_output=True, check=True
+            command,
+            cwd=folder or self.root,
+            env=self.environment,
+            capture_output=True,
+            check=True,
         )
         return done.stdout.decode()
 
@@ -45,7 +49,9 @@ class Repository:
                 runner.run(made.__aexit__(None, None, None))
 
     def make(self, cwd: Path | None = None, **options: Any) -> Callable[[], Worktree]:
-        return partial(new_worktree, cwd or self.root, self.home, self.environment, **options)
+        return partial(
+            new_worktree, cwd or self.root, self.home, self.environment, **options
+        )
 
     @property
     def trees(self) -> int:
@@ -77,14 +83,19 @@ def test_a_worktree_has_the_commit_and_not_the_changes(repository: Repository) -
         assert name == "repo"
         assert len(folder) == 4
         assert int(folder, 16) >= 0
-        assert repository.git("rev-parse", "--abbrev-ref", "HEAD", folder=tree.path) == "HEAD\n"
+        assert (
+            repository.git("rev-parse", "--abbrev-ref", "HEAD", folder=tree.path)
+            == "HEAD\n"
+        )
         assert repository.git("status", "--porcelain", folder=tree.path) == ""
         assert not tree.unsaved()
     assert not [*(repository.home / "worktrees").iterdir()]
     assert repository.trees == 0
 
 
-def test_files_commits_and_removed_folders_count_as_changes(repository: Repository) -> None:
+def test_files_commits_and_removed_folders_count_as_changes(
+    repository: Repository,
+) -> None:
     with repository.tree() as tree:
         (tree.path / "a.o").touch()
         assert not tree.unsaved()
@@ -95,13 +106,17 @@ def test_files_commits_and_removed_folders_count_as_changes(repository: Reposito
         assert tree.unsaved()
         assert f"The changes are in {tree.path}," in tree.remark()
     assert (tree.path / "b.txt").exists()
-    assert repository.warnings == [f"The git worktree {tree.path} has changes and is kept."]
+    assert repository.warnings == [
+        f"The git worktree {tree.path} has changes and is kept."
+    ]
 
 
 def test_a_mode_or_an_empty_file_is_a_change(repository: Repository) -> None:
     with repository.tree() as tree:
         file = next(
-            path for path in sorted(tree.path.rglob("*")) if path.is_file() and path.name != ".git"
+            path
+            for path in sorted(tree.path.rglob("*"))
+            if path.is_file() and path.name != ".git"
         )
         file.chmod(0o755)
         assert tree.unsaved()
@@ -118,13 +133,17 @@ def test_more_changes_than_can_be_compared_are_changes(repository: Repository) -
         assert tree.unsaved()
 
 
-def test_a_folder_that_the_commit_lacks_is_replaced_by_the_top(repository: Repository) -> None:
+def test_a_folder_that_the_commit_lacks_is_replaced_by_the_top(
+    repository: Repository,
+) -> None:
     (repository.root / "new").mkdir()
     with repository.tree(repository.root / "new") as tree:
         assert tree.cwd == tree.path
 
 
-def test_nothing_that_the_repository_names_is_run(repository: Repository, tmp_path: Path) -> None:
+def test_nothing_that_the_repository_names_is_run(
+    repository: Repository, tmp_path: Path
+) -> None:
     ran = tmp_path / "ran"
     hook = repository.root / ".git" / "hooks" / "post-checkout"
     hook.parent.mkdir(exist_ok=True)
@@ -156,7 +175,9 @@ def test_nothing_that_the_repository_names_is_run(repository: Repository, tmp_pa
     assert not ran.exists()
 
 
-def test_a_submodule_runs_nothing_either(repository: Repository, tmp_path: Path) -> None:
+def test_a_submodule_runs_nothing_either(
+    repository: Repository, tmp_path: Path
+) -> None:
     ran, module = tmp_path / "ran", tmp_path / "module"
     for folder in (module, repository.root / "module"):
         folder.mkdir()
@@ -170,8 +191,12 @@ def test_a_submodule_runs_nothing_either(repository: Repository, tmp_path: Path)
         with repository.tree(with_changes=with_changes) as tree:
             inner = tree.path / "module"
             inner.rmdir()
-            subprocess.run(["cp", "-r", str(repository.root / "module"), str(inner)], check=True)
-            repository.git("config", "filter.evil.clean", f"touch {ran}; cat", folder=inner)
+            subprocess.run(
+                ["cp", "-r", str(repository.root / "module"), str(inner)], check=True
+            )
+            repository.git(
+                "config", "filter.evil.clean", f"touch {ran}; cat", folder=inner
+            )
             (inner / ".gitattributes").write_text("* filter=evil\n", encoding="utf-8")
             (inner / "a.txt").write_text("two\n", encoding="utf-8")
             assert tree.unsaved() == "changes in the submodule module"
@@ -250,12 +275,20 @@ def test_programs_of_the_tree_that_a_worktree_is_made_from_are_not_found(
     root.parent.mkdir()
     match kind:
         case "separate":
-            repository.git("clone", f"--separate-git-dir={repository.home}/store", ".", str(root))
+            repository.git(
+                "clone", f"--separate-git-dir={repository.home}/store", ".", str(root)
+            )
         case "linked":
             repository.git("worktree", "add", str(root))
         case _:
             repository.git("init", str(root.parent))
-            words = ("-c", "protocol.file.allow=always", "submodule", "add", str(repository.root))
+            words = (
+                "-c",
+                "protocol.file.allow=always",
+                "submodule",
+                "add",
+                str(repository.root),
+            )
             repository.git(*words, "inner", folder=root.parent)
     with repository.tree(root) as tree:
         outside = programs_outside(repository.home, repository.environment, tree.path)
@@ -275,7 +308,9 @@ def test_a_worktree_is_kept_for_work_that_git_status_does_not_show(
         assert f"The changes are in {tree.path}," in tree.remark()
         with pytest.raises(CodexError, match=f"it has {unsaved}"):
             tree.remove()
-    assert repository.warnings == [f"The git worktree {tree.path} has {unsaved} and is kept."]
+    assert repository.warnings == [
+        f"The git worktree {tree.path} has {unsaved} and is kept."
+    ]
     assert tree.path.is_dir()
 
 
@@ -310,7 +345,9 @@ def test_staged_changes_are_compared_with_those_that_were_carried_over(
         assert tree.unsaved() == "changes"
 
 
-def test_a_tree_that_is_written_to_while_it_is_removed_is_kept(repository: Repository) -> None:
+def test_a_tree_that_is_written_to_while_it_is_removed_is_kept(
+    repository: Repository,
+) -> None:
     """git reads a file of the repository that is a pipe, and so waits for the writer, which writes once the tree is
     moved."""
     pipe = repository.root / ".git" / "info" / "exclude"
@@ -328,7 +365,9 @@ def test_a_tree_that_is_written_to_while_it_is_removed_is_kept(repository: Repos
     assert (tree.path / "new.txt").read_text(encoding="utf-8") == "2\n"
 
 
-def test_folders_that_are_too_deep_to_be_removed_are_told(repository: Repository) -> None:
+def test_folders_that_are_too_deep_to_be_removed_are_told(
+    repository: Repository,
+) -> None:
     with repository.tree() as tree:
         folder = os.open(tree.path, os.O_RDONLY)
         for _ in range(1100):
@@ -342,9 +381,15 @@ def test_folders_that_are_too_deep_to_be_removed_are_told(repository: Repository
     subprocess.run(["rm", "-r", str(tree.path.parent)], check=True)
 
 
-def test_ignored_files_that_go_with_a_worktree_are_named(repository: Repository) -> None:
+def test_ignored_files_that_go_with_a_worktree_are_named(
+    repository: Repository,
+) -> None:
     with repository.tree() as tree:
-        script(repository, tree, "touch a.o; mkdir b.o __pycache__; touch b.o/x __pycache__/x.o")
+        script(
+            repository,
+            tree,
+            "touch a.o; mkdir b.o __pycache__; touch b.o/x __pycache__/x.o",
+        )
     assert repository.warnings == [
         f"The git worktree {tree.path} was removed, and with it ignored files: a.o, b.o/"
     ]
@@ -374,7 +419,9 @@ def add_submodule(repository: Repository) -> None:
     repository.git("commit", "-qm", "two")
 
 
-def test_a_folder_that_someone_removed_is_nothing_to_keep(repository: Repository) -> None:
+def test_a_folder_that_someone_removed_is_nothing_to_keep(
+    repository: Repository,
+) -> None:
     with repository.tree() as tree:
         subprocess.run(["rm", "-r", str(tree.path)], check=True)
         assert not tree.unsaved()
@@ -400,7 +447,10 @@ def test_without_a_repository_or_a_commit_there_is_no_worktree(
 ) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
-    with pytest.raises(CodexError, match="needs a git repository"), repository.tree(bare):
+    with (
+        pytest.raises(CodexError, match="needs a git repository"),
+        repository.tree(bare),
+    ):
         pass
     repository.git("init", "-q", folder=bare)
     with pytest.raises(CodexError, match="needs a commit"), repository.tree(bare):
@@ -451,7 +501,10 @@ def change_everything(repository: Repository) -> None:
 def test_changes_of_every_kind_are_carried_over(repository: Repository) -> None:
     change_everything(repository)
     index = repository.root / ".git" / "index"
-    before, status = index.read_bytes(), repository.git("status", "--porcelain=v2", "-uall")
+    before, status = (
+        index.read_bytes(),
+        repository.git("status", "--porcelain=v2", "-uall"),
+    )
     assert index.read_bytes() == before
     repository.git("init", "-q", "nested")
     with repository.tree(repository.root / "sub", with_changes=True) as tree:
@@ -483,9 +536,13 @@ def test_changes_of_every_kind_are_carried_over(repository: Repository) -> None:
     assert tree.path.is_dir()
 
 
-def test_what_cannot_be_carried_over_leaves_nothing_behind(repository: Repository) -> None:
+def test_what_cannot_be_carried_over_leaves_nothing_behind(
+    repository: Repository,
+) -> None:
     for branch, text in (("one", "1\n"), ("two", "2\n")):
-        repository.git("checkout", "-q", "-b", branch, "HEAD~0" if branch == "one" else "HEAD~1")
+        repository.git(
+            "checkout", "-q", "-b", branch, "HEAD~0" if branch == "one" else "HEAD~1"
+        )
         (repository.root / "sub" / "a.txt").write_text(text, encoding="utf-8")
         repository.git("commit", "-qam", branch)
     with pytest.raises(subprocess.CalledProcessError):
@@ -499,7 +556,9 @@ def test_what_cannot_be_carried_over_leaves_nothing_behind(repository: Repositor
     assert repository.trees == 0
 
 
-def test_a_git_that_fails_half_way_leaves_nothing_behind(repository: Repository) -> None:
+def test_a_git_that_fails_half_way_leaves_nothing_behind(
+    repository: Repository,
+) -> None:
     (blob,) = repository.git("rev-parse", "HEAD:sub/a.txt").split()
     (repository.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(CodexError, match="git reset failed"), repository.tree():
@@ -508,11 +567,15 @@ def test_a_git_that_fails_half_way_leaves_nothing_behind(repository: Repository)
     assert repository.trees == 0
 
 
-def test_the_original_cannot_be_written_to_from_a_worktree(repository: Repository) -> None:
+def test_the_original_cannot_be_written_to_from_a_worktree(
+    repository: Repository,
+) -> None:
     config = load_config(cwd=repository.root, environment=repository.environment)
     shared = (repository.root / "sub", repository.root.parent, Path("/usr/share"))
     own = replace(config.sandbox_workspace_write, writable_roots=shared)
-    config = replace(config, sandbox_workspace_write=own, sandbox_mode="workspace-write")
+    config = replace(
+        config, sandbox_workspace_write=own, sandbox_mode="workspace-write"
+    )
     with repository.tree() as tree:
         moved = tree.config(config, {"TMPDIR": str(repository.root.parent)})
         policy = moved.sandbox_policy()
@@ -551,14 +614,18 @@ def test_changes_in_a_sparse_checkout_are_carried_over_sparsely(
     wide.git("sparse-checkout", "set", *words)
     changed = next(name for name in ("a/x", "c/d/z") if (wide.root / name).exists())
     subprocess.run(["sh", "-c", change.format(changed)], cwd=wide.root, check=True)
-    before = [wide.git(*listed) for listed in (["ls-files", "-t"], ["status", "--porcelain"])]
+    before = [
+        wide.git(*listed) for listed in (["ls-files", "-t"], ["status", "--porcelain"])
+    ]
     with wide.tree(with_changes=True) as tree:
         for listed, said in zip(
             (["ls-files", "-t"], ["status", "--porcelain"]), before, strict=True
         ):
             assert wide.git(*listed, folder=tree.path) == said
         files = [
-            path for path in wide.root.rglob("*") if path.is_file() and ".git" not in path.parts
+            path
+            for path in wide.root.rglob("*")
+            if path.is_file() and ".git" not in path.parts
         ]
         assert all((tree.path / path.relative_to(wide.root)).exists() for path in files)
         assert tree.unsaved() == ""
@@ -631,7 +698,11 @@ def test_changes_with_conflicts_are_refused_by_the_name_of_what_is_in_progress(
             repository.git("commit", "-qam", text)
     _conflict(repository, *words)
     state = repository.git("status")
-    progress = f"a `git {what}` with conflicts is in progress" if what else "there are conflicts"
+    progress = (
+        f"a `git {what}` with conflicts is in progress"
+        if what
+        else "there are conflicts"
+    )
     with pytest.raises(CodexError) as told, repository.tree(with_changes=True):
         pass
     assert progress in str(told.value)

@@ -10,13 +10,28 @@ from codex_py.command_line.parser import CommandParser, HelpRequested
 from codex_py.errors import UsageError
 
 TARGETS = sorted(
-    {command.target(member) for command in COMMANDS for member in command.members or [""]}
+    {
+        command.target(member)
+        for command in COMMANDS
+        for member in command.members or [""]
+    }
 )
 OWN_OPTIONS = [row for row in COMMANDS if row.own_options and row.names[0] != "help"]
 WORDS = [
-    [row.names[0], *member] for row in COMMANDS for member in ([[m] for m in row.members] or [[]])
+    [row.names[0], *member]
+    for row in COMMANDS
+    for member in ([[m] for m in row.members] or [[]])
 ]
-OF_ALL = {"-h", "--help", "-c", "--config", "--enable", "--disable", "--search", "--tool-choice"}
+OF_ALL = {
+    "-h",
+    "--help",
+    "-c",
+    "--config",
+    "--enable",
+    "--disable",
+    "--search",
+    "--tool-choice",
+}
 """Options of every command, which some help texts leave out."""
 REFUSED = {"--with-access-token", "--device-auth"}
 
@@ -36,13 +51,19 @@ def test_the_list_of_commands_has_every_command_in_the_order_of_the_table() -> N
 
 
 @pytest.mark.parametrize("words", WORDS, ids=" ".join)
-def test_every_command_prints_its_help(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+def test_every_command_prints_its_help(
+    words: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
     assert run([*words, "--help"], {}) == 0
     assert capfd.readouterr() == (help_text(words[0]), "")
 
 
-@pytest.mark.parametrize("words", [words for words in WORDS if words != ["help"]], ids=" ".join)
-def test_a_misspelt_option_is_told_with_the_one_that_was_meant(words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [words for words in WORDS if words != ["help"]], ids=" ".join
+)
+def test_a_misspelt_option_is_told_with_the_one_that_was_meant(
+    words: list[str],
+) -> None:
     with pytest.raises(UsageError) as caught:
         run([*words, "--hepl"], {})
     assert str(caught.value) == "unknown option --hepl. Did you mean --help?"
@@ -52,7 +73,9 @@ def test_a_misspelt_option_is_told_with_the_one_that_was_meant(words: list[str])
 @pytest.mark.parametrize("row", OWN_OPTIONS, ids=lambda row: row.names[0])
 def test_the_help_names_every_option_and_no_other(row: Command) -> None:
     name = row.names[0]
-    accepted = {option for parser in _parsers(row) for option in _options(parser.format_help())}
+    accepted = {
+        option for parser in _parsers(row) for option in _options(parser.format_help())
+    }
     named = set(_options(help_text(name)))
     assert named - accepted == set()
     assert accepted - named - OF_ALL - REFUSED == set()
@@ -68,4 +91,8 @@ def _parsers(row: Command) -> Iterator[CommandParser]:
 
 def _options(text: str) -> list[str]:
     # `codex-py`, and the shell in an example.
-    return [o for o in re.findall(r"(?<![\w-])--?[A-Za-z][a-z-]*", text) if o not in {"-py", "-lc"}]
+    return [
+        o
+        for o in re.findall(r"(?<![\w-])--?[A-Za-z][a-z-]*", text)
+        if o not in {"-py", "-lc"}
+    ]

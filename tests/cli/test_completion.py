@@ -52,12 +52,18 @@ def complete(
     assert run_completion([shell], {}) == 0
     (folder / "script").write_text(capfd.readouterr().out, encoding="utf-8")
     program = folder / "codex-py"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m codex_py "$@"\n', encoding="utf-8")
+    program.write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -m codex_py "$@"\n', encoding="utf-8"
+    )
     program.chmod(0o755)
     before, _, current = f"{program_word} {words}".rpartition(" ")
     text, options = SHELLS[shell]
     done = subprocess.run(
-        [shell, *options, text.format(script=folder / "script", words=before, current=current)],
+        [
+            shell,
+            *options,
+            text.format(script=folder / "script", words=before, current=current),
+        ],
         cwd=cwd,
         env={
             **os.environ,
@@ -87,7 +93,11 @@ def test_words_are_completed_in_the_shell(
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     assert complete(shell, "exec --col", tmp_path, capfd) == ["--color"]
-    assert set(complete(shell, "e --color ", tmp_path, capfd)) == {"always", "never", "auto"}
+    assert set(complete(shell, "e --color ", tmp_path, capfd)) == {
+        "always",
+        "never",
+        "auto",
+    }
     assert set(complete(shell, "", tmp_path, capfd)) == set(NAMES)
 
 
@@ -100,7 +110,9 @@ def test_no_program_of_the_working_directory_is_started(
     repository = tmp_path / "repository"
     (repository / "sub").mkdir(parents=True)
     hostile = repository / "codex-py"
-    hostile.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\necho --hostile\n", encoding="utf-8")
+    hostile.write_text(
+        f"#!/bin/sh\ntouch {tmp_path}/ran\necho --hostile\n", encoding="utf-8"
+    )
     hostile.chmod(0o755)
     for word, cwd in (
         ("codex-py", repository),
@@ -126,16 +138,24 @@ def test_no_program_of_the_working_directory_is_started(
     script = tmp_path / "script"
     text, options = SHELLS[shell]
     asked = text.format(script=script, words="./codex-py", current="e")
-    subprocess.run([shutil.which(shell) or "", *options, asked], cwd=repository, check=False)
+    subprocess.run(
+        [shutil.which(shell) or "", *options, asked], cwd=repository, check=False
+    )
     assert not (tmp_path / "ran").exists()
 
 
-def test_bash_quotes_what_it_offers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_bash_quotes_what_it_offers(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     program = tmp_path / "elsewhere/codex-py"
     program.parent.mkdir()
-    program.write_text("#!/bin/sh\nprintf '%s\\n' '$(touch x)' 'a b' '*' plain\n", encoding="utf-8")
+    program.write_text(
+        "#!/bin/sh\nprintf '%s\\n' '$(touch x)' 'a b' '*' plain\n", encoding="utf-8"
+    )
     program.chmod(0o755)
-    found = complete("bash", "resume ", tmp_path, capfd, cwd=tmp_path, program_word=str(program))
+    found = complete(
+        "bash", "resume ", tmp_path, capfd, cwd=tmp_path, program_word=str(program)
+    )
     assert found == [r"\$\(touch\ x\)", r"a\ b", r"\*", "plain"]
 
 
@@ -168,7 +188,10 @@ def test_sessions_are_completed_by_name_and_id(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     made = meta("/repo")
-    lines = [record("session_meta", made.payload()), record("response_item", json.loads(user("x")))]
+    lines = [
+        record("session_meta", made.payload()),
+        record("response_item", json.loads(user("x"))),
+    ]
     session_file(tmp_path, lines, made.id)
     rename_thread(tmp_path, made.id, "release")
     for place in ("resume", "exec resume", "archive", "exec fork"):
@@ -180,5 +203,7 @@ def test_sessions_are_completed_by_name_and_id(
 
 
 def test_another_shell_is_an_error() -> None:
-    with pytest.raises(CodexError, match="'elvish' is not a possible value: bash, zsh, fish"):
+    with pytest.raises(
+        CodexError, match="'elvish' is not a possible value: bash, zsh, fish"
+    ):
         run_completion(["elvish"], {})

@@ -45,10 +45,16 @@ def test_the_version_is_printed(
     tmp_path: Path, environment: dict[str, str], argv: list[str]
 ) -> None:
     done = run(*argv, cwd=tmp_path, environment=environment)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"codex-py {__version__}\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"codex-py {__version__}\n",
+        "",
+    )
 
 
-def test_the_version_needs_no_imports(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_the_version_needs_no_imports(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     done = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "codex_py", "--version"],
         cwd=tmp_path,
@@ -68,7 +74,9 @@ def test_nothing_is_imported_from_the_working_directory(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     for name in ("json", "argparse", "asyncio", "httpx"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')", encoding="utf-8")
+        (tmp_path / f"{name}.py").write_text(
+            "raise SystemExit('imported')", encoding="utf-8"
+        )
     done = run("exec", cwd=tmp_path, environment=environment)
     assert (done.returncode, done.stderr) == (
         1,
@@ -82,7 +90,11 @@ def test_nothing_is_imported_from_the_working_directory(
     ("argv", "code", "stderr"),
     [
         ([], 2, "Error: stdin is not a terminal; without one, use `codex-py exec`\n"),
-        (["fix it"], 2, "Error: stdin is not a terminal; without one, use `codex-py exec`\n"),
+        (
+            ["fix it"],
+            2,
+            "Error: stdin is not a terminal; without one, use `codex-py exec`\n",
+        ),
         (["exec", ""], 2, "Error: the prompt is empty\n"),
         (["help", "frk"], 2, "Error: unknown command 'frk'. Did you mean fork?\n"),
         (
@@ -98,11 +110,19 @@ def test_nothing_is_imported_from_the_working_directory(
                 f"Error: unknown command {word!r}. Did you mean {name}?"
                 f" As a prompt: codex-py -- {word}\n",
             )
-            for word, name in (("resumee", "resume"), ("exce", "exec"), ("sesions", "sessions"))
+            for word, name in (
+                ("resumee", "resume"),
+                ("exce", "exec"),
+                ("sesions", "sessions"),
+            )
         ),
         # Short words are near to many, and nobody means `help` by the first of these.
         *(
-            (words, 2, "Error: stdin is not a terminal; without one, use `codex-py exec`\n")
+            (
+                words,
+                2,
+                "Error: stdin is not a terminal; without one, use `codex-py exec`\n",
+            )
             for words in (["hello"], ["do"], ["--", "resumee"], ["resumee "])
         ),
         *(
@@ -159,7 +179,11 @@ def test_help_goes_to_standard_output(
     tmp_path: Path, environment: dict[str, str], argv: list[str], start: str
 ) -> None:
     done = run(*argv, cwd=tmp_path, environment=environment)
-    assert (done.returncode, done.stdout.startswith(start), done.stderr) == (0, True, "")
+    assert (done.returncode, done.stdout.startswith(start), done.stderr) == (
+        0,
+        True,
+        "",
+    )
 
 
 def test_the_model_has_a_default_that_is_explained(
@@ -170,7 +194,9 @@ def test_the_model_has_a_default_that_is_explained(
 
 
 def test_a_setting_is_explained(tmp_path: Path, environment: dict[str, str]) -> None:
-    done = run("config", "explain", "model", "-m", "x", cwd=tmp_path, environment=environment)
+    done = run(
+        "config", "explain", "model", "-m", "x", cwd=tmp_path, environment=environment
+    )
     assert (done.returncode, done.stdout, done.stderr) == (
         0,
         'model = "x"\n  from command line\n',
@@ -181,7 +207,11 @@ def test_a_setting_is_explained(tmp_path: Path, environment: dict[str, str]) -> 
 @pytest.mark.parametrize(
     ("argv", "code", "message"),
     [
-        (["-C", "missing", "hi"], 2, "cannot work in 'missing': No such file or directory"),
+        (
+            ["-C", "missing", "hi"],
+            2,
+            "cannot work in 'missing': No such file or directory",
+        ),
         (
             ["--skip-git-repo-check", "-o", "missing/file", "hi"],
             2,
@@ -200,7 +230,11 @@ def test_a_setting_is_explained(tmp_path: Path, environment: dict[str, str]) -> 
     ],
 )
 def test_mistakes_before_the_session_leave_standard_output_empty(
-    tmp_path: Path, environment: dict[str, str], argv: list[str], code: int, message: str
+    tmp_path: Path,
+    environment: dict[str, str],
+    argv: list[str],
+    code: int,
+    message: str,
 ) -> None:
     done = run("exec", "--json", *argv, cwd=tmp_path, environment=environment)
     assert (done.returncode, done.stdout) == (code, "")
@@ -236,7 +270,14 @@ def test_ctrl_c_while_the_prompt_is_awaited_ends_without_a_traceback(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     program = subprocess.Popen(
-        [sys.executable, "-m", "codex_py", "exec", "--skip-git-repo-check", "--ephemeral"],
+        [
+            sys.executable,
+            "-m",
+            "codex_py",
+            "exec",
+            "--skip-git-repo-check",
+            "--ephemeral",
+        ],
         cwd=tmp_path,
         env=environment,
         stdin=subprocess.PIPE,
@@ -255,15 +296,31 @@ def test_ctrl_c_while_the_prompt_is_awaited_ends_without_a_traceback(
         assert (program.stdout.read(), program.stderr.read()) == ("", "")
 
 
-def test_no_module_of_the_working_directory_is_taken_for_one_of_pythons(tmp_path: Path) -> None:
-    hostile = "from pathlib import Path\nPath('found').touch()\nraise SystemExit('found')\n"
-    for name in ("typing", "gc", "json", "asyncio", "errno", "argparse", "tomllib", "httpx"):
+def test_no_module_of_the_working_directory_is_taken_for_one_of_pythons(
+    tmp_path: Path,
+) -> None:
+    hostile = (
+        "from pathlib import Path\nPath('found').touch()\nraise SystemExit('found')\n"
+    )
+    for name in (
+        "typing",
+        "gc",
+        "json",
+        "asyncio",
+        "errno",
+        "argparse",
+        "tomllib",
+        "httpx",
+    ):
         (tmp_path / f"{name}.py").write_text(hostile, encoding="ascii")
     for words in (["--version"], ["exec", "--help"], ["config", "explain", "model"]):
         done = subprocess.run(
             [sys.executable, "-m", "codex_py", *words],
             cwd=tmp_path,
-            env={"HOME": str(tmp_path), "PYTHONPATH": str(Path(codex_py.__file__).parents[1])},
+            env={
+                "HOME": str(tmp_path),
+                "PYTHONPATH": str(Path(codex_py.__file__).parents[1]),
+            },
             capture_output=True,
             check=False,
         )
@@ -280,29 +337,42 @@ def test_nothing_is_imported_from_pythonpath(tmp_path: Path, how: str) -> None:
     for name in ("httpx/__init__", "json", "pydantic", "typing", "tomllib"):
         (project / f"{name}.py").write_text(hostile, encoding="ascii")
     script = tmp_path / "codex-py"
-    script.write_text("import sys\nfrom codex_py.__main__ import main\nsys.exit(main())\n", "ascii")
+    script.write_text(
+        "import sys\nfrom codex_py.__main__ import main\nsys.exit(main())\n", "ascii"
+    )
     start = ["-m", "codex_py"] if how == "module" else [str(script)]
     for listed in (".", f":{own}", f"{project}:{own}:{os.path.dirname(os.__file__)}"):  # noqa: PTH120
-        for words in (["--version"], ["exec", "--help"], ["undo", "--list"], ["doctor", "--json"]):
+        for words in (
+            ["--version"],
+            ["exec", "--help"],
+            ["undo", "--list"],
+            ["doctor", "--json"],
+        ):
             done = subprocess.run(
                 [sys.executable, *start, *words],
                 cwd=project,
-                env={"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PYTHONPATH": listed},
+                env={
+                    "HOME": str(tmp_path),
+                    "PATH": os.environ["PATH"],
+                    "PYTHONPATH": listed,
+                },
                 capture_output=True,
                 check=False,
             )
-            assert (b"Traceback" in done.stderr, done.stdout != b"") == (False, True), done.stderr
+            assert (b"Traceback" in done.stderr, done.stdout != b"") == (False, True), (
+                done.stderr
+            )
         assert b"because of PYTHONPATH, Python may load modules" in done.stdout
     assert not (project / "found").exists()
 
 
-@pytest.mark.parametrize("words", [["features", "enable", "undo"], ["mcp", "add", "x", "--", "y"]])
+@pytest.mark.parametrize(
+    "words", [["features", "enable", "undo"], ["mcp", "add", "x", "--", "y"]]
+)
 def test_what_a_slim_installation_leaves_out_is_told(
     tmp_path: Path, environment: dict[str, str], words: list[str]
 ) -> None:
-    program = (
-        "import sys; sys.modules['tomlkit'] = None; from codex_py.__main__ import main; main()"
-    )
+    program = "import sys; sys.modules['tomlkit'] = None; from codex_py.__main__ import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program, *words],
         cwd=tmp_path,

@@ -39,7 +39,9 @@ def wait_until_taken(program: PtyProgram) -> None:
     assert b"\x1b[?1004h" not in program.raw, "it is too late: the program is loaded"
 
 
-def test_a_line_typed_before_the_first_frame_is_sent_and_never_echoed(start: Start) -> None:
+def test_a_line_typed_before_the_first_frame_is_sent_and_never_echoed(
+    start: Start,
+) -> None:
     with ScriptedServer([says("Understood.")]) as server:
         program = start(server)
         wait_until_taken(program)
@@ -75,12 +77,16 @@ def test_text_that_the_terminal_has_echoed_before_the_start_is_in_the_composer_a
         program.wait_for("Understood.")
 
 
-def test_an_enter_that_the_terminal_has_echoed_before_the_start_counts(start: Start) -> None:
+def test_an_enter_that_the_terminal_has_echoed_before_the_start_counts(
+    start: Start,
+) -> None:
     with ScriptedServer([says("Understood.")]) as server:
         program = start(server)
         program.type("typed early\r")
         program.wait_for("Understood.")
-        assert server.requests[0].body["input"][-1]["content"][0]["text"] == "typed early"
+        assert (
+            server.requests[0].body["input"][-1]["content"][0]["text"] == "typed early"
+        )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -114,7 +120,9 @@ def test_ctrl_c_as_the_keyboard_is_taken_gives_it_back(place: Workplace) -> None
         assert program.modes() == program.initial_modes
 
 
-@pytest.mark.parametrize("words", [["--help"], ["-s", "nonsense"], ["-c", "a.b=1", "features"]])
+@pytest.mark.parametrize(
+    "words", [["--help"], ["-s", "nonsense"], ["-c", "a.b=1", "features"]]
+)
 def test_what_begins_no_session_leaves_the_terminal_as_it_was(
     start: Start, words: list[str]
 ) -> None:

@@ -77,7 +77,10 @@ def parse_exec(*argv: str) -> tuple[Arguments, SessionTarget]:
                 ],
             ),
         ),
-        (["-c", "a=1", "exec", "-c", "b=2"], Arguments(words=("exec",), overrides=["a=1", "b=2"])),
+        (
+            ["-c", "a=1", "exec", "-c", "b=2"],
+            Arguments(words=("exec",), overrides=["a=1", "b=2"]),
+        ),
         (["exec", "--yolo"], Arguments(words=("exec",), bypass=True)),
         (
             ["exec", "--dangerously-bypass-approvals-and-sandbox"],
@@ -88,18 +91,31 @@ def parse_exec(*argv: str) -> tuple[Arguments, SessionTarget]:
             Arguments(words=("exec",), json=True, experimental_json=True),
         ),
         # An image takes every word up to the next option, as in Codex: the prompt too.
-        (["exec", "-i", "a.png", "hi"], Arguments(words=("exec",), image=["a.png", "hi"])),
+        (
+            ["exec", "-i", "a.png", "hi"],
+            Arguments(words=("exec",), image=["a.png", "hi"]),
+        ),
         # Not so in Codex: the client `openai-codex-sdk` continues a thread with an image this way.
         (
             ["exec", "--json", "-i", "a.png", "--image", "b.png", "resume", THREAD],
-            Arguments(words=("exec", "resume", THREAD), image=["a.png", "b.png"], json=True),
+            Arguments(
+                words=("exec", "resume", THREAD), image=["a.png", "b.png"], json=True
+            ),
         ),
-        (["exec", "-i", "resume", "a"], Arguments(words=("exec",), image=["resume", "a"])),
+        (
+            ["exec", "-i", "resume", "a"],
+            Arguments(words=("exec",), image=["resume", "a"]),
+        ),
         (
             ["exec", "-i", "a.png,b.png", "-i", "c.png", "--", "hi"],
-            Arguments(words=("exec",), literal_words=("hi",), image=["a.png,b.png", "c.png"]),
+            Arguments(
+                words=("exec",), literal_words=("hi",), image=["a.png,b.png", "c.png"]
+            ),
         ),
-        (["exec", "--", "--json"], Arguments(words=("exec",), literal_words=("--json",))),
+        (
+            ["exec", "--", "--json"],
+            Arguments(words=("exec",), literal_words=("--json",)),
+        ),
         (
             ["exec", "- first\n- second"],
             Arguments(
@@ -132,10 +148,38 @@ def test_options_stand_anywhere(argv: list[str], expected: Arguments) -> None:
 def test_the_typescript_sdk_is_understood() -> None:
     # The order in which @openai/codex-sdk 0.163 writes its options.
     arguments, target = parse_exec(
-        *("--experimental-json", "--config", 'a.b="c"', "--config", 'openai_base_url="http://x"'),
-        *("--model", "m", "--thread-source", "user", "--sandbox", "workspace-write", "--cd", "/r"),
-        *("--add-dir", "/a", "--add-dir", "/b", "--skip-git-repo-check", "--output-schema", "/s"),
-        *("--cyber-access-program", "standard", "--config", 'model_reasoning_effort="high"'),
+        *(
+            "--experimental-json",
+            "--config",
+            'a.b="c"',
+            "--config",
+            'openai_base_url="http://x"',
+        ),
+        *(
+            "--model",
+            "m",
+            "--thread-source",
+            "user",
+            "--sandbox",
+            "workspace-write",
+            "--cd",
+            "/r",
+        ),
+        *(
+            "--add-dir",
+            "/a",
+            "--add-dir",
+            "/b",
+            "--skip-git-repo-check",
+            "--output-schema",
+            "/s",
+        ),
+        *(
+            "--cyber-access-program",
+            "standard",
+            "--config",
+            'model_reasoning_effort="high"',
+        ),
         *("--config", "sandbox_workspace_write.network_access=true"),
         *("--config", 'web_search="live"', "--config", 'approval_policy="never"'),
         *("resume", THREAD, "--image", "/1.png", "--image", "/2"),
@@ -180,12 +224,20 @@ def test_the_typescript_sdk_is_understood() -> None:
         (["resume", "ID", "--json", "hi"], SessionTarget("hi", resume="ID")),
         (["resume", "ID", "--", "--hi"], SessionTarget("--hi", resume="ID")),
         (["resume", "--last"], SessionTarget(None, resume_last=True)),
-        (["resume", "--last", "--all"], SessionTarget(None, resume_last=True, resume_all=True)),
+        (
+            ["resume", "--last", "--all"],
+            SessionTarget(None, resume_last=True, resume_all=True),
+        ),
         (["resume", "--last", "-m", "x", "hi"], SessionTarget("hi", resume_last=True)),
-        (["-s", "read-only", "resume", "hi", "--last"], SessionTarget("hi", resume_last=True)),
+        (
+            ["-s", "read-only", "resume", "hi", "--last"],
+            SessionTarget("hi", resume_last=True),
+        ),
     ],
 )
-def test_words_after_exec_say_what_to_work_on(argv: list[str], expected: SessionTarget) -> None:
+def test_words_after_exec_say_what_to_work_on(
+    argv: list[str], expected: SessionTarget
+) -> None:
     assert parse_exec(*argv)[1] == expected
 
 
@@ -213,7 +265,10 @@ def test_words_after_exec_say_what_to_work_on(argv: list[str], expected: Session
         (["--json=yes"], "--json: ignored explicit argument 'yes'"),
         (["fix", "it"], "unexpected argument 'it'; put quotes around the prompt"),
         (["resume"], "say which session to resume: its id, its name, or --last"),
-        (["resume", "--last", "a", "b"], "unexpected argument 'b'; put quotes around the prompt"),
+        (
+            ["resume", "--last", "a", "b"],
+            "unexpected argument 'b'; put quotes around the prompt",
+        ),
         (["--last", "hi"], "--last and --all belong to `exec resume` and `exec fork`"),
         (["fork"], "say which session to fork: its id, its name, or --last"),
         (["--base", "main", "hi"], "--base belongs to `codex-py review`"),
@@ -222,7 +277,10 @@ def test_words_after_exec_say_what_to_work_on(argv: list[str], expected: Session
             ["--enable", "gols"],
             "Unknown feature flag: gols. Did you mean goals? `codex-py features list` shows all.",
         ),
-        (["--enable", "x9"], "Unknown feature flag: x9. `codex-py features list` shows all."),
+        (
+            ["--enable", "x9"],
+            "Unknown feature flag: x9. `codex-py features list` shows all.",
+        ),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(argv: list[str], message: str) -> None:
@@ -234,7 +292,10 @@ def test_mistakes_are_told_in_a_sentence(argv: list[str], message: str) -> None:
 @pytest.mark.parametrize(
     ("argv", "advice"),
     [
-        (["--dangerously-skip-permissions"], "Use --dangerously-bypass-approvals-and-sandbox"),
+        (
+            ["--dangerously-skip-permissions"],
+            "Use --dangerously-bypass-approvals-and-sandbox",
+        ),
         (["--resume"], "codex-py exec resume SESSION"),
         (["--continue"], "codex-py exec resume --last"),
         (["--effort", "high"], "-c model_reasoning_effort=high"),
@@ -263,7 +324,9 @@ def test_options_of_other_agents_are_answered_with_what_does_the_same(
 
 def test_advice_for_other_agents_names_only_what_there_is() -> None:
     text = (
-        Path(arguments_module.__file__).with_name("foreign_options.txt").read_text(encoding="utf-8")
+        Path(arguments_module.__file__)
+        .with_name("foreign_options.txt")
+        .read_text(encoding="utf-8")
     )
     rows = [line.split(" | ") for line in text.splitlines() if line and line[0] != "#"]
     own = set(CommandParser(Arguments)._option_string_actions)  # pyright: ignore[reportPrivateUsage]
@@ -277,7 +340,9 @@ def test_advice_for_other_agents_names_only_what_there_is() -> None:
             assert find_command(command), command
 
 
-@pytest.mark.parametrize("name", ["--verbos", "--colour-scheme", "--source", "--turns", "--frob"])
+@pytest.mark.parametrize(
+    "name", ["--verbos", "--colour-scheme", "--source", "--turns", "--frob"]
+)
 def test_an_option_that_is_unlike_every_known_one_gets_no_suggestion(name: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_exec(name)
@@ -312,7 +377,11 @@ def test_help_names_every_option_and_no_other() -> None:
     # They have options that `exec` has not.
     commands = ("exec", "mcp-server", "app-server", "review")
     text = "".join(map(help_text, commands))
-    named = set(re.findall(r"(?<![\w-])--?[A-Za-z][a-z-]*", text)) - {"-py", "-reply", "-server"}
+    named = set(re.findall(r"(?<![\w-])--?[A-Za-z][a-z-]*", text)) - {
+        "-py",
+        "-reply",
+        "-server",
+    }
     accepted = {
         flag
         for line in CommandParser(Arguments).format_help().splitlines()
@@ -338,7 +407,17 @@ def test_what_there_is_not_need_not_be_switched_off() -> None:
 
 
 def test_options_are_words_again() -> None:
-    argv = ["exec", "-m", "gpt", "-s", "read-only", "--json", "--verify", "a b", "--verify=c"]
+    argv = [
+        "exec",
+        "-m",
+        "gpt",
+        "-s",
+        "read-only",
+        "--json",
+        "--verify",
+        "a b",
+        "--verify=c",
+    ]
     arguments = parse_arguments([*argv, "-c", "a=1", "--max-tokens", "2k", "--yolo"])
     names = {field.name for field in dataclasses.fields(arguments)} - {"words"}
     words = option_words(arguments, names)

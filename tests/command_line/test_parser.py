@@ -7,7 +7,9 @@ from codex_py.command_line.parser import working_folder
 from codex_py.errors import CodexError
 
 
-def test_a_folder_is_absolute_and_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_is_absolute_and_without_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     monkeypatch.chdir(tmp_path)
@@ -41,7 +43,9 @@ def test_a_folder_that_is_gone_or_too_deep_is_refused(
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    with pytest.raises(CodexError, match=r"cannot work in '\.': No such file or directory"):
+    with pytest.raises(
+        CodexError, match=r"cannot work in '\.': No such file or directory"
+    ):
         working_folder(".")
     monkeypatch.chdir(tmp_path)
     for _ in range(25):

@@ -34,7 +34,9 @@ diff --git a/sub/g b/sub/g
 -x
 +y
 """
-ENVELOPE = enveloped("*** Update File: f", "-b", "+B", "*** Update File: sub/g", "-x", "+y")
+ENVELOPE = enveloped(
+    "*** Update File: f", "-b", "+B", "*** Update File: sub/g", "-x", "+y"
+)
 SUMMARY = "Success. Updated the following files:\nM f\nM sub/g\n"
 AFTER = {"f": "a\nB\nc\n", "sub/g": "y\n"}
 
@@ -83,12 +85,19 @@ def place(tmp_path: Path) -> Place:
     [
         (ENVELOPE, "an envelope"),
         (DIFF, "a unified diff"),
-        (f"Do this:\n\n```diff\n{DIFF}```\nDone.\n", "a unified diff in a fenced block"),
+        (
+            f"Do this:\n\n```diff\n{DIFF}```\nDone.\n",
+            "a unified diff in a fenced block",
+        ),
         (f"Do this:\n\n```\n{ENVELOPE}\n```\nDone.\n", "an envelope in other text"),
     ],
 )
 def test_what_is_found_is_applied(place: Place, patch: str, found: str) -> None:
-    assert place.apply(stdin=patch) == (0, SUMMARY, f"Found {found} in standard input.\n")
+    assert place.apply(stdin=patch) == (
+        0,
+        SUMMARY,
+        f"Found {found} in standard input.\n",
+    )
     assert place.tree() == AFTER
 
 
@@ -124,8 +133,18 @@ def test_what_was_applied_can_be_undone(place: Place) -> None:
     [
         ("", [], 65, "the patch is empty: no files were modified"),
         (enveloped(), [], 65, "the patch is empty: no files were modified"),
-        ("hello", [], 65, "Invalid patch: no patch can be read from this: it has neither"),
-        (f"```\n{DIFF}```\n```\n{DIFF}```\n", [], 65, "several fenced blocks have unified diffs"),
+        (
+            "hello",
+            [],
+            65,
+            "Invalid patch: no patch can be read from this: it has neither",
+        ),
+        (
+            f"```\n{DIFF}```\n```\n{DIFF}```\n",
+            [],
+            65,
+            "several fenced blocks have unified diffs",
+        ),
         (f"{ENVELOPE}\n{DIFF}", [], 65, ""),
         (enveloped("*** Add File: \udcff", "+x"), [], 65, "an envelope must be UTF-8"),
         (ENVELOPE[:-10], [], 65, "The last line of the patch must be '*** End Patch'"),
@@ -144,11 +163,26 @@ def test_what_was_applied_can_be_undone(place: Place) -> None:
         (ENVELOPE, ["--partial"], 2, "--partial is for unified diffs"),
         (DIFF, ["--strip", "x"], 2, "-p/--strip: 'x' is no number of directories"),
         (DIFF, ["--convert", "git"], 2, "--convert: 'git' is not a possible value"),
-        (DIFF, ["--convert", "unified", "--json"], 2, "--json does not go with --convert"),
+        (
+            DIFF,
+            ["--convert", "unified", "--json"],
+            2,
+            "--json does not go with --convert",
+        ),
         (DIFF, ["--frob"], 2, "unknown option --frob."),
-        (DIFF, ["missing"], 2, "Failed to read the patch 'missing': No such file or directory"),
+        (
+            DIFF,
+            ["missing"],
+            2,
+            "Failed to read the patch 'missing': No such file or directory",
+        ),
         (DIFF, ["."], 2, "Failed to read the patch '.': Is a directory"),
-        (DIFF, ["-C", "missing"], 2, "cannot work in 'missing': No such file or directory"),
+        (
+            DIFF,
+            ["-C", "missing"],
+            2,
+            "cannot work in 'missing': No such file or directory",
+        ),
     ],
 )
 def test_a_failure_changes_nothing_and_says_why(
@@ -171,8 +205,12 @@ def added(name: str, mode: str = "100644", text: str = "x") -> str:
 @pytest.mark.parametrize(
     "argv", [[], ["--check"], ["-R"], ["--partial"], ["--convert", "envelope"]]
 )
-@pytest.mark.parametrize("name", ["n" * 256, f"{'n' * 256}/x", f"new/{'n' * 256}", "loop/x"])
-def test_a_name_that_no_file_can_have_is_told(place: Place, argv: list[str], name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["n" * 256, f"{'n' * 256}/x", f"new/{'n' * 256}", "loop/x"]
+)
+def test_a_name_that_no_file_can_have_is_told(
+    place: Place, argv: list[str], name: str
+) -> None:
     (place.root / "loop").symlink_to("loop")
     code, out, err = place.apply(*argv, stdin=added(name))
     assert (code, out) == (7, "")
@@ -182,10 +220,14 @@ def test_a_name_that_no_file_can_have_is_told(place: Place, argv: list[str], nam
     assert place.tree() == place.before
 
 
-def test_the_rest_of_a_patch_is_applied_without_a_name_that_no_file_can_have(place: Place) -> None:
+def test_the_rest_of_a_patch_is_applied_without_a_name_that_no_file_can_have(
+    place: Place,
+) -> None:
     name = "n" * 256
     renamed = f"--- {name}/f\n+++ {name}/f.new\n@@ -1 +1 @@\n-1\n+2\n"
-    code, out, err = place.apply("--partial", "-p0", stdin=renamed + added("new").replace("b/", ""))
+    code, out, err = place.apply(
+        "--partial", "-p0", stdin=renamed + added("new").replace("b/", "")
+    )
     assert (code, out) == (7, "Success. Updated the following files:\nA new\n")
     assert f"{name}/f.new: File name too long (os error 36)" in err
     assert (place.root / "f.new.rej").is_file()
@@ -212,9 +254,14 @@ def test_the_rest_of_a_patch_is_applied_without_a_name_that_no_file_can_have(pla
         (".vscode.json", ""),
     ],
 )
-def test_a_file_that_programs_use_unasked_is_noted(place: Place, name: str, why: str) -> None:
+def test_a_file_that_programs_use_unasked_is_noted(
+    place: Place, name: str, why: str
+) -> None:
     (place.root / name).parent.mkdir(parents=True, exist_ok=True)
-    for patch in (added(name), f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"):
+    for patch in (
+        added(name),
+        f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n",
+    ):
         code, _, err = place.apply("--check", stdin=patch)
         assert code == 0, err
         assert (f"Note: {name} is new: " in err) is bool(why), err
@@ -222,15 +269,22 @@ def test_a_file_that_programs_use_unasked_is_noted(place: Place, name: str, why:
     (place.root / name).write_text("1\n", encoding="utf-8")
     changed = f"--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-1\n+2\n"
     facts = json.loads(place.apply("--json", stdin=changed)[1])
-    assert [note.partition(":")[0] for note in facts["notes"]] == [f"{name} is changed"] * bool(why)
+    assert [note.partition(":")[0] for note in facts["notes"]] == [
+        f"{name} is changed"
+    ] * bool(why)
     removed = f"--- a/{name}\n+++ /dev/null\n@@ -1 +0,0 @@\n-2\n"
     assert json.loads(place.apply("--json", stdin=removed)[1])["notes"] == []
 
 
 def test_a_new_submodule_is_named_as_one(place: Place) -> None:
-    code, out, err = place.apply(stdin=added("sm", "160000", f"Subproject commit {'a' * 40}"))
+    code, out, err = place.apply(
+        stdin=added("sm", "160000", f"Subproject commit {'a' * 40}")
+    )
     assert (code, out) == (0, "Success. Updated the following files:\nA sm\n")
-    assert "Note: sm is a submodule: its empty folder is made, and nothing is fetched.\n" in err
+    assert (
+        "Note: sm is a submodule: its empty folder is made, and nothing is fetched.\n"
+        in err
+    )
     assert [*(place.root / "sm").iterdir()] == []
 
 
@@ -259,7 +313,8 @@ def test_a_new_link_is_shown_with_the_place_to_which_it_leads(
     assert json.loads(redone.stdout)["files"] == [row]
     run_codex_py(["undo"], place.home, place.root)
     assert (
-        f"\nA sub/l -> {shown}\n" in run_codex_py(["redo"], place.home, place.root).stdout.decode()
+        f"\nA sub/l -> {shown}\n"
+        in run_codex_py(["redo"], place.home, place.root).stdout.decode()
     )
     run_codex_py(["undo"], place.home, place.root)
     facts = json.loads(place.apply("--json", stdin=patch)[1])
@@ -267,7 +322,9 @@ def test_a_new_link_is_shown_with_the_place_to_which_it_leads(
     assert facts["notes"] == [note.replace("\u241b", "\x1b")]
 
 
-def test_new_files_go_by_the_umask_and_old_ones_come_back_as_they_were(place: Place) -> None:
+def test_new_files_go_by_the_umask_and_old_ones_come_back_as_they_were(
+    place: Place,
+) -> None:
     """As git makes them."""
     patch = (
         "diff --git a/run b/run\nnew file mode 100755\n--- /dev/null\n+++ b/run\n@@ -0,0 +1 @@\n+x\n"
@@ -388,7 +445,11 @@ def test_patches_are_translated(place: Place) -> None:
 def git(cwd: Path, *words: str) -> str:
     settings = ("-c", "user.name=a", "-c", "user.email=a@example.com")
     return subprocess.run(
-        ["git", *settings, *words], cwd=cwd, check=True, capture_output=True, encoding="utf-8"
+        ["git", *settings, *words],
+        cwd=cwd,
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
     ).stdout
 
 
@@ -418,8 +479,12 @@ def test_git_is_not_taken_from_the_tree(place: Place) -> None:
     fake = place.root / "git"
     fake.write_text(f"#!/bin/sh\ntouch {place.home}/run\n", encoding="utf-8")
     fake.chmod(0o755)
-    index = DIFF.replace("--- a/f", "index 1234567..89abcde 100644\n--- a/f").replace("-b", "-q")
-    found = place.apply("--3way", stdin=index, env={"PATH": f"{place.root}:{os.environ['PATH']}"})
+    index = DIFF.replace("--- a/f", "index 1234567..89abcde 100644\n--- a/f").replace(
+        "-b", "-q"
+    )
+    found = place.apply(
+        "--3way", stdin=index, env={"PATH": f"{place.root}:{os.environ['PATH']}"}
+    )
     assert found[0] == 7
     assert not (place.home / "run").exists()
 
@@ -430,7 +495,12 @@ SESSION_ID = "01a1fd8c-88b2-7d8c-8a6c-9d795f0bbc4c"
 def write_session(place: Place, *items: Mapping[str, Any]) -> None:
     folder = place.home / "sessions/2026/01/02"
     folder.mkdir(parents=True)
-    meta = {"id": SESSION_ID, "cwd": str(place.root), "originator": "x", "cli_version": "1"}
+    meta = {
+        "id": SESSION_ID,
+        "cwd": str(place.root),
+        "originator": "x",
+        "cli_version": "1",
+    }
     lines = [("session_meta", meta), *[("response_item", item) for item in items]]
     (folder / f"rollout-2026-01-02T03-04-05-{SESSION_ID}.jsonl").write_text(
         "".join(
@@ -454,7 +524,12 @@ SCRIPT = f"apply_patch <<'EOF'\n{ENVELOPE}\nEOF\n"
 @pytest.mark.parametrize(
     "item",
     [
-        {"type": "custom_tool_call", "name": "apply_patch", "input": ENVELOPE, "call_id": "1"},
+        {
+            "type": "custom_tool_call",
+            "name": "apply_patch",
+            "input": ENVELOPE,
+            "call_id": "1",
+        },
         call("apply_patch", input=ENVELOPE),
         call("exec_command", cmd=SCRIPT),
         call("shell", command=["bash", "-lc", SCRIPT]),
@@ -472,7 +547,9 @@ def test_on_a_terminal_the_last_patch_of_the_session_is_applied(
 ) -> None:
     other = {"type": "message", "role": "user", "content": "apply it"}
     if "sub/.." in str(item):
-        item = json.loads(json.dumps(item).replace("sub/g", "g").replace("File: f", "File: ../f"))
+        item = json.loads(
+            json.dumps(item).replace("sub/g", "g").replace("File: f", "File: ../f")
+        )
     write_session(place, call("apply_patch", input="older"), item, other)
     code, shown = on_terminal(place, "apply")
     assert f"Found an envelope in the last patch of session {SESSION_ID}." in shown
@@ -484,7 +561,10 @@ def test_there_may_be_no_session_or_no_patch(place: Place) -> None:
     assert (code, f"Error: no session was held in {place.root};" in shown) == (1, True)
     write_session(place)
     code, shown = on_terminal(place, "apply")
-    assert (code, f"Error: the session {SESSION_ID} made no patch" in shown) == (1, True)
+    assert (code, f"Error: the session {SESSION_ID} made no patch" in shown) == (
+        1,
+        True,
+    )
 
 
 def test_a_terminal_gets_a_coloured_diff_that_cannot_steer_it(place: Place) -> None:
@@ -502,7 +582,9 @@ def test_a_terminal_gets_a_coloured_diff_that_cannot_steer_it(place: Place) -> N
     )
 
 
-def test_a_terminal_shows_files_in_the_order_of_the_patch_and_their_modes(place: Place) -> None:
+def test_a_terminal_shows_files_in_the_order_of_the_patch_and_their_modes(
+    place: Place,
+) -> None:
     (place.home / "p").write_text(
         "diff --git a/sub/g b/a\nrename from sub/g\nrename to a\n"
         "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n"
@@ -559,10 +641,14 @@ def test_no_file_outside_is_read(place: Place, argv: list[str]) -> None:
 
 
 @pytest.mark.timeout(30)
-def test_the_patch_itself_is_a_file_a_pipe_or_standard_input(place: Place, tmp_path: Path) -> None:
+def test_the_patch_itself_is_a_file_a_pipe_or_standard_input(
+    place: Place, tmp_path: Path
+) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_text, args=(DIFF,), kwargs={"encoding": "utf-8"})
+    writer = threading.Thread(
+        target=pipe.write_text, args=(DIFF,), kwargs={"encoding": "utf-8"}
+    )
     writer.start()
     assert place.apply("--check", str(pipe))[0] == 0
     writer.join()
@@ -570,4 +656,7 @@ def test_the_patch_itself_is_a_file_a_pipe_or_standard_input(place: Place, tmp_p
     code, _, stderr = place.apply("/dev/zero")
     assert (code, "it is a device" in stderr) == (2, True)
     if sys.platform == "linux":
-        assert "it is on procfs, which is never read" in place.apply("/proc/self/environ")[2]
+        assert (
+            "it is on procfs, which is never read"
+            in place.apply("/proc/self/environ")[2]
+        )

@@ -47,7 +47,9 @@ def test_higher_priorities_begin_first_and_equal_ones_in_their_order() -> None:
 
 
 def test_each_provider_has_its_limit_and_all_have_that_of_the_jobs() -> None:
-    rows = [row(f"{provider}{number}", provider) for number in range(9) for provider in "pq"]
+    rows = [
+        row(f"{provider}{number}", provider) for number in range(9) for provider in "pq"
+    ]
     _, ends, most = worked(rows, lambda _row, _number: "done", jobs=6, limits={"p": 2})
     assert set(ends.values()) == {("done", 1)}
     assert (most["p"], most["q"]) == (2, 4)
@@ -55,13 +57,16 @@ def test_each_provider_has_its_limit_and_all_have_that_of_the_jobs() -> None:
 
 def test_a_lost_attempt_is_repeated_as_often_as_retries_allow() -> None:
     _, ends, _ = worked(
-        [row("a"), row("b")], lambda row, n: "lost" if row.id == "a" or n < 3 else "done"
+        [row("a"), row("b")],
+        lambda row, n: "lost" if row.id == "a" or n < 3 else "done",
     )
     assert ends == {"a": ("failed", 3), "b": ("done", 3)}
 
 
 def test_a_provider_that_never_has_time_ends_its_tasks_as_failed() -> None:
-    _, ends, _ = worked([row("a")], lambda _row, _number: "try_later", jobs=2, retries=0)
+    _, ends, _ = worked(
+        [row("a")], lambda _row, _number: "try_later", jobs=2, retries=0
+    )
     assert ends == {"a": ("failed", 2)}
 
 
@@ -76,10 +81,14 @@ def test_an_outage_does_not_use_up_the_attempts_of_one_task() -> None:
     rows = [row(name) for name in "abcdef"]
     begun, ends, _ = worked(rows, status, jobs=1, retries=1)
     assert begun[:6] == list("abcdef")
-    assert {name: end for name, (end, _) in ends.items()} == dict.fromkeys("abcdef", "done")
+    assert {name: end for name, (end, _) in ends.items()} == dict.fromkeys(
+        "abcdef", "done"
+    )
 
 
 def test_a_stopped_provider_ends_no_task_of_another() -> None:
     rows = [row("a", "p"), row("b", "p"), row("c", "q")]
-    _, ends, _ = worked(rows, lambda row, _: "stopped" if row.provider == "p" else "done", jobs=1)
+    _, ends, _ = worked(
+        rows, lambda row, _: "stopped" if row.provider == "p" else "done", jobs=1
+    )
     assert ends == {"c": ("done", 1)}

@@ -54,11 +54,15 @@ def test_the_next_request_is_printed_and_not_sent(place: Workplace) -> None:
     assert (body["model"], body["tools"]) == (sent["model"], sent["tools"])
 
 
-def test_the_next_request_of_an_earlier_session_has_its_history(place: Workplace) -> None:
+def test_the_next_request_of_an_earlier_session_has_its_history(
+    place: Workplace,
+) -> None:
     with ScriptedServer([[*ev_message("Hi"), ev_completed()]]) as server:
         started = place.run(server, "first")
         before = files(place)
-        items = debug(place, "prompt-input", "--resume", started.events[0]["thread_id"], "second")
+        items = debug(
+            place, "prompt-input", "--resume", started.events[0]["thread_id"], "second"
+        )
         assert files(place) == before
     texts = [part["text"] for item in items for part in item["content"]]
     assert [text for text in texts if text in {"first", "Hi", "second"}] == [
@@ -69,19 +73,25 @@ def test_the_next_request_of_an_earlier_session_has_its_history(place: Workplace
 
 
 def test_the_body_is_that_of_the_api_of_the_provider(place: Workplace) -> None:
-    body = debug(place, "prompt-input", "-m", "anthropic/claude-opus-5-5", "--body", "hello")
+    body = debug(
+        place, "prompt-input", "-m", "anthropic/claude-opus-5-5", "--body", "hello"
+    )
     assert body["messages"][-1]["content"][-1]["text"] == "hello"
 
 
 def test_hooks_do_not_run(place: Workplace) -> None:
     hook = {"hooks": [{"type": "command", "command": "touch ran"}]}
-    (place.home / "hooks.json").write_text(json.dumps({"hooks": {"SessionStart": [hook]}}), "utf-8")
+    (place.home / "hooks.json").write_text(
+        json.dumps({"hooks": {"SessionStart": [hook]}}), "utf-8"
+    )
     debug(place, "prompt-input", "hello")
     assert not (place.cwd / "ran").exists()
 
 
 def test_a_session_that_is_not_there_is_told(place: Workplace) -> None:
-    done = run_codex_py(["debug", "prompt-input", "--resume", "nope"], place.home, place.cwd)
+    done = run_codex_py(
+        ["debug", "prompt-input", "--resume", "nope"], place.home, place.cwd
+    )
     assert (done.returncode, done.stdout) == (2, b"")
     assert done.stderr == (
         b"Error: no session found with the id or name 'nope';"
@@ -92,7 +102,9 @@ def test_a_session_that_is_not_there_is_told(place: Workplace) -> None:
 @needs_codex
 def test_codex_prints_the_same_shape(place: Workplace) -> None:
     def shape(items: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
-        return {(i["type"], i["role"], part["type"]) for i in items for part in i["content"]}
+        return {
+            (i["type"], i["role"], part["type"]) for i in items for part in i["content"]
+        }
 
     done = subprocess.run(
         [str(CODEX), "debug", "prompt-input", *ARGS],

@@ -34,7 +34,9 @@ def doctor(
         assert secret.encode() not in done.stdout
     report = json.loads(done.stdout)
     statuses = {check["status"] for check in report["checks"].values()}
-    assert report["overallStatus"] == next(s for s in ("fail", "warning", "ok") if s in statuses)
+    assert report["overallStatus"] == next(
+        s for s in ("fail", "warning", "ok") if s in statuses
+    )
     assert done.returncode == (1 if "fail" in statuses else 0)
     return done.returncode, report["checks"]
 
@@ -45,8 +47,16 @@ def configure(place: Workplace, text: str) -> None:
 
 def test_a_good_setup_has_nothing_to_do(place: Workplace) -> None:
     _, checks = doctor(place)
-    for name in ("config.load", "auth.credentials", "mcp.config", "hooks.trust", "state.paths"):
-        assert (checks[name]["status"], checks[name]["remediation"]) == ("ok", None), checks[name]
+    for name in (
+        "config.load",
+        "auth.credentials",
+        "mcp.config",
+        "hooks.trust",
+        "state.paths",
+    ):
+        assert (checks[name]["status"], checks[name]["remediation"]) == ("ok", None), (
+            checks[name]
+        )
     key = checks["auth.credentials"]
     assert key["summary"] == "sk-secre***t-123 from environment variable OPENAI_API_KEY"
     assert checks["sandbox.helpers"]["details"]["sandbox mode"] == "read-only"
@@ -56,10 +66,25 @@ def test_a_good_setup_has_nothing_to_do(place: Workplace) -> None:
 @pytest.mark.parametrize(
     ("config", "check", "status", "remedy"),
     [
-        ('modle = "x"\n', "config.load", "warning", "`modle` (line 1; did you mean `model`?)"),
+        (
+            'modle = "x"\n',
+            "config.load",
+            "warning",
+            "`modle` (line 1; did you mean `model`?)",
+        ),
         ("model = \n", "config.load", "fail", "config.toml:1:9: "),
-        ("[features]\ncredential_masking = true\n", "config.load", "fail", "--allow-unenforced"),
-        ('model_provider = "nope"\n', "auth.credentials", "fail", "Correct what the message names"),
+        (
+            "[features]\ncredential_masking = true\n",
+            "config.load",
+            "fail",
+            "--allow-unenforced",
+        ),
+        (
+            'model_provider = "nope"\n',
+            "auth.credentials",
+            "fail",
+            "Correct what the message names",
+        ),
         (
             '[model_providers.x]\nname = "x"\nbase_url = "http://127.0.0.1:1"\nenv_key = "X_KEY"\n'
             '[mcp_servers.a]\nurl = "http://127.0.0.1:1"\nbearer_token_env_var = "T"\n',
@@ -85,8 +110,18 @@ def test_a_good_setup_has_nothing_to_do(place: Workplace) -> None:
             "warning",
             "/hooks",
         ),
-        ("hooks.PreTolUse = []\n", "hooks.trust", "fail", "Correct what the message names"),
-        ('sandbox_mode = "danger-full-access"\n', "sandbox.helpers", "warning", "workspace-write"),
+        (
+            "hooks.PreTolUse = []\n",
+            "hooks.trust",
+            "fail",
+            "Correct what the message names",
+        ),
+        (
+            'sandbox_mode = "danger-full-access"\n',
+            "sandbox.helpers",
+            "warning",
+            "workspace-write",
+        ),
     ],
 )
 def test_a_problem_has_a_remedy(
@@ -120,7 +155,10 @@ def test_settings_without_effect_are_named_with_their_lines(place: Workplace) ->
     configure(place, 'model = "x"\npersonality = "friendly"\n')
     found = doctor(place)[1]["config.load"]
     line = f"personality ({place.home / 'config.toml'}:2)"
-    assert (found["status"], found["details"]["settings without effect"]) == ("ok", [line])
+    assert (found["status"], found["details"]["settings without effect"]) == (
+        "ok",
+        [line],
+    )
 
 
 def test_damaged_sessions_and_an_open_login_are_told(place: Workplace) -> None:
@@ -134,7 +172,9 @@ def test_damaged_sessions_and_an_open_login_are_told(place: Workplace) -> None:
     assert checks["state.sessions"]["status"] == "warning"
     told = f"{path} is resumed without its damaged lines: 2."
     assert checks["state.sessions"]["remediation"] == told
-    assert checks["state.paths"]["remediation"] == f"chmod 600 {place.home / 'auth.json'}"
+    assert (
+        checks["state.paths"]["remediation"] == f"chmod 600 {place.home / 'auth.json'}"
+    )
 
 
 def test_the_provider_is_asked_only_if_wanted(place: Workplace) -> None:
@@ -155,7 +195,9 @@ def test_the_provider_is_asked_only_if_wanted(place: Workplace) -> None:
 
 def test_the_report_is_read_by_people(place: Workplace) -> None:
     configure(place, 'modle = "x"\n')
-    done = run_codex_py(["doctor", "--all"], place.home, place.cwd, {"OPENAI_API_KEY": SECRET})
+    done = run_codex_py(
+        ["doctor", "--all"], place.home, place.cwd, {"OPENAI_API_KEY": SECRET}
+    )
     lines = done.stdout.decode().splitlines()
     assert lines[0] == "warning  config        loaded, with a warning"
     assert lines[1].startswith("         Ignored an unknown setting in ")

@@ -21,7 +21,9 @@ PUSH = '{"matchedPrefix":["git","push"],"decision":"prompt"}'
 def place(tmp_path: Path) -> Path:
     (tmp_path / "home").mkdir()
     (tmp_path / "a.rules").write_text(RULES, encoding="utf-8")
-    (tmp_path / "b.rules").write_text('prefix_rule(["git", ["push"]])', encoding="utf-8")
+    (tmp_path / "b.rules").write_text(
+        'prefix_rule(["git", ["push"]])', encoding="utf-8"
+    )
     (tmp_path / "bad.rules").write_text('prefix_rule(\n pattern="é")', encoding="utf-8")
     return tmp_path
 
@@ -40,7 +42,9 @@ def check(place: Path, *argv: str) -> tuple[int, str, str]:
         (
             "-ra.rules -c x=y",
             "rm -rf x",
-            ['{"matchedPrefix":["rm"],"decision":"forbidden","justification":"use `trash`"}'],
+            [
+                '{"matchedPrefix":["rm"],"decision":"forbidden","justification":"use `trash`"}'
+            ],
             "forbidden",
         ),
         (
@@ -74,7 +78,9 @@ def test_what_the_rules_say_is_one_line_of_json(
 
 def test_a_script_is_looked_into(place: Path) -> None:
     """Codex compares the three words alone."""
-    code, out, _ = check(place, "check", "-r", "a.rules", "bash", "-lc", "ls && (git push >x)")
+    code, out, _ = check(
+        place, "check", "-r", "a.rules", "bash", "-lc", "ls && (git push >x)"
+    )
     assert (code, json.loads(out)["decision"]) == (0, "prompt")
 
 
@@ -110,7 +116,11 @@ def test_json_may_be_spread_over_lines(place: Path) -> None:
         ("check --rules", 2, "Error: -r/--rules: expected one argument\n"),
         ("", 2, "Error: say what to do: "),
         ("test", 2, "Error: unknown command `execpolicy test`. "),
-        ("check -r none ls", 78, "Error loading rules: none: No such file or directory\n"),
+        (
+            "check -r none ls",
+            78,
+            "Error loading rules: none: No such file or directory\n",
+        ),
         ("check -r home ls", 78, "Error loading rules: home: Is a directory\n"),
         (
             "check -r bad.rules ls",
@@ -121,7 +131,9 @@ def test_json_may_be_spread_over_lines(place: Path) -> None:
         ("check -r a.rules --bogus -- ls", 2, "Error: unknown option --bogus.\n"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(place: Path, argv: str, code: int, message: str) -> None:
+def test_mistakes_are_told_in_a_sentence(
+    place: Path, argv: str, code: int, message: str
+) -> None:
     found = check(place, *argv.split())
     assert found[:2] == (code, "")
     assert found[2].startswith(message)
@@ -129,7 +141,9 @@ def test_mistakes_are_told_in_a_sentence(place: Path, argv: str, code: int, mess
 
 
 def test_a_rule_without_effect_is_warned_about(place: Path) -> None:
-    (place / "n.rules").write_text('network_rule("a.com", "http", "deny")', encoding="utf-8")
+    (place / "n.rules").write_text(
+        'network_rule("a.com", "http", "deny")', encoding="utf-8"
+    )
     assert check(place, "check", "-r", "n.rules", "ls") == (
         0,
         '{"matchedRules":[]}\n',
@@ -137,7 +151,9 @@ def test_a_rule_without_effect_is_warned_about(place: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("argv", ["--help", "help", "check -h", "check -r a.rules --help"])
+@pytest.mark.parametrize(
+    "argv", ["--help", "help", "check -h", "check -r a.rules --help"]
+)
 def test_help_is_printed(place: Path, argv: str) -> None:
     assert check(place, *argv.split()) == (0, help_text("execpolicy"), "")
     assert max(map(len, help_text("execpolicy").splitlines())) <= 80

@@ -22,7 +22,9 @@ def states(home: Path, capfd: pytest.CaptureFixture[str], *argv: str) -> dict[st
     return {line.split()[0]: line.split()[-1] for line in lines}
 
 
-def test_a_feature_is_switched_in_the_file(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_feature_is_switched_in_the_file(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     config = home / "config.toml"
     config.write_text('# mine\nmodel = "x"\n', encoding="utf-8")
     assert run_disable(["goals"], environment(home)) == 0
@@ -30,14 +32,21 @@ def test_a_feature_is_switched_in_the_file(home: Path, capfd: pytest.CaptureFixt
     assert states(home, capfd)["goals"] == "false"
     assert states(home, capfd, "--enable", "goals")["goals"] == "true"
     assert run_enable(["goals"], environment(home)) == 0
-    assert config.read_text("utf-8") == '# mine\nmodel = "x"\n\n[features]\ngoals = true\n'
+    assert (
+        config.read_text("utf-8") == '# mine\nmodel = "x"\n\n[features]\ngoals = true\n'
+    )
 
 
 def test_the_settings_of_a_feature_stay(home: Path) -> None:
     config = home / "config.toml"
-    config.write_text("[features.multi_agent_v2]\nenabled = false\nx = 1\n", encoding="utf-8")
+    config.write_text(
+        "[features.multi_agent_v2]\nenabled = false\nx = 1\n", encoding="utf-8"
+    )
     run_enable(["multi_agent_v2"], environment(home))
-    assert config.read_text("utf-8") == "[features.multi_agent_v2]\nenabled = true\nx = 1\n"
+    assert (
+        config.read_text("utf-8")
+        == "[features.multi_agent_v2]\nenabled = true\nx = 1\n"
+    )
 
 
 def test_an_unknown_feature_is_told_with_the_one_that_was_meant(home: Path) -> None:
@@ -59,7 +68,9 @@ def test_what_codex_has_removed_and_this_program_has_is_listed_as_it_is(
 
 
 @needs_codex
-def test_the_table_is_that_of_codex(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_table_is_that_of_codex(
+    home: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     done = subprocess.run(
         [str(CODEX), "features", "list"],
         env=environment(home),
@@ -68,6 +79,13 @@ def test_the_table_is_that_of_codex(home: Path, capfd: pytest.CaptureFixture[str
         check=True,
     )
     run_list([], environment(home))
-    ours, theirs = capfd.readouterr().out.splitlines(), done.stdout.decode().splitlines()
-    different = [line.split()[0] for line, other in zip(ours, theirs, strict=True) if line != other]
+    ours, theirs = (
+        capfd.readouterr().out.splitlines(),
+        done.stdout.decode().splitlines(),
+    )
+    different = [
+        line.split()[0]
+        for line, other in zip(ours, theirs, strict=True)
+        if line != other
+    ]
     assert different == ["undo"]

@@ -14,11 +14,13 @@ from tests.support.codex import CODEX, needs_codex
 from tests.support.program import environment, run_codex_py
 
 KEY = "sk-test-0123456789"
-CHATGPT = {"auth_mode": "chatgpt", "OPENAI_API_KEY": None, "tokens": {"refresh_token": "r"}}
+CHATGPT = {
+    "auth_mode": "chatgpt",
+    "OPENAI_API_KEY": None,
+    "tokens": {"refresh_token": "r"},
+}
 SAVED = "Reading API key from stdin...\nAPI key saved. Authentication is checked when you send a request.\n"
-STATUS = (
-    "API key configured - sk-test-***56789\nAuthentication is checked when you send a request.\n"
-)
+STATUS = "API key configured - sk-test-***56789\nAuthentication is checked when you send a request.\n"
 
 
 @pytest.fixture
@@ -46,17 +48,23 @@ def test_a_key_is_stored_shown_masked_and_removed(home: Path) -> None:
     file = home / "auth.json"
     # Byte for byte as Codex writes it.
     assert (
-        file.read_text("utf-8") == f'{{\n  "auth_mode": "apikey",\n  "OPENAI_API_KEY": "{KEY}"\n}}'
+        file.read_text("utf-8")
+        == f'{{\n  "auth_mode": "apikey",\n  "OPENAI_API_KEY": "{KEY}"\n}}'
     )
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert sorted(path.name for path in home.iterdir()) == ["auth.json", "auth.json.lock"]
+    assert sorted(path.name for path in home.iterdir()) == [
+        "auth.json",
+        "auth.json.lock",
+    ]
     assert call(home, "login", "status") == (0, STATUS)
     assert call(home, "logout") == (0, "Successfully logged out\n")
     assert not file.exists()
     assert call(home, "logout") == (0, "Not logged in\n")
 
 
-def test_a_new_key_replaces_the_old_one_and_a_file_that_others_could_read(home: Path) -> None:
+def test_a_new_key_replaces_the_old_one_and_a_file_that_others_could_read(
+    home: Path,
+) -> None:
     (home / "auth.json").write_text("{", encoding="utf-8")
     (home / "auth.json").chmod(0o644)
     assert log_in(home)[0] == 0
@@ -84,18 +92,24 @@ def test_a_login_with_chatgpt_is_told_and_not_replaced(home: Path) -> None:
     assert call(home, "logout") == (0, "Successfully logged out\n")
 
 
-@pytest.mark.parametrize("command", [["login", "--with-api-key"], ["login", "status"], ["logout"]])
+@pytest.mark.parametrize(
+    "command", [["login", "--with-api-key"], ["login", "status"], ["logout"]]
+)
 def test_another_store_than_the_file_is_an_error_of_the_configuration(
     home: Path, command: list[str]
 ) -> None:
     (home / "auth.json").write_text(json.dumps(CHATGPT), encoding="utf-8")
-    code, err = call(home, *command, "-c", 'cli_auth_credentials_store="keyring"', stdin=KEY)
+    code, err = call(
+        home, *command, "-c", 'cli_auth_credentials_store="keyring"', stdin=KEY
+    )
     assert (code, "codex-py keeps keys in auth.json alone" in err) == (78, True)
     assert json.loads((home / "auth.json").read_text("utf-8")) == CHATGPT
 
 
 @pytest.mark.parametrize("argv", [[], ["--with-access-token"], ["--device-auth"]])
-def test_other_logins_are_refused_with_the_way_to_go(home: Path, argv: list[str]) -> None:
+def test_other_logins_are_refused_with_the_way_to_go(
+    home: Path, argv: list[str]
+) -> None:
     code, err = call(home, "login", *argv)
     assert (code, "`codex-py login --with-api-key`" in err) == (2, True)
 
@@ -121,7 +135,10 @@ def test_a_key_is_not_typed_into_a_terminal(home: Path) -> None:
     )
     os.close(ours)
     os.close(theirs)
-    assert (done.returncode, b"expects the API key on stdin" in done.stderr) == (1, True)
+    assert (done.returncode, b"expects the API key on stdin" in done.stderr) == (
+        1,
+        True,
+    )
 
 
 @needs_codex

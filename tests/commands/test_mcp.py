@@ -57,9 +57,12 @@ def mcp(home: Path, *args: str, **env: str) -> tuple[int, str, str]:
 
 
 def configure(home: Path, **servers: Any) -> None:
-    patient = {name: {"startup_timeout_sec": 40, **table} for name, table in servers.items()}
+    patient = {
+        name: {"startup_timeout_sec": 40, **table} for name, table in servers.items()
+    }
     text = "".join(
-        f"[mcp_servers.{name}]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in table.items())
+        f"[mcp_servers.{name}]\n"
+        + "".join(f"{k} = {json.dumps(v)}\n" for k, v in table.items())
         for name, table in patient.items()
     )
     text = f'mcp_oauth_credentials_store = "file"\n{text}'
@@ -67,7 +70,9 @@ def configure(home: Path, **servers: Any) -> None:
 
 
 def test_servers_are_added_listed_and_removed(home: Path) -> None:
-    hint = "No MCP servers configured yet. Try `codex-py mcp add my-tool -- my-command`.\n"
+    hint = (
+        "No MCP servers configured yet. Try `codex-py mcp add my-tool -- my-command`.\n"
+    )
     assert mcp(home, "list") == (0, hint, "")
     assert mcp(home, "list", "--json") == (0, "[]\n", "")
     added = "Added global MCP server 'z'.\n"
@@ -191,23 +196,71 @@ def test_overrides_count_before_and_behind_the_word(home: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "message"),
     [
-        ([], 2, "say what to do: codex-py mcp COMMAND, one of add, list, get, remove, test,"),
+        (
+            [],
+            2,
+            "say what to do: codex-py mcp COMMAND, one of add, list, get, remove, test,",
+        ),
         (["ad"], 2, "unknown command `mcp ad`. Did you mean add?"),
-        (["add"], 2, "say what to call it: codex-py mcp add NAME (--url URL | -- COMMAND"),
+        (
+            ["add"],
+            2,
+            "say what to call it: codex-py mcp add NAME (--url URL | -- COMMAND",
+        ),
         (["add", "x", "--"], 2, "say how to reach it: codex-py mcp add NAME"),
-        (["add", "a b", "--", "echo"], 1, "invalid server name 'a b' (use letters, numbers,"),
-        (["add", "x", "--env", "A", "--", "y"], 2, "--env: 'A' is not of the form KEY=VALUE"),
+        (
+            ["add", "a b", "--", "echo"],
+            1,
+            "invalid server name 'a b' (use letters, numbers,",
+        ),
+        (
+            ["add", "x", "--env", "A", "--", "y"],
+            2,
+            "--env: 'A' is not of the form KEY=VALUE",
+        ),
         (["add", "x", "--url", "foo"], 2, "--url must begin with http:// or https://"),
-        (["add", "x", "--url", "http://a\n/b"], 2, "--url is no URL of a server: 'http://a\\n/b'"),
-        (["add", "x", "--url", "http://[a"], 2, "--url is no URL of a server: 'http://[a'"),
-        (["add", "x", "--url", "http://a", "--", "y"], 2, "--url and a command exclude each"),
-        (["add", "x", "--env", "A=1", "--url", "http://a"], 2, "--env is for a server that is"),
-        (["add", "x", "--bearer-token-env-var", "T", "--", "y"], 2, "--bearer-token-env-var is"),
+        (
+            ["add", "x", "--url", "http://a\n/b"],
+            2,
+            "--url is no URL of a server: 'http://a\\n/b'",
+        ),
+        (
+            ["add", "x", "--url", "http://[a"],
+            2,
+            "--url is no URL of a server: 'http://[a'",
+        ),
+        (
+            ["add", "x", "--url", "http://a", "--", "y"],
+            2,
+            "--url and a command exclude each",
+        ),
+        (
+            ["add", "x", "--env", "A=1", "--url", "http://a"],
+            2,
+            "--env is for a server that is",
+        ),
+        (
+            ["add", "x", "--bearer-token-env-var", "T", "--", "y"],
+            2,
+            "--bearer-token-env-var is",
+        ),
         (["get"], 2, "say which server: codex-py mcp get NAME"),
         (["login", "nope"], 1, "No MCP server named 'nope' found."),
-        (["login", "full"], 1, "OAuth login is only supported for streamable HTTP servers."),
-        (["logout", "full"], 1, "OAuth logout is only supported for streamable_http transports."),
-        (["login", "key"], 1, "MCP server `key` has a token in its configuration, and needs no"),
+        (
+            ["login", "full"],
+            1,
+            "OAuth login is only supported for streamable HTTP servers.",
+        ),
+        (
+            ["logout", "full"],
+            1,
+            "OAuth logout is only supported for streamable_http transports.",
+        ),
+        (
+            ["login", "key"],
+            1,
+            "MCP server `key` has a token in its configuration, and needs no",
+        ),
         (["test", "nope"], 1, "No MCP server named 'nope' found."),
     ],
 )
@@ -225,7 +278,9 @@ def test_a_url_with_a_control_character_is_told(home: Path) -> None:
     configure(home, bad={"url": "http://127.0.0.1:1/\x07"})
     code, out, err = mcp(home, "login", "bad")
     assert (code, out, len(err.splitlines())) == (78, "", 1)
-    assert "mcp_servers.bad.url is no URL of a server: 'http://127.0.0.1:1/\\x07'" in err
+    assert (
+        "mcp_servers.bad.url is no URL of a server: 'http://127.0.0.1:1/\\x07'" in err
+    )
 
 
 @pytest.mark.parametrize("text", ["mcp_servers = \n", "model = 3\n"])
@@ -245,24 +300,41 @@ def odd(behaviour: str, home: Path, **more: Any) -> dict[str, Any]:
 
 
 def test_a_server_that_works_is_shown_with_its_tools(home: Path) -> None:
-    configure(home, docs=odd("many", home, enabled_tools=["tool-1", "tool-20"], enabled=False))
+    configure(
+        home, docs=odd("many", home, enabled_tools=["tool-1", "tool-20"], enabled=False)
+    )
     code, out, err = mcp(home, "test", "docs")
     lines = out.splitlines()
     assert (code, err) == (0, "")
-    assert lines[:3] == ["docs: ready, 2 tools", "  server: odd 1", "  protocol: 2025-11-25"]
-    assert lines[3].startswith("  started in 0.") or lines[3].startswith("  started in ")
+    assert lines[:3] == [
+        "docs: ready, 2 tools",
+        "  server: odd 1",
+        "  protocol: 2025-11-25",
+    ]
+    assert lines[3].startswith("  started in 0.") or lines[3].startswith(
+        "  started in "
+    )
     assert lines[4:] == [
         "  tool-1   does the thing with the number1",
         "  tool-20  does the thing with the number20",
     ]
     report = json.loads(mcp(home, "test", "docs", "--json")[1])
-    assert (report["ready"], report["server"], len(report["tools"])) == (True, "odd 1", 2)
+    assert (report["ready"], report["server"], len(report["tools"])) == (
+        True,
+        "odd 1",
+        2,
+    )
 
 
 @pytest.mark.parametrize(
     ("server", "failure", "error", "advice"),
     [
-        ({"command": "no-such-program"}, "not_started", "could not be started", "Install it"),
+        (
+            {"command": "no-such-program"},
+            "not_started",
+            "could not be started",
+            "Install it",
+        ),
         (
             {"command": "/usr/bin/env sh"},
             "not_started",
@@ -286,7 +358,12 @@ def test_a_server_that_works_is_shown_with_its_tools(home: Path) -> None:
             "did not come up within 2 s",
             "On stdout it may write nothing but messages",
         ),
-        ({"url": "http://127.0.0.1:1/mcp"}, "unreachable", "could not be reached", "Look at `url`"),
+        (
+            {"url": "http://127.0.0.1:1/mcp"},
+            "unreachable",
+            "could not be reached",
+            "Look at `url`",
+        ),
     ],
 )
 def test_a_server_that_fails_is_shown_with_advice(
@@ -317,7 +394,9 @@ def test_a_token_that_is_not_there_is_named(home: Path) -> None:
         )
 
 
-def login(home: Path, http: OAuthMcpServer, *, paste: bool = False) -> tuple[int, str, str]:
+def login(
+    home: Path, http: OAuthMcpServer, *, paste: bool = False
+) -> tuple[int, str, str]:
     """`mcp login`, and a user who goes where it says."""
     program = subprocess.Popen(
         [sys.executable, "-m", "codex_py", "mcp", "login", "web", "--no-browser"],
@@ -356,14 +435,19 @@ def test_a_login_is_made_used_and_forgotten(home: Path, paste: bool) -> None:
             " log in with `codex-py mcp login web`\n"
         )
         code, out, err = login(home, http, paste=paste)
-        assert (code, out.lstrip()) == (0, "Successfully logged in to MCP server 'web'.\n")
+        assert (code, out.lstrip()) == (
+            0,
+            "Successfully logged in to MCP server 'web'.\n",
+        )
         assert [secret for secret in http.issued if secret in out + err] == []
         (server,) = json.loads(mcp(home, "list", "--json")[1])
         assert server["auth_status"] == "o_auth"
         code, out, err = mcp(home, "test", "web")
         assert (code, out.splitlines()[0], err) == (0, "web: ready, 1 tool", "")
         assert mcp(home, "logout", "web")[1] == "Removed OAuth credentials for 'web'.\n"
-        assert mcp(home, "logout", "web")[1] == "No OAuth credentials stored for 'web'.\n"
+        assert (
+            mcp(home, "logout", "web")[1] == "No OAuth credentials stored for 'web'.\n"
+        )
         assert mcp(home, "test", "web")[0] == 1
 
 

@@ -19,7 +19,10 @@ from tests.support.program import environment, run_codex_py
 
 HOOKS = {
     "PreToolUse": [
-        {"matcher": "Bash", "hooks": [{"type": "command", "command": "check # \x1b[2J\nmore"}]}
+        {
+            "matcher": "Bash",
+            "hooks": [{"type": "command", "command": "check # \x1b[2J\nmore"}],
+        }
     ]
 }
 
@@ -53,11 +56,18 @@ def refused(home: Path, *args: str | Path, **env: str) -> str:
     return err
 
 
-def test_what_a_plugin_runs_is_shown_before_it_is_added(home: Path, tmp_path: Path) -> None:
+def test_what_a_plugin_runs_is_shown_before_it_is_added(
+    home: Path, tmp_path: Path
+) -> None:
     files = {
         "hooks/hooks.json": {"hooks": HOOKS},
         ".mcp.json": {
-            "docs": {"command": "docs", "args": ["a b"], "env": {"A": "b"}, "env_vars": ["KEY"]},
+            "docs": {
+                "command": "docs",
+                "args": ["a b"],
+                "env": {"A": "b"},
+                "env_vars": ["KEY"],
+            },
             "else": {"command": "python3", "args": ["serve.py"], "cwd": "/tmp"},
             "web": {"url": "https://example.com/mcp", "bearer_token_env_var": "TOKEN"},
         },
@@ -67,7 +77,9 @@ def test_what_a_plugin_runs_is_shown_before_it_is_added(home: Path, tmp_path: Pa
         "commands/bad.md": "---\n",
         "skills/hello/SKILL.md": "---\ndescription: Say hello\n---\nHello.",
     }
-    folder = write_plugin(tmp_path / "p", files, version="1.0", description="Tools", author="Ada")
+    folder = write_plugin(
+        tmp_path / "p", files, version="1.0", description="Tools", author="Ada"
+    )
     code, out, err = plugin(home, "add", "../p", "--yes")
     assert (code, out) == (0, "Added the plugin tools. New sessions use it.\n")
     root = home / "codex-py" / "plugins" / "tools"
@@ -88,7 +100,11 @@ def test_what_a_plugin_runs_is_shown_before_it_is_added(home: Path, tmp_path: Pa
         f"Mistake in it: The command /tools:bad cannot be used: {root}/commands/bad.md:1: the front matter has no end.",
     ]
     assert err.splitlines() == shown
-    assert plugin(home, "show", "tools") == (0, "".join(f"{line}\n" for line in shown), "")
+    assert plugin(home, "show", "tools") == (
+        0,
+        "".join(f"{line}\n" for line in shown),
+        "",
+    )
     assert read_files(root) == read_files(folder)
 
 
@@ -132,7 +148,10 @@ def test_the_user_is_asked(home: Path, source: Path) -> None:
     code, out, err = plugin(home, "add", source)
     assert (code, out) == (2, "")
     assert "It runs with your rights" in err
-    assert "nobody can be asked here whether to trust the plugin; to add it, pass --yes" in err
+    assert (
+        "nobody can be asked here whether to trust the plugin; to add it, pass --yes"
+        in err
+    )
     for answer, code, names in ((b"\n", 1, []), (b"y\n", 0, ["tools"])):
         main, end = os.openpty()
         with subprocess.Popen(
@@ -156,16 +175,18 @@ def test_a_hook_that_was_shown_is_trusted(home: Path, tmp_path: Path) -> None:
     folder = write_plugin(tmp_path / "p", {"hooks.json": {"hooks": HOOKS}})
     plugin(home, "add", folder, "--yes", "--disable", "hooks")
     path = home / "codex-py" / "plugins" / "tools" / "hooks.json"
-    assert f'[hooks.state."{path}:pre_tool_use:0:0"]' in (home / "config.toml").read_text(
-        encoding="utf-8"
-    )
+    assert f'[hooks.state."{path}:pre_tool_use:0:0"]' in (
+        home / "config.toml"
+    ).read_text(encoding="utf-8")
 
 
 def test_a_plugin_is_not_replaced(home: Path, source: Path) -> None:
     plugin(home, "add", source, "--yes")
     code, _, err = plugin(home, "add", source, "--yes")
     assert (code, added(home)) == (1, ["tools"])
-    assert err.endswith("to add another one, run `codex-py plugin remove tools` first\n")
+    assert err.endswith(
+        "to add another one, run `codex-py plugin remove tools` first\n"
+    )
 
 
 def test_the_largest_plugin_can_be_used(home: Path, source: Path) -> None:
@@ -258,7 +279,9 @@ def test_what_is_no_ordinary_tree_is_refused(
     assert err.endswith(f"{reason}\n")
 
 
-def test_a_plugin_is_not_killed_into_place(home: Path, source: Path, tmp_path: Path) -> None:
+def test_a_plugin_is_not_killed_into_place(
+    home: Path, source: Path, tmp_path: Path
+) -> None:
     """Whatever a kill leaves behind is not used, and is removed by the next command."""
     main, end = os.openpty()
     with subprocess.Popen(
@@ -319,7 +342,10 @@ def test_one_of_two_that_are_added_at_once_wins(home: Path, source: Path) -> Non
     command = [sys.executable, "-m", "codex_py", "plugin", "add", source, "--yes"]
     programs = [
         subprocess.Popen(
-            command, env=environment(home), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command,
+            env=environment(home),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         for _ in range(4)
     ]
@@ -341,7 +367,11 @@ def test_a_full_disk_leaves_nothing(home: Path, source: Path) -> None:
         check=False,
     )
     assert (done.returncode, added(home)) == (1, [])
-    assert done.stderr.decode().splitlines()[-1].endswith("cannot be changed: File too large")
+    assert (
+        done.stderr.decode()
+        .splitlines()[-1]
+        .endswith("cannot be changed: File too large")
+    )
 
 
 def git(folder: Path, *words: str, given: str = "") -> str:
@@ -389,7 +419,9 @@ def test_a_plugin_comes_from_a_git_repository(home: Path, bare: Path) -> None:
         ([str(bare.parent / "source"), "--ref", "v1"], first),
     ):
         assert plugin(home, "add", *args, "--yes")[0] == 0
-        assert json.loads((root / RECORD).read_text(encoding="utf-8"))["commit"] == commit
+        assert (
+            json.loads((root / RECORD).read_text(encoding="utf-8"))["commit"] == commit
+        )
         assert (root / "new").exists() == (commit == last)
         assert plugin(home, "list", "--json")[1].count('"error": null') == 1
         plugin(home, "remove", "tools")
@@ -415,7 +447,8 @@ def test_git_runs_nothing_of_the_user_or_of_the_repository(
     work = tmp_path / "source"
     (work / ".gitattributes").write_text("* filter=x\n", encoding="utf-8")
     (work / ".gitmodules").write_text(
-        f'[submodule "sub"]\npath = sub\nurl = {bare}\nupdate = !touch {ran}\n', encoding="utf-8"
+        f'[submodule "sub"]\npath = sub\nurl = {bare}\nupdate = !touch {ran}\n',
+        encoding="utf-8",
     )
     (work / ".gitmodules").unlink()
     git(work, "add", "-A")
@@ -425,9 +458,17 @@ def test_git_runs_nothing_of_the_user_or_of_the_repository(
     assert not ran.exists()
 
 
-def test_links_and_submodules_of_a_repository_do_not_come_in(home: Path, bare: Path) -> None:
+def test_links_and_submodules_of_a_repository_do_not_come_in(
+    home: Path, bare: Path
+) -> None:
     work = bare.parent / "source"
-    git(work, "update-index", "--add", "--cacheinfo", f"160000,{git(work, 'rev-parse', 'v1')},sub")
+    git(
+        work,
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{git(work, 'rev-parse', 'v1')},sub",
+    )
     git(work, "commit", "-qm", "a submodule")
     assert plugin(home, "add", f"file://{work}", "--yes")[0] == 0
     plugin(home, "remove", "tools")
@@ -442,12 +483,19 @@ def test_a_repository_with_too_many_files_is_refused(home: Path, bare: Path) -> 
     blob = git(work, "hash-object", "-w", MANIFEST)
     listed = "".join(f"100644 blob {blob}\tf{n}\n" for n in range(20_000))
     tree = git(work, "mktree", given=listed)
-    git(work, "update-ref", "refs/heads/many", git(work, "commit-tree", "-m", "many", tree))
+    git(
+        work,
+        "update-ref",
+        "refs/heads/many",
+        git(work, "commit-tree", "-m", "many", tree),
+    )
     err = refused(home, f"file://{work}", "--ref", "many")
     assert err.endswith("it has more than 1000 files and folders\n")
 
 
-def test_a_repository_that_unpacks_to_too_much_is_refused(home: Path, bare: Path) -> None:
+def test_a_repository_that_unpacks_to_too_much_is_refused(
+    home: Path, bare: Path
+) -> None:
     """Ten trees, each with ten times the one below: ten billion files in 11 objects."""
     work = bare.parent / "source"
     blob = git(work, "hash-object", "-w", MANIFEST)

@@ -53,14 +53,18 @@ def findings_of(place: Workplace, *args: str) -> dict[str, tuple[bool | None, st
     code, out, _ = command(place, "providers", "test", "mock", "--json", *args)
     report = json.loads(out)
     assert (code, report["provider"], report["model"]) == (0, "mock", "gpt-5.5")
-    return {each["ability"]: (each["works"], each["note"]) for each in report["findings"]}
+    return {
+        each["ability"]: (each["works"], each["note"]) for each in report["findings"]
+    }
 
 
 def server(script: Sequence[Any], *, text_tools: bool = False) -> ScriptedServer:
     return ScriptedServer(script, check_prefix=False, text_tools=text_tools)
 
 
-def test_the_list_says_which_keys_are_set_and_which_servers_answer(place: Workplace) -> None:
+def test_the_list_says_which_keys_are_set_and_which_servers_answer(
+    place: Workplace,
+) -> None:
     with ScriptedServer(models=["m"]) as vllm:
         text = ADDRESSES.format(vllm=vllm.base_url)
         (place.home / "config.toml").write_text(text, encoding="utf-8")
@@ -80,7 +84,9 @@ def test_the_list_says_which_keys_are_set_and_which_servers_answer(place: Workpl
     }
     assert (rows["xai"]["has_key"], rows["openai"]["has_key"]) == (False, False)
     assert "set AZURE_OPENAI_ENDPOINT" in rows["azure"]["problem"]
-    answers = [rows[name]["answers"] for name in ("ollama", "lmstudio", "llamacpp", "vllm")]
+    answers = [
+        rows[name]["answers"] for name in ("ollama", "lmstudio", "llamacpp", "vllm")
+    ]
     assert answers == [False, False, False, True]
     assert f"{vllm.base_url} (answers)" in table
     assert "GROQ_API_KEY not set" in table
@@ -99,8 +105,16 @@ def test_a_test_says_what_works(place: Workplace, wire_api: str) -> None:
     assert len(mock.requests) == 7
 
 
-def test_what_does_not_work_is_told_and_used_by_later_sessions(place: Workplace) -> None:
-    script = [FINE[0], NO_CALL, NO_CALL, Reply(status=503, body=b'{"error": "busy"}'), NO_CALL]
+def test_what_does_not_work_is_told_and_used_by_later_sessions(
+    place: Workplace,
+) -> None:
+    script = [
+        FINE[0],
+        NO_CALL,
+        NO_CALL,
+        Reply(status=503, body=b'{"error": "busy"}'),
+        NO_CALL,
+    ]
     with server(script) as mock:
         place.configure(mock, wire_api="chat")
         code, out, _ = command(place, "providers", "test", "mock")
@@ -111,27 +125,40 @@ def test_what_does_not_work_is_told_and_used_by_later_sessions(place: Workplace)
     with server([NO_CALL, NO_CALL], text_tools=True) as mock:
         known = json.loads((place.home / "codex-py/providers.json").read_text("utf-8"))
         known["mock"]["gpt-5.5"]["base_url"] = mock.base_url
-        (place.home / "codex-py/providers.json").write_text(json.dumps(known), encoding="utf-8")
+        (place.home / "codex-py/providers.json").write_text(
+            json.dumps(known), encoding="utf-8"
+        )
         outcome = place.run(mock, wire_api="chat")
         place.run(mock, "-m", "other", "go", wire_api="chat")
     assert outcome.messages == ["No."]
     warnings = [item["message"] for item in outcome.items if item["type"] == "error"]
     assert any("'gpt-5.5' could not call tools when" in text for text in warnings)
     # It was not tried with another model.
-    assert ["tools" in request.fields for request in mock.requests] == [False, True, False]
+    assert ["tools" in request.fields for request in mock.requests] == [
+        False,
+        True,
+        False,
+    ]
 
 
-def test_a_server_that_refuses_tools_is_tried_with_calls_as_text(place: Workplace) -> None:
+def test_a_server_that_refuses_tools_is_tried_with_calls_as_text(
+    place: Workplace,
+) -> None:
     fine = [FINE[0], FINE[5], FINE[6], CALL]
     with server(fine, text_tools=True) as mock:
         place.configure(mock, wire_api="chat")
         findings = findings_of(place)
     works, note = findings["tools"]
-    assert (works, ": 'gpt-5.5' does not support tools, url: http" in note) == (False, True)
+    assert (works, ": 'gpt-5.5' does not support tools, url: http" in note) == (
+        False,
+        True,
+    )
     assert findings["text tools"] == (True, "")
 
 
-def test_a_refusal_that_does_not_speak_of_tools_says_nothing_about_them(place: Workplace) -> None:
+def test_a_refusal_that_does_not_speak_of_tools_says_nothing_about_them(
+    place: Workplace,
+) -> None:
     refusal = Reply(status=400, body=b'{"error": {"message": "top_k is too large"}}')
     with server([FINE[0], refusal, FINE[5], FINE[6]]) as mock:
         place.configure(mock, wire_api="chat")
@@ -180,13 +207,21 @@ def test_a_provider_that_answers_nothing_gets_one_sentence_and_an_advice(
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["test", "anthropic"], 77, "Missing environment variable: `ANTHROPIC_API_KEY`."),
+        (
+            ["test", "anthropic"],
+            77,
+            "Missing environment variable: `ANTHROPIC_API_KEY`.",
+        ),
         (["test", "nope"], 78, "Model provider `nope` not found"),
         (["test"], 2, "say which provider: codex-py providers test NAME"),
         (["test", "lmstudio"], 69, "LM Studio does not answer at http://127.0.0.1:1"),
         (["test", "openrouter"], 78, "say which model to try:"),
         (["nope"], 2, "unknown command `providers nope`. Use one of list, test."),
-        (["--json", "list"], 2, "say what to do: codex-py providers COMMAND, one of list, test"),
+        (
+            ["--json", "list"],
+            2,
+            "say what to do: codex-py providers COMMAND, one of list, test",
+        ),
     ],
 )
 def test_mistakes_get_one_sentence(
@@ -218,7 +253,10 @@ def test_the_models_are_listed_with_what_the_user_set_over_it(place: Workplace) 
     }
     assert rows["gpt-5.5"]["prices"] == {"input": 5, "cached_input": 0.5, "output": 1}
     assert rows["mine"]["prices"] == {"input": 2, "cached_input": 2, "output": 3}
-    assert (rows["gpt-5.5"]["date"], rows["gpt-6.1-sol"]["date"]) == ("config", "2026-11-20")
+    assert (rows["gpt-5.5"]["date"], rows["gpt-6.1-sol"]["date"]) == (
+        "config",
+        "2026-11-20",
+    )
     assert table.splitlines()[0].split()[:3] == ["MODEL", "WINDOW", "OUTPUT"]
 
 
@@ -242,7 +280,9 @@ def test_secrets_in_an_address_are_not_shown(place: Workplace) -> None:
         ("anthropic", "max_tokens"),
     ],
 )
-def test_each_request_has_a_small_limit(place: Workplace, wire_api: str, name: str) -> None:
+def test_each_request_has_a_small_limit(
+    place: Workplace, wire_api: str, name: str
+) -> None:
     with server(FINE) as mock:
         place.configure(mock, wire_api=wire_api)
         findings_of(place)
@@ -251,7 +291,8 @@ def test_each_request_has_a_small_limit(place: Workplace, wire_api: str, name: s
 
 def test_a_limit_that_is_refused_is_left_out(place: Workplace) -> None:
     refusal = Reply(
-        status=400, body=b'{"error": {"message": "max_completion_tokens is not supported"}}'
+        status=400,
+        body=b'{"error": {"message": "max_completion_tokens is not supported"}}',
     )
     with server(
         [refusal, FINE[0], *[each for reply in FINE[1:] for each in (refusal, reply)]]
@@ -263,7 +304,9 @@ def test_a_limit_that_is_refused_is_left_out(place: Workplace) -> None:
 
 
 def test_a_server_that_loads_its_model_is_asked_again(place: Workplace) -> None:
-    loading = Reply(status=503, body=b'{"error": {"message": "Loading model", "code": 503}}')
+    loading = Reply(
+        status=503, body=b'{"error": {"message": "Loading model", "code": 503}}'
+    )
     with server([loading, *FINE]) as mock:
         place.configure(mock, wire_api="chat")
         findings = findings_of(place)
@@ -271,9 +314,16 @@ def test_a_server_that_loads_its_model_is_asked_again(place: Workplace) -> None:
 
 
 def test_an_answer_beyond_the_limit_is_cut_off_and_no_failure(place: Workplace) -> None:
-    text: list[Any] = [{"choices": [{"index": 0, "delta": {"content": "one two "}}]}] * 3
-    end: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]}
-    body = "".join(f"data: {json.dumps(each)}\n\n" for each in (*text, end)) + "data: [DONE]\n\n"
+    text: list[Any] = [
+        {"choices": [{"index": 0, "delta": {"content": "one two "}}]}
+    ] * 3
+    end: dict[str, Any] = {
+        "choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]
+    }
+    body = (
+        "".join(f"data: {json.dumps(each)}\n\n" for each in (*text, end))
+        + "data: [DONE]\n\n"
+    )
     long = Reply(body=body.encode(), headers={"content-type": "text/event-stream"})
     with server([long, long, *FINE[5:7], *FINE]) as mock:
         place.configure(mock, wire_api="chat")

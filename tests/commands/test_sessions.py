@@ -26,11 +26,22 @@ def home(tmp_path: Path) -> Path:
 
 
 def write(
-    home: Path, *said: bytes, used_at: int = 0, more: tuple[str, ...] = (), **fields: Any
+    home: Path,
+    *said: bytes,
+    used_at: int = 0,
+    more: tuple[str, ...] = (),
+    **fields: Any,
 ) -> str:
-    values: dict[str, Any] = {"cwd": str(home.parent), "git": {"branch": "main"}, **fields}
+    values: dict[str, Any] = {
+        "cwd": str(home.parent),
+        "git": {"branch": "main"},
+        **fields,
+    }
     session = meta(**values)
-    context: dict[str, Any] = {"model": "gpt-5.5", "sandbox_policy": {"type": "read-only"}}
+    context: dict[str, Any] = {
+        "model": "gpt-5.5",
+        "sandbox_policy": {"type": "read-only"},
+    }
     lines = [record("session_meta", session.payload()), record("turn_context", context)]
     lines += [record("response_item", json.loads(item)) for item in said]
     path = session_file(home, [*lines, *more], session.id)
@@ -90,7 +101,11 @@ def test_a_session_is_shown_with_all_that_is_known(home: Path) -> None:
         ),
     )
     data = json.loads(run(home, "show", thread, "--json")[1])
-    assert (data["turns"], data["prompts"], data["files"]) == (1, ["first"], ["x y.txt"])
+    assert (data["turns"], data["prompts"], data["files"]) == (
+        1,
+        ["first"],
+        ["x y.txt"],
+    )
     assert (data["model"], data["sandbox_mode"]) == ("gpt-5.5", "read-only")
     assert data["usage"] | USAGE == data["usage"]
     assert data["damaged_lines"] == 1
@@ -101,7 +116,10 @@ def test_a_session_is_shown_with_all_that_is_known(home: Path) -> None:
     assert "  1. first\n     one\n" in out
     assert "taken back" not in out
     assert out.endswith("     Edited x y.txt\n")
-    assert run(home, "show", "--last", "--json")[1] == run(home, "show", thread, "--json")[1]
+    assert (
+        run(home, "show", "--last", "--json")[1]
+        == run(home, "show", thread, "--json")[1]
+    )
     message = "Error: No active or archived session found matching 'nothing'."
     hint = "`codex-py sessions list --all` shows them."
     assert run(home, "show", "nothing") == (1, "", f"{message} {hint}\n")
@@ -114,7 +132,9 @@ def test_a_fork_is_marked_in_lists_and_a_continuation_is_not(home: Path) -> None
     write(home, user("word"), forked_from_id=first, continues_id=first, used_at=3)
     mark = f"word (fork of {first[:13]}…)"
     for command in (["list"], ["search", "word"]):
-        titles = [line for line in run(home, *command)[1].splitlines() if line.endswith(mark)]
+        titles = [
+            line for line in run(home, *command)[1].splitlines() if line.endswith(mark)
+        ]
         assert len(titles) == 1
         assert fork in titles[0]
     assert [each["forked_from"] for each in listed(home)] == [None, first, None]

@@ -36,7 +36,9 @@ def test_a_skill_as_the_standard_has_it_has_no_problems(tmp_path: Path) -> None:
         (
             "name: release",
             "name: other",
-            ["2: `name` is 'other', but the folder is 'release': they must be the same."],
+            [
+                "2: `name` is 'other', but the folder is 'release': they must be the same."
+            ],
         ),
         *(
             (
@@ -48,15 +50,27 @@ def test_a_skill_as_the_standard_has_it_has_no_problems(tmp_path: Path) -> None:
             )
             for name in ("Release", "-a", "a--b", "a_b")
         ),
-        ("release\n", f"{'a' * 65}\n", ["2: `name` has 65 characters: at most 64 are allowed."]),
-        ("How", "x" * 1025, ["3: `description` has 1036 characters: at most 1024 are allowed."]),
+        (
+            "release\n",
+            f"{'a' * 65}\n",
+            ["2: `name` has 65 characters: at most 64 are allowed."],
+        ),
+        (
+            "How",
+            "x" * 1025,
+            ["3: `description` has 1036 characters: at most 1024 are allowed."],
+        ),
         ("How we release", "", ["3: `description` is missing."]),
         (
             "---\nSee",
             f"compatibility: {'x' * 501}\n---\nSee",
             ["4: `compatibility` has 501 characters: at most 500 are allowed."],
         ),
-        ("steps.md", "none.md", ["5: the link to 'references/none.md' leads to no file."]),
+        (
+            "steps.md",
+            "none.md",
+            ["5: the link to 'references/none.md' leads to no file."],
+        ),
         (
             "---\nSee",
             "nothing\n---\nSee",

@@ -58,7 +58,9 @@ def test_there_may_be_nothing_to_undo(journal: Journal):
     assert list((journal.cwd.parent / "home").iterdir()) == []
 
 
-@pytest.mark.parametrize(("kind", "made"), [("a symbolic link", "link"), ("no folder", "file")])
+@pytest.mark.parametrize(
+    ("kind", "made"), [("a symbolic link", "link"), ("no folder", "file")]
+)
 def test_a_link_or_a_file_in_place_of_a_folder_is_named(
     journal: Journal, kind: str, made: str
 ) -> None:
@@ -100,7 +102,9 @@ def test_an_edit_since_stops_it_unless_forced(journal: Journal):
 
 def test_of_many_edited_files_the_first_are_named(journal: Journal):
     names = [f"f{number:04}" for number in range(1020)]
-    patch(journal, *(line for name in names for line in (f"*** Add File: {name}", "+x")))
+    patch(
+        journal, *(line for name in names for line in (f"*** Add File: {name}", "+x"))
+    )
     for name in names:
         (journal.cwd / name).write_text("mine\n", encoding="utf-8")
     code, _, err = outcome(undo(journal))
@@ -126,7 +130,10 @@ def test_patches_are_listed_the_newest_first(journal: Journal):
         "9                        damaged",
         "",
     ]
-    rows = [json.loads(line) for line in undo(journal, "--list", "--json").stdout.splitlines()]
+    rows = [
+        json.loads(line)
+        for line in undo(journal, "--list", "--json").stdout.splitlines()
+    ]
     for row in rows:
         row.pop("time", None)
     files = {
@@ -140,7 +147,13 @@ def test_patches_are_listed_the_newest_first(journal: Journal):
         ],
     }
     assert rows[1:] == [
-        {"id": 2, "cwd": root, "state": "committed", "undoes": 1, "files": files["committed"]},
+        {
+            "id": 2,
+            "cwd": root,
+            "state": "committed",
+            "undoes": 1,
+            "files": files["committed"],
+        },
         {"id": 1, "cwd": root, "state": "undone", "files": files["undone"]},
         {"id": 9, "state": "damaged"},
     ]

@@ -5,7 +5,12 @@ from codex_py.errors import ConfigError
 from tests.config.conftest import Place
 
 NONE = Budget(
-    max_turns=None, max_tokens=None, max_cost=None, max_time=None, rollout=None, loop_guard=True
+    max_turns=None,
+    max_tokens=None,
+    max_cost=None,
+    max_time=None,
+    rollout=None,
+    loop_guard=True,
 )
 
 
@@ -43,13 +48,31 @@ def test_a_limit_is_read_with_its_unit(
 @pytest.mark.parametrize(
     "setting",
     [
-        *("max_turns = 0", "max_turns = 1.5", "max_tokens = -1", "max_cost = 0", "max_cost = nan"),
-        *('max_tokens = "1.5"', 'max_tokens = "5s"', 'max_tokens = "k"', 'max_tokens = ""'),
-        *('max_time = "0s"', 'max_time = "5d"', 'max_time = "-5s"', 'max_time = "1h30m"'),
+        *(
+            "max_turns = 0",
+            "max_turns = 1.5",
+            "max_tokens = -1",
+            "max_cost = 0",
+            "max_cost = nan",
+        ),
+        *(
+            'max_tokens = "1.5"',
+            'max_tokens = "5s"',
+            'max_tokens = "k"',
+            'max_tokens = ""',
+        ),
+        *(
+            'max_time = "0s"',
+            'max_time = "5d"',
+            'max_time = "-5s"',
+            'max_time = "1h30m"',
+        ),
         *("max_time = true", 'loop_guard = "no"', 'max_turns = "5"'),
     ],
 )
-def test_a_limit_that_cannot_be_read_stops_the_start(place: Place, setting: str) -> None:
+def test_a_limit_that_cannot_be_read_stops_the_start(
+    place: Place, setting: str
+) -> None:
     path = place.user(f"[budget]\n{setting}\n")
     with pytest.raises(ConfigError) as caught:
         place.load()
@@ -83,14 +106,22 @@ def test_the_budget_of_codex_is_read(place: Place) -> None:
         "reminder_at_remaining_tokens = [4000, 100]\nprefill_token_weight = 0.5\n"
         "sampling_token_weight = 2\n"
     )
-    assert place.load(strict=True).budget.rollout == RolloutBudget(5000, [4000, 100], 0.5, 2)
-    assert place.load(overrides=["features.rollout_budget=false"]).budget.rollout is None
-    assert place.load(overrides=["features.rollout_budget.enabled=false"]).budget == NONE
+    assert place.load(strict=True).budget.rollout == RolloutBudget(
+        5000, [4000, 100], 0.5, 2
+    )
+    assert (
+        place.load(overrides=["features.rollout_budget=false"]).budget.rollout is None
+    )
+    assert (
+        place.load(overrides=["features.rollout_budget.enabled=false"]).budget == NONE
+    )
 
 
 def test_a_project_cannot_switch_the_budget_of_codex_off(place: Place) -> None:
     place.trusted("features.rollout_budget = { enabled = true, limit_tokens = 5000 }")
-    place.project("features.rollout_budget = { enabled = false, limit_tokens = 9000 }\n")
+    place.project(
+        "features.rollout_budget = { enabled = false, limit_tokens = 9000 }\n"
+    )
     place.trust()
     rollout = place.load().budget.rollout
     assert rollout is not None

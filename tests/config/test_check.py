@@ -10,7 +10,9 @@ def test_values_of_the_right_kind_are_accepted():
         "model": "gpt-5.5",
         "approval_policy": {"granular": {"rules": True}},
         "tools": {"web_search": True, "update_plan": {"enabled": True}},
-        "mcp_servers": {"a": {"command": "x", "startup_timeout_sec": 3, "env_vars": ["A"]}},
+        "mcp_servers": {
+            "a": {"command": "x", "startup_timeout_sec": 3, "env_vars": ["A"]}
+        },
         "features": {"multi_agent": False, "network_proxy": {"enabled": True}},
         "hooks": {"Stop": [{"hooks": []}]},
         "agents": {"max_threads": 2, "reviewer": {"description": "reads"}},
@@ -35,8 +37,12 @@ def test_each_kind_of_mistake_names_its_key_and_what_was_expected():
     assert problems(values) == [
         Problem(("model",), "must be a string, not `5`"),
         Problem(("hide_agent_reasoning",), "must be a boolean, not `1`"),
-        Problem(("project_doc_max_bytes",), "must be an integer of 0 or more, not `-1`"),
-        Problem(("tool_output_token_limit",), "must be an integer of 0 or more, not `true`"),
+        Problem(
+            ("project_doc_max_bytes",), "must be an integer of 0 or more, not `-1`"
+        ),
+        Problem(
+            ("tool_output_token_limit",), "must be an integer of 0 or more, not `true`"
+        ),
         Problem(
             ("sandbox_mode",),
             'must be one of `read-only`, `workspace-write`, `danger-full-access`, not `"readonly"`',
@@ -54,10 +60,15 @@ def test_each_kind_of_mistake_names_its_key_and_what_was_expected():
 
 def test_a_mistake_in_one_of_several_forms_is_told_precisely():
     assert problems({"approval_policy": {"granular": {"rules": "yes"}}}) == [
-        Problem(("approval_policy", "granular", "rules"), 'must be a boolean, not `"yes"`')
+        Problem(
+            ("approval_policy", "granular", "rules"), 'must be a boolean, not `"yes"`'
+        )
     ]
     assert problems({"features": {"network_proxy": "boolean"}}) == [
-        Problem(("features", "network_proxy"), 'must be a boolean or a table, not `"boolean"`')
+        Problem(
+            ("features", "network_proxy"),
+            'must be a boolean or a table, not `"boolean"`',
+        )
     ]
 
 
@@ -89,7 +100,10 @@ def test_kinds_are_found_below_free_names():
 
 
 def test_dotted_keys_are_quoted_where_needed():
-    assert dotted(("projects", '/a "b"', "trust_level")) == r'projects."/a \"b\"".trust_level'
+    assert (
+        dotted(("projects", '/a "b"', "trust_level"))
+        == r'projects."/a \"b\"".trust_level'
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +137,12 @@ def test_types_are_checked_inside_the_tables_of_codex(values: dict[str, Any]):
         {"hooks": {"Later": 1}},
         {"permissions": {"x": {"later": 1}}},
         {"plugins": {"x": {"later": 1}}},
-        {"agents": {"default_subagent_model": "m", "default_subagent_reasoning_effort": "high"}},
+        {
+            "agents": {
+                "default_subagent_model": "m",
+                "default_subagent_reasoning_effort": "high",
+            }
+        },
         {"mcp_servers": {"x": {"tools": {"t": {"output_token_limit": 5}}}}},
         {"tui": {"copy_on_select": "auto", "presets": {}, "sidebar_width_percent": 20}},
         {"skills": {"max_context_tokens": 5}, "cloud": {}, "goals": {}},
@@ -140,7 +159,9 @@ def test_an_unknown_feature_is_an_unknown_key_with_a_suggestion():
     assert suggestion(("features", "goal")) == "features.goals"
 
 
-@pytest.mark.parametrize("name", ["MOCK_KEY", "my_team_llm_gateway_key_2024", "_a1", ""])
+@pytest.mark.parametrize(
+    "name", ["MOCK_KEY", "my_team_llm_gateway_key_2024", "_a1", ""]
+)
 def test_the_name_of_a_variable_may_be_any(name: str) -> None:
     assert problems({"model_providers": {"m": {"env_key": name}}}) == []
 
@@ -164,10 +185,14 @@ def test_the_name_of_a_variable_may_be_any(name: str) -> None:
         ("mcp_servers", "env_http_headers"),
     ],
 )
-def test_what_is_no_name_of_a_variable_is_not_shown(table: str, name: str, key: str) -> None:
+def test_what_is_no_name_of_a_variable_is_not_shown(
+    table: str, name: str, key: str
+) -> None:
     value = {"x-key": key} if name == "env_http_headers" else key
     (problem,) = problems({table: {"m": {name: value}}})
-    assert problem.text == "must be the NAME of an environment variable, not what it holds"
+    assert (
+        problem.text == "must be the NAME of an environment variable, not what it holds"
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,7 +204,9 @@ def test_what_is_no_name_of_a_variable_is_not_shown(table: str, name: str, key: 
         (("stream_idle_timeout_ms",), "model_providers.NAME.stream_idle_timeout_ms"),
     ],
 )
-def test_keys_that_belong_elsewhere_are_suggested(key: tuple[str, ...], near: str) -> None:
+def test_keys_that_belong_elsewhere_are_suggested(
+    key: tuple[str, ...], near: str
+) -> None:
     assert suggestion(key) == near
 
 

@@ -9,7 +9,12 @@ from codex_py.config.limits import Budget, GateSettings
 from codex_py.config.project_trust import Untrusted
 from codex_py.config.requirements import Requirements
 from codex_py.errors import ConfigError
-from codex_py.protocol.approval import ApprovalPolicy, GranularPolicy, SandboxLimits, SandboxPolicy
+from codex_py.protocol.approval import (
+    ApprovalPolicy,
+    GranularPolicy,
+    SandboxLimits,
+    SandboxPolicy,
+)
 from tests.config.conftest import Place
 
 
@@ -96,8 +101,12 @@ def test_instructions_come_from_a_file_before_the_key(place: Place):
     assert place.load().base_instructions == "from the file\n"
 
 
-@pytest.mark.parametrize("mode", [None, "workspace-write", "read-only", "danger-full-access"])
-def test_a_writable_root_that_is_not_there_is_told_and_not_made(place: Place, mode: str | None):
+@pytest.mark.parametrize(
+    "mode", [None, "workspace-write", "read-only", "danger-full-access"]
+)
+def test_a_writable_root_that_is_not_there_is_told_and_not_made(
+    place: Place, mode: str | None
+):
     (place.home / "there").mkdir()
     roots = [str(place.home / name) for name in ("there", "missing")]
     chosen = "" if mode is None else f"sandbox_mode = '{mode}'\n"
@@ -124,7 +133,10 @@ def test_the_sandbox_is_read_only_until_the_project_is_trusted(place: Place):
     assert place.load().sandbox_policy() == SandboxPolicy(
         mode="workspace-write", writable_roots=(place.cwd,)
     )
-    assert place.load(flags={"sandbox_mode": "read-only"}).sandbox_policy() == SandboxPolicy()
+    assert (
+        place.load(flags={"sandbox_mode": "read-only"}).sandbox_policy()
+        == SandboxPolicy()
+    )
 
 
 def test_workspace_write_takes_its_settings_and_added_folders(place: Place):
@@ -144,16 +156,24 @@ def test_workspace_write_takes_its_settings_and_added_folders(place: Place):
 
 def test_limits_of_commands_are_configured_and_are_more_than_nothing(place: Place):
     place.user("[sandbox_limits]\nmax_processes = 100\nmax_memory_mb = 512\n")
-    assert place.load().sandbox_limits == SandboxLimits(max_processes=100, max_memory_mb=512)
-    with pytest.raises(ConfigError, match="max_open_files` must be an integer of more than 0"):
+    assert place.load().sandbox_limits == SandboxLimits(
+        max_processes=100, max_memory_mb=512
+    )
+    with pytest.raises(
+        ConfigError, match="max_open_files` must be an integer of more than 0"
+    ):
         place.load(overrides=["sandbox_limits.max_open_files=0"])
-    with pytest.raises(ConfigError, match="max_processes` must be an integer of more than 0"):
+    with pytest.raises(
+        ConfigError, match="max_processes` must be an integer of more than 0"
+    ):
         place.load(overrides=["sandbox_limits.max_processes=-1"])
 
 
 def test_full_access_includes_the_network(place: Place):
     config = place.load(overrides=["sandbox_mode=danger-full-access"])
-    assert config.sandbox_policy() == SandboxPolicy(mode="danger-full-access", network_access=True)
+    assert config.sandbox_policy() == SandboxPolicy(
+        mode="danger-full-access", network_access=True
+    )
 
 
 def test_permission_profiles_stand_for_sandbox_modes(place: Place):
@@ -164,7 +184,10 @@ def test_permission_profiles_stand_for_sandbox_modes(place: Place):
 
 def test_every_approval_policy_is_accepted(place: Place):
     for policy in ApprovalPolicy:
-        assert place.load(overrides=[f"approval_policy={policy}"]).approval_policy is policy
+        assert (
+            place.load(overrides=[f"approval_policy={policy}"]).approval_policy
+            is policy
+        )
 
 
 def test_a_granular_policy_says_what_may_be_asked_about(place: Place):
@@ -189,18 +212,27 @@ def test_a_granular_policy_says_what_may_be_asked_about(place: Place):
 
 @pytest.mark.parametrize("value", ["{}", "{granular={rules=false}}"])
 def test_a_granular_policy_is_not_left_to_guess(place: Place, value: str):
-    with pytest.raises(ConfigError, match=r"`approval_policy\.granular` needs `sandbox_approval`"):
+    with pytest.raises(
+        ConfigError, match=r"`approval_policy\.granular` needs `sandbox_approval`"
+    ):
         place.load(overrides=[f"approval_policy={value}"])
 
 
 def test_web_search_has_a_mode_and_options(place: Place):
     assert place.load(overrides=["tools.web_search=false"]).web_search == "disabled"
     assert place.load(overrides=["tools.web_search=true"]).web_search == "cached"
-    config = place.load(overrides=["web_search=live", "tools.web_search={context_size='low'}"])
-    assert (config.web_search, config.web_search_options) == ("live", {"context_size": "low"})
+    config = place.load(
+        overrides=["web_search=live", "tools.web_search={context_size='low'}"]
+    )
+    assert (config.web_search, config.web_search_options) == (
+        "live",
+        {"context_size": "low"},
+    )
 
 
-def test_trust_is_found_by_any_path_that_leads_to_the_folder(place: Place, tmp_path: Path):
+def test_trust_is_found_by_any_path_that_leads_to_the_folder(
+    place: Place, tmp_path: Path
+):
     link = tmp_path / "link"
     link.symlink_to(place.root)
     place.user(f"[projects.'{link}/']\ntrust_level = 'trusted'\n")
@@ -212,7 +244,9 @@ def test_trust_is_found_by_any_path_that_leads_to_the_folder(place: Place, tmp_p
     assert place.load().trust == "untrusted"
 
 
-def test_a_linked_worktree_shares_the_trust_of_its_repository(place: Place, tmp_path: Path):
+def test_a_linked_worktree_shares_the_trust_of_its_repository(
+    place: Place, tmp_path: Path
+):
     place.trusted()
     worktree = tmp_path / "elsewhere"
     git_dir = place.root / ".git" / "worktrees" / "elsewhere"
@@ -233,7 +267,9 @@ def test_instructions_of_a_project_do_not_lead_out_of_it(place: Place):
     place.trusted()
     path = place.project("model_instructions_file = 'base.md'\n")
     (path.parent / "base.md").symlink_to(place.user("secret", "secret"))
-    with pytest.raises(ConfigError, match=r"base\.md cannot be read: it is a link that leads out"):
+    with pytest.raises(
+        ConfigError, match=r"base\.md cannot be read: it is a link that leads out"
+    ):
         place.load()
 
 

@@ -2,7 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.custom_prompts import claude_expanded, expanded, find_custom_prompts
+from codex_py.config.custom_prompts import (
+    claude_expanded,
+    expanded,
+    find_custom_prompts,
+)
 from codex_py.errors import CodexError
 from tests.config.conftest import Place
 from tests.support.plugins import installed
@@ -18,7 +22,9 @@ from tests.support.plugins import installed
         ("$1", "OTHER=1", "OTHER=1"),
     ],
 )
-def test_arguments_are_put_in_their_places(template: str, arguments: str, text: str) -> None:
+def test_arguments_are_put_in_their_places(
+    template: str, arguments: str, text: str
+) -> None:
     assert expanded(template, arguments) == text
 
 
@@ -34,7 +40,11 @@ def test_what_is_missing_is_told(arguments: str, said: str) -> None:
     ("template", "arguments", "text"),
     [
         ("Fix $1 and $2, not $10 or $3.", "'a b' c", "Fix a b and c, not $10 or ."),
-        ("Fix: $ARGUMENTS in $HOME for $$5", "don't  stop", "Fix: don't  stop in $HOME for $$5"),
+        (
+            "Fix: $ARGUMENTS in $HOME for $$5",
+            "don't  stop",
+            "Fix: don't  stop in $HOME for $$5",
+        ),
         ("Fix $2.", "don't stop", "Fix stop."),
         ("Fix it.\n", "all of it", "Fix it.\n\nARGUMENTS: all of it"),
         ("Fix it.\n", "", "Fix it.\n"),
@@ -52,7 +62,10 @@ def write(path: Path, text: str = "Do it.") -> None:
 
 
 def names(place: Place) -> list[str]:
-    return [prompt.name for prompt in find_custom_prompts(place.load(), place.environment).found]
+    return [
+        prompt.name
+        for prompt in find_custom_prompts(place.load(), place.environment).found
+    ]
 
 
 def test_prompts_are_found_where_codex_and_claude_code_keep_them(place: Place) -> None:
@@ -123,9 +136,15 @@ def test_the_fields_of_claudes_commands_are_read(place: Place) -> None:
         place.home.parent / ".claude/commands/tidy.md",
         f"---\n{head}\n---\nSee !`git status`, @a.\n",
     )
-    write(place.home.parent / ".claude/commands/same.md", "---\nmodel: sonnet\n---\nDo.\n")
+    write(
+        place.home.parent / ".claude/commands/same.md", "---\nmodel: sonnet\n---\nDo.\n"
+    )
     same, tidy = find_custom_prompts(place.load(), place.environment).found
-    assert (tidy.description, tidy.argument_hint, tidy.model) == ("Tidy", "[what]", "gpt-5.5")
+    assert (tidy.description, tidy.argument_hint, tidy.model) == (
+        "Tidy",
+        "[what]",
+        "gpt-5.5",
+    )
     assert tidy.without_effect == (
         "`allowed-tools`, as no file can approve calls",
         "commands as !`COMMAND`, which are sent as text",

@@ -36,7 +36,9 @@ def _reached(policy: SandboxPolicy) -> tuple[str, ...] | None:
     return None if policy.domains is None else policy.domains.allow
 
 
-@pytest.mark.parametrize("text", [_OLD, _PROFILE, "features.network_proxy = true\n" + _PROFILE])
+@pytest.mark.parametrize(
+    "text", [_OLD, _PROFILE, "features.network_proxy = true\n" + _PROFILE]
+)
 def test_a_list_holds_in_the_old_form_and_in_a_profile_with_and_without_the_feature(
     place: Place, text: str
 ):
@@ -65,7 +67,12 @@ def test_an_empty_list_lets_nothing_through(place: Place):
 @pytest.mark.parametrize(
     ("text", "reached"),
     [
-        ('sandbox_mode = "read-only"\n' + _OLD.partition("[")[1] + _OLD.partition("[")[2], ()),
+        (
+            'sandbox_mode = "read-only"\n'
+            + _OLD.partition("[")[1]
+            + _OLD.partition("[")[2],
+            (),
+        ),
         (_OLD.replace("network_access = true", "network_access = false"), ()),
         (_OLD.replace("workspace-write", "danger-full-access"), None),
         (_OLD.replace("enabled = true", "enabled = false"), None),
@@ -80,7 +87,10 @@ def test_without_a_network_or_a_sandbox_there_is_no_list(
 
 @pytest.mark.parametrize("mode", ["read-only", "workspace-write"])
 def test_the_option_opens_its_hosts_and_no_others(place: Place, mode: str):
-    flags = {"sandbox_mode": mode, "protection": {"allow_domains": ["a.test", "*.b.test"]}}
+    flags = {
+        "sandbox_mode": mode,
+        "protection": {"allow_domains": ["a.test", "*.b.test"]},
+    }
     assert _reached(place.load(flags=flags).sandbox_policy()) == ("a.test", "*.b.test")
     place.user(_OLD.replace("network_access = true", "network_access = false"))
     assert _reached(place.load(flags=flags).sandbox_policy()) == ("a.test", "*.b.test")
@@ -94,7 +104,9 @@ def test_the_option_opens_its_hosts_and_no_others(place: Place, mode: str):
         ('"a.test" = "maybe"', 8, "must be one of `allow`, `deny`"),
     ],
 )
-def test_a_mistake_stops_the_start_with_its_place(place: Place, line: str, number: int, text: str):
+def test_a_mistake_stops_the_start_with_its_place(
+    place: Place, line: str, number: int, text: str
+):
     path = place.user(_PROFILE.replace('"allowed.test" = "allow"', line))
     with pytest.raises(ConfigError, match=text) as raised:
         place.load()
@@ -136,7 +148,10 @@ def _required(tmp_path: Path, place: Place, text: str, **flags: str) -> SandboxP
     (tmp_path / "etc").mkdir(exist_ok=True)
     (tmp_path / "etc/requirements.toml").write_text(text, encoding="utf-8")
     config = load_config(
-        cwd=place.cwd, environment=place.environment, flags=flags, system=tmp_path / "etc"
+        cwd=place.cwd,
+        environment=place.environment,
+        flags=flags,
+        system=tmp_path / "etc",
     )
     return config.sandbox_policy()
 
@@ -163,7 +178,9 @@ def test_an_administrators_list_holds_whatever_the_mode(tmp_path: Path, place: P
     assert policy.domains.is_required
 
 
-def test_the_users_domains_are_added_unless_only_managed_ones_count(tmp_path: Path, place: Place):
+def test_the_users_domains_are_added_unless_only_managed_ones_count(
+    tmp_path: Path, place: Place
+):
     place.user(_OLD)
     policy = _required(tmp_path, place, _REQUIRED)
     assert _reached(policy) == ("managed.test", "allowed.test")

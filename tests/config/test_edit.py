@@ -12,7 +12,9 @@ from codex_py.errors import ConfigError
 DOCS: Mapping[str, Any] = {"command": "npx", "args": ["-y", "docs"]}
 DOCS_TEXT = '[mcp_servers.docs]\ncommand = "npx"\nargs = ["-y", "docs"]\n'
 WITH_ENV: Mapping[str, Any] = {"command": "npx", "env": {"KEY": "a=b"}}
-WITH_ENV_TEXT = '[mcp_servers.docs]\ncommand = "npx"\n\n[mcp_servers.docs.env]\nKEY = "a=b"\n'
+WITH_ENV_TEXT = (
+    '[mcp_servers.docs]\ncommand = "npx"\n\n[mcp_servers.docs.env]\nKEY = "a=b"\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -88,11 +90,16 @@ def test_a_server_is_removed_and_all_else_stays(
 @pytest.mark.parametrize(
     ("before", "message"),
     [
-        ("mcp_servers = \n", r"Error loading config.toml: .*config.toml:1:15: Invalid value"),
+        (
+            "mcp_servers = \n",
+            r"Error loading config.toml: .*config.toml:1:15: Invalid value",
+        ),
         ("mcp_servers = 3\n", "`mcp_servers` must be a table"),
     ],
 )
-def test_a_file_that_is_broken_stays_as_it_is(tmp_path: Path, before: str, message: str) -> None:
+def test_a_file_that_is_broken_stays_as_it_is(
+    tmp_path: Path, before: str, message: str
+) -> None:
     path = tmp_path / "config.toml"
     path.write_text(before, encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
@@ -114,7 +121,9 @@ def test_a_link_stays_one_and_writers_take_turns(tmp_path: Path) -> None:
     real.write_text("# mine\n", encoding="utf-8")
     (home / "config.toml").symlink_to(real)
     names = [f"s{n}" for n in range(8)]
-    threads = [threading.Thread(target=put_server, args=(home, name, DOCS)) for name in names]
+    threads = [
+        threading.Thread(target=put_server, args=(home, name, DOCS)) for name in names
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

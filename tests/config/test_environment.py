@@ -29,7 +29,9 @@ ADDED = {
 }
 
 
-def child(policy: ShellEnvironmentPolicy, *, network_disabled: bool = False) -> dict[str, str]:
+def child(
+    policy: ShellEnvironmentPolicy, *, network_disabled: bool = False
+) -> dict[str, str]:
     variables = child_environment(
         policy,
         USER,
@@ -38,7 +40,9 @@ def child(policy: ShellEnvironmentPolicy, *, network_disabled: bool = False) -> 
         secret_names=("OPENAI_API_KEY",),
     )
     assert variables.items() >= ADDED.items()
-    return {name: value for name, value in variables.items() if ADDED.get(name) != value}
+    return {
+        name: value for name, value in variables.items() if ADDED.get(name) != value
+    }
 
 
 def test_by_default_everything_but_the_providers_key_is_passed_on():
@@ -55,7 +59,11 @@ def test_what_a_command_cannot_do_without_is_no_secret():
         network_disabled=False,
         secret_names=("PATH", "USER", "Token"),
     )
-    assert (variables["PATH"], variables["USER"], "Token" in variables) == ("/bin", "u", False)
+    assert (variables["PATH"], variables["USER"], "Token" in variables) == (
+        "/bin",
+        "u",
+        False,
+    )
 
 
 def test_a_restricted_network_is_announced():
@@ -78,28 +86,39 @@ def test_a_restricted_network_is_announced():
             {"PATH": "/bin", "X": "1"},
         ),
         (
-            ShellEnvironmentPolicy(inherit="core", set={"A_KEY": "v", "HOME": "/other"}),
+            ShellEnvironmentPolicy(
+                inherit="core", set={"A_KEY": "v", "HOME": "/other"}
+            ),
             {"PATH": "/bin", "HOME": "/other", "A_KEY": "v"},
         ),
         (
-            ShellEnvironmentPolicy(set={"A": "1", "B": "2"}, include_only=("path", "a")),
+            ShellEnvironmentPolicy(
+                set={"A": "1", "B": "2"}, include_only=("path", "a")
+            ),
             {"PATH": "/bin", "A": "1"},
         ),
         # A pattern does not name a credential; its full name does.
         (ShellEnvironmentPolicy(include_only=("openai*",)), {}),
-        (ShellEnvironmentPolicy(include_only=("OPENAI_API_KEY",)), {"OPENAI_API_KEY": "sk"}),
+        (
+            ShellEnvironmentPolicy(include_only=("OPENAI_API_KEY",)),
+            {"OPENAI_API_KEY": "sk"},
+        ),
         (
             ShellEnvironmentPolicy(inherit="none", set={"OPENAI_API_KEY": "other"}),
             {"OPENAI_API_KEY": "other"},
         ),
     ],
 )
-def test_the_policy_decides_what_is_passed_on(policy: ShellEnvironmentPolicy, left: dict[str, str]):
+def test_the_policy_decides_what_is_passed_on(
+    policy: ShellEnvironmentPolicy, left: dict[str, str]
+):
     assert child(policy) == left
 
 
 def test_what_the_user_sets_wins_over_plain_output_but_not_over_the_identity_of_the_run():
-    policy = ShellEnvironmentPolicy(inherit="none", set={"TERM": "xterm", "CODEX_CI": "0"})
+    policy = ShellEnvironmentPolicy(
+        inherit="none", set={"TERM": "xterm", "CODEX_CI": "0"}
+    )
     variables = child_environment(
         policy, {}, thread_id="T", network_disabled=False, secret_names=()
     )

@@ -21,7 +21,9 @@ def test_a_table_is_told_key_by_key_without_its_secrets(place: Place):
     user = place.user(
         "[mcp_servers.s]\ncommand = 'x'\nargs = ['a', 'b']\n[mcp_servers.s.env]\nKEY = 's3cr3t'\n"
     )
-    assert place.explain("mcp_servers.s", overrides=["mcp_servers.s.enabled=false"]) == (
+    assert place.explain(
+        "mcp_servers.s", overrides=["mcp_servers.s.enabled=false"]
+    ) == (
         'mcp_servers.s.command = "x"\n'
         f"  from user config {user}:2\n"
         'mcp_servers.s.args = ["a", "b"]\n'
@@ -45,7 +47,9 @@ def test_hooks_override_no_others(place: Place):
 
 def test_secrets_are_hidden_in_an_overridden_table_too(place: Place):
     place.user("[mcp_servers.s.env]\nKEY = 's3cr3t'\n")
-    assert "s3cr3t" not in place.explain("mcp_servers.s", overrides=["mcp_servers.s.env={}"])
+    assert "s3cr3t" not in place.explain(
+        "mcp_servers.s", overrides=["mcp_servers.s.env={}"]
+    )
 
 
 def test_an_address_is_told_without_its_password_and_query(place: Place):
@@ -66,7 +70,11 @@ def test_an_unset_key_has_its_default(place: Place):
         'history.persistence = "save-all"\n  the default; it is set nowhere\n'
         "history.redact = false\n  the default; it is set nowhere"
     )
-    for key in ("review_model", "allowed_sandbox_modes", "permissions.filesystem.deny_read"):
+    for key in (
+        "review_model",
+        "allowed_sandbox_modes",
+        "permissions.filesystem.deny_read",
+    ):
         assert place.explain(key) == f"{key} is set nowhere and has no default"
 
 

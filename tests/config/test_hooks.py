@@ -30,7 +30,9 @@ def command(text: str, **more: Any) -> dict[str, Any]:
 
 
 def toml(text: str) -> str:
-    return f'[[hooks.PreToolUse]]\nhooks = [{{ type = "command", command = "{text}" }}]\n'
+    return (
+        f'[[hooks.PreToolUse]]\nhooks = [{{ type = "command", command = "{text}" }}]\n'
+    )
 
 
 def found(place: Place, *, overrides: Sequence[str] = ()) -> Hooks:
@@ -152,7 +154,10 @@ def test_both_forms_in_one_folder_run_with_a_warning(place: Place):
         ("", "failed to parse hooks config {path}: Expecting value"),
         ("[]", "failed to parse hooks config {path}: it must be a table"),
         ("[" * 100_000, "failed to parse hooks config {path}: it is nested too deeply"),
-        ('{"hooks": []}', "failed to parse hooks config {path}: `hooks` must be a table"),
+        (
+            '{"hooks": []}',
+            "failed to parse hooks config {path}: `hooks` must be a table",
+        ),
         ('{"hooks": {"Stop": [], "Stop": []}}', "two fields of one name"),
         ('{"Stop": []}', "failed to parse hooks config {path}: `Stop` is unknown"),
         (hooks(command("a"), {"type": "http"}), "must be one of `command`, `mcp_tool`"),
@@ -161,7 +166,9 @@ def test_both_forms_in_one_folder_run_with_a_warning(place: Place):
         (hooks({"type": "mcp_tool", "server": "s"}), "has no `tool`"),
         (
             # Each of them would take a millisecond.
-            '{"hooks": {' + ", ".join(map('"Stop{}": []'.format, range(200_000))) + "}}",
+            '{"hooks": {'
+            + ", ".join(map('"Stop{}": []'.format, range(200_000)))
+            + "}}",
             "failed to parse hooks config {path}: it has 200000 names that are no hook event",
         ),
         (hooks(command("a", timeout=1.5)), "must be an integer of 0 or more"),
@@ -169,10 +176,19 @@ def test_both_forms_in_one_folder_run_with_a_warning(place: Place):
         (hooks(command("a", **{"async": "x"})), "must be a boolean"),
         (hooks(command("a"), matcher=3), "must be a string"),
         (hooks(command("  ")), "skipping empty hook command in {path}"),
-        (hooks(command("a\0b")), "skipping hook in {path}: its command has a NUL character"),
+        (
+            hooks(command("a\0b")),
+            "skipping hook in {path}: its command has a NUL character",
+        ),
         (hooks(command("a\ud800")), "failed to parse hooks config {path}: "),
-        (hooks({"type": "prompt"}), "skipping prompt hook in {path}: prompt hooks are not"),
-        (hooks({"type": "agent"}), "skipping agent hook in {path}: agent hooks are not"),
+        (
+            hooks({"type": "prompt"}),
+            "skipping prompt hook in {path}: prompt hooks are not",
+        ),
+        (
+            hooks({"type": "agent"}),
+            "skipping agent hook in {path}: agent hooks are not",
+        ),
         (
             hooks({"type": "mcp_tool", "server": "s", "tool": ""}),
             "skipping MCP tool hook in {path}: server and tool must not be empty",
@@ -185,7 +201,9 @@ def test_both_forms_in_one_folder_run_with_a_warning(place: Place):
         (hooks(command("a"), matcher="(" * 50_000), 'invalid matcher "(((('),
     ],
 )
-def test_a_mistake_is_told_and_its_hook_does_not_run(place: Place, text: str, warning: str):
+def test_a_mistake_is_told_and_its_hook_does_not_run(
+    place: Place, text: str, warning: str
+):
     path = place.user(text, "hooks.json")
     result = found(place)
     assert result.found == ()
@@ -220,7 +238,9 @@ def test_a_wrong_type_of_hook_in_config_toml_does_not_stop_the_start(place: Plac
 
 def test_odd_files_are_read_or_told(place: Place, tmp_path: Path):
     path = place.home / "hooks.json"
-    path.write_bytes(b"\xef\xbb\xbf" + hooks(command("a")).replace(" ", "\r\n").encode())
+    path.write_bytes(
+        b"\xef\xbb\xbf" + hooks(command("a")).replace(" ", "\r\n").encode()
+    )
     assert commands(place) == ["a"]
     path.write_bytes(b'{"hooks": "\xff"}')
     assert found(place).warnings[0].startswith(f"failed to read hooks config {path}: ")
@@ -254,7 +274,11 @@ def test_events_of_others_are_told_and_unknown_fields_are_ignored(place: Place):
     groups = [{"hooks": [{"type": "x"}]}]
     document = {
         "description": "mine",
-        "hooks": {"Notification": groups, "Nope": groups, "Stop": [{"hooks": [command("a", x=1)]}]},
+        "hooks": {
+            "Notification": groups,
+            "Nope": groups,
+            "Stop": [{"hooks": [command("a", x=1)]}],
+        },
     }
     path = place.user(json.dumps(document, indent=1), "hooks.json")
     assert commands(place) == ["a"]
@@ -275,9 +299,13 @@ def test_events_of_others_are_told_and_unknown_fields_are_ignored(place: Place):
         ("cluade", "claude"),
     ],
 )
-def test_a_misspelt_event_is_an_error_with_its_place(place: Place, name: str, meant: str):
+def test_a_misspelt_event_is_an_error_with_its_place(
+    place: Place, name: str, meant: str
+):
     text = f"there is no hook event `{name}`, so its hooks do not run; did you mean `{meant}`?"
-    path = place.user(json.dumps({"hooks": {"Stop": [], name: []}}, indent=1), "hooks.json")
+    path = place.user(
+        json.dumps({"hooks": {"Stop": [], name: []}}, indent=1), "hooks.json"
+    )
     with pytest.raises(ConfigError, match="^" + re.escape(f"{path}:4: {text}") + "$"):
         find_hooks(place.load(), place.environment)
     path.unlink()
@@ -294,7 +322,10 @@ def test_every_misspelt_event_is_named_and_none_where_hooks_are_off(place: Place
     place.user(toml("a").replace(_EVENT, "PostTolUse"))
     with pytest.raises(ConfigError, match=r"PreTolUse(?s:.)*PostTolUse"):
         find_hooks(place.load(), place.environment)
-    assert find_hooks(place.load(overrides=["features.hooks=false"]), place.environment) == Hooks()
+    assert (
+        find_hooks(place.load(overrides=["features.hooks=false"]), place.environment)
+        == Hooks()
+    )
 
 
 def test_an_untrusted_project_cannot_stop_the_start_with_a_misspelt_event(place: Place):
@@ -326,7 +357,9 @@ def test_hooks_of_a_project_are_used_only_if_it_is_trusted_as_it_is(place: Place
     assert commands(place) == ["c", "b"]
 
 
-def test_hooks_of_a_project_count_for_a_session_in_another_folder(place: Place, tmp_path: Path):
+def test_hooks_of_a_project_count_for_a_session_in_another_folder(
+    place: Place, tmp_path: Path
+):
     """As a subagent has, in a worktree of its own."""
     project_hooks(place, hooks(command("a")))
     place.project(toml("b"))
@@ -406,7 +439,9 @@ def test_a_project_cannot_trust_its_own_hooks(place: Place):
     path = project_hooks(place, hooks(command("a")))
     place.trusted()
     hook = only(place)
-    place.project(f'[hooks.state."{path}:pre_tool_use:0:0"]\ntrusted_hash = "{hook.hash}"\n')
+    place.project(
+        f'[hooks.state."{path}:pre_tool_use:0:0"]\ntrusted_hash = "{hook.hash}"\n'
+    )
     place.trust()
     assert only(place).state == "new"
     trust(place.home, [hook])
@@ -436,9 +471,13 @@ _OWN = "[hooks]\nclaude = true\n"
 
 
 def test_hooks_of_claude_code_are_read_if_the_user_asks_for_it(place: Place):
-    user = write(place.home.parent / ".claude" / "settings.json", hooks(command("user")))
+    user = write(
+        place.home.parent / ".claude" / "settings.json", hooks(command("user"))
+    )
     shared = write(place.root / ".claude" / "settings.json", hooks(command("shared")))
-    local = write(place.root / ".claude" / "settings.local.json", hooks(command("local")))
+    local = write(
+        place.root / ".claude" / "settings.local.json", hooks(command("local"))
+    )
     place.trusted()
     assert commands(place) == []
     place.user(_OWN)
@@ -451,14 +490,22 @@ def test_hooks_of_claude_code_are_read_if_the_user_asks_for_it(place: Place):
     assert result.found[1].environment == {"CLAUDE_PROJECT_DIR": str(place.root)}
     trust(place.home, result.found)
     shared.write_text(hooks(command("changed")), encoding="utf-8")
-    assert [hook.state for hook in found(place).found] == ["trusted", "changed", "trusted"]
+    assert [hook.state for hook in found(place).found] == [
+        "trusted",
+        "changed",
+        "trusted",
+    ]
 
 
-def test_a_project_in_the_home_folder_does_not_run_the_hooks_of_the_user_twice(place: Place):
+def test_a_project_in_the_home_folder_does_not_run_the_hooks_of_the_user_twice(
+    place: Place,
+):
     user_home = place.home.parent
     write(user_home / ".claude" / "settings.json", hooks(command("user")))
     place.user(f'{_OWN}[projects."{user_home}"]\ntrust_level = "trusted"\n')
-    config = load_config(cwd=user_home, environment=place.environment, system=place.system)
+    config = load_config(
+        cwd=user_home, environment=place.environment, system=place.system
+    )
     assert [h.command for h in find_hooks(config, place.environment).found] == ["user"]
 
 
@@ -525,7 +572,13 @@ def test_keys_hashes_and_trust_are_those_of_codex(place: Place):
             "matcher": "",
             "hooks": [
                 {"type": "mcp_tool", "server": "s", "tool": "t"},
-                {"type": "mcp_tool", "server": "s", "tool": "t", "timeout": 3, "input": arguments},
+                {
+                    "type": "mcp_tool",
+                    "server": "s",
+                    "tool": "t",
+                    "timeout": 3,
+                    "input": arguments,
+                },
                 {"type": "prompt"},
                 command("d"),
             ],
@@ -535,8 +588,21 @@ def test_keys_hashes_and_trust_are_those_of_codex(place: Place):
     others = {
         event: [{"matcher": "x", "hooks": [command("a")]}]
         for event in (
-            *("SessionStart", "SessionEnd", "UserPromptSubmit", "PostToolUse", "Stop", "Interrupt"),
-            *("PermissionRequest", "PreCompact", "PostCompact", "SubagentStart", "SubagentStop"),
+            *(
+                "SessionStart",
+                "SessionEnd",
+                "UserPromptSubmit",
+                "PostToolUse",
+                "Stop",
+                "Interrupt",
+            ),
+            *(
+                "PermissionRequest",
+                "PreCompact",
+                "PostCompact",
+                "SubagentStart",
+                "SubagentStop",
+            ),
         )
     }
     place.user(json.dumps({"hooks": {_EVENT: groups, **others}}), "hooks.json")
@@ -544,7 +610,8 @@ def test_keys_hashes_and_trust_are_those_of_codex(place: Place):
     place.home.symlink_to(real)
     project_hooks(place, hooks(command("project")))
     place.trusted(
-        toml("user") + '[[hooks.Stop]]\nhooks = [{ type = "mcp_tool", server = "s", tool = "t",'
+        toml("user")
+        + '[[hooks.Stop]]\nhooks = [{ type = "mcp_tool", server = "s", tool = "t",'
         " input = { a = 1, b = 2.5 } }]\n"
     )
     trust(place.home, found(place).found[:3])

@@ -35,7 +35,18 @@ def test_a_key_has_one_name_however_it_is_spelled(text: str, name: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "-", "ctrl--", "ctrl+t", "C-t", "backtab", "ctrl-ctrl-a", "insert", "f25", "\u00fc"),
+        *(
+            "",
+            "-",
+            "ctrl--",
+            "ctrl+t",
+            "C-t",
+            "backtab",
+            "ctrl-ctrl-a",
+            "insert",
+            "f25",
+            "\u00fc",
+        ),
         *("enter,tab", "hyper-x", "leader", "ctrl-"),
     ],
 )

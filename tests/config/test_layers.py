@@ -23,7 +23,10 @@ def test_the_strongest_layer_wins(place: Place):
     place.trust()
     assert place.load(profile="work").model == "sub"
     assert place.load(overrides=["model=override"]).model == "override"
-    assert place.load(overrides=["model=override"], flags={"model": "flag"}).model == "flag"
+    assert (
+        place.load(overrides=["model=override"], flags={"model": "flag"}).model
+        == "flag"
+    )
 
 
 def test_tables_merge_deeply_and_arrays_replace(place: Place):
@@ -34,7 +37,9 @@ def test_tables_merge_deeply_and_arrays_replace(place: Place):
     place.user("notify = ['c']\n[mcp_servers.s.env]\nB = '2'\n")
     config = place.load()
     assert config.notify == ("c",)
-    assert config.mcp_servers == {"s": McpServerConfig(command="x", env={"A": "1", "B": "2"})}
+    assert config.mcp_servers == {
+        "s": McpServerConfig(command="x", env={"A": "1", "B": "2"})
+    }
 
 
 def test_the_users_file_can_be_left_out(place: Place):
@@ -146,7 +151,9 @@ def test_a_misspelt_protection_stops_the_start(
     assert any("Ignored" in warning and key in warning for warning in config.warnings)
 
 
-@pytest.mark.parametrize("text", ["modle = 'x'", "[sand]\nx = 1", "[gatesby]\nx = 1", "hosts = 1"])
+@pytest.mark.parametrize(
+    "text", ["modle = 'x'", "[sand]\nx = 1", "[gatesby]\nx = 1", "hosts = 1"]
+)
 def test_other_unknown_keys_stop_nothing(place: Place, text: str):
     place.user(f"{text}\n")
     (warning,) = place.load().warnings
@@ -170,7 +177,9 @@ def test_thousands_of_unknown_keys_are_read_in_no_time(place: Place):
 def test_of_many_unknown_keys_the_first_are_named(place: Place):
     path = place.user("".join(f"zq{number}.b = 1\n" for number in range(25)))
     (warning,) = place.load().warnings
-    assert warning.startswith(f"Ignored 25 unknown settings in {path}: `zq0` (line 1), ")
+    assert warning.startswith(
+        f"Ignored 25 unknown settings in {path}: `zq0` (line 1), "
+    )
     assert warning.endswith("`zq19` (line 20) and 5 more.")
 
 
@@ -192,7 +201,9 @@ def test_mistakes_name_file_line_and_key(place: Place):
         f"Error loading config.toml: {path}:3: `sandbox_workspace_write.network_access`"
         ' must be a boolean, not `"yes"`'
     )
-    with pytest.raises(ConfigError, match=r"toml: -c: `model` must be a string, not `5`"):
+    with pytest.raises(
+        ConfigError, match=r"toml: -c: `model` must be a string, not `5`"
+    ):
         place.load(overrides=["model=5"])
 
 
@@ -220,12 +231,16 @@ def test_old_profiles_are_refused(place: Place):
     )
 
     place.user("[profiles.x]\nmodel = 'm'\n")
-    with pytest.raises(ConfigError, match=r"`--profile x` cannot .* into .*/x\.config\.toml$"):
+    with pytest.raises(
+        ConfigError, match=r"`--profile x` cannot .* into .*/x\.config\.toml$"
+    ):
         place.load(profile="x")
     place.user("", "x.config.toml")
     place.user("[profiles.x]\nmodel = 'm'\n")
     assert place.load().model == "gpt-6.1-sol"
-    with pytest.raises(ConfigError, match=r"`--profile x` cannot be used while .*toml:1 holds"):
+    with pytest.raises(
+        ConfigError, match=r"`--profile x` cannot be used while .*toml:1 holds"
+    ):
         place.load(profile="x")
 
 
@@ -233,7 +248,10 @@ def test_old_profiles_are_refused(place: Place):
     ("content", "message"),
     [
         (b"model = ", "{path}:1:9: Invalid value"),
-        (b'a = 1\nmodel = "x\nb = 1', "{path}:2:11: the quote is not closed on this line"),
+        (
+            b'a = 1\nmodel = "x\nb = 1',
+            "{path}:2:11: the quote is not closed on this line",
+        ),
         (b"a = 1\nb 2\n", "{path}:2:3: Expected '=' after a key in a key/value pair"),
         (b"a = [1,\n", "{path}:2:1: Invalid value"),
         (
@@ -288,7 +306,9 @@ def test_a_folder_or_a_pipe_in_place_of_the_file_is_an_error(place: Place):
         place.load()
     path.unlink()
     path.symlink_to(path)
-    with pytest.raises(ConfigError, match="cannot be read: it is a link where a file should be"):
+    with pytest.raises(
+        ConfigError, match="cannot be read: it is a link where a file should be"
+    ):
         place.load()
 
 

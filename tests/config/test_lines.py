@@ -76,7 +76,13 @@ def _keys(value: Any, key: tuple[str, ...] = ()) -> set[tuple[str, ...]]:
     if isinstance(value, dict):
         parts = list(cast("dict[str, Any]", value).items())
     elif isinstance(value, list):
-        parts = [(str(number), part) for number, part in enumerate(cast("list[Any]", value))]
+        parts = [
+            (str(number), part) for number, part in enumerate(cast("list[Any]", value))
+        ]
     else:
         return set()
-    return {found for name, part in parts for found in ((*key, name), *_keys(part, (*key, name)))}
+    return {
+        found
+        for name, part in parts
+        for found in ((*key, name), *_keys(part, (*key, name)))
+    }

@@ -89,14 +89,18 @@ def test_an_error_of_the_syntax_shows_the_script_alone(
 
 def test_a_script_that_is_too_long_in_quotes_runs_all_the_same(tmp_path: Path) -> None:
     script = "\n" * 70_000 + "echo [$SECRET]\n)"
-    code, output = run(without_variables(["/bin/bash", "-lc", script], ["SECRET"]), tmp_path)
+    code, output = run(
+        without_variables(["/bin/bash", "-lc", script], ["SECRET"]), tmp_path
+    )
     assert code != 0
     assert output.startswith("[]\n")
     assert "unset" not in output
 
 
 def test_a_function_of_the_profile_is_not_taken_for_a_builtin(tmp_path: Path) -> None:
-    argv = without_variables(["/bin/bash", "-lc", "greet"], ["SECRET"], "eval() { echo mine; }")
+    argv = without_variables(
+        ["/bin/bash", "-lc", "greet"], ["SECRET"], "eval() { echo mine; }"
+    )
     assert run(argv, tmp_path) == (0, "hello\n")
 
 
@@ -117,11 +121,21 @@ def test_arguments_of_a_script_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "argv",
-    [["/bin/bash", "-c", "x"], ["ls", "-lc", "x"], ["bash", "-lc"], ["bash", "script", "-lc"], []],
+    [
+        ["/bin/bash", "-c", "x"],
+        ["ls", "-lc", "x"],
+        ["bash", "-lc"],
+        ["bash", "script", "-lc"],
+        [],
+    ],
 )
 def test_nothing_but_the_script_of_a_login_shell_is_touched(argv: list[str]) -> None:
     assert without_variables(argv, {"SECRET"}) == argv
 
 
 def test_without_names_nothing_is_touched() -> None:
-    assert without_variables(["bash", "-lc", "x"], {"no name; rm"}) == ["bash", "-lc", "x"]
+    assert without_variables(["bash", "-lc", "x"], {"no name; rm"}) == [
+        "bash",
+        "-lc",
+        "x",
+    ]

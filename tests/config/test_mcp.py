@@ -45,7 +45,10 @@ def test_every_key_of_a_program_is_read(place: Place):
         default_tools_approval_mode="writes",
         tools_approval_modes={"t": "approve"},
     )
-    assert (server.approval_mode("t"), server.approval_mode("u")) == ("approve", "writes")
+    assert (server.approval_mode("t"), server.approval_mode("u")) == (
+        "approve",
+        "writes",
+    )
 
 
 def test_every_key_of_an_address_is_read(place: Place):
@@ -103,14 +106,32 @@ def test_a_server_of_another_machine_is_not_started_here(place: Place):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("enabled = true", "mcp_servers.s: `command` or `url`, one of them is required"),
-        ("command = 'x'\nurl = 'http://h'", "mcp_servers.s: `command` or `url`, not both"),
-        ("url = 'http://h'\nbearer_token = 't'", "mcp_servers.s: `bearer_token` is not supported"),
+        (
+            "enabled = true",
+            "mcp_servers.s: `command` or `url`, one of them is required",
+        ),
+        (
+            "command = 'x'\nurl = 'http://h'",
+            "mcp_servers.s: `command` or `url`, not both",
+        ),
+        (
+            "url = 'http://h'\nbearer_token = 't'",
+            "mcp_servers.s: `bearer_token` is not supported",
+        ),
         ("command = ''", "mcp_servers.s.command is empty"),
-        ("command = 'x'\nscopes = []", "mcp_servers.s.scopes is not supported for stdio"),
-        ("url = 'http://h'\nargs = []", "mcp_servers.s.args is not supported for streamable_http"),
+        (
+            "command = 'x'\nscopes = []",
+            "mcp_servers.s.scopes is not supported for stdio",
+        ),
+        (
+            "url = 'http://h'\nargs = []",
+            "mcp_servers.s.args is not supported for streamable_http",
+        ),
         ("url = 'h'", "mcp_servers.s.url must begin with http:// or https://, not 'h'"),
-        ("command = 'x'\nenv_vars = [{ source = 'a' }]", "mcp_servers.s.env_vars: a table needs a"),
+        (
+            "command = 'x'\nenv_vars = [{ source = 'a' }]",
+            "mcp_servers.s.env_vars: a table needs a",
+        ),
         (
             "command = 'x'\nstartup_timeout_ms = 0",
             "`mcp_servers.s.startup_timeout_ms` must be an integer of more than 0, not `0`",
@@ -132,8 +153,12 @@ def test_a_mistake_names_its_key(place: Place, text: str, message: str):
 
 
 @pytest.mark.parametrize("name", ["a b", "Salesforce DX", "näme", "a$b", ""])
-def test_a_server_with_a_name_that_codex_does_not_take_is_left_out(place: Place, name: str):
-    path = place.user(f"[mcp_servers.'{name}']\ncommand = 'x'\n[mcp_servers.good]\ncommand = 'y'\n")
+def test_a_server_with_a_name_that_codex_does_not_take_is_left_out(
+    place: Place, name: str
+):
+    path = place.user(
+        f"[mcp_servers.'{name}']\ncommand = 'x'\n[mcp_servers.good]\ncommand = 'y'\n"
+    )
     config = place.load()
     assert [*config.mcp_servers] == ["good"]
     assert config.warnings == (
@@ -149,5 +174,7 @@ def test_a_server_with_such_a_name_that_is_off_is_not_spoken_of(place: Place):
 
 def test_a_server_with_such_a_name_that_is_required_stops_the_start(place: Place):
     place.user("[mcp_servers.'a b']\ncommand = 'x'\nrequired = true\n")
-    with pytest.raises(ConfigError, match=r'mcp_servers\."a b": a name has letters, digits'):
+    with pytest.raises(
+        ConfigError, match=r'mcp_servers\."a b": a name has letters, digits'
+    ):
         place.load()

@@ -31,8 +31,12 @@ def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "keyring", raising=False)
 
 
-def keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, locked: bool = False) -> None:
-    (tmp_path / "keyring.py").write_text(KEYRING.format(locked=locked), encoding="utf-8")
+def keyring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, locked: bool = False
+) -> None:
+    (tmp_path / "keyring.py").write_text(
+        KEYRING.format(locked=locked), encoding="utf-8"
+    )
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
 
@@ -106,7 +110,9 @@ def test_a_keyring_that_is_locked_is_told_where_it_is_asked_for(
     with pytest.raises(ConfigError, match="needs the Python package `keyring`"):
         strict.read()
     keyring(tmp_path, monkeypatch, locked=True)
-    with pytest.raises(ConfigError, match="the keyring cannot be used: the keyring is locked"):
+    with pytest.raises(
+        ConfigError, match="the keyring cannot be used: the keyring is locked"
+    ):
         strict.write("secret")
     store = StoredLogins(home, "auto", "web", "http://a/mcp")
     store.write("secret")

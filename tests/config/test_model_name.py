@@ -31,10 +31,15 @@ def test_a_fallback_may_have_a_publisher_in_its_name(place: Place) -> None:
     assert place.load().model_fallbacks == (("github", "openai/gpt-5"),)
 
 
-def test_a_provider_that_is_set_beside_the_model_leaves_its_name_as_it_is(place: Place) -> None:
+def test_a_provider_that_is_set_beside_the_model_leaves_its_name_as_it_is(
+    place: Place,
+) -> None:
     place.user('model = "anthropic/claude-opus-5"\nmodel_provider = "openrouter"\n')
     config = place.load()
-    assert (config.model_provider, config.model) == ("openrouter", "anthropic/claude-opus-5")
+    assert (config.model_provider, config.model) == (
+        "openrouter",
+        "anthropic/claude-opus-5",
+    )
 
 
 def test_an_option_is_stronger_than_the_provider_of_a_file(place: Place) -> None:
@@ -47,7 +52,9 @@ def test_an_option_is_stronger_than_the_provider_of_a_file(place: Place) -> None
         assert config.model_provider == overrides[0].partition("=")[2]
     by_override = place.load(overrides=["model=xai/grok-4.7"])
     assert (by_override.model_provider, by_override.model) == ("xai", "grok-4.7")
-    both = place.load(flags={"model_provider": "lmstudio"}, overrides=["model=openai/gpt-oss-20b"])
+    both = place.load(
+        flags={"model_provider": "lmstudio"}, overrides=["model=openai/gpt-oss-20b"]
+    )
     assert (both.model_provider, both.model) == ("lmstudio", "openai/gpt-oss-20b")
 
 
@@ -56,10 +63,15 @@ def test_a_project_chooses_no_provider_by_the_name_of_a_model(place: Place) -> N
     place.project('model = "anthropic/claude-opus-5"\n')
     place.trust()
     config = place.load()
-    assert (config.model_provider, config.model) == ("openai", "anthropic/claude-opus-5")
+    assert (config.model_provider, config.model) == (
+        "openai",
+        "anthropic/claude-opus-5",
+    )
 
 
-def test_a_project_names_a_model_of_the_provider_that_the_user_chose(place: Place) -> None:
+def test_a_project_names_a_model_of_the_provider_that_the_user_chose(
+    place: Place,
+) -> None:
     place.user('model = "ollama/qwen3"\n')
     place.project('model = "gpt-5.5"\nmodel_provider = "xai"\n')
     place.trust()
@@ -69,7 +81,9 @@ def test_a_project_names_a_model_of_the_provider_that_the_user_chose(place: Plac
     assert (option.model_provider, option.model) == ("xai", "grok-4.7")
 
 
-def test_the_file_of_this_program_alone_is_stronger_than_that_of_codex(place: Place) -> None:
+def test_the_file_of_this_program_alone_is_stronger_than_that_of_codex(
+    place: Place,
+) -> None:
     place.user('model = "gpt-5.5"\nmodel_provider = "openrouter"\n')
     (place.home / "codex-py").mkdir()
     place.user('model = "anthropic/claude-opus-5"\n', "codex-py/config.toml")
@@ -83,6 +97,7 @@ def test_prices_are_numbers(place: Place) -> None:
     place.user('[model_prices."a/b"]\ninput = 1\noutput = 2.5\n')
     assert place.load().model_prices == {"a/b": {"input": 1, "output": 2.5}}
     with pytest.raises(
-        ConfigError, match=r"model_prices\.m\.input` must be a finite number of 0 or more"
+        ConfigError,
+        match=r"model_prices\.m\.input` must be a finite number of 0 or more",
     ):
         place.load(overrides=["model_prices.m.input=-1"])

@@ -42,7 +42,9 @@ def test_the_last_one_wins_whatever_it_replaces():
 
 
 def test_a_line_break_cannot_smuggle_in_another_key():
-    assert parse_overrides(["model=1\nsandbox_mode=2"]) == {"model": "1\nsandbox_mode=2"}
+    assert parse_overrides(["model=1\nsandbox_mode=2"]) == {
+        "model": "1\nsandbox_mode=2"
+    }
 
 
 @pytest.mark.parametrize("text", ["foo", "", "=5", " = 5"])

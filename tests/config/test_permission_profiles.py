@@ -111,7 +111,10 @@ def test_a_trusted_project_may_choose_a_profile_of_its_user(place: Place):
     place.project('default_permissions = "base"')
     place.trust()
     entries = dict(place.load().sandbox_policy().files.entries)
-    assert (entries[place.cwd / "sec"], entries[place.cwd / "sec/open"]) == ("deny", "read")
+    assert (entries[place.cwd / "sec"], entries[place.cwd / "sec/open"]) == (
+        "deny",
+        "read",
+    )
 
 
 def test_protection_denies_in_every_mode_and_adds_up(place: Place):
@@ -127,7 +130,11 @@ def test_protection_denies_in_every_mode_and_adds_up(place: Place):
     [
         ("*.key", ["a.key", "s/a.key", "s/t/a.key", "s/.key"], ["a.keys", "key"]),
         (".env", [".env", "s/.env", "s/t/.env", ".env/x"], [".env2", "s/x.env"]),
-        ("private", ["private", "private/x", "s/private", "s/t/private/x/y"], ["privates"]),
+        (
+            "private",
+            ["private", "private/x", "s/private", "s/t/private/x/y"],
+            ["privates"],
+        ),
         ("private/", ["private/x", "s/private/x"], ["s/privates/x"]),
         ("*.{key,pem}", ["a.key", "s/a.pem"], ["a.crt"]),
         ("{.env,s/t}", [".env", "x/.env", "s/t", "s/t/x"], ["x/s/t"]),
@@ -171,7 +178,11 @@ def test_a_name_in_a_profile_is_a_path_as_in_codex(place: Place):
             1,
             "default_permissions refers to undefined profile `nope`",
         ),
-        ('default_permissions = ":no"', 1, "default_permissions refers to undefined profile `:no`"),
+        (
+            'default_permissions = ":no"',
+            1,
+            "default_permissions refers to undefined profile `:no`",
+        ),
         (
             'default_permissions = "p"\npermissions.p.extends = "nope"',
             2,
@@ -192,7 +203,11 @@ def test_a_name_in_a_profile_is_a_path_as_in_codex(place: Place):
             2,
             "filesystem glob path `*.txt` only supports `deny` access",
         ),
-        ('default_permissions = "p"\npermissions.p.filesystem."x" = "deny"', 2, "must be absolute"),
+        (
+            'default_permissions = "p"\npermissions.p.filesystem."x" = "deny"',
+            2,
+            "must be absolute",
+        ),
         (
             'default_permissions = "p"\npermissions.p.filesystem."$HOME/x" = "deny"',
             2,
@@ -203,8 +218,16 @@ def test_a_name_in_a_profile_is_a_path_as_in_codex(place: Place):
             2,
             "filesystem subpath `../o` must be a descendant path without `.` or `..` components",
         ),
-        ('default_permissions = "p"\npermissions.p.filesystem."/a" = "maybe"', 2, "must be one of"),
-        ('default_permissions = "p"\npermissions.p.filesystem.":x" = "deny"', 2, "not recognized"),
+        (
+            'default_permissions = "p"\npermissions.p.filesystem."/a" = "maybe"',
+            2,
+            "must be one of",
+        ),
+        (
+            'default_permissions = "p"\npermissions.p.filesystem.":x" = "deny"',
+            2,
+            "not recognized",
+        ),
         (
             'default_permissions = "p"\npermissions.p.filesystem.":root" = "deny"',
             2,
@@ -223,7 +246,9 @@ def test_a_name_in_a_profile_is_a_path_as_in_codex(place: Place):
         ('protection.deny = ["../x"]', 1, "must be a descendant path"),
     ],
 )
-def test_a_mistake_stops_the_start_with_its_place(place: Place, text: str, line: int, fault: str):
+def test_a_mistake_stops_the_start_with_its_place(
+    place: Place, text: str, line: int, fault: str
+):
     path = place.user(text)
     with pytest.raises(ConfigError) as raised:
         place.load()

@@ -49,17 +49,29 @@ def test_a_plugin_has_the_parts_that_are_in_its_folders(tmp_path: Path) -> None:
         author={"name": "Ada", "email": "ada@example.com"},
     )
     plugin = only(tmp_path)
-    assert (plugin.name, plugin.version, plugin.description, plugin.author, plugin.root) == (
+    assert (
+        plugin.name,
+        plugin.version,
+        plugin.description,
+        plugin.author,
+        plugin.root,
+    ) == (
         *("tools", "1.2.0", "Many tools", "Ada"),
         root,
     )
     assert plugin.skills == {root / "skills/hello/SKILL.md": "skill"}
-    assert plugin.agents == {root / "agents/judge.md": "judge", root / "agents/judge.toml": "toml"}
+    assert plugin.agents == {
+        root / "agents/judge.md": "judge",
+        root / "agents/judge.toml": "toml",
+    }
     assert plugin.commands == {
         "git:tidy": (root / "commands/git/tidy.md", "tidy"),
         "run": (root / "commands/run.md", "run"),
     }
-    assert plugin.hooks == {root / "hooks.json": hooks, root / "hooks/hooks.json": hooks}
+    assert plugin.hooks == {
+        root / "hooks.json": hooks,
+        root / "hooks/hooks.json": hooks,
+    }
     assert list(plugin.servers) == ["docs"]
 
 
@@ -81,7 +93,9 @@ def test_the_manifest_may_name_the_parts(tmp_path: Path) -> None:
     plugin = only(tmp_path)
     assert list(plugin.skills) == [root / "lib/skills/a/SKILL.md"]
     assert sorted(plugin.commands) == ["b:c", "run"]
-    assert plugin.hooks == {root / ".codex-plugin/plugin.json": '{"hooks": {"Stop": []}}'}
+    assert plugin.hooks == {
+        root / ".codex-plugin/plugin.json": '{"hooks": {"Stop": []}}'
+    }
     assert list(plugin.servers) == ["docs"]
 
 
@@ -96,7 +110,9 @@ def test_a_plugin_that_changed_is_not_used(tmp_path: Path) -> None:
     root = installed(tmp_path, files)
     again = "changed since it was added; to use it as it is now, remove it and add it again."
     (root / "bin" / "tool").chmod(0o700)
-    assert find_plugins(tmp_path).warnings == [f"The plugin tools is not used: bin/tool {again}"]
+    assert find_plugins(tmp_path).warnings == [
+        f"The plugin tools is not used: bin/tool {again}"
+    ]
     (root / "commands" / "run.md").write_text("other", encoding="utf-8")
     (root / "a").unlink()
     (root / "new").touch()
@@ -124,7 +140,9 @@ def test_what_was_not_added_is_not_used(tmp_path: Path) -> None:
     (other / RECORD).write_text("[]", encoding="utf-8")
     unfinished.rmdir()
     (warning,) = find_plugins(tmp_path).warnings
-    assert warning.startswith(f"The plugin other is not used: {RECORD} must be a table, not an arr")
+    assert warning.startswith(
+        f"The plugin other is not used: {RECORD} must be a table, not an arr"
+    )
     (other / RECORD).unlink()
     (warning,) = find_plugins(tmp_path).warnings
     assert warning.startswith(
@@ -140,26 +158,58 @@ def test_what_was_not_added_is_not_used(tmp_path: Path) -> None:
         ("[" * 100_000, "plugin.json is nested too deeply"),
         ('{"name": {}}', "plugin.json: `name` must be a string, not a table"),
         ("{}", "plugin.json: '' is no name for a plugin: use a-z, 0-9 and -"),
-        ('{"name": "../up"}', "plugin.json: '../up' is no name for a plugin: use a-z, 0-9 and -"),
-        ('{"name": "user"}', "plugin.json: 'user' is no name for a plugin: use a-z, 0-9 and -"),
-        ('{"name": "a", "skills": "../up"}', "`skills` of its manifest names '../up', which is"),
-        ('{"name": "a", "skills": ["/etc"]}', "`skills` of its manifest names '/etc', which is"),
-        ('{"name": "a", "mcpServers": {"b": 1}}', "plugin.json: `mcpServers.b` must be"),
-        ('{"name": "a", "mcpServers": {"b": {"url": "x", "command": "y"}}}', "mcp_servers.b: "),
-        ('{"name": "a", "mcpServers": {"b": {"args": "x", "command": "y"}}}', "it: `mcp_serv"),
-        ('{"name": "a", "mcpServers": {"b": {"command": ["y"]}}}', "it: `mcp_servers.b.comm"),
+        (
+            '{"name": "../up"}',
+            "plugin.json: '../up' is no name for a plugin: use a-z, 0-9 and -",
+        ),
+        (
+            '{"name": "user"}',
+            "plugin.json: 'user' is no name for a plugin: use a-z, 0-9 and -",
+        ),
+        (
+            '{"name": "a", "skills": "../up"}',
+            "`skills` of its manifest names '../up', which is",
+        ),
+        (
+            '{"name": "a", "skills": ["/etc"]}',
+            "`skills` of its manifest names '/etc', which is",
+        ),
+        (
+            '{"name": "a", "mcpServers": {"b": 1}}',
+            "plugin.json: `mcpServers.b` must be",
+        ),
+        (
+            '{"name": "a", "mcpServers": {"b": {"url": "x", "command": "y"}}}',
+            "mcp_servers.b: ",
+        ),
+        (
+            '{"name": "a", "mcpServers": {"b": {"args": "x", "command": "y"}}}',
+            "it: `mcp_serv",
+        ),
+        (
+            '{"name": "a", "mcpServers": {"b": {"command": ["y"]}}}',
+            "it: `mcp_servers.b.comm",
+        ),
     ],
 )
-def test_a_wrong_manifest_is_refused(tmp_path: Path, manifest: str, reason: str) -> None:
+def test_a_wrong_manifest_is_refused(
+    tmp_path: Path, manifest: str, reason: str
+) -> None:
     write_plugin(tmp_path, {MANIFEST: manifest})
     assert refusal(tmp_path).removeprefix(".claude-plugin/").startswith(reason)
 
 
 def test_a_folder_that_is_no_plugin_is_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path) == "it has no .codex-plugin/plugin.json or .claude-plugin/plugin.json"
+    assert (
+        refusal(tmp_path)
+        == "it has no .codex-plugin/plugin.json or .claude-plugin/plugin.json"
+    )
     (tmp_path / ".claude-plugin").mkdir()
     (tmp_path / ".claude-plugin" / "marketplace.json").touch()
-    assert refusal(tmp_path) == "it is a marketplace; name the folder of one of its plugins"
+    assert (
+        refusal(tmp_path)
+        == "it is a marketplace; name the folder of one of its plugins"
+    )
 
 
 def test_its_servers_get_its_path_and_approve_nothing(tmp_path: Path) -> None:
@@ -198,10 +248,16 @@ def test_the_servers_of_plugins_are_the_weakest_layer(place: Place) -> None:
     assert [plugin.name for plugin in config.plugins] == ["tools"]
     assert "plugins/tools" in place.explain("mcp_servers.docs.command")
     place.trusted("[mcp_servers.docs]\nenabled = false")
-    assert (place.load().mcp_servers["docs"].enabled, place.load().warnings) == (False, ())
+    assert (place.load().mcp_servers["docs"].enabled, place.load().warnings) == (
+        False,
+        (),
+    )
     place.trusted('[mcp_servers.docs]\nurl = "https://example.com"')
     config = place.load()
-    assert (config.mcp_servers["docs"].command, config.mcp_servers["docs"].args) == (None, ())
+    assert (config.mcp_servers["docs"].command, config.mcp_servers["docs"].args) == (
+        None,
+        (),
+    )
     assert config.warnings == (
         "The MCP server docs of the plugin tools is not used: another one has its name.",
     )
@@ -230,7 +286,10 @@ def test_what_changes_after_the_check_is_not_used(place: Place) -> None:
         "tools:hello",
         "good",
     )
-    assert find_roles(config, place.environment).found["tools:judge"].instructions == "good"
+    assert (
+        find_roles(config, place.environment).found["tools:judge"].instructions
+        == "good"
+    )
     (found,) = find_hooks(config, place.environment).found
     assert (found.command, found.state) == ("good", "new")
     assert found.environment == {
@@ -254,13 +313,24 @@ def test_one_of_two_servers_of_one_name_is_used(place: Place) -> None:
 
 
 def test_variables_of_the_environment_are_passed_by_name(tmp_path: Path) -> None:
-    stdio = {"command": "docs", "env": {"KEY": "${KEY}", "OTHER": "${KEY}"}, "env_vars": ["A"]}
-    headers = {"Authorization": "Bearer ${TOKEN}", "X-Key": "${KEY}", "X-A": "Bearer ${B}"}
+    stdio = {
+        "command": "docs",
+        "env": {"KEY": "${KEY}", "OTHER": "${KEY}"},
+        "env_vars": ["A"],
+    }
+    headers = {
+        "Authorization": "Bearer ${TOKEN}",
+        "X-Key": "${KEY}",
+        "X-A": "Bearer ${B}",
+    }
     servers = {"docs": stdio, "web": {"url": "https://example.com", "headers": headers}}
     installed(tmp_path, {".mcp.json": servers})
     found = only(tmp_path).servers
     assert found["docs"]["env_vars"] == ["A", "KEY"]
-    assert (found["docs"]["env"]["OTHER"], "KEY" in found["docs"]["env"]) == ("${KEY}", False)
+    assert (found["docs"]["env"]["OTHER"], "KEY" in found["docs"]["env"]) == (
+        "${KEY}",
+        False,
+    )
     assert found["web"] == {
         "url": "https://example.com",
         "http_headers": {"X-A": "Bearer ${B}"},

@@ -46,7 +46,12 @@ def test_what_is_there_when_a_trusted_project_is_first_seen_is_used(
 
 @pytest.mark.parametrize(
     "name",
-    [".codex/config.toml", ".codex/hooks.json", ".codex/rules/a.rules", "sub/.codex/config.toml"],
+    [
+        ".codex/config.toml",
+        ".codex/hooks.json",
+        ".codex/rules/a.rules",
+        "sub/.codex/config.toml",
+    ],
 )
 def test_after_a_change_nothing_is_used_until_it_is_trusted_again(
     place: Place, files: dict[Path, str], name: str
@@ -66,7 +71,9 @@ def test_after_a_change_nothing_is_used_until_it_is_trusted_again(
     assert config.project_trust == Trusted(files | {path: f"\n{files[path]}"})
 
 
-def test_what_comes_and_what_goes_is_a_change_too(place: Place, files: dict[Path, str]) -> None:
+def test_what_comes_and_what_goes_is_a_change_too(
+    place: Place, files: dict[Path, str]
+) -> None:
     place.load()
     new = write(place, ".codex/rules/b.rules", RULE)
     gone = place.root / ".codex/hooks.json"

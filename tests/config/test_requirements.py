@@ -46,19 +46,35 @@ def given(config: Config) -> tuple[str, str]:
     [
         ("nonsense = 1", ":1", "`nonsense` is unknown"),
         ("\nallowed_sandbox_modes = 3", ":2", "must be an array"),
-        ('allowed_sandbox_modes = ["workspace-write"]', ":1", "must contain `read-only`"),
+        (
+            'allowed_sandbox_modes = ["workspace-write"]',
+            ":1",
+            "must contain `read-only`",
+        ),
         ("allowed_approval_policies = []", ":1", "names no policy"),
         ("[mcp_servers.a]\nidentit = {}", ":2", "is unknown"),
         ("[mcp_servers.a]\nidentity = {}", ":1", "needs an `identity`"),
         ("allowed_approvals_reviewers = []", ":1", "names no value"),
         ('enforce_residency = "eu"', ":1", "must be"),
         ('[permissions.filesystem]\ndeny_read = ["./x"]', ":2", "must be absolute"),
-        ('[permissions.filesystem]\ndeny_read = ["/**/x"]', ":2", "cannot be safely expanded"),
-        ('[experimental_network.domains]\n"a b" = "allow"', ":2", "unsupported domain pattern"),
+        (
+            '[permissions.filesystem]\ndeny_read = ["/**/x"]',
+            ":2",
+            "cannot be safely expanded",
+        ),
+        (
+            '[experimental_network.domains]\n"a b" = "allow"',
+            ":2",
+            "unsupported domain pattern",
+        ),
         ("[experimental_network]\nmode = 'full'", ":2", "is unknown"),
         ("default_permissions = 'p'", ":1", "needs `allowed_permission_profiles`"),
         ("[allowed_permission_profiles]\np = true", ":1", "undefined profile `p`"),
-        ('[[rules.prefix_rules]]\npattern = [{token = "a"}]\ndecision = "allow"', ":3", "must be"),
+        (
+            '[[rules.prefix_rules]]\npattern = [{token = "a"}]\ndecision = "allow"',
+            ":3",
+            "must be",
+        ),
         ("[[rules.prefix_rules]]\npattern = []", ":1", "needs a `pattern`"),
         ("broken", ":1", ""),
     ],
@@ -91,7 +107,9 @@ def test_what_cannot_be_read_stops_the_start(place: Place) -> None:
 
 def test_an_empty_file_requires_nothing(place: Place) -> None:
     require(place, "")
-    config = place.load(flags={"sandbox_mode": "danger-full-access", "approval_policy": "never"})
+    config = place.load(
+        flags={"sandbox_mode": "danger-full-access", "approval_policy": "never"}
+    )
     assert given(config) == ("danger-full-access", "never")
     assert config.warnings == ()
 
@@ -125,7 +143,10 @@ def test_a_trusted_folder_gives_no_more_and_nothing_is_told(place: Place) -> Non
 
 @pytest.mark.parametrize(
     "flags",
-    [{"sandbox_mode": "danger-full-access"}, {"default_permissions": ":danger-full-access"}],
+    [
+        {"sandbox_mode": "danger-full-access"},
+        {"default_permissions": ":danger-full-access"},
+    ],
 )
 @pytest.mark.parametrize("text", [READ_ONLY, NO_FULL, ASKS])
 def test_full_access_without_questions_stops_the_start(
@@ -142,10 +163,18 @@ def test_nothing_given_to_a_session_later_goes_further(place: Place, text: str) 
     place.trusted()
     config = place.load()
     # A menu, a role, a client of a server, and a caller of the library.
-    wider = replace(config, sandbox_mode="danger-full-access", approval_policy=ApprovalPolicy.NEVER)
+    wider = replace(
+        config, sandbox_mode="danger-full-access", approval_policy=ApprovalPolicy.NEVER
+    )
     assert given(wider)[0] == "read-only"
-    policy = wider.requirements.held(SandboxPolicy("danger-full-access", network_access=True))
-    assert (policy.mode, policy.network_access, policy.is_final) == ("read-only", False, True)
+    policy = wider.requirements.held(
+        SandboxPolicy("danger-full-access", network_access=True)
+    )
+    assert (policy.mode, policy.network_access, policy.is_final) == (
+        "read-only",
+        False,
+        True,
+    )
     assert config.sandbox_policy().is_final
 
 
@@ -154,20 +183,29 @@ def test_a_forbidden_approval_policy_falls_back_also_later(place: Place) -> None
     config = place.load(flags={"approval_policy": "never"})
     assert given(config) == ("read-only", "on-request")
     assert "falling back to required value `on-request`" in config.warnings[0]
-    later = replace(config, sandbox_mode="danger-full-access", approval_policy=ApprovalPolicy.NEVER)
+    later = replace(
+        config, sandbox_mode="danger-full-access", approval_policy=ApprovalPolicy.NEVER
+    )
     assert given(later) == ("read-only", "on-request")
 
 
-def test_the_managed_configuration_is_above_overrides_and_below_options(place: Place) -> None:
+def test_the_managed_configuration_is_above_overrides_and_below_options(
+    place: Place,
+) -> None:
     require(place, 'model = "a"\nsandbox_mode = "read-only"', "managed_config.toml")
-    assert place.load(overrides=['model="b"', 'sandbox_mode="workspace-write"']).model == "a"
+    assert (
+        place.load(overrides=['model="b"', 'sandbox_mode="workspace-write"']).model
+        == "a"
+    )
     assert place.load(flags={"model": "c"}).model == "c"
     config = place.load(flags={"sandbox_mode": "workspace-write"})
     assert given(config)[0] == "read-only"
     assert f"(set by {place.system / 'managed_config.toml'})" in config.warnings[0]
 
 
-def test_a_stop_names_the_managed_configuration_if_that_forbids_it(place: Place) -> None:
+def test_a_stop_names_the_managed_configuration_if_that_forbids_it(
+    place: Place,
+) -> None:
     full = {"sandbox_mode": "danger-full-access", "approval_policy": "never"}
     for text in ('sandbox_mode = "read-only"', 'approval_policy = "untrusted"'):
         path = require(place, text, "managed_config.toml")
@@ -175,9 +213,13 @@ def test_a_stop_names_the_managed_configuration_if_that_forbids_it(place: Place)
             place.load(flags=full)
 
 
-def test_an_unknown_key_of_the_managed_configuration_stops_the_start(place: Place) -> None:
+def test_an_unknown_key_of_the_managed_configuration_stops_the_start(
+    place: Place,
+) -> None:
     path = require(place, '\nsandbox_mod = "read-only"', "managed_config.toml")
-    with pytest.raises(ConfigError, match=re.escape(f"{path}:2: `sandbox_mod` is unknown")):
+    with pytest.raises(
+        ConfigError, match=re.escape(f"{path}:2: `sandbox_mod` is unknown")
+    ):
         place.load()
 
 
@@ -201,7 +243,10 @@ def test_the_web_search_falls_back(place: Place) -> None:
         {},
         {"sandbox_mode": "danger-full-access", "approval_policy": "never"},
         {"default_permissions": ":danger-full-access"},
-        {"default_permissions": "own", "permissions": {"own": {"extends": ":workspace"}}},
+        {
+            "default_permissions": "own",
+            "permissions": {"own": {"extends": ":workspace"}},
+        },
         {
             "default_permissions": "managed",
             "permissions": {"managed": {"filesystem": {"/srv/secret": "write"}}},
@@ -226,14 +271,22 @@ def test_a_policy_of_a_caller_is_held_to_the_listed_profile(place: Place) -> Non
     mine = SandboxPolicy("workspace-write", (Path("/"),), network_access=True)
     for policy in (mine, SandboxPolicy("danger-full-access"), SandboxPolicy()):
         held = config.requirements.held(policy)
-        assert (held.mode, held.writable_roots, held.network_access) == ("read-only", (), False)
+        assert (held.mode, held.writable_roots, held.network_access) == (
+            "read-only",
+            (),
+            False,
+        )
         assert dict(held.files.entries)[Path("/srv/secret")] == "deny"
         assert held.is_final
-    require(place, MANAGED.replace("managed = true", 'managed = true\n":workspace" = true'))
+    require(
+        place, MANAGED.replace("managed = true", 'managed = true\n":workspace" = true')
+    )
     assert place.load().requirements.held(mine).mode == "workspace-write"
 
 
-DENIES = '[permissions.filesystem]\ndeny_read = ["/srv/secret", "~/.ssh", "/srv/*.pem"]\n'
+DENIES = (
+    '[permissions.filesystem]\ndeny_read = ["/srv/secret", "~/.ssh", "/srv/*.pem"]\n'
+)
 OPENS = {
     "default_permissions": "p",
     "permissions": {
@@ -247,7 +300,12 @@ OPENS = {
 
 @pytest.mark.parametrize(
     "flags",
-    [{}, {"sandbox_mode": "workspace-write"}, OPENS, {"sandbox_mode": "danger-full-access"}],
+    [
+        {},
+        {"sandbox_mode": "workspace-write"},
+        OPENS,
+        {"sandbox_mode": "danger-full-access"},
+    ],
 )
 def test_denied_files_are_denied_in_every_mode_and_profile(
     place: Place, flags: dict[str, Any]
@@ -270,7 +328,9 @@ OWN_HOME = Path(pwd.getpwuid(os.getuid()).pw_dir)
 """Whatever `$HOME` says, which the user chooses."""
 
 
-def test_another_home_does_not_open_what_is_denied_below_the_own_one(place: Place) -> None:
+def test_another_home_does_not_open_what_is_denied_below_the_own_one(
+    place: Place,
+) -> None:
     folders = {OWN_HOME / ".ssh", place.home.parent / ".ssh"}
     require(place, '[permissions.filesystem]\ndeny_read = ["~/.ssh", "~/*.pem"]')
     config = place.load(flags={"sandbox_mode": "workspace-write"})
@@ -290,8 +350,13 @@ def test_the_folder_of_managed_hooks_is_taken(place: Place) -> None:
     assert (len(hooks.found), hooks.warnings) == (1, ())
 
 
-def test_the_reviewer_falls_back_and_has_the_policy_of_the_administrator(place: Place) -> None:
-    require(place, 'allowed_approvals_reviewers = ["user"]\nguardian_policy_config = "Be strict."')
+def test_the_reviewer_falls_back_and_has_the_policy_of_the_administrator(
+    place: Place,
+) -> None:
+    require(
+        place,
+        'allowed_approvals_reviewers = ["user"]\nguardian_policy_config = "Be strict."',
+    )
     place.user('[auto_review]\npolicy = "Allow all."')
     config = place.load(flags={"approvals_reviewer": "auto_review"})
     assert config.values["approvals_reviewer"] == "user"
@@ -313,7 +378,9 @@ def test_plugins_can_be_pinned_off(place: Place) -> None:
 
 
 def test_features_are_pinned_and_an_unknown_one_is_told(place: Place) -> None:
-    path = require(place, "[features]\nhooks = true\nmulti_agent = false\nnonesuch = true")
+    path = require(
+        place, "[features]\nhooks = true\nmulti_agent = false\nnonesuch = true"
+    )
     config = place.load(
         overrides=[
             "features.hooks=false",
@@ -323,7 +390,10 @@ def test_features_are_pinned_and_an_unknown_one_is_told(place: Place) -> None:
     )
     assert config.features["hooks"] is config.features["codex_hooks"] is True
     assert config.features["multi_agent"] is False
-    assert f"Ignoring unknown `features` requirement `nonesuch` from {path}" in config.warnings
+    assert (
+        f"Ignoring unknown `features` requirement `nonesuch` from {path}"
+        in config.warnings
+    )
 
 
 def test_only_servers_of_the_same_name_and_identity_start(place: Place) -> None:
@@ -336,7 +406,9 @@ def test_only_servers_of_the_same_name_and_identity_start(place: Place) -> None:
         '[mcp_servers.c]\ncommand = "tool"'
     )
     config = place.load()
-    assert [name for name, server in config.mcp_servers.items() if server.enabled] == ["a"]
+    assert [name for name, server in config.mcp_servers.items() if server.enabled] == [
+        "a"
+    ]
     assert sum("is disabled by requirements" in text for text in config.warnings) == 2
     assert "from requirements config" in place.explain("mcp_servers.c.enabled")
     require(place, "mcp_servers = {}")
@@ -346,12 +418,18 @@ def test_only_servers_of_the_same_name_and_identity_start(place: Place) -> None:
 HOOK = '[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ntype = "command"\ncommand = "true"\n'
 
 
-def test_managed_hooks_run_whatever_the_user_says_and_may_be_the_only_ones(place: Place) -> None:
+def test_managed_hooks_run_whatever_the_user_says_and_may_be_the_only_ones(
+    place: Place,
+) -> None:
     path = require(place, f"allow_managed_hooks_only = true\n{HOOK}")
     place.user(HOOK)
     for overrides in ([], ["features.hooks=false"]):
         config = place.load(overrides=overrides)
-        files = [file for file in hook_files(config, place.environment) if file.layer is not None]
+        files = [
+            file
+            for file in hook_files(config, place.environment)
+            if file.layer is not None
+        ]
         assert [file.path for file in files] == [path]
         assert files[0].is_managed
         assert has_hooks(config)
@@ -365,7 +443,9 @@ def test_explain_names_the_layer_that_decided(place: Place) -> None:
 
 
 def test_explain_shows_the_keys_of_the_requirements_themselves(place: Place) -> None:
-    path = require(place, f"{READ_ONLY}[permissions.filesystem]\ndeny_read = ['/srv/x']")
+    path = require(
+        place, f"{READ_ONLY}[permissions.filesystem]\ndeny_read = ['/srv/x']"
+    )
     assert place.explain("allowed_sandbox_modes") == (
         f'allowed_sandbox_modes = ["read-only"]\n  from requirements config {path}:1'
     )

@@ -21,7 +21,9 @@ def write(path: Path, text: str) -> Path:
 
 
 def find(place: Place) -> Roles:
-    config = load_config(cwd=place.cwd, environment=place.environment, system=place.system)
+    config = load_config(
+        cwd=place.cwd, environment=place.environment, system=place.system
+    )
     return find_roles(config, place.environment)
 
 
@@ -80,14 +82,17 @@ def test_all_settings_of_a_toml_file_are_read(place: Place) -> None:
 
 def test_a_table_names_a_file_beside_its_configuration(place: Place) -> None:
     file = write(
-        place.home / "roles/r.toml", 'name = "x"\ndeveloper_instructions = "Be r."\nmodel = "m"\n'
+        place.home / "roles/r.toml",
+        'name = "x"\ndeveloper_instructions = "Be r."\nmodel = "m"\n',
     )
     place.user(
         '[agents.r]\ndescription = "about r"\nconfig_file = "roles/r.toml"\n'
         'nickname_candidates = ["Rae"]\n[agents.bare]\ndescription = "about bare"\n'
     )
     roles = find(place)
-    assert roles.found["r"] == Role("r", "about r", "Be r.", "m", nicknames=("Rae",), source=file)
+    assert roles.found["r"] == Role(
+        "r", "about r", "Be r.", "m", nicknames=("Rae",), source=file
+    )
     assert roles.found["bare"].description == "about bare"
     assert roles.warnings == ()
 
@@ -130,7 +135,10 @@ def test_a_role_may_replace_a_built_in_one(place: Place) -> None:
     ("written", "tools"),
     [
         *((name, READ_ONLY_TOOLS) for name in ("Read", "Grep", "Glob", "LS")),
-        *((name, {"apply_patch"}) for name in ("Edit", "Write", "MultiEdit", "NotebookEdit")),
+        *(
+            (name, {"apply_patch"})
+            for name in ("Edit", "Write", "MultiEdit", "NotebookEdit")
+        ),
         ("Bash", COMMAND_TOOLS),
         ("Task", AGENT_TOOLS),
         ("WebSearch", {"web_search"}),
@@ -179,7 +187,11 @@ def test_a_role_that_only_reads_has_a_read_only_sandbox(place: Place) -> None:
 
 
 def test_a_command_that_is_allowed_by_its_words_may_only_read(place: Place) -> None:
-    for tools in ("Bash(git diff:*), Bash(git log, all)", "Bash(git diff:*", "Bash(" * 10_000):
+    for tools in (
+        "Bash(git diff:*), Bash(git log, all)",
+        "Bash(git diff:*",
+        "Bash(" * 10_000,
+    ):
         role = markdown(place, f"tools: {tools}\n")
         assert role.tools == COMMAND_TOOLS
         assert role.reads_only
@@ -193,7 +205,9 @@ def test_other_fields_of_claude_code_are_told_and_those_that_protect_are_kept(
     assert find(place).warnings == (
         f"The role 'it' of {role.source} has settings without effect: `maxTurns`.",
     )
-    write(place.home / "agents/it.md", MARKDOWN.format("it", "disallowedTools: Write\n"))
+    write(
+        place.home / "agents/it.md", MARKDOWN.format("it", "disallowedTools: Write\n")
+    )
     roles = find(place)
     assert own(roles) == {}
     assert "`disallowedTools` is not supported" in roles.warnings[0]
@@ -209,27 +223,44 @@ def test_no_list_and_a_star_are_all_tools(place: Place) -> None:
 def test_names_of_tools_that_are_not_known_are_told(place: Place) -> None:
     role = markdown(place, "tools: Read, Teleport\n")
     assert role.tools == READ_ONLY_TOOLS | {"Teleport"}
-    assert find(place).warnings == (f"The role 'it' of {role.source} has unknown tools: Teleport.",)
+    assert find(place).warnings == (
+        f"The role 'it' of {role.source} has unknown tools: Teleport.",
+    )
     markdown(place, f"tools: {'Teleport ' * 5_000}\n")
     assert len(find(place).warnings[0]) < 2_000
 
 
-@pytest.mark.parametrize("model", ["inherit", "sonnet", "opus", "haiku", "opus[1m]", ""])
-def test_models_of_claude_code_are_the_model_of_the_parent(place: Place, model: str) -> None:
+@pytest.mark.parametrize(
+    "model", ["inherit", "sonnet", "opus", "haiku", "opus[1m]", ""]
+)
+def test_models_of_claude_code_are_the_model_of_the_parent(
+    place: Place, model: str
+) -> None:
     assert markdown(place, f"model: {model}\n").model is None
 
 
 def test_any_other_model_is_taken_as_it_is(place: Place) -> None:
-    role = markdown(place, "model: anthropic/claude-opus-4\nisolation: worktree\ncolor: red\n")
+    role = markdown(
+        place, "model: anthropic/claude-opus-4\nisolation: worktree\ncolor: red\n"
+    )
     assert role.model == "anthropic/claude-opus-4"
     assert role.isolation == "worktree"
 
 
 BROKEN = {
     "a.toml": ("name = \n", ":1:8: "),
-    "b.toml": ('name = "b"\ndescription = "x"\n', ":1: it has no `developer_instructions`."),
-    "c.toml": ('developer_instructions = "x"\nname = 3\n', ":2: `name` must be a string"),
-    "d.toml": (TOML.format("d") + 'sandbox_mode = "all"\n', ":4: `sandbox_mode` must be one of"),
+    "b.toml": (
+        'name = "b"\ndescription = "x"\n',
+        ":1: it has no `developer_instructions`.",
+    ),
+    "c.toml": (
+        'developer_instructions = "x"\nname = 3\n',
+        ":2: `name` must be a string",
+    ),
+    "d.toml": (
+        TOML.format("d") + 'sandbox_mode = "all"\n',
+        ":4: `sandbox_mode` must be one of",
+    ),
     "e.toml": (TOML.format("e\\u001b[2J"), ": 'e\\x1b[2J' is not a name for a role."),
     "f.toml": (
         TOML.format("f") + 'nickname_candidates = ["a\\u0007"]\n',
@@ -237,7 +268,10 @@ BROKEN = {
     ),
     "g.toml": ("x = " + "[" * 10_000, ""),
     "h.md": ("no front matter\n", ":1: it has no front matter."),
-    "i.md": ("---\nname: i\nno field\n---\n", ":3: the front matter has a line that is no field"),
+    "i.md": (
+        "---\nname: i\nno field\n---\n",
+        ":3: the front matter has a line that is no field",
+    ),
     "j.md": ("---\nname: j\n---\n", ":1: it has no `description`."),
     "k.md": (
         MARKDOWN.format("k", "isolation: vm\n"),
@@ -306,5 +340,7 @@ def test_descriptions_are_bounded_and_of_one_line(place: Place) -> None:
 
 def test_each_table_of_a_layer_is_a_role(place: Place) -> None:
     place.user('[agents.a]\ndescription = "a"\n[agents.b]\ndescription = "b"\n')
-    config = place.load(overrides=["agents.c.description='c'", "agents.d.description='d'"])
+    config = place.load(
+        overrides=["agents.c.description='c'", "agents.d.description='d'"]
+    )
     assert {*own(find_roles(config, place.environment))} == {*"abcd"}

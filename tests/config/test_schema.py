@@ -51,7 +51,8 @@ def test_the_table_has_the_policies_the_modes_and_the_limits_of_the_program():
     assert policies[0] == tuple(ApprovalPolicy)
     assert [*TABLES["approval_policy.granular"]] == [*get_args(ApprovalKind)]
     limits: Any = {
-        name: DEFAULTS.get(f"sandbox_limits.{name}") for name in TABLES["sandbox_limits"]
+        name: DEFAULTS.get(f"sandbox_limits.{name}")
+        for name in TABLES["sandbox_limits"]
     }
     assert SandboxLimits(**limits) == DEFAULT_LIMITS
 
@@ -64,7 +65,9 @@ def test_the_table_of_requirements_has_them_too():
         "allowed_approvals_reviewers": kind_of(("approvals_reviewer",)),
     }
     table = known_keys()
-    assert {name: member(table, name) for name in allowed} == {k: [v] for k, v in allowed.items()}
+    assert {name: member(table, name) for name in allowed} == {
+        k: [v] for k, v in allowed.items()
+    }
 
 
 def _kinds(annotation: Any) -> list[Kind]:

@@ -10,7 +10,9 @@ from tests.config.conftest import Place
 def write(folder: Path, name: str, head: str | None = None) -> Path:
     path = folder / name / "SKILL.md"
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = head or f"---\ndescription: about {path.parent.name}\n---\nDo it in {folder}.\n"
+    text = (
+        head or f"---\ndescription: about {path.parent.name}\n---\nDo it in {folder}.\n"
+    )
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -23,7 +25,9 @@ def names(skills: Skills) -> list[str]:
     return [skill.name for skill in skills.found]
 
 
-def test_skills_are_found_where_codex_claude_code_and_the_standard_look(place: Place) -> None:
+def test_skills_are_found_where_codex_claude_code_and_the_standard_look(
+    place: Place,
+) -> None:
     place.trusted()
     user = place.home.parent
     folders = [
@@ -40,7 +44,9 @@ def test_skills_are_found_where_codex_claude_code_and_the_standard_look(place: P
     assert found.warnings == ()
 
 
-def test_skills_of_a_project_that_is_not_trusted_are_text_too_but_never_win(place: Place) -> None:
+def test_skills_of_a_project_that_is_not_trusted_are_text_too_but_never_win(
+    place: Place,
+) -> None:
     write(place.root / ".agents" / "skills", "a")
     own = write(place.home / "skills", "a")
     write(place.cwd / ".claude" / "skills", "b")
@@ -73,7 +79,9 @@ def test_a_copy_of_a_skill_and_a_link_to_it_are_one_skill(place: Place) -> None:
 def test_a_skill_that_is_turned_off_is_not_found(place: Place, key: str) -> None:
     path = write(place.home / "skills", "a")
     (place.root / "link").symlink_to(place.home)
-    value = {"path": place.root / "link" / path.relative_to(place.home), "name": "a"}[key]
+    value = {"path": place.root / "link" / path.relative_to(place.home), "name": "a"}[
+        key
+    ]
     place.user(f'[[skills.config]]\n{key} = "{value}"\nenabled = false\n')
     assert find(place) == Skills()
 
@@ -120,7 +128,9 @@ def test_heads_are_read_as_people_write_them(place: Place) -> None:
     assert found.warnings == ()
 
 
-def test_files_that_cannot_be_used_are_warned_about_with_their_line(place: Place) -> None:
+def test_files_that_cannot_be_used_are_warned_about_with_their_line(
+    place: Place,
+) -> None:
     top = place.home / "skills"
     write(top, "a", "---\nname: a\n---\n")
     write(top, "b", "---\nname: 'b\x1b[2J'\ndescription: x\n---\n")

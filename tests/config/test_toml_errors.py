@@ -49,7 +49,9 @@ def test_an_error_says_what_was_done_wrong(text: str, line: int, message: str):
         tomllib.loads(text)
     with pytest.raises(ConfigError) as caught:
         parse_toml(text, Path("/c.toml"))
-    place, _, told = str(caught.value).removeprefix("Error loading config.toml: ").partition(": ")
+    place, _, told = (
+        str(caught.value).removeprefix("Error loading config.toml: ").partition(": ")
+    )
     assert place.startswith(f"/c.toml:{line}:")
     assert told.startswith(message)
     assert "sk-secret" not in told

@@ -48,7 +48,9 @@ def write_trust(home: Path, root: Path) -> None:
         ),
     ],
 )
-def test_the_entry_is_added_and_all_else_stays(tmp_path: Path, before: str | None, after: str):
+def test_the_entry_is_added_and_all_else_stays(
+    tmp_path: Path, before: str | None, after: str
+):
     path = tmp_path / "config.toml"
     if before is not None:
         path.write_bytes(before.encode())
@@ -67,7 +69,9 @@ def test_the_entry_is_added_and_all_else_stays(tmp_path: Path, before: str | Non
         ('projects."/some where/repo" = 3\n', "cannot be changed automatically"),
     ],
 )
-def test_what_cannot_be_changed_safely_stays_as_it_is(tmp_path: Path, before: str, message: str):
+def test_what_cannot_be_changed_safely_stays_as_it_is(
+    tmp_path: Path, before: str, message: str
+):
     path = tmp_path / "config.toml"
     path.write_text(before, encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
@@ -94,15 +98,21 @@ def test_a_linked_file_stays_linked(tmp_path: Path):
 
 def test_a_missing_home_is_made(tmp_path: Path):
     write_trust(tmp_path / "new" / "home", ROOT)
-    assert (tmp_path / "new" / "home" / "config.toml").read_text(encoding="utf-8") == ENTRY
+    assert (tmp_path / "new" / "home" / "config.toml").read_text(
+        encoding="utf-8"
+    ) == ENTRY
 
 
 def test_writers_at_the_same_time_lose_nothing(tmp_path: Path):
     roots = [Path(f"/repo-{number}") for number in range(12)]
-    threads = [threading.Thread(target=write_trust, args=(tmp_path, root)) for root in roots]
+    threads = [
+        threading.Thread(target=write_trust, args=(tmp_path, root)) for root in roots
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     values = tomllib.loads((tmp_path / "config.toml").read_text(encoding="utf-8"))
-    assert values["projects"] == {str(root): {"trust_level": "trusted"} for root in roots}
+    assert values["projects"] == {
+        str(root): {"trust_level": "trusted"} for root in roots
+    }

@@ -76,7 +76,9 @@ def test_every_protection_is_told_at_once(place: Place):
     assert len(str(raised.value).splitlines()) == 2
 
 
-def test_a_project_accepts_nothing_and_its_own_protections_count_if_it_is_trusted(place: Place):
+def test_a_project_accepts_nothing_and_its_own_protections_count_if_it_is_trusted(
+    place: Place,
+):
     path = place.project(
         'allow_unenforced = ["features.credential_masking"]\nfeatures.credential_masking = true\n'
     )

@@ -14,7 +14,13 @@ from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ModelError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.events import Event, EventSink, ThreadStarted
-from codex_py.protocol.extension import CommandResult, Extension, Feature, Thread, TurnStart
+from codex_py.protocol.extension import (
+    CommandResult,
+    Extension,
+    Feature,
+    Thread,
+    TurnStart,
+)
 from codex_py.protocol.items import FunctionCallOutput
 from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
 from codex_py.protocol.response_order import Place
@@ -52,8 +58,12 @@ class FakeRecorder:
     def event_msg(self, payload: Mapping[str, Any], place: Place | None = None) -> None:
         self.lines.append(("event_msg", payload))
 
-    def compacted(self, message: str, replacement_history: Sequence[EncodedItem]) -> None:
-        self.lines.append(("compacted", (message, [decode_json(i) for i in replacement_history])))
+    def compacted(
+        self, message: str, replacement_history: Sequence[EncodedItem]
+    ) -> None:
+        self.lines.append(
+            ("compacted", (message, [decode_json(i) for i in replacement_history]))
+        )
 
     def rename(self, name: str) -> None:
         self.lines.append(("name", name))
@@ -129,7 +139,9 @@ def make_session(
                     await end_turn(session)
                     raise
 
-    def answer(call: ToolCall, output: ToolOutput, emit: EventSink) -> FunctionCallOutput:
+    def answer(
+        call: ToolCall, output: ToolOutput, emit: EventSink
+    ) -> FunctionCallOutput:
         item = output_item(call, output, limit_tokens=output_tokens)
         assert isinstance(item, FunctionCallOutput)
         return item

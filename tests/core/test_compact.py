@@ -23,7 +23,15 @@ from codex_py.protocol.messages import message
 from codex_py.protocol.prompts import SUMMARY_OPENING
 from codex_py.protocol.stream import Usage
 from codex_py.protocol.tools import FunctionSpec
-from tests.core.sessions import BASE, SETTINGS, FakeRecorder, context, echo, make_session, user
+from tests.core.sessions import (
+    BASE,
+    SETTINGS,
+    FakeRecorder,
+    context,
+    echo,
+    make_session,
+    user,
+)
 from tests.support.model import ScriptedModel, calls, completed, says
 
 LIMITED = replace(SETTINGS, auto_compact_token_limit=90_000)
@@ -47,7 +55,9 @@ def texts(items: list[dict[str, Any]]) -> list[str]:
         "<environment_context>",
     ]
     return [
-        f"note: {part.rpartition(chr(10))[2]}" if part.startswith(SUMMARY_OPENING) else part
+        f"note: {part.rpartition(chr(10))[2]}"
+        if part.startswith(SUMMARY_OPENING)
+        else part
         for part in said[3:]
     ]
 
@@ -80,11 +90,16 @@ def test_a_summary_takes_the_place_of_the_history_on_demand() -> None:
     events: list[Event] = []
     recorder = FakeRecorder()
     settings = replace(SETTINGS, tools=[TOOL])
-    session = make_session(model, settings=settings, recorder=recorder, sink=events.append)
+    session = make_session(
+        model, settings=settings, recorder=recorder, sink=events.append
+    )
     asyncio.run(session.run_turn("first"))
     events.clear()
     result = asyncio.run(session.compact())
-    assert (result.error, result.usage) == (None, Usage(input_tokens=23, output_tokens=12))
+    assert (result.error, result.usage) == (
+        None,
+        Usage(input_tokens=23, output_tokens=12),
+    )
     # The request begins as the one before it, so that the cache of the provider serves it.
     before, asked = model.inputs[1], model.inputs[2]
     assert asked[: len(before)] == before
@@ -109,7 +124,10 @@ def test_a_summary_takes_the_place_of_the_history_on_demand() -> None:
 
 def test_a_history_that_fills_the_window_is_compacted_before_the_next_turn() -> None:
     model = ScriptedModel(
-        [says("an answer"), FULL], [says("the note"), completed()], ONE_TURN, check_prefix=False
+        [says("an answer"), FULL],
+        [says("the note"), completed()],
+        ONE_TURN,
+        check_prefix=False,
     )
     events: list[Event] = []
     session = make_session(model, settings=LIMITED, sink=events.append)
@@ -174,7 +192,9 @@ def test_a_compacted_history_is_not_compacted_for_a_report_it_cannot_deserve(
     assert len(doubts) == 1
 
 
-def test_a_resumed_thread_is_not_compacted_again_for_a_report_it_cannot_deserve() -> None:
+def test_a_resumed_thread_is_not_compacted_again_for_a_report_it_cannot_deserve() -> (
+    None
+):
     model = ScriptedModel(
         [says("an answer"), FULL],
         [says("the note"), completed()],
@@ -217,7 +237,10 @@ def test_a_compacted_history_that_has_grown_is_compacted_again() -> None:
 
 def test_a_resumed_thread_that_is_full_is_compacted_first() -> None:
     model = ScriptedModel([says("the note"), completed()], ONE_TURN, check_prefix=False)
-    items = [*context(SETTINGS), message("assistant", [{"type": "output_text", "text": "old"}])]
+    items = [
+        *context(SETTINGS),
+        message("assistant", [{"type": "output_text", "text": "old"}]),
+    ]
     session = make_session(
         model,
         settings=LIMITED,
@@ -295,7 +318,9 @@ def test_a_small_request_that_may_be_too_long_fails_the_turn() -> None:
     assert asyncio.run(make_session(model).run_turn("go")).error is failure
 
 
-def test_a_server_that_refuses_the_request_for_a_summary_too_gets_a_shorter_history() -> None:
+def test_a_server_that_refuses_the_request_for_a_summary_too_gets_a_shorter_history() -> (
+    None
+):
     failure = perhaps_too_long()
     model = ScriptedModel(
         *(*MUCH, [failure], [failure], [failure]),
@@ -334,7 +359,9 @@ def test_what_is_too_long_to_be_summarised_loses_its_oldest_part() -> None:
     for sent in model.inputs[9:]:
         assert texts(sent)[-1] == text(ASKED)
         called = [item["call_id"] for item in sent if item["type"] == "function_call"]
-        assert called == [item["call_id"] for item in sent if item["type"].endswith("output")]
+        assert called == [
+            item["call_id"] for item in sent if item["type"].endswith("output")
+        ]
 
 
 def test_a_model_that_would_call_tools_instead_is_asked_without_them() -> None:
@@ -378,7 +405,9 @@ def test_a_compaction_that_fails_leaves_the_history_as_it_was() -> None:
 
 
 def test_a_turn_goes_on_where_the_model_gives_no_summary() -> None:
-    model = ScriptedModel([calls("c1"), FULL], [completed()], ONE_TURN, check_prefix=False)
+    model = ScriptedModel(
+        [calls("c1"), FULL], [completed()], ONE_TURN, check_prefix=False
+    )
     events: list[Event] = []
     session = make_session(model, settings=LIMITED, sink=events.append)
     assert asyncio.run(session.run_turn("go")).last_message == "an answer"
@@ -422,7 +451,9 @@ def test_an_interrupted_compaction_changes_nothing() -> None:
             asked.set()
             await asyncio.Event().wait()
 
-        model = ScriptedModel(ONE_TURN, [says("the no"), wait], ONE_TURN, check_prefix=False)
+        model = ScriptedModel(
+            ONE_TURN, [says("the no"), wait], ONE_TURN, check_prefix=False
+        )
         recorder = FakeRecorder()
         session = make_session(model, recorder=recorder)
         await session.run_turn("first")
@@ -456,7 +487,9 @@ def test_the_latest_prompts_outlive_a_compaction_as_far_as_there_is_room() -> No
         ONE_TURN,
         check_prefix=False,
     )
-    session: Session = make_session(model, settings=replace(SETTINGS, context_window=4000))
+    session: Session = make_session(
+        model, settings=replace(SETTINGS, context_window=4000)
+    )
     long = "x" * 3000
     # A quarter of the window is 4,000 bytes.
     for prompt in ("first", long + "1", long + "2"):

@@ -7,7 +7,9 @@ from codex_py.protocol.messages import EncodedItem, encode_json, input_text, mes
 PERMISSIONS = "<permissions instructions>\nread\n</permissions instructions>"
 ELSEWHERE = "<environment_context>\n  <cwd>/elsewhere</cwd>\n</environment_context>"
 HERE = "<environment_context>\n  <cwd>/here</cwd>\n</environment_context>"
-AGENTS = "# AGENTS.md instructions for /here\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>"
+AGENTS = (
+    "# AGENTS.md instructions for /here\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>"
+)
 REPLACED = (
     "# AGENTS.md instructions for /here\n\n<INSTRUCTIONS>\n"
     "These AGENTS.md instructions replace all previously provided AGENTS.md instructions.\n\n"
@@ -29,7 +31,9 @@ def user(*texts: str) -> EncodedItem:
 
 def told(update: list[EncodedItem]) -> list[tuple[str, list[str]]]:
     items: list[dict[str, Any]] = [json.loads(item) for item in update]
-    return [(item["role"], [part["text"] for part in item["content"]]) for item in items]
+    return [
+        (item["role"], [part["text"] for part in item["content"]]) for item in items
+    ]
 
 
 def test_what_is_as_it_was_is_not_said_again() -> None:
@@ -45,7 +49,9 @@ def test_only_the_block_that_changed_is_sent() -> None:
 
 def test_the_newest_block_counts() -> None:
     history = [developer(PERMISSIONS), user(HERE), user("hi"), user(ELSEWHERE)]
-    assert told(context_update(history, [developer(PERMISSIONS), user(HERE)])) == [("user", [HERE])]
+    assert told(context_update(history, [developer(PERMISSIONS), user(HERE)])) == [
+        ("user", [HERE])
+    ]
 
 
 def test_other_agents_md_replaces_the_one_before() -> None:
@@ -63,7 +69,9 @@ def test_agents_md_that_went_away_is_taken_back_once() -> None:
 
 
 def test_agents_md_that_came_later_replaces_nothing() -> None:
-    assert told(context_update([user(HERE)], [user(AGENTS, HERE)])) == [("user", [AGENTS])]
+    assert told(context_update([user(HERE)], [user(AGENTS, HERE)])) == [
+        ("user", [AGENTS])
+    ]
 
 
 def test_a_history_without_blocks_is_told_everything() -> None:
@@ -77,7 +85,11 @@ def test_a_history_without_blocks_is_told_everything() -> None:
 def test_what_others_said_does_not_count() -> None:
     said = {"type": "function_call_output", "call_id": "c", "output": ELSEWHERE}
     plain = {"type": "message", "role": "user", "content": ELSEWHERE}
-    history = [user(HERE), EncodedItem(encode_json(said)), EncodedItem(encode_json(plain))]
+    history = [
+        user(HERE),
+        EncodedItem(encode_json(said)),
+        EncodedItem(encode_json(plain)),
+    ]
     assert context_update(history, [user(HERE)]) == []
 
 
@@ -86,7 +98,8 @@ def test_a_thread_begins_with_the_developer_and_the_place():
     messages = [json.loads(item) for item in encoded]
     assert {message["type"] for message in messages} == {"message"}
     assert [
-        (message["role"], [part["text"] for part in message["content"]]) for message in messages
+        (message["role"], [part["text"] for part in message["content"]])
+        for message in messages
     ] == [("developer", ["dev", "perms"]), ("user", ["agents", "env"])]
 
 

@@ -45,7 +45,12 @@ def test_an_unreadable_image_is_told_in_its_place(tmp_path: Path):
 def test_an_image_is_neither_waited_for_nor_asked_of_the_kernel(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.png")
     (tmp_path / "link.png").symlink_to("/dev/zero")
-    for name, reason in (("pipe.png", "it is a named pipe"), ("link.png", "it is a device")):
+    for name, reason in (
+        ("pipe.png", "it is a named pipe"),
+        ("link.png", "it is a device"),
+    ):
         warnings: list[str] = []
         image_parts(tmp_path / name, 1, ImageRule(), warnings.append)
-        assert warnings == [f"the image at `{tmp_path / name}` could not be read: {reason}"]
+        assert warnings == [
+            f"the image at `{tmp_path / name}` could not be read: {reason}"
+        ]

@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from codex_py.core.session import Session
-from codex_py.errors import CodexError, CompactionFailed, ExitCode, ModelError, StreamError
+from codex_py.errors import (
+    CodexError,
+    CompactionFailed,
+    ExitCode,
+    ModelError,
+    StreamError,
+)
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.event_items import ErrorItem
@@ -25,7 +31,9 @@ from tests.core.sessions import SETTINGS, FakeRecorder, context, make_session, u
 from tests.support.model import ScriptedModel, Step, calls, completed, says
 
 WINDOW = 8_000
-SMALL = replace(SETTINGS, context_window=WINDOW, auto_compact_token_limit=WINDOW * 9 // 10)
+SMALL = replace(
+    SETTINGS, context_window=WINDOW, auto_compact_token_limit=WINDOW * 9 // 10
+)
 ASKED = user(instruction_text("compact/prompt.md"))
 MARK = instruction_text("compact/shortened.md")
 TOO_LONG = ModelError("no room", code="context_length_exceeded")
@@ -53,7 +61,9 @@ class SmallModel:
         """The last one that was answered."""
 
     @asynccontextmanager
-    async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+    async def stream(
+        self, prompt: Prompt
+    ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
         tokens = prompt.estimated_tokens
         data = list(map(_decoded, prompt.input))
         _check_pairs(data)
@@ -91,9 +101,9 @@ def _calls_once(model: SmallModel) -> Sequence[Step]:
 
 def _check_pairs(data: Sequence[dict[str, Any]]) -> None:
     ended = [each["call_id"] for each in data if each["type"].endswith("_output")]
-    assert Counter(each["call_id"] for each in data if each["type"] == "function_call") == Counter(
-        ended
-    )
+    assert Counter(
+        each["call_id"] for each in data if each["type"] == "function_call"
+    ) == Counter(ended)
 
 
 async def much(_: Any) -> str:
@@ -105,7 +115,11 @@ class Talk:
         self.model = model
         self.warnings: list[str] = []
         self.recorder = FakeRecorder()
-        defaults: dict[str, Any] = {"settings": SMALL, "tool": much, "recorder": self.recorder}
+        defaults: dict[str, Any] = {
+            "settings": SMALL,
+            "tool": much,
+            "recorder": self.recorder,
+        }
         self.session: Session = make_session(
             model,  # type: ignore[arg-type]
             sink=self._see,
@@ -129,7 +143,9 @@ class Talk:
     def prompts(self) -> list[str]:
         """The words of the user in the last request."""
         items = [json.dumps(item).encode() for item in self.model.input]
-        return [found.text for item in items if (found := user_prompt(EncodedItem(item)))]
+        return [
+            found.text for item in items if (found := user_prompt(EncodedItem(item)))
+        ]
 
 
 def raising(error: Exception) -> Callable[[], Sequence[Step]]:
@@ -139,7 +155,9 @@ def raising(error: Exception) -> Callable[[], Sequence[Step]]:
 SUMMARIES: dict[str, Callable[[], Sequence[Step]]] = {
     "given": lambda: NOTE,
     "refused": raising(ModelError("bad request", code="bad_request", status=400)),
-    "of no service": raising(StreamError("500", exit_code=ExitCode.UNAVAILABLE, status=500)),
+    "of no service": raising(
+        StreamError("500", exit_code=ExitCode.UNAVAILABLE, status=500)
+    ),
     "empty": lambda: [completed(0, 0)],
     "too long for ever": raising(TOO_LONG),
     "broken off": lambda: [says("the no"), StreamError("disconnected", started=True)],
@@ -150,7 +168,10 @@ SUMMARIES: dict[str, Callable[[], Sequence[Step]]] = {
 
 @pytest.mark.parametrize(
     ("summary", "turns"),
-    [(name, 300 if name in {"given", "refused", "of no service"} else 80) for name in SUMMARIES],
+    [
+        (name, 300 if name in {"given", "refused", "of no service"} else 80)
+        for name in SUMMARIES
+    ],
 )
 def test_a_session_of_many_turns_ends_well(summary: str, turns: int) -> None:
     model = SmallModel(SUMMARIES[summary])
@@ -197,7 +218,13 @@ def test_the_context_and_the_notes_of_extensions_survive() -> None:
     assert talk.say(*map(str, range(30))) is None
     heads = [item["content"][0]["text"].split("\n")[0] for item in talk.model.input[:5]]
     assert heads == [
-        *("<permissions instructions>", "<environment_context>", "for compact", "a skill", "0")
+        *(
+            "<permissions instructions>",
+            "<environment_context>",
+            "for compact",
+            "a skill",
+            "0",
+        )
     ]
     texts = [json.dumps(item) for item in talk.model.input]
     assert sum("a skill" in text for text in texts) == 1
@@ -208,7 +235,9 @@ def test_context_that_has_changed_meanwhile_is_told_once() -> None:
     talk = Talk(SmallModel(SUMMARIES["refused"]))
     assert talk.say("one") is None
     for policy in (ApprovalPolicy.ON_REQUEST, ApprovalPolicy.UNTRUSTED):
-        talk.session.change(replace(talk.session.settings.choices, approval_policy=policy))
+        talk.session.change(
+            replace(talk.session.settings.choices, approval_policy=policy)
+        )
         talk.session.settings = replace(SMALL, approval_policy=policy)
         assert talk.say(policy) is None
     blocks = [item for item in talk.model.input if "<permissions" in json.dumps(item)]
@@ -248,14 +277,18 @@ def test_a_refusal_by_an_extension_stays_one() -> None:
         ModelError("no such model", code="not_found", status=404),
     ],
 )
-def test_nothing_is_lost_where_the_provider_would_refuse_anything(error: ModelError) -> None:
+def test_nothing_is_lost_where_the_provider_would_refuse_anything(
+    error: ModelError,
+) -> None:
     talk = Talk(SmallModel(raising(error)))
     failed = talk.say(*map(str, range(100)))
     assert failed is error
     assert talk.recorder.of_type("compacted") == []
 
 
-@pytest.mark.parametrize("steps", [["p"], ["short", "p"], ["short", "short", "p", "short"]])
+@pytest.mark.parametrize(
+    "steps", [["p"], ["short", "p"], ["short", "short", "p", "short"]]
+)
 def test_a_huge_prompt_is_cut(steps: list[str]) -> None:
     prompts = [f"begin {'x' * 100_000} end" if step == "p" else step for step in steps]
     talk = Talk(SmallModel())
@@ -304,11 +337,16 @@ def test_a_server_that_limits_bytes_gets_fewer() -> None:
         user("look")["content"][0] | {"text": "first"},
         data,
     ]
-    items = [*context(SETTINGS), EncodedItem(json.dumps({**user(""), "content": old}).encode())]
+    items = [
+        *context(SETTINGS),
+        EncodedItem(json.dumps({**user(""), "content": old}).encode()),
+    ]
 
     class Limited(SmallModel):
         @asynccontextmanager
-        async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        async def stream(
+            self, prompt: Prompt
+        ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
             size = sum(map(len, prompt.input))
             async with super().stream(prompt) as events:
                 yield self._play([error]) if size > 40_000 else events
@@ -319,7 +357,9 @@ def test_a_server_that_limits_bytes_gets_fewer() -> None:
     assert len(talk.warnings) == 1
 
 
-def test_a_model_without_room_for_anything_fails_the_turn_and_is_not_asked_for_ever() -> None:
+def test_a_model_without_room_for_anything_fails_the_turn_and_is_not_asked_for_ever() -> (
+    None
+):
     talk = Talk(SmallModel(window=10))
     assert talk.say("x" * 50_000) is TOO_LONG
     assert talk.model.refused < 12
@@ -338,7 +378,9 @@ def test_a_resumed_thread_that_is_too_long_for_its_model_is_compacted_before_its
     assert estimated_tokens(items) > WINDOW
     for summary in SUMMARIES.values():
         for usage in (Usage(input_tokens=20_000), Usage()):
-            talk = Talk(SmallModel(summary), items=items, last_usage=usage, told_model="m")
+            talk = Talk(
+                SmallModel(summary), items=items, last_usage=usage, told_model="m"
+            )
             assert talk.say("go on") is None
             assert talk.model.refused == 0
             assert talk.prompts[-2:] == ["29", "go on"]

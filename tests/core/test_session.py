@@ -36,7 +36,9 @@ def test_a_signal_while_a_turn_is_tidied_up_still_gives_it_one_end() -> None:
                 await asyncio.Event().wait()
 
         session = make_session(
-            ScriptedModel([says("hi"), completed()]), end_turn=end_turn, sink=events.append
+            ScriptedModel([says("hi"), completed()]),
+            end_turn=end_turn,
+            sink=events.append,
         )
         turn = asyncio.create_task(session.run_turn("go"))
         await asyncio.wait_for(tidying.wait(), 5)
@@ -67,7 +69,9 @@ def test_what_is_said_during_a_turn_goes_out_behind_the_outputs_of_its_calls() -
     steered = ItemCompleted(UserMessage(id="live_0", text="hurry"))
     assert next(e for e in events if isinstance(e, ItemCompleted)) == steered
     assert event_data(steered) is None
-    said = [line for line in recorder.of_type("event_msg") if line["type"] == "user_message"]
+    said = [
+        line for line in recorder.of_type("event_msg") if line["type"] == "user_message"
+    ]
     assert [line["message"] for line in said] == ["go", "hurry"]
 
 
@@ -76,7 +80,9 @@ def test_a_turn_that_would_be_over_goes_on_for_what_was_said_meanwhile() -> None
         assert session.steer("one more thing")
         assert session.steer("and another")
 
-    model = ScriptedModel([says("done"), steer, completed()], [says("that too"), completed()])
+    model = ScriptedModel(
+        [says("done"), steer, completed()], [says("that too"), completed()]
+    )
     session = make_session(model)
     assert asyncio.run(session.run_turn("go")).last_message == "that too"
     assert model.inputs[1][-2:] == [user("one more thing"), user("and another")]
@@ -88,7 +94,9 @@ def test_what_is_said_when_no_request_follows_is_not_taken() -> None:
     async def end_turn(session: Session) -> None:
         answers.append(session.steer("too late"))
 
-    session = make_session(ScriptedModel([says("done"), completed()]), end_turn=end_turn)
+    session = make_session(
+        ScriptedModel([says("done"), completed()]), end_turn=end_turn
+    )
     assert not session.steer("too early")
     asyncio.run(session.run_turn("go"))
     assert not session.steer("too late")
@@ -121,7 +129,11 @@ def test_a_turn_that_failed_is_tried_again_without_running_its_calls_twice() -> 
     failed = asyncio.run(session.run_turn("go"))
     assert (str(failed.error), session.is_unfinished) == ("cut", True)
     result = asyncio.run(session.retry())
-    assert (result.error, result.last_message, session.is_unfinished) == (None, "done", False)
+    assert (result.error, result.last_message, session.is_unfinished) == (
+        None,
+        "done",
+        False,
+    )
     assert ran == ["c1"]
     assert model.inputs[2] == model.inputs[1]
     with pytest.raises(CodexError, match="nothing to try again"):
@@ -138,7 +150,9 @@ def test_two_turns_at_once_are_a_mistake_of_the_caller() -> None:
             session.rollback(1)
 
     events: list[Event] = []
-    session = make_session(ScriptedModel([second, says("hi"), completed()]), sink=events.append)
+    session = make_session(
+        ScriptedModel([second, says("hi"), completed()]), sink=events.append
+    )
     assert asyncio.run(session.run_turn("go")).error is None
     assert len([event for event in events if isinstance(event, TurnStarted)]) == 1
     assert not session.is_running
@@ -152,7 +166,9 @@ def test_an_interrupted_turn_ends_at_once_and_another_can_follow() -> None:
             working.set()
             return await asyncio.get_running_loop().create_future()
 
-        model = ScriptedModel([says("I look"), calls("c1", index=1)], [says("hi"), completed()])
+        model = ScriptedModel(
+            [says("I look"), calls("c1", index=1)], [says("hi"), completed()]
+        )
         session = make_session(model, tool=tool)
         turn = asyncio.create_task(session.run_turn("go"))
         await asyncio.wait_for(working.wait(), 5)
@@ -225,7 +241,12 @@ def test_the_model_is_told_of_other_settings_with_the_next_prompt() -> None:
     # What is taken back before anyone says a word was never there.
     session.change(replace(never, approval_policy=ApprovalPolicy.UNTRUSTED))
     session.change(
-        replace(never, model="n", approval_policy=ApprovalPolicy.ON_REQUEST, reasoning_effort="low")
+        replace(
+            never,
+            model="n",
+            approval_policy=ApprovalPolicy.ON_REQUEST,
+            reasoning_effort="low",
+        )
     )
     asyncio.run(session.run_turn("two"))
     asyncio.run(session.run_turn("three"))
@@ -233,7 +254,9 @@ def test_the_model_is_told_of_other_settings_with_the_next_prompt() -> None:
     switch, permissions, prompt = model.inputs[1][len(model.inputs[0]) + 1 :]
     assert (switch["role"], permissions["role"]) == ("developer", "developer")
     assert switch["content"][0]["text"].startswith("<model_switch>\n")
-    assert permissions["content"][0]["text"] == "<permissions instructions>\non-request\n"
+    assert (
+        permissions["content"][0]["text"] == "<permissions instructions>\non-request\n"
+    )
     assert prompt == user("two")
     assert model.inputs[2][len(model.inputs[1]) + 1 :] == [user("three")]
     contexts = recorder.of_type("turn_context")
@@ -246,7 +269,9 @@ def test_the_model_is_told_of_other_settings_with_the_next_prompt() -> None:
 
 def test_other_settings_hold_from_the_next_request_of_the_running_turn() -> None:
     async def tool(_: ToolCall) -> str:
-        choices = replace(session.settings.choices, approval_policy=ApprovalPolicy.ON_REQUEST)
+        choices = replace(
+            session.settings.choices, approval_policy=ApprovalPolicy.ON_REQUEST
+        )
         session.change(replace(choices, model="n"))
         # What is taken back before the next request was never there.
         session.change(choices)
@@ -272,7 +297,11 @@ def test_a_resumed_thread_is_told_of_another_model_once() -> None:
     session = make_session(model, told_model="old")
     asyncio.run(session.run_turn("one"))
     asyncio.run(session.run_turn("two"))
-    switches = [i for i in model.inputs[1] if i["content"][0]["text"].startswith("<model_switch>")]
+    switches = [
+        i
+        for i in model.inputs[1]
+        if i["content"][0]["text"].startswith("<model_switch>")
+    ]
     assert len(switches) == 1
 
 
@@ -297,7 +326,10 @@ def test_going_back_to_a_prompt_forgets_it_and_what_came_of_it() -> None:
         with pytest.raises(ValueError, match="2 turns can be taken back"):
             session.rollback(turns)
     assert session.rollback(1) == UserPrompt("two")
-    assert recorder.lines[-1] == ("event_msg", {"type": "thread_rolled_back", "num_turns": 1})
+    assert recorder.lines[-1] == (
+        "event_msg",
+        {"type": "thread_rolled_back", "num_turns": 1},
+    )
     assert isinstance(events[-1], UsageReported)
     assert 0 < events[-1].last.total_tokens < 60_000
     asyncio.run(session.run_turn("three"))
@@ -316,8 +348,16 @@ def test_a_name_is_one_line_of_text() -> None:
 
 def test_the_room_that_is_left_is_counted_as_codex_counts_it() -> None:
     def left(used: int, window: int) -> int:
-        return UsageReported(Usage(input_tokens=used), Usage(), window).context_left_percent
+        return UsageReported(
+            Usage(input_tokens=used), Usage(), window
+        ).context_left_percent
 
     # What every thread begins with, some 12,000 tokens, does not count.
-    assert [left(n, 112_000) for n in (0, 12_000, 37_000, 112_000, 200_000)] == [100, 100, 75, 0, 0]
+    assert [left(n, 112_000) for n in (0, 12_000, 37_000, 112_000, 200_000)] == [
+        100,
+        100,
+        75,
+        0,
+        0,
+    ]
     assert [left(n, 8_000) for n in (0, 4_000, 9_000)] == [100, 50, 0]

@@ -40,7 +40,9 @@ def random_history(seed: int) -> list[EncodedItem]:
     dice = random.Random(seed)
 
     def text() -> str:
-        return dice.choice(["x", "line\n", "é”", '"', "猫"]) * int(dice.expovariate(1 / 800))
+        return dice.choice(["x", "line\n", "é”", '"', "猫"]) * int(
+            dice.expovariate(1 / 800)
+        )
 
     def response() -> Iterator[EncodedItem]:
         if dice.random() < 0.5:
@@ -49,7 +51,10 @@ def random_history(seed: int) -> list[EncodedItem]:
             yield says(text())
         if dice.random() < 0.2:
             yield item("web_search_call", action={"type": "search", "query": "q"})
-        ids = [dice.choice(["a", "b", f"c{dice.random()}"]) for _ in range(dice.randrange(4))]
+        ids = [
+            dice.choice(["a", "b", f"c{dice.random()}"])
+            for _ in range(dice.randrange(4))
+        ]
         kind = dice.choice(["function_call", "custom_tool_call"])
         yield from (item(kind, call_id=i, name="n", arguments=text()) for i in ids)
         for call_id in ids:
@@ -62,7 +67,11 @@ def random_history(seed: int) -> list[EncodedItem]:
     for _ in range(dice.randrange(1, 12)):
         if dice.random() < 0.2:
             items.append(prompt(f"{SUMMARY_OPENING}: {text()}"))
-        items.append(prompt(f"{dice.random()} {text()}", *([LABEL, IMAGE] * (dice.random() < 0.2))))
+        items.append(
+            prompt(
+                f"{dice.random()} {text()}", *([LABEL, IMAGE] * (dice.random() < 0.2))
+            )
+        )
         items += [each for _ in range(dice.randrange(5)) for each in response()]
         if dice.random() < 0.2:
             items.append(Note(text()).encoded())
@@ -73,7 +82,9 @@ def total(items: Sequence[EncodedItem], size: Size = weight) -> int:
     return sum(map(size, items))
 
 
-def calls_and_outputs(items: Sequence[EncodedItem]) -> tuple[Counter[str], Counter[str]]:
+def calls_and_outputs(
+    items: Sequence[EncodedItem],
+) -> tuple[Counter[str], Counter[str]]:
     decoded = [json.loads(each) for each in items]
     ids = [
         [data["call_id"] for data in decoded if data["type"].endswith(end)]
@@ -95,12 +106,15 @@ def test_what_comes_out_fits_and_is_whole(seed: int, size: Size) -> None:
         # It fits, or nothing but the last words of the user are there, cut as far as they may be.
         if total(left, size) > room:
             assert len(prompts) == 1
-            assert len(left) - 1 == sum(SUMMARY_OPENING.encode() in each for each in left)
+            assert len(left) - 1 == sum(
+                SUMMARY_OPENING.encode() in each for each in left
+            )
             assert total(left, len) < 1000 * len(left)
         calls, outputs = calls_and_outputs(left)
         assert calls == outputs
         assert all(
-            b'"reasoning"' not in a or items[items.index(a) + 1] == b for a, b in pairwise(left)
+            b'"reasoning"' not in a or items[items.index(a) + 1] == b
+            for a, b in pairwise(left)
         )
         found = user_prompt(items[last])
         assert found is not None
@@ -122,7 +136,13 @@ def test_what_fits_is_left_alone() -> None:
 
 def test_outputs_are_cut_first_and_the_oldest_first() -> None:
     big = "start" + "x" * 4000 + "end"
-    items = [prompt("go"), *call("c1", big), *call("c2", big), *call("c3", big), says("done")]
+    items = [
+        prompt("go"),
+        *call("c1", big),
+        *call("c2", big),
+        *call("c3", big),
+        says("done"),
+    ]
     short = shortened(items, total(items) - 5000)
     outputs = [json.loads(each)["output"] for each in short.items if b"_output" in each]
     assert len(outputs[0]) <= 400 < len(outputs[1]) < len(outputs[2]) == len(big)
@@ -135,7 +155,10 @@ def test_outputs_are_cut_first_and_the_oldest_first() -> None:
 def test_images_of_outputs_go_like_their_texts() -> None:
     items = [prompt("look"), *call("c1", [IMAGE, input_text("a cat")])]
     (*_, output) = shortened(items, total(items) - 4000).items
-    assert [part["text"] for part in json.loads(output)["output"]] == ["…image cut…", "a cat"]
+    assert [part["text"] for part in json.loads(output)["output"]] == [
+        "…image cut…",
+        "a cat",
+    ]
 
 
 def test_responses_go_as_a_whole_and_the_words_of_the_user_stay() -> None:
@@ -147,7 +170,14 @@ def test_responses_go_as_a_whole_and_the_words_of_the_user_stay() -> None:
 
 
 def test_a_huge_old_prompt_goes_before_recent_answers() -> None:
-    items = [prompt("small"), says("a"), prompt("p" * 50_000), says("b"), prompt("now"), *call("c")]
+    items = [
+        prompt("small"),
+        says("a"),
+        prompt("p" * 50_000),
+        says("b"),
+        prompt("now"),
+        *call("c"),
+    ]
     short = shortened(items, 8000)
     texts = [found.text for each in short.items if (found := user_prompt(each))]
     assert texts[::2] == ["small", "now"]
@@ -167,4 +197,7 @@ def test_a_prompt_keeps_the_names_of_the_images_that_are_cut() -> None:
 def test_calls_that_the_server_answers_belong_to_their_response() -> None:
     server = [item("image_generation_call", id="ig_1"), says("x" * 500)]
     items = [prompt("one"), *server, prompt("two"), *call("c1")]
-    assert list(shortened(items, total(items) - 10).items) == [prompt("one"), *items[3:]]
+    assert list(shortened(items, total(items) - 10).items) == [
+        prompt("one"),
+        *items[3:],
+    ]

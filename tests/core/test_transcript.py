@@ -25,16 +25,22 @@ from codex_py.protocol.prompts import SUMMARY_OPENING
 from tests.core.sessions import BASE, SETTINGS, context
 
 RUNNING = "Process running with session ID 7\nOutput:\n"
-PATCH = "*** Begin Patch\n*** Update File: b\n-x\n+y\n*** Add File: a\n+a\n*** End Patch"
+PATCH = (
+    "*** Begin Patch\n*** Update File: b\n-x\n+y\n*** Add File: a\n+a\n*** End Patch"
+)
 
 
 def item(kind: str, **fields: Any) -> EncodedItem:
     return EncodedItem(encode_json({"type": kind, **fields}))
 
 
-def call(name: str, arguments: Any, output: Any, call_id: str = "c") -> list[EncodedItem]:
+def call(
+    name: str, arguments: Any, output: Any, call_id: str = "c"
+) -> list[EncodedItem]:
     return [
-        item("function_call", name=name, arguments=json.dumps(arguments), call_id=call_id),
+        item(
+            "function_call", name=name, arguments=json.dumps(arguments), call_id=call_id
+        ),
         item("function_call_output", call_id=call_id, output=output),
     ]
 
@@ -49,7 +55,10 @@ def test_a_history_is_shown_as_it_was_seen() -> None:
         {"type": "input_image", "image_url": "data:"},
         input_text("</image>"),
     ]
-    steps = [{"step": "one", "status": "completed"}, {"step": "two", "status": "in_progress"}]
+    steps = [
+        {"step": "one", "status": "completed"},
+        {"step": "two", "status": "in_progress"},
+    ]
     history = [
         BASE,
         *context(SETTINGS),
@@ -110,7 +119,11 @@ def test_a_history_is_shown_as_it_was_seen() -> None:
             result={"content": [{"type": "text", "text": "found"}]},
             status="completed",
         ),
-        WebSearch(id="history_7", query="weather", action={"type": "search", "query": "weather"}),
+        WebSearch(
+            id="history_7",
+            query="weather",
+            action={"type": "search", "query": "weather"},
+        ),
         ContextCompaction(id="history_8", status="completed"),
         UserMessage(id="history_9", text="Go on."),
     ]
@@ -127,14 +140,20 @@ def test_calls_that_failed_are_shown_as_they_were_live() -> None:
         *call("exec_command", {"cmd": 5}, "[ERROR:InvalidArgs] bad `cmd`"),
         *call("nope", {}, "[ERROR:UnknownTool] unsupported call: nope"),
         item("local_shell_call", call_id="l", action=local),
-        item("function_call_output", call_id="l", output="[ERROR:InvalidArgs] bad time"),
+        item(
+            "function_call_output", call_id="l", output="[ERROR:InvalidArgs] bad time"
+        ),
         *call("apply_patch", {"input": PATCH}, "[ERROR:PatchFailed] no fit"),
         *call("apply_patch", {"input": PATCH}, "[ERROR:SandboxDenied] read-only"),
         *call("apply_patch", {"input": PATCH}, "Exit code: 1\nOutput:\nNo space\n"),
         *call("shell", {"command": ["rm"]}, "[ERROR:ApprovalDenied] no rm"),
         *call("mcp__docs__find", {"q": 1}, "[ERROR:Timeout] too slow"),
         *call("view_image", {"path": "a.png"}, "[ERROR:InvalidArgs] no such name"),
-        *call("view_image", {"path": "b.png"}, [{"type": "input_image", "image_url": "data:"}]),
+        *call(
+            "view_image",
+            {"path": "b.png"},
+            [{"type": "input_image", "image_url": "data:"}],
+        ),
     ]
     changes = [Change(path="a", kind="add"), Change(path="b", kind="update")]
 
@@ -147,7 +166,9 @@ def test_calls_that_failed_are_shown_as_they_were_live() -> None:
             error={"code": code, "message": message},
         )
 
-    def error(number: int, tool: str, code: str, message: str, call_id: str = "c") -> ErrorItem:
+    def error(
+        number: int, tool: str, code: str, message: str, call_id: str = "c"
+    ) -> ErrorItem:
         text = f"{tool} failed: {message}"
         return ErrorItem(
             id=f"history_{number}", message=text, tool=tool, call_id=call_id, code=code
@@ -194,7 +215,11 @@ def test_calls_that_failed_are_shown_as_they_were_live() -> None:
     ("output", "code", "text"),
     [
         ("Exit code: 0\nWall time: 0.1 seconds\nOutput:\nhi\n", 0, "hi\n"),
-        ('{"output":"hi\\n","metadata":{"exit_code":7,"duration_seconds":0.1}}', 7, "hi\n"),
+        (
+            '{"output":"hi\\n","metadata":{"exit_code":7,"duration_seconds":0.1}}',
+            7,
+            "hi\n",
+        ),
         ("Process running with session ID 1\nOutput:\nhi", None, "hi"),
         (
             "Wall time: 1.4 seconds\naborted by user",
@@ -207,7 +232,10 @@ def test_calls_that_failed_are_shown_as_they_were_live() -> None:
 def test_what_a_command_came_to_is_read_from_its_output(
     output: str, code: int | None, text: str
 ) -> None:
-    for name, arguments in (("shell", {"command": ["ls"]}), ("functions.shell", {"command": "ls"})):
+    for name, arguments in (
+        ("shell", {"command": ["ls"]}),
+        ("functions.shell", {"command": "ls"}),
+    ):
         (shown,) = thread_items(call(name, arguments, output))
         assert isinstance(shown, CommandExecution)
         assert (shown.exit_code, shown.aggregated_output) == (code, text)
@@ -219,7 +247,12 @@ def test_a_command_in_the_background_is_shown_with_its_end() -> None:
     history = [
         *call("exec_command", {"cmd": "make"}, f"{RUNNING}one\n", "a"),
         *call("write_stdin", {"session_id": 7}, f"{RUNNING}two\n", "b"),
-        *call("write_stdin", {"session_id": 7}, "Process exited with code 2\nOutput:\nend\n", "c"),
+        *call(
+            "write_stdin",
+            {"session_id": 7},
+            "Process exited with code 2\nOutput:\nend\n",
+            "c",
+        ),
     ]
     (shown,) = thread_items(history)
     assert isinstance(shown, CommandExecution)
@@ -234,19 +267,29 @@ def test_patches_are_shown_with_the_diffs_that_were_made_for_them() -> None:
         for call_id in ("p", "q")
     ]
     outputs = [
-        item("custom_tool_call_output", call_id=call_id, output=done) for call_id in ("p", "q")
+        item("custom_tool_call_output", call_id=call_id, output=done)
+        for call_id in ("p", "q")
     ]
     facts = [item("patch_applied", diff=diff) for diff in ("first", "second")]
     history = [*patches, *facts, *outputs, *call("exec_command", {"cmd": "x"}, done)]
-    history += [item("patch_applied", diff="third"), item("task_complete", duration_ms=1500)]
+    history += [
+        item("patch_applied", diff="third"),
+        item("task_complete", duration_ms=1500),
+    ]
     shown = thread_items(history)
-    assert [s.diff for s in shown if isinstance(s, FileChange)] == ["first", "second", "third"]
+    assert [s.diff for s in shown if isinstance(s, FileChange)] == [
+        "first",
+        "second",
+        "third",
+    ]
     assert shown[-1] == TurnTime(id="history_4", duration_ms=1500)
 
 
 def test_a_turn_that_was_interrupted_says_so_again() -> None:
     aborted = item("turn_aborted", reason="interrupted")
-    assert thread_items([user("Go."), user("<turn_aborted>\n</turn_aborted>"), aborted]) == [
+    assert thread_items(
+        [user("Go."), user("<turn_aborted>\n</turn_aborted>"), aborted]
+    ) == [
         UserMessage(id="history_0", text="Go."),
         ErrorItem(id="history_1", message=INTERRUPTED, code="aborted"),
     ]
@@ -288,7 +331,9 @@ def test_what_cannot_be_read_is_left_out_or_shown_bare() -> None:
     ]
 
 
-def test_arguments_that_are_nested_without_end_are_shown_as_the_failure_they_were() -> None:
+def test_arguments_that_are_nested_without_end_are_shown_as_the_failure_they_were() -> (
+    None
+):
     deep = "[" * 100_000
     failure = "[ERROR:InvalidArgs] failed to parse function arguments: recursion limit exceeded"
     history = [

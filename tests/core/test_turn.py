@@ -28,7 +28,15 @@ from codex_py.protocol.stream import (
 )
 from codex_py.protocol.tools import ToolCall, ToolOutput
 from codex_py.tools.router import output_item
-from tests.support.model import ScriptedModel, Step, calls, completed, done, reconnecting, says
+from tests.support.model import (
+    ScriptedModel,
+    Step,
+    calls,
+    completed,
+    done,
+    reconnecting,
+    says,
+)
 from tests.support.tool_context import router_of
 
 
@@ -47,7 +55,9 @@ class FakeConversation:
         return Prompt(model="m", input=list(self.items), cache_key="thread")
 
     def record(self, item: ResponseItem | Note, place: Place) -> None:
-        self.log.append(f"record {getattr(item, 'call_id', '')}{getattr(item, 'output', '')}")
+        self.log.append(
+            f"record {getattr(item, 'call_id', '')}{getattr(item, 'output', '')}"
+        )
         self._response.append((place, getattr(item, "type", ""), item))
 
     def leave_open(self, place: Place) -> None:
@@ -95,7 +105,10 @@ async def echo(call: ToolCall) -> str:
 
 
 async def play(
-    *responses: Sequence[Step], tool: Tool = echo, retries: int = 0, max_responses: int = 10
+    *responses: Sequence[Step],
+    tool: Tool = echo,
+    retries: int = 0,
+    max_responses: int = 10,
 ) -> tuple[FakeConversation, ScriptedModel]:
     conversation = FakeConversation()
     model = ScriptedModel(*responses)
@@ -113,7 +126,9 @@ def make_turn(
     *,
     shows_calls: bool = False,
 ) -> Turn:
-    def answer(call: ToolCall, output: ToolOutput, emit: EventSink) -> FunctionCallOutput:
+    def answer(
+        call: ToolCall, output: ToolOutput, emit: EventSink
+    ) -> FunctionCallOutput:
         item = output_item(call, output, limit_tokens=1000)
         assert isinstance(item, FunctionCallOutput)
         return item
@@ -141,7 +156,9 @@ def make_turn(
 
 
 def outputs(sent: list[dict[str, str]]) -> list[tuple[str, str]]:
-    return [(i["call_id"], i["output"]) for i in sent if i["type"] == "function_call_output"]
+    return [
+        (i["call_id"], i["output"]) for i in sent if i["type"] == "function_call_output"
+    ]
 
 
 def test_a_turn_ends_with_the_first_response_that_calls_nothing() -> None:
@@ -155,7 +172,9 @@ def test_a_turn_ends_with_the_first_response_that_calls_nothing() -> None:
     ]
     assert outputs(model.inputs[1]) == [("c1", "output of c1")]
     assert conversation.usage == Usage(input_tokens=20, output_tokens=10)
-    assert conversation.events == [ItemCompleted(AgentMessage(id="item_0", text="all done"))]
+    assert conversation.events == [
+        ItemCompleted(AgentMessage(id="item_0", text="all done"))
+    ]
 
 
 def test_an_output_is_recorded_before_its_call_is_shown_as_completed() -> None:
@@ -183,7 +202,9 @@ def test_an_output_is_recorded_before_its_call_is_shown_as_completed() -> None:
         )
         with pytest.raises(CodexError, match="the end"):
             await make_turn(conversation, model, tool, shows_calls=True).run()
-        return [re.sub("Wall.*\n", "", line, flags=re.DOTALL) for line in conversation.log]
+        return [
+            re.sub("Wall.*\n", "", line, flags=re.DOTALL) for line in conversation.log
+        ]
 
     aborted = "[ERROR:Canceled] aborted: the end"
     assert asyncio.run(run()) == [
@@ -240,7 +261,9 @@ def test_a_call_runs_before_the_stream_is_at_its_end() -> None:
         async def call_has_started() -> None:
             await asyncio.wait_for(started.wait(), 5)
 
-        await play([calls("c1"), call_has_started, completed()], [completed()], tool=tool)
+        await play(
+            [calls("c1"), call_has_started, completed()], [completed()], tool=tool
+        )
 
     asyncio.run(run())
 
@@ -271,7 +294,9 @@ def test_a_broken_stream_is_retried_with_the_call_and_its_output() -> None:
 
 def test_each_retry_is_announced_with_its_cause_before_the_wait() -> None:
     refused = StreamError("refused", code="connection", status=503)
-    conversation, _ = asyncio.run(play([refused], [says("hello"), completed()], retries=1))
+    conversation, _ = asyncio.run(
+        play([refused], [says("hello"), completed()], retries=1)
+    )
     assert conversation.events == [
         reconnecting("refused", "connection", 503),
         ItemCompleted(AgentMessage(id="item_0", text="hello")),
@@ -292,7 +317,9 @@ def test_a_wait_before_a_retry_can_be_interrupted() -> None:
                 announced.set()
 
         conversation = Watched()
-        model = ScriptedModel([StreamError("slow down", code="rate_limited", status=429)])
+        model = ScriptedModel(
+            [StreamError("slow down", code="rate_limited", status=429)]
+        )
         made = make_turn(conversation, model, echo, OneHour(1))
         turn = asyncio.create_task(made.run())
         await asyncio.wait_for(announced.wait(), 5)
@@ -301,7 +328,9 @@ def test_a_wait_before_a_retry_can_be_interrupted() -> None:
             await turn
         return conversation.events
 
-    assert asyncio.run(run()) == [reconnecting("slow down", "rate_limited", 429, wait_s=3600.0)]
+    assert asyncio.run(run()) == [
+        reconnecting("slow down", "rate_limited", 429, wait_s=3600.0)
+    ]
 
 
 def test_a_request_that_succeeds_gives_the_next_one_a_full_allowance() -> None:
@@ -361,7 +390,10 @@ def test_reasoning_that_an_interruption_left_alone_is_not_kept() -> None:
         return conversation
 
     conversation = asyncio.run(run())
-    assert [json.loads(item)["type"] for item in conversation.items] == ["message", "message"]
+    assert [json.loads(item)["type"] for item in conversation.items] == [
+        "message",
+        "message",
+    ]
 
 
 def test_reasoning_of_a_call_that_is_sent_again_is_not_kept_twice() -> None:
@@ -381,7 +413,13 @@ def test_items_done_out_of_order_enter_history_in_the_order_of_the_response() ->
     announce = [OutputItemAdded()] * 3
     _, model = asyncio.run(
         play(
-            [*announce, calls("b", index=1), calls("c", index=2), says("first", 0), completed()],
+            [
+                *announce,
+                calls("b", index=1),
+                calls("c", index=2),
+                says("first", 0),
+                completed(),
+            ],
             [completed()],
         )
     )
@@ -417,14 +455,22 @@ def test_the_same_id_in_a_later_response_is_a_new_call() -> None:
         return "ran"
 
     asyncio.run(
-        play([calls("c1"), completed()], [calls("c1"), completed()], [completed()], tool=tool)
+        play(
+            [calls("c1"), completed()],
+            [calls("c1"), completed()],
+            [completed()],
+            tool=tool,
+        )
     )
     assert ran == ["c1", "c1"]
 
 
 def test_a_response_may_ask_for_another_request_without_a_call() -> None:
     _, model = asyncio.run(
-        play([says("more to come"), completed(end_turn=False)], [says("done"), completed()])
+        play(
+            [says("more to come"), completed(end_turn=False)],
+            [says("done"), completed()],
+        )
     )
     assert len(model.inputs) == 2
 
@@ -506,7 +552,9 @@ class WrappedModel(ScriptedModel):
         self._moment = moment
 
     @asynccontextmanager
-    async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+    async def stream(
+        self, prompt: Prompt
+    ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
         if self._moment == "before":
             raise self._error
         async with super().stream(prompt) as events:
@@ -514,7 +562,9 @@ class WrappedModel(ScriptedModel):
         if self._moment == "after":
             raise self._error
 
-    async def _raising(self, events: AsyncIterator[ResponseEvent]) -> AsyncIterator[ResponseEvent]:
+    async def _raising(
+        self, events: AsyncIterator[ResponseEvent]
+    ) -> AsyncIterator[ResponseEvent]:
         async for event in events:
             yield event
             if self._moment == "during":
@@ -524,7 +574,10 @@ class WrappedModel(ScriptedModel):
 @pytest.mark.parametrize("moment", ["before", "during", "after"])
 @pytest.mark.parametrize(
     ("error", "aborted"),
-    [(SPENT, "aborted: the budget is spent"), (KeyError("x"), "aborted: internal error")],
+    [
+        (SPENT, "aborted: the budget is spent"),
+        (KeyError("x"), "aborted: internal error"),
+    ],
 )
 def test_what_a_wrapper_of_the_model_raises_ends_the_turn_and_its_calls(
     moment: str, error: Exception, aborted: str
@@ -543,7 +596,9 @@ def test_what_a_wrapper_of_the_model_raises_ends_the_turn_and_its_calls(
         return conversation
 
     answered = outputs([json.loads(item) for item in asyncio.run(run()).items])
-    assert [call_id for call_id, _ in answered] == ([] if moment == "before" else ["slow"])
+    assert [call_id for call_id, _ in answered] == (
+        [] if moment == "before" else ["slow"]
+    )
     assert all(text.endswith(aborted) for _, text in answered)
 
 

@@ -47,7 +47,10 @@ def shown(event):
                 [[s.step, s.status.value] for s in payload.plan],
             ]
         case "turn/diff/updated":
-            return [event.method, [line for line in payload.diff.splitlines() if line[:1] in "+-"]]
+            return [
+                event.method,
+                [line for line in payload.diff.splitlines() if line[:1] in "+-"],
+            ]
         case "thread/tokenUsage/updated":
             return [event.method, payload.token_usage.model_dump(mode="json")]
         case _:
@@ -89,11 +92,17 @@ def first_process():
         codex.login_api_key("sk-test-0123456789abcdef")
         codex.logout()
         thread = codex.thread_start(
-            approval_mode=ApprovalMode.deny_all, sandbox=Sandbox.full_access, model="gpt-5.5"
+            approval_mode=ApprovalMode.deny_all,
+            sandbox=Sandbox.full_access,
+            model="gpt-5.5",
         )
         said["first"] = [shown(event) for event in thread.turn("do it").stream()]
         second = thread.run("again", output_schema=SCHEMA)
-        said["second"] = [second.final_response, second.status.value, kind(second.items[0])]
+        said["second"] = [
+            second.final_response,
+            second.status.value,
+            kind(second.items[0]),
+        ]
         handle = thread.turn("take long")
         interrupted = []
         for event in handle.stream():
@@ -107,12 +116,16 @@ def first_process():
             said["failed"] = str(error)
         thread.set_name("a name")
         listed = codex.thread_list(limit=5).data
-        said["list"] = [[each.preview, each.name, each.id == thread.id] for each in listed]
+        said["list"] = [
+            [each.preview, each.name, each.id == thread.id] for each in listed
+        ]
         said["turns"] = turns(thread)
         fork = codex.thread_fork(thread.id)
         said["fork"] = [fork.id != thread.id, fork.run("in the fork").final_response]
         codex.thread_archive(fork.id)
-        said["archived"] = [each.id == fork.id for each in codex.thread_list(archived=True).data]
+        said["archived"] = [
+            each.id == fork.id for each in codex.thread_list(archived=True).data
+        ]
         said["left"] = [each.id == thread.id for each in codex.thread_list().data]
         codex.thread_unarchive(fork.id)
         said["both"] = len(codex.thread_list().data)

@@ -43,7 +43,9 @@ def test_every_item_of_a_call_is_started_and_completed(place: Workplace) -> None
 
     open_: dict[str, Any] = {"agents_states": {}, "status": "in_progress"}
     begun = {child: {"status": "pending_init", "message": None}}
-    seen = [event["item"] for event in outcome.events if event["type"].startswith("item.")]
+    seen = [
+        event["item"] for event in outcome.events if event["type"].startswith("item.")
+    ]
     assert seen == [
         item(0, "spawn_agent", receiver_thread_ids=[], prompt="count", **open_),
         item(0, "spawn_agent", prompt="count", agents_states=begun, status="completed"),
@@ -73,7 +75,11 @@ def test_events_of_children_are_printed_on_request(place: Workplace) -> None:
     assert [event["type"] for event in of_child] == [
         *("thread.started", "turn.started", "item.completed", "turn.completed"),
     ]
-    assert of_child[2]["item"] == {"id": "item_0", "type": "agent_message", "text": "three"}
+    assert of_child[2]["item"] == {
+        "id": "item_0",
+        "type": "agent_message",
+        "text": "three",
+    }
     assert all("thread_id" not in e for e in outcome.events[1:] if e not in of_child)
 
 
@@ -91,7 +97,10 @@ def test_people_see_a_line_for_each_call(place: Workplace) -> None:
 
 
 def test_a_session_file_names_the_parent_and_can_be_resumed(place: Workplace) -> None:
-    script = [calls("spawn_agent", message="count"), waits(), says("done")], [says("three")]
+    script = (
+        [calls("spawn_agent", message="count"), waits(), says("done")],
+        [says("three")],
+    )
     with AgentServer(*script) as server:
         parent = place.run(server).events[0]["thread_id"]
         (child,) = server.ids
@@ -106,16 +115,24 @@ def test_a_session_file_names_the_parent_and_can_be_resumed(place: Workplace) ->
         "agent_nickname": "Ada",
         "agent_role": None,
     }
-    assert {name: meta[name] for name in ("id", "session_id", "parent_thread_id", "source")} == {
+    assert {
+        name: meta[name] for name in ("id", "session_id", "parent_thread_id", "source")
+    } == {
         "id": child,
         "session_id": parent,
         "parent_thread_id": parent,
         "source": {"subagent": {"thread_spawn": spawn}},
     }
     assert (meta["thread_source"], meta["multi_agent_version"]) == ("subagent", "v1")
-    assert (by_hand.events[0]["thread_id"], last.events[0]["thread_id"]) == (child, parent)
+    assert (by_hand.events[0]["thread_id"], last.events[0]["thread_id"]) == (
+        child,
+        parent,
+    )
     resumed = server.requests[-2]
-    assert [text for role, text in texts(resumed) if role == "user"][-2:] == ["count", "go on"]
+    assert [text for role, text in texts(resumed) if role == "user"][-2:] == [
+        "count",
+        "go on",
+    ]
     # It is a session as any other now, and may start agents of its own.
     assert "x-openai-subagent" not in resumed.headers
     assert any(tool["type"] == "namespace" for tool in resumed.body["tools"])
@@ -131,9 +148,13 @@ def test_nothing_of_ten_children_runs_on(
         for event in calls("spawn_agent", f"c{n}", index=n, message=f"task {n}")[:-1]
     ]
     with Lifeline(tmp_path) as line:
-        sleeps = calls("exec_command", cmd=f"{line.hold}sleep 600", yield_time_ms=60_000)
+        sleeps = calls(
+            "exec_command", cmd=f"{line.hold}sleep 600", yield_time_ms=60_000
+        )
         ends = calls("spawn_agent", message="none")[-1:]
-        with AgentServer([[*spawns, *ends], waits(timeout_ms=600_000)], [sleeps]) as server:
+        with AgentServer(
+            [[*spawns, *ends], waits(timeout_ms=600_000)], [sleeps]
+        ) as server:
             place.configure(server)
             program = place.start("-c", f"agents.max_threads={AT_ONCE}", "go")
             line.wait_until_up(AT_ONCE)
@@ -141,12 +162,15 @@ def test_nothing_of_ten_children_runs_on(
             out, err = program.communicate(timeout=120)
             line.wait_until_dead()
     assert (
-        program.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
+        program.returncode
+        == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
     )
     assert b"Traceback" not in err
     if number != signal.SIGKILL:
         events = jsonl(out)
-        assert [e["error"]["code"] for e in events if e["type"] == "turn.failed"] == ["aborted"]
+        assert [e["error"]["code"] for e in events if e["type"] == "turn.failed"] == [
+            "aborted"
+        ]
 
 
 def test_children_work_side_by_side(place: Workplace) -> None:
@@ -165,7 +189,9 @@ def test_children_work_side_by_side(place: Workplace) -> None:
     ends = calls("spawn_agent", message="none")[-1:]
 
     def waits_for_the_rest(request: Any, ids: list[str]) -> Any:
-        told = sum(text.startswith("<subagent_notification>") for _, text in texts(request))
+        told = sum(
+            text.startswith("<subagent_notification>") for _, text in texts(request)
+        )
         return says("done") if told == AT_ONCE else waits(f"w{told}")(request, ids)
 
     with AgentServer(
@@ -173,11 +199,16 @@ def test_children_work_side_by_side(place: Workplace) -> None:
     ) as server:
         outcome = place.run(server, "-c", f"agents.max_threads={AT_ONCE}", "go")
     assert outcome.messages == ["done"]
-    names = {json.loads(server.of_parent()[-1].output(f"c{n}"))["nickname"] for n in range(AT_ONCE)}
+    names = {
+        json.loads(server.of_parent()[-1].output(f"c{n}"))["nickname"]
+        for n in range(AT_ONCE)
+    }
     assert len(names) == AT_ONCE
 
 
-def test_a_child_at_work_is_named_when_it_ends_with_its_parent(place: Workplace) -> None:
+def test_a_child_at_work_is_named_when_it_ends_with_its_parent(
+    place: Workplace,
+) -> None:
     hold = Pause()
     with AgentServer(
         [calls("spawn_agent", message="x"), says("done")], [[hold, *says("late")]]
@@ -197,17 +228,28 @@ def test_other_apis_have_flat_names(place: Workplace, wire_api: str) -> None:
         place.run(server, wire_api=wire_api)
         tools = server.requests[0].body["tools"]
     names = {tool.get("name") or tool["function"]["name"] for tool in tools}
-    assert names >= {"spawn_agent", "wait_agent", "send_input", "close_agent", "resume_agent"}
+    assert names >= {
+        "spawn_agent",
+        "wait_agent",
+        "send_input",
+        "close_agent",
+        "resume_agent",
+    }
 
 
 def test_a_session_that_is_read_back_shows_its_calls(place: Workplace) -> None:
-    script = [calls("spawn_agent", message="count"), waits(), says("done")], [says("three")]
+    script = (
+        [calls("spawn_agent", message="count"), waits(), says("done")],
+        [says("three")],
+    )
 
     async def read_back() -> list[Any]:
         env = environment(place.home)
         config = load_config(cwd=place.cwd, environment=env)
         options = SessionOptions(resume_last=True)
-        async with open_session(config, options, lambda _: None, environment=env) as session:
+        async with open_session(
+            config, options, lambda _: None, environment=env
+        ) as session:
             return thread_items(session.initial_items())
 
     with AgentServer(*script) as server:
@@ -215,12 +257,18 @@ def test_a_session_that_is_read_back_shows_its_calls(place: Workplace) -> None:
         shown = asyncio.run(read_back())
     started, waited = [item for item in shown if isinstance(item, CollabToolCall)]
     (child,) = server.ids
-    assert (started.tool, started.prompt, started.names) == ("spawn_agent", "count", {child: "Ada"})
+    assert (started.tool, started.prompt, started.names) == (
+        "spawn_agent",
+        "count",
+        {child: "Ada"},
+    )
     assert (waited.tool, waited.names) == ("wait", {child: "Ada"})
     assert waited.agents_states == {child: AgentState("completed", "three")}
 
 
-def test_what_a_child_changes_and_is_refused_is_told_of_the_turn(place: Workplace) -> None:
+def test_what_a_child_changes_and_is_refused_is_told_of_the_turn(
+    place: Workplace,
+) -> None:
     patch = "*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch"
     server = AgentServer(
         [calls("spawn_agent", message="x"), waits(), says("done")],
@@ -237,7 +285,9 @@ def test_what_a_child_changes_and_is_refused_is_told_of_the_turn(place: Workplac
         ],
     )
     with server:
-        outcome = place.run(server, "-s", "workspace-write", "--fail-on", "denied", "go")
+        outcome = place.run(
+            server, "-s", "workspace-write", "--fail-on", "denied", "go"
+        )
     end = outcome.events[-1]
     assert outcome.code == 5
     assert end["denied"]["calls"] == 1
@@ -246,7 +296,9 @@ def test_what_a_child_changes_and_is_refused_is_told_of_the_turn(place: Workplac
 
 def test_a_server_without_namespaces_gets_flat_names(place: Workplace) -> None:
     message = "Invalid value: 'namespace'. Supported values are: 'function'."
-    refused = Reply(status=400, body=json.dumps({"error": {"message": message}}).encode())
+    refused = Reply(
+        status=400, body=json.dumps({"error": {"message": message}}).encode()
+    )
     with AgentServer([refused, says("done")]) as server:
         outcome = place.run(server)
     assert (outcome.code, outcome.messages) == (0, ["done"])

@@ -20,7 +20,11 @@ OURS, THEIRS = [sys.executable, "-m", "codex_py"], [CODEX or ""]
 
 
 def play(
-    place: Workplace, program: list[str], parent: list[Step], child: list[Step], *overrides: str
+    place: Workplace,
+    program: list[str],
+    parent: list[Step],
+    child: list[Step],
+    *overrides: str,
 ) -> tuple[AgentServer, list[dict[str, Any]]]:
     """The server after one `exec --json`, and its items, with ids by the order of their appearance."""
     home, cwd = place.home / program[-1].replace("/", "_"), place.cwd
@@ -28,7 +32,9 @@ def play(
     server = AgentServer(parent, child, check_prefix=False, check_calls=False)
     with server:
         # No model of the catalogue: for those, Codex sends the tools behind a search.
-        settings = server.config_toml(model="mystery", request_max_retries=0, stream_max_retries=0)
+        settings = server.config_toml(
+            model="mystery", request_max_retries=0, stream_max_retries=0
+        )
         settings = f"{settings}\n[analytics]\nenabled = false\n"
         (home / "config.toml").write_text(settings, encoding="utf-8")
         options = [word for each in overrides for word in ("-c", each)]
@@ -43,12 +49,19 @@ def play(
         )
     names = {each: f"child {n}" for n, each in enumerate(server.ids)}
     out = done.stdout.decode()
-    for agent_id, name in {jsonl(done.stdout)[0]["thread_id"]: "parent", **names}.items():
+    for agent_id, name in {
+        jsonl(done.stdout)[0]["thread_id"]: "parent",
+        **names,
+    }.items():
         out = out.replace(agent_id, name)
     items = [
-        {"event": event["type"], **{k: v for k, v in event["item"].items() if k != "id"}}
+        {
+            "event": event["type"],
+            **{k: v for k, v in event["item"].items() if k != "id"},
+        }
         for event in jsonl(out.encode())
-        if event["type"].startswith("item.") and event["item"]["type"] == "collab_tool_call"
+        if event["type"].startswith("item.")
+        and event["item"]["type"] == "collab_tool_call"
     ]
     return server, items
 
@@ -69,7 +82,9 @@ def without(data: str, *keys: str) -> dict[str, Any]:
     return {key: value for key, value in json.loads(data).items() if key not in keys}
 
 
-FAILS = Reply(status=400, body=b'{"error":{"message":"no such thing","type":"invalid"}}')
+FAILS = Reply(
+    status=400, body=b'{"error":{"message":"no such thing","type":"invalid"}}'
+)
 CASES: dict[str, tuple[list[Step], list[Step]]] = {
     "answers": (
         [
@@ -97,16 +112,27 @@ CASES: dict[str, tuple[list[Step], list[Step]]] = {
         [says("three"), says("four")],
     ),
     "forks": (
-        [calls("spawn_agent", "c1", message="count", fork_context=True), waits("c2"), says("done")],
+        [
+            calls("spawn_agent", "c1", message="count", fork_context=True),
+            waits("c2"),
+            says("done"),
+        ],
         [says("three")],
     ),
     "is refused": (
         [
             calls("spawn_agent", "c1"),
-            calls("spawn_agent", "c2", message="x", items=[{"type": "text", "text": "y"}]),
+            calls(
+                "spawn_agent", "c2", message="x", items=[{"type": "text", "text": "y"}]
+            ),
             calls("spawn_agent", "c3", message=""),
             calls("wait_agent", "c4", targets=[]),
-            calls("send_input", "c5", target="01a2031b-cc93-7552-8ee4-f9bd54d27f31", message="x"),
+            calls(
+                "send_input",
+                "c5",
+                target="01a2031b-cc93-7552-8ee4-f9bd54d27f31",
+                message="x",
+            ),
             calls("close_agent", "c6", target="01a2031b-cc93-7552-8ee4-f9bd54d27f31"),
             calls("wait_agent", "c7", targets=["01a2031b-cc93-7552-8ee4-f9bd54d27f31"]),
             calls("spawn_agent", "c8", items=[]),
@@ -129,7 +155,9 @@ CASES: dict[str, tuple[list[Step], list[Step]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_conversation_is_that_of_codex(place: Workplace, case: str) -> None:
     parent, child = CASES[case]
-    limit = "agents.max_threads=1" if case == "meets the limit" else "agents.max_threads=6"
+    limit = (
+        "agents.max_threads=1" if case == "meets the limit" else "agents.max_threads=6"
+    )
     ours, our_items = play(place, OURS, parent, child, limit)
     theirs, their_items = play(place, THEIRS, parent, child, limit)
     assert our_items == their_items
@@ -154,22 +182,39 @@ def _heard(request: Any) -> tuple[Any, ...]:
         request.headers["session-id"] == request.headers["x-codex-parent-thread-id"]
         and request.body["prompt_cache_key"] == request.headers["session-id"]
     )
-    own = [text for text in said if not text.startswith(("<environment_context>", "# AGENTS"))]
+    own = [
+        text
+        for text in said
+        if not text.startswith(("<environment_context>", "# AGENTS"))
+    ]
     return own, [request.headers[name] for name in names], is_of_parent
 
 
 def test_codex_resumes_a_session_of_ours_with_its_children(place: Workplace) -> None:
-    script = [calls("spawn_agent", message="count"), waits(), says("done")], [says("three")]
+    script = (
+        [calls("spawn_agent", message="count"), waits(), says("done")],
+        [says("three")],
+    )
     server = AgentServer(*script, check_prefix=False, check_calls=False)
     with server:
         outcome = place.run(server, "go")
         (child,) = server.ids
         place_file = place.home / "config.toml"
         settings = place_file.read_text(encoding="utf-8")
-        place_file.write_text(f"{settings}\n[analytics]\nenabled = false\n", encoding="utf-8")
+        place_file.write_text(
+            f"{settings}\n[analytics]\nenabled = false\n", encoding="utf-8"
+        )
 
         def codex(*words: str) -> list[dict[str, Any]]:
-            command = [*THEIRS, "exec", "--json", "--skip-git-repo-check", "resume", *words, "on"]
+            command = [
+                *THEIRS,
+                "exec",
+                "--json",
+                "--skip-git-repo-check",
+                "resume",
+                *words,
+                "on",
+            ]
             done = subprocess.run(
                 command,
                 cwd=place.cwd,
@@ -188,4 +233,8 @@ def test_codex_resumes_a_session_of_ours_with_its_children(place: Workplace) -> 
     assert last[0]["thread_id"] == outcome.events[0]["thread_id"]
     assert by_hand[0]["thread_id"] == child
     said = [text for _, text in texts(server.requests[-1])]
-    assert [text for text in said if text in {"count", "three", "on"}] == ["count", "three", "on"]
+    assert [text for text in said if text in {"count", "three", "on"}] == [
+        "count",
+        "three",
+        "on",
+    ]

@@ -59,7 +59,11 @@ def run(program: Path, *argv: str | bytes, stdin: bytes = b"") -> tuple[int, str
         ([ADD], b"not read", ADDED),
         ([], b"", (2, "", USAGE)),
         ([""], b"", (1, "", LAST_LINE)),
-        ([ADD, "-"], b"", (2, "", "Error: apply_patch accepts exactly one argument.\n")),
+        (
+            [ADD, "-"],
+            b"",
+            (2, "", "Error: apply_patch accepts exactly one argument.\n"),
+        ),
         (["--help"], b"", (1, "", FIRST_LINE)),
         (["--version"], b"", (1, "", FIRST_LINE)),
         (["-"], ADD.encode(), (1, "", FIRST_LINE)),
@@ -73,7 +77,11 @@ def run(program: Path, *argv: str | bytes, stdin: bytes = b"") -> tuple[int, str
                 "Error: Failed to read PATCH from stdin.\nstream did not contain valid UTF-8\n",
             ),
         ),
-        ([b"\xff"], b"", (1, "", "Error: apply_patch requires a UTF-8 PATCH argument.\n")),
+        (
+            [b"\xff"],
+            b"",
+            (1, "", "Error: apply_patch requires a UTF-8 PATCH argument.\n"),
+        ),
     ],
 )
 def test_it_is_the_tool_by_its_name(
@@ -112,7 +120,9 @@ def test_it_is_the_tool_by_an_option(
 
 def test_what_fails_changes_nothing_and_what_fits_can_be_undone(program: Path) -> None:
     work = program.parents[1] / "work"
-    code, _, stderr = run(program, enveloped("*** Add File: new", "+x", "*** Delete File: old"))
+    code, _, stderr = run(
+        program, enveloped("*** Add File: new", "+x", "*** Delete File: old")
+    )
     assert (code, stderr) == (
         1,
         f"Failed to delete file {work}/old: No such file or directory (os error 2)\n",
@@ -141,7 +151,16 @@ def test_a_missing_working_directory_is_told(program: Path) -> None:
 
 
 HEAVY = {
-    *("asyncio", "dataclasses", "datetime", "httpx", "inspect", "jsonschema", "pydantic", "rich"),
+    *(
+        "asyncio",
+        "dataclasses",
+        "datetime",
+        "httpx",
+        "inspect",
+        "jsonschema",
+        "pydantic",
+        "rich",
+    ),
     *("copy", "hashlib", "subprocess", "unidiff"),
 }
 
@@ -156,7 +175,9 @@ def imports_of(folder: Path, patch: str, argv: list[str]) -> set[str]:
         timeout=120,
         check=True,
     )
-    return {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
+    return {
+        line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()
+    }
 
 
 @pytest.mark.parametrize("argv", [["apply"], ["--codex-run-as-apply-patch", ADD]])
@@ -165,19 +186,25 @@ def test_an_envelope_loads_little(tmp_path: Path, argv: list[str]) -> None:
     assert {"codex_py.patch.envelope.apply", "codex_py.patch.envelope.reader"} <= loaded
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
     assert {
-        name for name in loaded if name.startswith(("codex_py.patch.unified.hunks", "codex_py.r"))
+        name
+        for name in loaded
+        if name.startswith(("codex_py.patch.unified.hunks", "codex_py.r"))
     } == (set())
 
 
 def test_a_diff_loads_little(tmp_path: Path) -> None:
-    loaded = imports_of(tmp_path, "--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x\n", ["apply"])
+    loaded = imports_of(
+        tmp_path, "--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+x\n", ["apply"]
+    )
     assert "codex_py.patch.unified.reader" in loaded
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
 
 
 def test_nothing_is_imported_from_the_tree_that_is_patched(tmp_path: Path) -> None:
     for name in ("json", "argparse", "subprocess", "difflib"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')", encoding="utf-8")
+        (tmp_path / f"{name}.py").write_text(
+            "raise SystemExit('imported')", encoding="utf-8"
+        )
     patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n"
     (tmp_path / "x").write_text("1\n", encoding="utf-8")
     done = subprocess.run(
@@ -189,6 +216,7 @@ def test_nothing_is_imported_from_the_tree_that_is_patched(tmp_path: Path) -> No
         timeout=120,
         check=False,
     )
-    assert (done.returncode, (tmp_path / "x").read_text(encoding="utf-8")) == (0, "2\n"), (
-        done.stderr.decode()
-    )
+    assert (done.returncode, (tmp_path / "x").read_text(encoding="utf-8")) == (
+        0,
+        "2\n",
+    ), done.stderr.decode()

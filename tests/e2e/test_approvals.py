@@ -97,7 +97,11 @@ def write_rules(folder: Path, text: str = RULES) -> Path:
 )
 @pytest.mark.parametrize("policy", ["on-request", "untrusted", "{granular={}}", None])
 def test_exec_refuses_shows_and_counts_what_it_cannot_ask(
-    place: Workplace, script: str, arguments: dict[str, Any], why: str, policy: str | None
+    place: Workplace,
+    script: str,
+    arguments: dict[str, Any],
+    why: str,
+    policy: str | None,
 ) -> None:
     write_rules(place.home)
     (place.cwd / "kept").touch()
@@ -105,7 +109,11 @@ def test_exec_refuses_shows_and_counts_what_it_cannot_ask(
     outcome, item, told = run(place, script, *configured, **arguments)
     assert outcome.code == 5
     assert told == f"[ERROR:ApprovalDenied] {why}"
-    assert (item["status"], item["exit_code"], item["aggregated_output"]) == ("declined", None, why)
+    assert (item["status"], item["exit_code"], item["aggregated_output"]) == (
+        "declined",
+        None,
+        why,
+    )
     assert names(place) == ["kept"]
     assert outcome.messages == ["done"]
 
@@ -151,7 +159,9 @@ def test_an_allowed_command_finds_no_program_of_the_model(place: Workplace) -> N
     helper.write_text("#!/bin/sh\necho helped\n", encoding="utf-8")
     helper.chmod(0o755)
     search_path = f"{place.cwd}:{os.environ['PATH']}"
-    with ScriptedServer([calls("sh run; helper", "sh run", login=False), DONE]) as server:
+    with ScriptedServer(
+        [calls("sh run; helper", "sh run", login=False), DONE]
+    ) as server:
         outcome = place.run(server, "-s", "read-only", "go", env={"PATH": search_path})
         held, free = (server.requests[1].output(call) for call in ("c0", "c1"))
     assert outcome.code == 0
@@ -190,7 +200,9 @@ def test_rules_that_cannot_be_read_stop_the_start(place: Workplace) -> None:
     assert len(place.rollouts()) == 1
 
 
-def test_two_hundred_plain_commands_need_no_decision_of_weight(place: Workplace) -> None:
+def test_two_hundred_plain_commands_need_no_decision_of_weight(
+    place: Workplace,
+) -> None:
     with ScriptedServer([calls(*["true"] * 200), DONE]) as server:
         outcome = place.run(server, env={"PYTHONPROFILEIMPORTTIME": "1"})
     assert outcome.code == 0
@@ -205,7 +217,9 @@ class Answers(ScriptedApprover):
         self.answers = list(answers)
 
     async def review(self, request: Any) -> Any:
-        self.decision = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        self.decision = (
+            self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        )
         return await super().review(request)
 
 
@@ -261,7 +275,9 @@ def test_a_rule_that_cannot_be_written_holds_for_the_session(place: Workplace) -
 def test_an_answer_can_end_the_turn(place: Workplace) -> None:
     (place.cwd / "kept").touch()
     approver = ScriptedApprover(ReviewDecision.ABORT)
-    result, events, server = answered(place, [calls("rm -f kept", "sleep 1000"), DONE], approver)
+    result, events, server = answered(
+        place, [calls("rm -f kept", "sleep 1000"), DONE], approver
+    )
     assert isinstance(result.error, TurnAborted)
     assert result.denied
     assert len(server.requests) == 1

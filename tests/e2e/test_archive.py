@@ -34,7 +34,9 @@ def stored(place: Workplace, **more: Any) -> tuple[str, Path]:
 
 
 def files(place: Workplace) -> list[str]:
-    return sorted(str(path.relative_to(place.home)) for path in place.home.rglob("rollout-*"))
+    return sorted(
+        str(path.relative_to(place.home)) for path in place.home.rglob("rollout-*")
+    )
 
 
 def test_a_session_goes_to_the_archive_and_back(place: Workplace) -> None:
@@ -42,7 +44,11 @@ def test_a_session_goes_to_the_archive_and_back(place: Workplace) -> None:
         place.configure(server)
     thread, path = stored(place)
     before = files(place)
-    assert run(place, "archive", thread.upper()) == (0, f"Archived session {thread}.\n", "")
+    assert run(place, "archive", thread.upper()) == (
+        0,
+        f"Archived session {thread}.\n",
+        "",
+    )
     assert files(place) == [f"archived_sessions/{path.name}"]
     hint = "`codex-py sessions list --all` shows them."
     refused = f"No active session found matching '{thread}'. {hint}"
@@ -50,7 +56,11 @@ def test_a_session_goes_to_the_archive_and_back(place: Workplace) -> None:
     hint = f"session {thread} is archived. Run `codex-py unarchive {thread}` to unarchive it first."
     for command in ("resume", "fork"):
         outcome = place.rerun(command, thread, "go")
-        assert (outcome.code, outcome.events, outcome.err) == (1, [], f"Error: {hint}\n")
+        assert (outcome.code, outcome.events, outcome.err) == (
+            1,
+            [],
+            f"Error: {hint}\n",
+        )
     assert place.rerun("resume", "--last", "go").code == 2
     assert run(place, "unarchive", thread) == (0, f"Unarchived session {thread}.\n", "")
     assert files(place) == before
@@ -106,7 +116,11 @@ def test_delete_forgets_the_name_and_nothing_else(place: Workplace) -> None:
     kept, path = stored(place)
     rename_thread(place.home, gone, "gone")
     rename_thread(place.home, kept, "kept")
-    assert run(place, "delete", "--force", gone) == (0, f"Deleted session {gone}.\n", "")
+    assert run(place, "delete", "--force", gone) == (
+        0,
+        f"Deleted session {gone}.\n",
+        "",
+    )
     assert files(place) == [str(path.relative_to(place.home))]
     index = (place.home / "session_index.jsonl").read_text(encoding="utf-8")
     assert [json.loads(line)["thread_name"] for line in index.splitlines()] == ["kept"]
@@ -116,11 +130,19 @@ def test_delete_forgets_the_name_and_nothing_else(place: Workplace) -> None:
     ("args", "message"),
     [
         (["NAME"], "cannot confirm session deletion without an interactive terminal;"),
-        (["--force", "NAME"], "--force requires a session UUID; names must be confirmed"),
-        (["--force", UNKNOWN], f"No active or archived session found matching '{UNKNOWN}'."),
+        (
+            ["--force", "NAME"],
+            "--force requires a session UUID; names must be confirmed",
+        ),
+        (
+            ["--force", UNKNOWN],
+            f"No active or archived session found matching '{UNKNOWN}'.",
+        ),
     ],
 )
-def test_delete_needs_a_yes_or_an_id(place: Workplace, args: list[str], message: str) -> None:
+def test_delete_needs_a_yes_or_an_id(
+    place: Workplace, args: list[str], message: str
+) -> None:
     thread, _ = stored(place)
     rename_thread(place.home, thread, "NAME")
     code, out, err = run(place, "delete", *args)
@@ -168,12 +190,20 @@ def test_a_home_that_cannot_be_written_costs_one_sentence(place: Workplace) -> N
 def test_the_index_of_codex_follows(place: Workplace) -> None:
     thread, path = stored(place)
     with sqlite3.connect(place.home / "state_5.sqlite") as database:
-        database.execute("CREATE TABLE threads (id, rollout_path, archived, archived_at)")
-        database.execute("INSERT INTO threads VALUES (?, ?, 0, NULL)", (thread, str(path)))
+        database.execute(
+            "CREATE TABLE threads (id, rollout_path, archived, archived_at)"
+        )
+        database.execute(
+            "INSERT INTO threads VALUES (?, ?, 0, NULL)", (thread, str(path))
+        )
     (place.home / "state_6.sqlite").write_text("not a database", encoding="utf-8")
 
     def rows() -> list[tuple[Any, ...]]:
-        return [*database.execute("SELECT rollout_path, archived, archived_at > 0 FROM threads")]
+        return [
+            *database.execute(
+                "SELECT rollout_path, archived, archived_at > 0 FROM threads"
+            )
+        ]
 
     assert run(place, "archive", thread)[0] == 0
     assert rows() == [(str(place.home / "archived_sessions" / path.name), 1, 1)]

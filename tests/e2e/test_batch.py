@@ -15,7 +15,13 @@ from typing import Any
 import pytest
 
 from codex_py.commands.batch.tasks import Task
-from codex_py.testing import Pause, RecordedRequest, Reply, ev_completed, ev_custom_tool_call
+from codex_py.testing import (
+    Pause,
+    RecordedRequest,
+    Reply,
+    ev_completed,
+    ev_custom_tool_call,
+)
 from tests.support.codex_process import start_codex_py
 from tests.support.hooks import DONE, command
 from tests.support.program import Workplace, environment, run_codex_py
@@ -45,7 +51,10 @@ def write_tasks(place: Workplace, tasks: Sequence[Mapping[str, Any]]) -> None:
 
 
 def some_tasks(count: int, **fields: Any) -> list[dict[str, Any]]:
-    return [{"id": f"t{number}", "prompt": f"do {number}", **fields} for number in range(count)]
+    return [
+        {"id": f"t{number}", "prompt": f"do {number}", **fields}
+        for number in range(count)
+    ]
 
 
 def arguments(*options: str, output: str = "out.jsonl") -> list[str]:
@@ -59,7 +68,9 @@ def batch(
 
 
 def start(place: Workplace, *options: str) -> subprocess.Popen[bytes]:
-    return start_codex_py(arguments(*options), place.cwd, environment(place.home), real=True)
+    return start_codex_py(
+        arguments(*options), place.cwd, environment(place.home), real=True
+    )
 
 
 def commit_all(repo: Path) -> str:
@@ -88,7 +99,11 @@ def statuses(place: Workplace) -> dict[str, str]:
 def agents_of(driver: int) -> list[int]:
     """The agents that a batch runs just now; its other child is the guardian."""
     listed = Path(f"/proc/{driver}/task/{driver}/children").read_text("utf-8").split()
-    return [int(pid) for pid in listed if b"\0exec\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [
+        int(pid)
+        for pid in listed
+        if b"\0exec\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
 
 
 def is_alive(pid: int) -> bool:
@@ -110,7 +125,11 @@ def test_each_task_has_one_result_and_does_not_run_again(place: Workplace) -> No
     first, second, third = some_tasks(3)
     third.pop("prompt")
     (place.cwd / "prompt.md").write_text("from a file", encoding="utf-8")
-    tasks = [first, {**second, "cwd": "other", "meta": [1]}, {**third, "prompt_file": "prompt.md"}]
+    tasks = [
+        first,
+        {**second, "cwd": "other", "meta": [1]},
+        {**third, "prompt_file": "prompt.md"},
+    ]
     write_tasks(place, tasks)
     with ScriptedServer([_PATCH, DONE], each_thread=True) as server:
         place.configure(server)
@@ -128,14 +147,18 @@ def test_each_task_has_one_result_and_does_not_run_again(place: Workplace) -> No
     assert (events[-1]["statuses"], events[-1]["exit_code"]) == ({"done": 3}, 0)
     assert prompts == {"do 0", "do 1", "from a file"}
     result = results(place)["t1"]
-    assert (result["exit_code"], result["last_message"], result["meta"]) == (0, "done", [1])
+    assert (result["exit_code"], result["last_message"], result["meta"]) == (
+        0,
+        "done",
+        [1],
+    )
     assert "+text" in result["diff"]
     assert result["usage"]["output_tokens"] > 0
     assert [each["status"] for each in result["attempts"]] == ["done"]
     assert result["artefacts"] == "out/t1/1"
-    assert sorted(each.name for each in (place.cwd / result["artefacts"]).iterdir()) == [
-        *("events.jsonl", "last_message.md", "patch.diff", "stderr")
-    ]
+    assert sorted(
+        each.name for each in (place.cwd / result["artefacts"]).iterdir()
+    ) == [*("events.jsonl", "last_message.md", "patch.diff", "stderr")]
     assert (place.cwd / "other" / "made").read_text(encoding="utf-8") == "text\n"
 
 
@@ -175,13 +198,18 @@ def test_tasks_with_a_repository_work_in_trees_of_their_own(place: Workplace) ->
 def test_the_exit_code_of_an_agent_is_the_status_of_its_task(place: Workplace) -> None:
     gate, budget = {"verify": "false"}, {"max_tokens": 1}
     cases = [gate, budget, {"timeout": 0.01}, {"config": {"budget.max_turns": 1}}, {}]
-    write_tasks(place, [{**task, **more} for task, more in zip(some_tasks(5), cases, strict=True)])
+    write_tasks(
+        place,
+        [{**task, **more} for task, more in zip(some_tasks(5), cases, strict=True)],
+    )
     with ScriptedServer([_PATCH, *[DONE] * 4], each_thread=True) as server:
         place.configure(server)
         assert batch(place, "--trust-tasks").returncode == 1
     found = results(place)
     assert found["t2"].pop("exit_code") in {None, 143}
-    assert {name: (each["status"], each.get("exit_code")) for name, each in found.items()} == {
+    assert {
+        name: (each["status"], each.get("exit_code")) for name, each in found.items()
+    } == {
         "t0": ("failed", 3),
         "t1": ("over_budget", 54),
         "t2": ("timeout", None),
@@ -198,7 +226,9 @@ def test_a_provider_without_a_key_ends_its_own_tasks_alone(place: Workplace) -> 
     with ScriptedServer([DONE], each_thread=True) as server:
         place.configure(server)
         with (place.home / "config.toml").open("a", encoding="utf-8") as file:
-            file.write(f'[model_providers.other]\nname = "x"\nbase_url = "{server.base_url}"\n')
+            file.write(
+                f'[model_providers.other]\nname = "x"\nbase_url = "{server.base_url}"\n'
+            )
             file.write('env_key = "NOT_SET"\n')
         done = batch(place, "--trust-tasks", "--limit", "other=1")
     assert done.returncode == 77
@@ -240,7 +270,9 @@ def test_a_killed_agent_gets_another_try_and_a_killed_batch_leaves_nothing(
     commit_all(repo)
     write_tasks(place, some_tasks(2, repo="repo"))
     pauses = [Pause() for _ in range(5)]
-    with ScriptedServer([[pause, *DONE] for pause in pauses], check_prefix=False) as server:
+    with ScriptedServer(
+        [[pause, *DONE] for pause in pauses], check_prefix=False
+    ) as server:
         place.configure(server, stream_idle_timeout_ms=100_000)
         driver = start(place)
         with driver:
@@ -273,7 +305,9 @@ def test_lost_attempts_are_counted(place: Workplace) -> None:
     assert [each["status"] for each in result["attempts"]] == ["lost", "lost"]
 
 
-def test_an_interruption_ends_the_agents_and_keeps_what_is_done(place: Workplace) -> None:
+def test_an_interruption_ends_the_agents_and_keeps_what_is_done(
+    place: Workplace,
+) -> None:
     write_tasks(place, some_tasks(2))
     pause = Pause()
     with ScriptedServer([DONE, [pause, *DONE], DONE]) as server:
@@ -302,7 +336,9 @@ def test_a_second_batch_does_not_write_to_the_same_results(place: Workplace) -> 
     assert second.stderr == b"Error: another batch writes to out.jsonl\n"
 
 
-def test_a_place_that_cannot_be_written_ends_the_batch_and_fails_no_task(place: Workplace) -> None:
+def test_a_place_that_cannot_be_written_ends_the_batch_and_fails_no_task(
+    place: Workplace,
+) -> None:
     write_tasks(place, some_tasks(2))
     (place.cwd / "out").mkdir()
     (place.cwd / "out" / "t1").write_text("in the way", encoding="utf-8")
@@ -345,7 +381,12 @@ def test_shards_divide_the_tasks(place: Workplace) -> None:
     with ScriptedServer([DONE], each_thread=True) as server:
         place.configure(server)
         for index in range(2):
-            assert batch(place, "--shard", f"{index}/2", output=f"{index}.jsonl").returncode == 0
+            assert (
+                batch(
+                    place, "--shard", f"{index}/2", output=f"{index}.jsonl"
+                ).returncode
+                == 0
+            )
         assert batch(place, "--only", "t1,t4", output="two.jsonl").returncode == 0
     assert [sorted(results(place, f"{name}.jsonl")) for name in ("0", "1", "two")] == [
         *(["t0", "t2", "t4"], ["t1", "t3"], ["t1", "t4"])
@@ -358,19 +399,25 @@ def test_a_shard_without_tasks_is_done(place: Workplace) -> None:
     assert (done.returncode, results(place)) == (0, {})
 
 
-def test_a_task_whose_folder_or_line_is_gone_meanwhile_fails_alone(place: Workplace) -> None:
+def test_a_task_whose_folder_or_line_is_gone_meanwhile_fails_alone(
+    place: Workplace,
+) -> None:
     (place.cwd / "gone").mkdir()
     # The file is longer than what is read of it at once.
     tasks = [*some_tasks(2, meta="x" * 50_000), {"id": "last", "prompt": "go"}]
     tasks[1]["cwd"] = "gone"
     write_tasks(place, tasks)
-    script = [command("rmdir gone; truncate -s 60000 tasks.jsonl; printf ' ' >> tasks.jsonl"), DONE]
+    script = [
+        command("rmdir gone; truncate -s 60000 tasks.jsonl; printf ' ' >> tasks.jsonl"),
+        DONE,
+    ]
     with ScriptedServer(script) as server:
         place.configure(server)
         assert batch(place, "--trust-tasks", "--jobs", "1").returncode == 1
     assert statuses(place) == {"t0": "done", "t1": "failed", "last": "failed"}
     assert (
-        results(place)["last"]["error"]["message"] == "its line has changed since the batch began"
+        results(place)["last"]["error"]["message"]
+        == "its line has changed since the batch began"
     )
 
 
@@ -403,7 +450,11 @@ def test_rows_of_swe_bench_become_predictions(place: Workplace) -> None:
     repo = place.cwd / "owner" / "name"
     repo.mkdir(parents=True)
     (repo / "file").write_text("1\n", encoding="utf-8")
-    row = {"repo": "owner/name", "base_commit": commit_all(repo), "problem_statement": "mend it"}
+    row = {
+        "repo": "owner/name",
+        "base_commit": commit_all(repo),
+        "problem_statement": "mend it",
+    }
     rows = [
         {"instance_id": f"owner__name-{n}", **row, "test_patch": "", "hints_text": ""}
         for n in (1, 2)
@@ -416,11 +467,16 @@ def test_rows_of_swe_bench_become_predictions(place: Workplace) -> None:
     refuse_one = Reply(status=400, body=b'{"error":{"message":"no"}}')
     with ScriptedServer([refuse_one, answer, answer]) as server:
         place.configure(server)
-        assert batch(place, "--jobs", "1", "--predictions", "preds.jsonl").returncode == 1
+        assert (
+            batch(place, "--jobs", "1", "--predictions", "preds.jsonl").returncode == 1
+        )
     (prediction,) = (place.cwd / "preds.jsonl").read_text(encoding="utf-8").splitlines()
     found = json.loads(prediction)
     assert found.keys() == {"instance_id", "model_name_or_path", "model_patch"}
-    assert (found["instance_id"], found["model_name_or_path"]) == ("owner__name-2", "gpt-5.5")
+    assert (found["instance_id"], found["model_name_or_path"]) == (
+        "owner__name-2",
+        "gpt-5.5",
+    )
     assert found["model_patch"].startswith("diff --git a/made b/made\n")
     nowhere = batch(place, "--predictions", "none/preds.jsonl")
     assert nowhere.stderr.endswith(
@@ -457,25 +513,55 @@ def test_failed_tasks_run_again_if_asked(place: Workplace) -> None:
             '{"id": "\\u00e9", "prompt": "x"}',
             "id: 'é' cannot be an id: use 1 to 128 letters from A to Z",
         ),
-        ('{"id": "x\\n", "prompt": "x"}', "cannot be an id: use 1 to 128 letters from A to Z"),
-        ('{"id": "", "prompt": "x"}', "id: '' cannot be an id: use 1 to 128 letters from A to Z"),
+        (
+            '{"id": "x\\n", "prompt": "x"}',
+            "cannot be an id: use 1 to 128 letters from A to Z",
+        ),
+        (
+            '{"id": "", "prompt": "x"}',
+            "id: '' cannot be an id: use 1 to 128 letters from A to Z",
+        ),
         ('{"id": 3, "prompt": "x"}', "line 2 of tasks.jsonl: id: it must be a string"),
         ('{"prompt": "x"}', "line 2 of tasks.jsonl: id: it is missing"),
-        ('{"id": "x", "prompt": "x", "priority": "high"}', "priority: it must be a whole number"),
+        (
+            '{"id": "x", "prompt": "x", "priority": "high"}',
+            "priority: it must be a whole number",
+        ),
         ('{"id": "x", "prompt": "x", "config": []}', "config: it must be an object"),
-        ('{"id": "t0", "prompt": "x"}', "line 2 of tasks.jsonl: the id 't0' was there before"),
-        ('{"id": "x"}', "line 2 of tasks.jsonl: write either `prompt` or `prompt_file`"),
+        (
+            '{"id": "t0", "prompt": "x"}',
+            "line 2 of tasks.jsonl: the id 't0' was there before",
+        ),
+        (
+            '{"id": "x"}',
+            "line 2 of tasks.jsonl: write either `prompt` or `prompt_file`",
+        ),
         ('{"id": "x", "promt": "x"}', "unknown key 'promt'. Did you mean prompt?"),
-        ('{"id": "x", "prompt": "x", "cwd": "nowhere"}', "there is no folder 'nowhere'"),
+        (
+            '{"id": "x", "prompt": "x", "cwd": "nowhere"}',
+            "there is no folder 'nowhere'",
+        ),
         ('{"id": "x", "prompt": "x", "prompt_file": "y"}', "write either `prompt`"),
-        ('{"id": "x", "prompt": "x", "cwd": ".", "repo": "."}', "write either `cwd` or `repo`"),
+        (
+            '{"id": "x", "prompt": "x", "cwd": ".", "repo": "."}',
+            "write either `cwd` or `repo`",
+        ),
         ('{"id": "x", "prompt": "x", "timeout": "soon"}', "timeout: "),
-        ('{"id": "x", "prompt": "x", "env": ["NOT_SET"]}', "a variable is not set: NOT_SET"),
+        (
+            '{"id": "x", "prompt": "x", "env": ["NOT_SET"]}',
+            "a variable is not set: NOT_SET",
+        ),
         ('{"id": "x", "prompt": "\xff"}', "line 2 of tasks.jsonl: it is not JSON: "),
         ('{"id": "x", "prompt": "\\ud800"}', "line 2 of tasks.jsonl: it is not JSON: "),
-        ('{"id": "x", "prompt": "x", "verify": "a\\u0000"}', "line 2 of tasks.jsonl: it has a NUL"),
+        (
+            '{"id": "x", "prompt": "x", "verify": "a\\u0000"}',
+            "line 2 of tasks.jsonl: it has a NUL",
+        ),
         ('{"id": "x", "prompt": "x", "repo": "."}', "'.' is in no git repository"),
-        ('{"id": "x", "prompt": "x", "max_turns": 0}', "max_turns: '0' is no amount of responses"),
+        (
+            '{"id": "x", "prompt": "x", "max_turns": 0}',
+            "max_turns: '0' is no amount of responses",
+        ),
     ],
 )
 def test_a_bad_task_file_runs_nothing(place: Workplace, line: str, reason: str) -> None:
@@ -500,7 +586,10 @@ _UNTRUSTED: list[tuple[dict[str, Any], str]] = [
     ({"repo": "linked"}, "line 2 'repo' (it leads"),
     ({"repo": "inner/../../x"}, "line 2 'repo' (it leads"),
     ({"prompt_file": "/etc/passwd", "prompt": ""}, "line 2 'prompt_file' (it leads"),
-    ({"prompt_file": "linked/config.toml", "prompt": ""}, "line 2 'prompt_file' (it leads"),
+    (
+        {"prompt_file": "linked/config.toml", "prompt": ""},
+        "line 2 'prompt_file' (it leads",
+    ),
     ({"model": "other/m"}, "line 2 'model' (it names the provider 'other')"),
     ({"model": "ollama/m"}, "line 2 'model' (it names the provider 'ollama')"),
     ({"config": {"model": "other/m"}}, "line 2 'config.model' (it names the provider"),
@@ -559,7 +648,9 @@ def test_a_row_chooses_no_program_place_permission_or_provider(
     with ScriptedServer([]) as server:
         place.configure(server)
         with (place.home / "config.toml").open("a", encoding="utf-8") as file:
-            file.write('[model_providers.other]\nname = "x"\nbase_url = "http://127.0.0.1:1"\n')
+            file.write(
+                '[model_providers.other]\nname = "x"\nbase_url = "http://127.0.0.1:1"\n'
+            )
         done = batch(place)
     assert done.returncode == 2
     said = done.stderr.decode()
@@ -570,8 +661,12 @@ def test_a_row_chooses_no_program_place_permission_or_provider(
     assert not server.requests
 
 
-def test_all_settings_that_need_trust_are_counted_and_the_first_are_named(place: Workplace) -> None:
-    rows = some_tasks(40, env=["HOME"], config={"notify": ["x"], "model_verbosity": "low"})
+def test_all_settings_that_need_trust_are_counted_and_the_first_are_named(
+    place: Workplace,
+) -> None:
+    rows = some_tasks(
+        40, env=["HOME"], config={"notify": ["x"], "model_verbosity": "low"}
+    )
     write_tasks(place, [{"id": "good", "prompt": "x"}, *rows])
     done = batch(place)
     assert done.returncode == 2
@@ -582,7 +677,9 @@ def test_all_settings_that_need_trust_are_counted_and_the_first_are_named(place:
     )
 
 
-def test_a_hostile_name_of_a_setting_does_not_reach_the_terminal_as_it_is(place: Workplace) -> None:
+def test_a_hostile_name_of_a_setting_does_not_reach_the_terminal_as_it_is(
+    place: Workplace,
+) -> None:
     key = "\x1b]0;x\x07" + "long" * 1000
     write_tasks(place, [{"id": "t", "prompt": "x", "config": {key: 1}}])
     done = batch(place)
@@ -591,16 +688,34 @@ def test_a_hostile_name_of_a_setting_does_not_reach_the_terminal_as_it_is(place:
     assert len(done.stderr) < 400
 
 
-def test_a_row_may_say_how_much_a_model_thinks_and_lower_limits(place: Workplace) -> None:
+def test_a_row_may_say_how_much_a_model_thinks_and_lower_limits(
+    place: Workplace,
+) -> None:
     repo = place.cwd / "repo"
     repo.mkdir()
     (repo / "file").write_text("1\n", encoding="utf-8")
     base = commit_all(repo)
     (place.cwd / "prompt.md").write_text("from a file", encoding="utf-8")
-    config = {"model_reasoning_effort": "low", "model_verbosity": "low", "model": "small"}
+    config = {
+        "model_reasoning_effort": "low",
+        "model_verbosity": "low",
+        "model": "small",
+    }
     tasks = [
-        {"id": "a", "prompt": "x", "repo": "repo", "base": base, "config": config, "timeout": "1m"},
-        {"id": "b", "prompt_file": "prompt.md", "model": "owner/small", "meta": {"x": None}},
+        {
+            "id": "a",
+            "prompt": "x",
+            "repo": "repo",
+            "base": base,
+            "config": config,
+            "timeout": "1m",
+        },
+        {
+            "id": "b",
+            "prompt_file": "prompt.md",
+            "model": "owner/small",
+            "meta": {"x": None},
+        },
         {"id": "c", "prompt": "x", "config": {"budget.max_turns": 1}, "priority": -1},
     ]
     write_tasks(place, tasks)
@@ -655,9 +770,24 @@ def test_a_row_of_swe_bench_keeps_four_columns_whoever_trusts_it(
 ) -> None:
     (place.cwd / "file").write_text("1\n", encoding="utf-8")
     base = commit_all(place.cwd)
-    row = {"instance_id": "a__b-1", "problem_statement": "theirs", "base_commit": base, "repo": "."}
-    ours = {"id": "x", "prompt": "ours", "cwd": "/", "env": ["NO"], "timeout": 0.01, "meta": 1}
-    runs = {"verify": "touch ran", "config": {"notify": ["touch", str(place.home / "ran")]}}
+    row = {
+        "instance_id": "a__b-1",
+        "problem_statement": "theirs",
+        "base_commit": base,
+        "repo": ".",
+    }
+    ours = {
+        "id": "x",
+        "prompt": "ours",
+        "cwd": "/",
+        "env": ["NO"],
+        "timeout": 0.01,
+        "meta": 1,
+    }
+    runs = {
+        "verify": "touch ran",
+        "config": {"notify": ["touch", str(place.home / "ran")]},
+    }
     write_tasks(place, [{**row, **ours, **runs, "prompt_file": "/etc/passwd"}])
     with ScriptedServer([DONE]) as server:
         place.configure(server)
@@ -669,7 +799,9 @@ def test_a_row_of_swe_bench_keeps_four_columns_whoever_trusts_it(
     assert not (place.home / "ran").exists()
 
 
-def test_a_link_that_is_turned_while_the_batch_runs_fails_its_task(place: Workplace) -> None:
+def test_a_link_that_is_turned_while_the_batch_runs_fails_its_task(
+    place: Workplace,
+) -> None:
     (place.home / "secret").write_text("SECRET", encoding="utf-8")
     (place.cwd / "p.md").write_text("fine", encoding="utf-8")
     write_tasks(place, [*some_tasks(1), {"id": "later", "prompt_file": "p.md"}])
@@ -687,7 +819,16 @@ def test_a_denied_file_is_no_prompt(place: Workplace, trust: list[str]) -> None:
     write_tasks(place, [{"id": "a", "prompt_file": ".env"}])
     with ScriptedServer([]) as server:
         place.configure(server)
-        words = ["batch", "tasks.jsonl", "-o", "out.jsonl", *trust, "--", "--deny", ".env"]
+        words = [
+            "batch",
+            "tasks.jsonl",
+            "-o",
+            "out.jsonl",
+            *trust,
+            "--",
+            "--deny",
+            ".env",
+        ]
         done = run_codex_py(words, place.home, place.cwd)
     assert done.returncode == 2
     assert b"line 1 of tasks.jsonl: '.env' is denied" in done.stderr
@@ -701,10 +842,22 @@ def test_a_denied_file_is_no_prompt(place: Workplace, trust: list[str]) -> None:
         (["nothing.jsonl", "-o", "out.jsonl"], "nothing.jsonl cannot be read"),
         (["tasks.jsonl", "-o", "out.jsonl", "--shard", "4/4"], "'4/4' is no shard"),
         (["tasks.jsonl", "-o", "out.jsonl", "--only", "t7"], "there is no task t7"),
-        (["tasks.jsonl", "-o", "out.jsonl", "--", "a prompt"], "behind `--` are options"),
-        (["tasks.jsonl", "-o", "out.jsonl", "--", "--no-such"], "unknown option --no-such"),
-        (["tasks.jsonl", "-o", "out.jsonl", "--", "--worktree"], "behind `--` are options"),
-        (["tasks.jsonl", "-o", "out.jsonl", "--retries", "-1"], "'-1' is no number from 0"),
+        (
+            ["tasks.jsonl", "-o", "out.jsonl", "--", "a prompt"],
+            "behind `--` are options",
+        ),
+        (
+            ["tasks.jsonl", "-o", "out.jsonl", "--", "--no-such"],
+            "unknown option --no-such",
+        ),
+        (
+            ["tasks.jsonl", "-o", "out.jsonl", "--", "--worktree"],
+            "behind `--` are options",
+        ),
+        (
+            ["tasks.jsonl", "-o", "out.jsonl", "--retries", "-1"],
+            "'-1' is no number from 0",
+        ),
         (["tasks.jsonl", "-o", "tasks.jsonl"], "line 1 of tasks.jsonl is no result"),
     ],
 )
@@ -721,12 +874,20 @@ def test_a_mistake_in_the_command_line_runs_nothing(
 
 def test_the_documentation_has_the_keys_of_tasks_and_results(place: Workplace) -> None:
     text = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
-    tasks, result, *_ = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    keys = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE))))
+    tasks, result, *_ = re.findall(
+        r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL
+    )
+    keys = set(
+        re.findall(
+            r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", text, re.MULTILINE))
+        )
+    )
     assert Task.model_fields.keys() <= keys
     repo = place.cwd / "repo"
     repo.mkdir()
-    (repo / "calc.py").write_text("def add(a, b):\n    return a - b\n", encoding="utf-8")
+    (repo / "calc.py").write_text(
+        "def add(a, b):\n    return a - b\n", encoding="utf-8"
+    )
     commit_all(repo)
     (place.cwd / "tests.md").write_text("Write tests", encoding="utf-8")
     (place.cwd / "tasks.jsonl").write_text(tasks, encoding="utf-8")

@@ -26,7 +26,17 @@ from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.server import ScriptedServer
 
 _HAS_RAY = find_spec("ray") is not None
-_WORDS = ("batch", "tasks.jsonl", "-o", "out.jsonl", "--ray", "local", "--json", "--jobs", "2")
+_WORDS = (
+    "batch",
+    "tasks.jsonl",
+    "-o",
+    "out.jsonl",
+    "--ray",
+    "local",
+    "--json",
+    "--jobs",
+    "2",
+)
 _OF_EXEC = ("--", "--skip-git-repo-check", "-s", "danger-full-access")
 
 
@@ -46,7 +56,12 @@ def test_without_ray_the_error_says_how_to_install_it(place: Workplace) -> None:
 @pytest.mark.parametrize(
     ("error", "exit_code"),
     [
-        (RuntimeError("Version mismatch:\n  Ray: 2.60.0\n  Python: 3.11.7\n  Ray: 2.59.0"), 78),
+        (
+            RuntimeError(
+                "Version mismatch:\n  Ray: 2.60.0\n  Python: 3.11.7\n  Ray: 2.59.0"
+            ),
+            78,
+        ),
         (ConnectionError("nobody\n answers"), 69),
     ],
 )
@@ -113,7 +128,9 @@ def test_an_attempt_may_wait_for_its_turn_and_is_not_cancelled_at_its_end(
     config = load_config(cwd=tmp_path, environment=variables)
     # With the patience for the node, no time at all.
     engine = RayEngine("auto", 0.25, (), -60.0, config, variables)
-    record = asyncio.run(engine.run(Task.model_validate({"id": "t", "prompt": "x"}), tmp_path))
+    record = asyncio.run(
+        engine.run(Task.model_validate({"id": "t", "prompt": "x"}), tmp_path)
+    )
     assert record["status"] == "done"
 
 
@@ -124,7 +141,9 @@ def test_a_node_trusts_the_row_as_far_as_the_driver_does(
     calls = use_fake_ray(monkeypatch)
     variables = environment(tmp_path)
     config = load_config(cwd=tmp_path, environment=variables)
-    engine = RayEngine("auto", 0.25, (), 60.0, config, variables, trusts_tasks=trusts_tasks)
+    engine = RayEngine(
+        "auto", 0.25, (), 60.0, config, variables, trusts_tasks=trusts_tasks
+    )
     task = Task.model_validate({"id": "t", "prompt": "x", "timeout": 90})
     asyncio.run(engine.run(task.tightened(config.budget, 30.0), tmp_path))
     ((words, _, line, *_),) = calls
@@ -140,7 +159,10 @@ def processes(place: Workplace, *words: bytes) -> Iterator[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             line = (entry / "cmdline").read_bytes()
-            if all(word in line for word in words) and home in (entry / "environ").read_bytes():
+            if (
+                all(word in line for word in words)
+                and home in (entry / "environ").read_bytes()
+            ):
                 yield int(entry.name)
         except OSError:
             pass
@@ -154,7 +176,9 @@ def wait_until_gone(place: Workplace, within_s: float) -> None:
 
 
 def start(place: Workplace) -> subprocess.Popen[bytes]:
-    return start_codex_py([*_WORDS, *_OF_EXEC], place.cwd, environment(place.home), real=True)
+    return start_codex_py(
+        [*_WORDS, *_OF_EXEC], place.cwd, environment(place.home), real=True
+    )
 
 
 @pytest.mark.skipif(not _HAS_RAY, reason="Ray is not installed")
@@ -163,7 +187,9 @@ def test_a_killed_worker_or_driver_leaves_no_agent_and_no_task_without_a_result(
 ) -> None:
     write_tasks(place)
     pauses = [Pause() for _ in range(5)]
-    with ScriptedServer([[pause, *DONE] for pause in pauses], check_prefix=False) as server:
+    with ScriptedServer(
+        [[pause, *DONE] for pause in pauses], check_prefix=False
+    ) as server:
         place.configure(server)
         with start(place) as driver:
             for pause in pauses[:2]:
@@ -188,6 +214,9 @@ def test_a_killed_worker_or_driver_leaves_no_agent_and_no_task_without_a_result(
     assert events[-1]["statuses"] == {"done": 2}
     lines = (place.cwd / "out.jsonl").read_text(encoding="utf-8").splitlines()
     results = {each["id"]: each for each in map(json.loads, lines)}
-    assert {name: each["status"] for name, each in results.items()} == {"t0": "done", "t1": "done"}
+    assert {name: each["status"] for name, each in results.items()} == {
+        "t0": "done",
+        "t1": "done",
+    }
     assert len(lines) == 2
     assert (place.cwd / results["t0"]["artefacts"] / "events.jsonl").stat().st_size > 0

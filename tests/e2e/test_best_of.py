@@ -36,10 +36,21 @@ def write(path: Path, text: str) -> None:
 
 
 def git(place: Workplace, *words: str, **variables: str) -> str:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "core.quotePath=false")
+    identity = (
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "-c",
+        "core.quotePath=false",
+    )
     full = {"PATH": os.environ["PATH"], "HOME": str(place.home), **variables}
     run = subprocess.run(
-        ["git", *identity, *words], cwd=place.cwd, env=full, check=True, capture_output=True
+        ["git", *identity, *words],
+        cwd=place.cwd,
+        env=full,
+        check=True,
+        capture_output=True,
     )
     return run.stdout.decode()
 
@@ -59,11 +70,27 @@ def state(place: Workplace) -> dict[str, Any]:
         name: (dot_git / name).read_bytes() for name in ("index", "HEAD", "config")
     }
     found["names"] = sorted(path.name for path in dot_git.iterdir())
-    found["status"] = git(place, "status", "--porcelain", "-uall", GIT_OPTIONAL_LOCKS="0")
-    for words in (("for-each-ref",), ("stash", "list"), ("worktree", "list"), ("reflog",)):
+    found["status"] = git(
+        place, "status", "--porcelain", "-uall", GIT_OPTIONAL_LOCKS="0"
+    )
+    for words in (
+        ("for-each-ref",),
+        ("stash", "list"),
+        ("worktree", "list"),
+        ("reflog",),
+    ):
         found[" ".join(words)] = git(place, *words)
     files = subprocess.run(
-        ["find", ".", "-path", "./.git", "-prune", "-o", "-printf", "%p %y %m %l %T@\n"],
+        [
+            "find",
+            ".",
+            "-path",
+            "./.git",
+            "-prune",
+            "-o",
+            "-printf",
+            "%p %y %m %l %T@\n",
+        ],
         cwd=place.cwd,
         check=True,
         capture_output=True,
@@ -73,7 +100,10 @@ def state(place: Workplace) -> dict[str, Any]:
 
 def is_clean(place: Workplace) -> bool:
     """Nothing of ours is left."""
-    left = [*(place.home / "worktrees").glob("*"), *(place.home / "codex-py/undo").glob("*")]
+    left = [
+        *(place.home / "worktrees").glob("*"),
+        *(place.home / "codex-py/undo").glob("*"),
+    ]
     return not left and not git(place, "for-each-ref", REFERENCES)
 
 
@@ -155,19 +185,25 @@ cp a.txt c.txt; printf '' > empty; printf 'crlf\\r\\n' > crlf
 """
 
 
-def test_the_change_of_the_winner_is_applied_exactly_and_undone_as_one(place: Workplace) -> None:
+def test_the_change_of_the_winner_is_applied_exactly_and_undone_as_one(
+    place: Workplace,
+) -> None:
     for name in ("old.txt", "gone.txt", "run.sh"):
         write(place.cwd / name, f"{name}\n" * 9)
     (place.cwd / "link").symlink_to("old.txt")
     (place.cwd / "bin").write_bytes(b"a\0b")
     old = tree(place)
     script = [
-        command(f"{CHANGES} git write-tree; git add -A; git write-tree > {place.home}/tree"),
+        command(
+            f"{CHANGES} git write-tree; git add -A; git write-tree > {place.home}/tree"
+        ),
         DONE,
     ]
     outcome, _ = run(place, script, "--best-of", "1")
     assert (outcome.code, result(outcome)["applied"]) == (0, True), outcome.err
-    assert tree(place) == (place.home / "tree").read_text(encoding="utf-8").strip() != old
+    assert (
+        tree(place) == (place.home / "tree").read_text(encoding="utf-8").strip() != old
+    )
     assert is_clean(place)
     undone = run_codex_py(["undo"], place.home, place.cwd)
     assert (undone.returncode, tree(place)) == (0, old), undone.stderr
@@ -179,7 +215,12 @@ def test_the_change_of_the_winner_is_applied_exactly_and_undone_as_one(place: Wo
 def test_what_only_ignored_files_make_pass_does_not_pass(place: Workplace) -> None:
     before = state(place)
     outcome, server = run(
-        place, [command("touch x.o b.txt"), DONE], "--best-of", "2", "--verify", "test -e x.o"
+        place,
+        [command("touch x.o b.txt"), DONE],
+        "--best-of",
+        "2",
+        "--verify",
+        "test -e x.o",
     )
     assert (outcome.code, state(place)) == (3, before)
     assert len(server.requests) == 4, "the gate of the attempt itself passed"
@@ -199,13 +240,24 @@ def test_attempts_differ_and_the_best_score_wins(place: Workplace) -> None:
     outcome, server = run(
         place,
         script,
-        *("--best-of", "4", "--vary", "model=a,b", "--vary", "effort=low,high", "--jobs", "2"),
+        *(
+            "--best-of",
+            "4",
+            "--vary",
+            "model=a,b",
+            "--vary",
+            "effort=low,high",
+            "--jobs",
+            "2",
+        ),
         *("--score", "echo looking; echo score=$(cat n)", "-o", "said.md"),
     )
     assert outcome.code == 0, outcome.err
     varied = [("a", "low"), ("b", "low"), ("a", "high"), ("b", "high")]
     assert facts(outcome, "varied") == [({"effort": e, "model": m},) for m, e in varied]
-    sent = {(r.fields["model"], r.fields["reasoning"]["effort"]) for r in server.requests}
+    sent = {
+        (r.fields["model"], r.fields["reasoning"]["effort"]) for r in server.requests
+    }
     assert sent == set(varied)
     assert facts(outcome, "score", "diff_lines") == [(1, 1), (22, 2)] * 2
     assert (result(outcome)["winner"], result(outcome)["why"]) == (
@@ -217,11 +269,14 @@ def test_attempts_differ_and_the_best_score_wins(place: Workplace) -> None:
     numbers = [event["attempt"] for event in outcome.events[:-1]]
     assert {numbers.count(number) for number in (1, 2, 3, 4)} == {7}, "one is a warning"
     assert (
-        "2        model=b effort=low" in outcome.err or "2        effort=low model=b" in outcome.err
+        "2        model=b effort=low" in outcome.err
+        or "2        effort=low model=b" in outcome.err
     )
 
 
-def test_a_smaller_diff_wins_but_not_against_one_that_changes_nothing(place: Workplace) -> None:
+def test_a_smaller_diff_wins_but_not_against_one_that_changes_nothing(
+    place: Workplace,
+) -> None:
     works = by_model(a=command("seq 9 > n"), b=command("seq 3 > n"), c=command("true"))
     outcome, _ = run(place, [works, DONE], "--best-of", "3", "--vary", "model=a,b,c")
     assert facts(outcome, "diff_lines") == [(9,), (3,), (0,)]
@@ -252,15 +307,34 @@ def test_a_forbidden_path_loses(place: Workplace) -> None:
 
 def test_the_score_has_to_be_a_number(place: Workplace) -> None:
     works = by_model(a=command("echo nan > n"), b=command("echo -1e3 > n"))
-    options = ("--best-of", "2", "--vary", "model=a,b", "--score", "echo score=$(cat n)")
+    options = (
+        "--best-of",
+        "2",
+        "--vary",
+        "model=a,b",
+        "--score",
+        "echo score=$(cat n)",
+    )
     outcome, _ = run(place, [works, DONE], *options)
     assert facts(outcome, "score") == [(None,), (-1000.0,)]
     assert (outcome.code, result(outcome)["winner"]) == (0, 2)
     none, _ = run(
-        place, [command("echo x > m"), DONE], "--best-of", "2", "--score", "echo 5; exit 1"
+        place,
+        [command("echo x > m"), DONE],
+        "--best-of",
+        "2",
+        "--score",
+        "echo 5; exit 1",
     )
-    assert (none.code, result(none)["winner"], (place.cwd / "m").exists()) == (2, None, False)
-    assert "no attempt has a score: --score: exit code 1, and its last line is '5'" in none.err
+    assert (none.code, result(none)["winner"], (place.cwd / "m").exists()) == (
+        2,
+        None,
+        False,
+    )
+    assert (
+        "no attempt has a score: --score: exit code 1, and its last line is '5'"
+        in none.err
+    )
 
 
 JUNIT = (
@@ -272,7 +346,8 @@ CASE, FAILED = '<testcase name="a"/>', '<testcase name="b"><failure/></testcase>
 
 def test_tests_rank_by_their_junit_reports(place: Workplace) -> None:
     works = by_model(
-        a=command(f"echo '{CASE}{FAILED}' > cases"), b=command(f"echo '{CASE}{CASE}' > cases")
+        a=command(f"echo '{CASE}{FAILED}' > cases"),
+        b=command(f"echo '{CASE}{CASE}' > cases"),
     )
     options = ("--vary", "model=a,b", "--verify", JUNIT, "--junit", "out/*.o")
     outcome, _ = run(place, [works, DONE], "--best-of", "2", *options)
@@ -285,7 +360,9 @@ def test_tests_rank_by_their_junit_reports(place: Workplace) -> None:
 
 @pytest.mark.parametrize("pattern", ["/nowhere/*.xml", "", "a**b", "../*"])
 def test_no_pattern_of_reports_ends_the_run(place: Workplace, pattern: str) -> None:
-    outcome, _ = run(place, [command("echo > b"), DONE], "--best-of", "1", "--junit", pattern)
+    outcome, _ = run(
+        place, [command("echo > b"), DONE], "--best-of", "1", "--junit", pattern
+    )
     assert (outcome.code, facts(outcome, "passed_tests")) == (0, [(None,)]), outcome.err
 
 
@@ -309,12 +386,20 @@ def test_the_judge_decides_among_equals(place: Workplace) -> None:
         text = str(request.fields["input"])
         if "<change attempt=" in text:
             judging.append(text)
-            return [*ev_message('{"attempt": 1, "reason": "it is whole"}'), ev_completed()]
+            return [
+                *ev_message('{"attempt": 1, "reason": "it is whole"}'),
+                ev_completed(),
+            ]
         return by_model(a=command("seq 9 > n"), b=command("seq 3 > n"))(request)
 
     options = ("--vary", "model=a,b", "-c", 'model="a"', "--judge", "--verify", "true")
-    outcome, _ = run(place, [reply, DONE], "--best-of", "2", *options, prompt=("the task",))
-    assert (result(outcome)["winner"], result(outcome)["why"]) == (1, "the judge says: it is whole")
+    outcome, _ = run(
+        place, [reply, DONE], "--best-of", "2", *options, prompt=("the task",)
+    )
+    assert (result(outcome)["winner"], result(outcome)["why"]) == (
+        1,
+        "the judge says: it is whole",
+    )
     assert len(judging) == 1
     assert "the task" in judging[0]
     assert "+9" in judging[0]
@@ -322,7 +407,9 @@ def test_the_judge_decides_among_equals(place: Workplace) -> None:
 
 def test_a_judge_without_an_answer_is_a_warning(place: Workplace) -> None:
     judge = [*ev_message("2, I think"), ev_completed()]
-    works = by_model(**{"a": command("seq 9 > n"), "b": command("seq 3 > n"), "gpt-5.5": judge})
+    works = by_model(
+        **{"a": command("seq 9 > n"), "b": command("seq 3 > n"), "gpt-5.5": judge}
+    )
     options = ("--vary", "model=a,b", "--judge")
     with ScriptedServer(
         [works, by_model(**{"a": DONE, "b": DONE, "gpt-5.5": judge})], each_thread=True
@@ -333,7 +420,8 @@ def test_a_judge_without_an_answer_is_a_warning(place: Workplace) -> None:
     assert (ended.returncode, ended.stdout) == (0, b"done\n")
     assert b"warning: the judge has chosen none: " in ended.stderr
     assert (
-        b"Attempt 2 is applied: of the 2 that passed, its diff is the smallest.\n" in ended.stderr
+        b"Attempt 2 is applied: of the 2 that passed, its diff is the smallest.\n"
+        in ended.stderr
     )
 
 
@@ -341,7 +429,9 @@ def test_a_judge_without_an_answer_is_a_warning(place: Workplace) -> None:
     ("script", "told"),
     [("true", "changes nothing"), ("echo 1 > n", "is the best, and is not applied")],
 )
-def test_why_the_best_is_not_applied_is_said(place: Workplace, script: str, told: str) -> None:
+def test_why_the_best_is_not_applied_is_said(
+    place: Workplace, script: str, told: str
+) -> None:
     works = by_model(**{"gpt-5.5": command(script)})
     outcome, _ = run(place, [works, DONE], "--best-of", "2", "--no-apply")
     assert outcome.code == 0, outcome.err
@@ -366,7 +456,9 @@ def test_one_budget_is_for_all(place: Workplace) -> None:
     assert (outcome.code, result(outcome)["winner"]) == (0, 1)
 
 
-def test_what_runs_ends_when_another_has_used_the_budget(place: Workplace, tmp_path: Path) -> None:
+def test_what_runs_ends_when_another_has_used_the_budget(
+    place: Workplace, tmp_path: Path
+) -> None:
     with Lifeline(tmp_path) as line:
         up = f"{line.hold} touch {tmp_path}/up; sleep 100"
         # The server counts what nobody could expect.
@@ -382,10 +474,23 @@ def test_what_runs_ends_when_another_has_used_the_budget(place: Workplace, tmp_p
                 time.sleep(0.01)
             return large
 
-        options = ("--best-of", "3", "--jobs", "2", "--max-tokens", "95k", "--vary", "model=a,b")
+        options = (
+            "--best-of",
+            "3",
+            "--jobs",
+            "2",
+            "--max-tokens",
+            "95k",
+            "--vary",
+            "model=a,b",
+        )
         outcome, _ = run(place, [reply], *options)
         line.wait_until_dead()
-    assert facts(outcome, "state") == [("over budget",), ("over budget",), ("not begun",)]
+    assert facts(outcome, "state") == [
+        ("over budget",),
+        ("over budget",),
+        ("not begun",),
+    ]
     assert is_clean(place)
 
 
@@ -394,7 +499,11 @@ def test_the_time_is_for_all(place: Workplace, tmp_path: Path) -> None:
         options = ("--best-of", "3", "--jobs", "2", "--max-time", "3s")
         outcome, _ = run(place, [command(f"{line.hold} sleep 100")], *options)
         line.wait_until_dead()
-    assert facts(outcome, "state") == [("over budget",), ("over budget",), ("not begun",)]
+    assert facts(outcome, "state") == [
+        ("over budget",),
+        ("over budget",),
+        ("not begun",),
+    ]
     assert outcome.code == 55
 
 
@@ -454,7 +563,9 @@ def test_worktrees_can_be_elsewhere(place: Workplace, tmp_path: Path) -> None:
     )
     (place.cwd / "sub").mkdir()
     write(place.cwd / "sub" / "x", "x")
-    outcome, _ = run(place, [command(f"pwd > y; touch {place.cwd}/bad"), DONE], *options)
+    outcome, _ = run(
+        place, [command(f"pwd > y; touch {place.cwd}/bad"), DONE], *options
+    )
     assert outcome.code == 0, outcome.err
     assert str(elsewhere) in (place.cwd / "sub" / "y").read_text(encoding="utf-8")
     assert not (place.cwd / "bad").exists()
@@ -472,7 +583,11 @@ def test_worktrees_can_be_elsewhere(place: Workplace, tmp_path: Path) -> None:
             2,
             "--best-of goes with none of --worktree, --record, --replay and --bundle",
         ),
-        (("--best-of", "2", "--vary", "foo=1,2"), 2, "--vary: there is no setting `foo`"),
+        (
+            ("--best-of", "2", "--vary", "foo=1,2"),
+            2,
+            "--vary: there is no setting `foo`",
+        ),
         (
             ("--best-of", "2", "--vary", "modle=a,b"),
             2,
@@ -483,35 +598,53 @@ def test_worktrees_can_be_elsewhere(place: Workplace, tmp_path: Path) -> None:
             2,
             "--vary: there is no setting `tools.foo`",
         ),
-        (("--best-of", "2", "--vary", "model"), 2, "--vary: write KEY=VALUE,VALUE, not 'model'"),
+        (
+            ("--best-of", "2", "--vary", "model"),
+            2,
+            "--vary: write KEY=VALUE,VALUE, not 'model'",
+        ),
         (
             ("--best-of", "2", "--vary", "model=a,"),
             2,
             "--vary: write KEY=VALUE,VALUE, not 'model=a,'",
         ),
-        (("--best-of", "2", "--vary", "prompt=@p"), 2, "--vary prompt=… takes the place of PROMPT"),
+        (
+            ("--best-of", "2", "--vary", "prompt=@p"),
+            2,
+            "--vary prompt=… takes the place of PROMPT",
+        ),
         (("--best-of", "2", "--vary", "sandbox_mode=x"), 78, "sandbox_mode"),
         (("--best-of", "2", "--worktrees", "none"), 2, "cannot work in 'none'"),
-        (("--best-of", "2", "-C", "/"), 2, "--best-of needs a git repository, and / is in none"),
+        (
+            ("--best-of", "2", "-C", "/"),
+            2,
+            "--best-of needs a git repository, and / is in none",
+        ),
     ],
 )
 def test_mistakes_change_nothing(
     place: Workplace, options: tuple[str, ...], code: int, sentence: str
 ) -> None:
     before = state(place)
-    ended = run_codex_py(["exec", "--skip-git-repo-check", *options, "go"], place.home, place.cwd)
+    ended = run_codex_py(
+        ["exec", "--skip-git-repo-check", *options, "go"], place.home, place.cwd
+    )
     assert ended.returncode == code, ended.stderr
     assert sentence in ended.stderr.decode()
     assert (state(place), is_clean(place)) == (before, True)
 
 
 def test_a_prompt_that_is_not_there_is_a_mistake(place: Workplace) -> None:
-    ended = run_codex_py(["exec", "--best-of", "2", "--vary", "prompt=@no"], place.home, place.cwd)
+    ended = run_codex_py(
+        ["exec", "--best-of", "2", "--vary", "prompt=@no"], place.home, place.cwd
+    )
     assert ended.returncode == 2
     assert b"--vary: cannot read 'no': No such file or directory" in ended.stderr
 
 
-def test_outside_of_a_repository_there_are_no_attempts(place: Workplace, tmp_path: Path) -> None:
+def test_outside_of_a_repository_there_are_no_attempts(
+    place: Workplace, tmp_path: Path
+) -> None:
     ended = run_codex_py(["exec", "--best-of", "2", "go"], place.home, tmp_path)
     assert (ended.returncode, ended.stderr.count(b"\n")) == (2, 1)
     assert b"--best-of needs a git repository, and " in ended.stderr
@@ -529,7 +662,9 @@ def start(place: Workplace, *options: str) -> "subprocess.Popen[bytes]":
     return start_codex_py(given, place.cwd, environment(place.home))
 
 
-def test_an_interrupt_ends_all_attempts_within_a_second(place: Workplace, tmp_path: Path) -> None:
+def test_an_interrupt_ends_all_attempts_within_a_second(
+    place: Workplace, tmp_path: Path
+) -> None:
     before = state(place)
     with (
         Lifeline(tmp_path) as line,

@@ -52,10 +52,13 @@ def repository(place: Workplace) -> Path:
 def contents(root: Path) -> dict[str, Any]:
     return {
         os.fsencode(path.relative_to(root)).decode(errors="replace"): (
-            path.readlink() if path.is_symlink() else (path.read_bytes(), os.access(path, os.X_OK))
+            path.readlink()
+            if path.is_symlink()
+            else (path.read_bytes(), os.access(path, os.X_OK))
         )
         for path in sorted(root.rglob("*"))
-        if (path.is_file() or path.is_symlink()) and ".git" not in path.relative_to(root).parts
+        if (path.is_file() or path.is_symlink())
+        and ".git" not in path.relative_to(root).parts
     }
 
 
@@ -86,14 +89,17 @@ def test_all_changes_reach_another_checkout_and_are_undone_as_one(
     shutil.copytree(repository, other, symlinks=True)
     before = contents(other)
     index = (repository / ".git/index").read_bytes()
-    outcome, fields = made(place, bundle, "--verify-tries", "0", "--verify", "true", *EVIDENCE)
+    outcome, fields = made(
+        place, bundle, "--verify-tries", "0", "--verify", "true", *EVIDENCE
+    )
     assert outcome.code == 3
     assert (repository / ".git/index").read_bytes() == index
     head = git(repository, "rev-parse", "HEAD").decode().strip()
     names = [file["path"] for file in fields["files"]]
     assert names == ["binary", "dirty", "gone", "link", "mode", "sub/é \udcff", "text"]
     blobs = {
-        file["path"]: (file["before"] is None, file["after"] is None) for file in fields["files"]
+        file["path"]: (file["before"] is None, file["after"] is None)
+        for file in fields["files"]
     }
     assert blobs["gone"] == (False, True)
     assert blobs["link"] == (True, False)
@@ -105,7 +111,10 @@ def test_all_changes_reach_another_checkout_and_are_undone_as_one(
     (other / "folder").mkdir()
     # A gate has failed.
     code, _, stderr = apply(place, other, bundle, "--check")
-    assert (code, "gates failed in the run that made the bundle: require-evidence" in stderr) == (
+    assert (
+        code,
+        "gates failed in the run that made the bundle: require-evidence" in stderr,
+    ) == (
         3,
         True,
     )
@@ -114,7 +123,10 @@ def test_all_changes_reach_another_checkout_and_are_undone_as_one(
     code, stdout, stderr = apply(place, other / "folder", bundle, "--force", "--json")
     assert code == 0, stderr
     told = json.loads(stdout)
-    assert (told["bundle"]["session"], "diff" in told["bundle"]) == (fields["session"], False)
+    assert (told["bundle"]["session"], "diff" in told["bundle"]) == (
+        fields["session"],
+        False,
+    )
     after = contents(repository)
     del after["ignored.log"]
     assert contents(other) == after
@@ -131,7 +143,9 @@ def test_files_that_differ_are_refused_or_merged(
     (repository / "text").write_text(text, encoding="utf-8")
     git(repository, "add", "text")
     shutil.copytree(repository, other, symlinks=True)
-    made(place, bundle, script=[command("sed -i s/^3$/three/ text; echo >> mode"), DONE])
+    made(
+        place, bundle, script=[command("sed -i s/^3$/three/ text; echo >> mode"), DONE]
+    )
     (other / "text").write_text(text.replace("18", "eighteen"), encoding="utf-8")
     before = contents(other)
     code, _, stderr = apply(place, other, bundle)
@@ -165,15 +179,27 @@ def test_what_was_tampered_with_is_refused(
     for text, env, reason in [
         (whole[:-20], {}, "is damaged"),
         (whole.replace("+\\n", "+x\\n"), {}, "its digest is another one"),
-        (whole.replace('"version": 1', '"version": 2'), {}, "is of version 2, and not 1"),
-        (whole.replace('"hmac": "sha256:', '"hmac": "sha256:0'), key, "is not signed with"),
+        (
+            whole.replace('"version": 1', '"version": 2'),
+            {},
+            "is of version 2, and not 1",
+        ),
+        (
+            whole.replace('"hmac": "sha256:', '"hmac": "sha256:0'),
+            key,
+            "is not signed with",
+        ),
         (
             whole,
             {KEY_VARIABLE: "0123456789abcdeg"},
             "is not signed with the key in CODEX_PY_BUNDLE_KEY",
         ),
         (unsigned, key, "is not signed with the key"),
-        ('{"format": "codex-py change bundle", "version": 1, "digest": "sha256:"}', {}, "digest"),
+        (
+            '{"format": "codex-py change bundle", "version": 1, "digest": "sha256:"}',
+            {},
+            "digest",
+        ),
     ]:
         bundle.write_text(text, encoding="utf-8")
         code, _, stderr = apply(place, repository, bundle, **env)
@@ -194,7 +220,9 @@ def test_a_bundle_stays_in_its_place(
         f"diff --git a/{name} b/{name}\nnew file mode 100644\nindex {'0' * 40}..{blob}\n"
         f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n"
     )
-    facts: dict[str, Any] = dict.fromkeys(("program", "time", "session", "model", "base"))
+    facts: dict[str, Any] = dict.fromkeys(
+        ("program", "time", "session", "model", "base")
+    )
     facts |= {"gates": [], "files": [{"path": name, "before": None, "after": blob}]}
     bundle = tmp_path / "bundle"
     bundle.write_text(written_bundle(facts, diff.encode(), b""), encoding="utf-8")
@@ -207,7 +235,9 @@ def test_a_bundle_stays_in_its_place(
         {"model": {}, "gates": None},
     ]
     for bad in bad_ones:
-        bundle.write_text(written_bundle({**facts, **bad}, diff.encode(), b""), encoding="utf-8")
+        bundle.write_text(
+            written_bundle({**facts, **bad}, diff.encode(), b""), encoding="utf-8"
+        )
         assert apply(place, repository, bundle)[0] == 65
 
 
@@ -235,7 +265,9 @@ def test_a_diff_does_what_the_list_of_files_says(
     bundle.write_text(text, encoding="utf-8")
     before = contents(repository)
     code, _, stderr = apply(place, repository, bundle)
-    assert (code, "is damaged: its diff does something else" in stderr) == (65, True), stderr
+    assert (code, "is damaged: its diff does something else" in stderr) == (65, True), (
+        stderr
+    )
     assert contents(repository) == before
 
 
@@ -245,12 +277,17 @@ def test_a_run_that_hooks_refused_to_the_end_is_not_applied(
     bundle, key = tmp_path / "out.cxb", "--dangerously-bypass-hook-trust"
     configure(place, {"Stop": ["echo no >&2; exit 2"]})
     (place.home / "codex-py").mkdir()
-    (place.home / "codex-py/config.toml").write_text("hooks.stop_rounds = 0\n", encoding="utf-8")
+    (place.home / "codex-py/config.toml").write_text(
+        "hooks.stop_rounds = 0\n", encoding="utf-8"
+    )
     outcome, fields = made(place, bundle, key, script=[command("echo >> text"), DONE])
     assert (outcome.code, fields["exit_code"], fields["gates"]) == (3, 3, [])
     git(repository, "checkout", "-q", "text")
     code, _, stderr = apply(place, repository, bundle)
-    assert (code, "the run that made the bundle ended with exit code 3; see --force" in stderr) == (
+    assert (
+        code,
+        "the run that made the bundle ended with exit code 3; see --force" in stderr,
+    ) == (
         3,
         True,
     )
@@ -269,13 +306,24 @@ def test_no_command_can_write_to_what_is_compared_if_the_home_cannot_be_written(
     with ScriptedServer([command(forge), DONE]) as server:
         place.configure(server)
         place.home.chmod(0o500)
-        options = ("--ephemeral", "-s", "workspace-write", "--bundle", str(bundle), "go")
-        started = place.start(*options, env={"TMPDIR": str(tmp_path)}, limit=heed_permissions)
+        options = (
+            "--ephemeral",
+            "-s",
+            "workspace-write",
+            "--bundle",
+            str(bundle),
+            "go",
+        )
+        started = place.start(
+            *options, env={"TMPDIR": str(tmp_path)}, limit=heed_permissions
+        )
         with started as program:
             _, err = program.communicate()
         place.home.chmod(0o700)
     assert program.returncode == 0, err
-    names = [file["path"] for file in json.loads(bundle.read_text(encoding="utf-8"))["files"]]
+    names = [
+        file["path"] for file in json.loads(bundle.read_text(encoding="utf-8"))["files"]
+    ]
     assert names == ["found"]
     assert not list((repository / ".git").glob("codex-py*"))
 
@@ -293,13 +341,21 @@ def test_own_output_is_no_change_and_a_failed_turn_leaves_the_file_empty(
     assert apply(place, repository, bundle)[0] == 65
 
 
-def test_what_cannot_be_written_costs_no_request(place: Workplace, repository: Path) -> None:
+def test_what_cannot_be_written_costs_no_request(
+    place: Workplace, repository: Path
+) -> None:
     with ScriptedServer([]) as server:
         short = {KEY_VARIABLE: "short"}
         outcome = place.run(server, "--bundle", str(repository / "x"), "go", env=short)
-        assert (outcome.code, f"{KEY_VARIABLE} is too short" in outcome.err) == (78, True)
+        assert (outcome.code, f"{KEY_VARIABLE} is too short" in outcome.err) == (
+            78,
+            True,
+        )
         outcome = place.run(server, "--bundle", str(repository / "missing" / "x"), "go")
-        assert (outcome.code, "Failed to write the bundle to" in outcome.err) == (2, True)
+        assert (outcome.code, "Failed to write the bundle to" in outcome.err) == (
+            2,
+            True,
+        )
         subprocess.run(["rm", "-rf", repository / ".git"], check=True)
         outcome = place.run(server, "--bundle", str(repository / "x"), "go")
         assert (outcome.code, "is in no git repository" in outcome.err) == (2, True)

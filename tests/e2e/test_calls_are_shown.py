@@ -9,7 +9,12 @@ import pytest
 from codex_py.app.thread import thread_items
 from codex_py.protocol.event_items import ThreadItem
 from codex_py.rollout.reader import read_conversation
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from codex_py.testing import (
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.images import PNG
 from tests.support.program import Workplace, jsonl, run_codex_py
 from tests.support.server import ScriptedServer
@@ -34,10 +39,14 @@ def arranged(place: Workplace) -> Workplace:
     return place
 
 
-def test_every_call_that_fails_is_an_item_live_and_read_back(arranged: Workplace) -> None:
+def test_every_call_that_fails_is_an_item_live_and_read_back(
+    arranged: Workplace,
+) -> None:
     with ScriptedServer([CALLS, DONE]) as server:
         outcome = arranged.run(server)
-        answers = [item["output"] for item in server.requests[1].input if "output" in item]
+        answers = [
+            item["output"] for item in server.requests[1].input if "output" in item
+        ]
     assert outcome.code == 0
     started = {e["item"]["id"] for e in outcome.events if e["type"] == "item.started"}
     shown = sorted(outcome.items[:-1], key=lambda item: item["id"])
@@ -69,7 +78,9 @@ def test_every_call_that_fails_is_an_item_live_and_read_back(arranged: Workplace
 
     (path,) = arranged.rollouts()
     kinds = {item["type"] for item in shown}
-    again = [item for item in thread_items(read_conversation(path)) if item.type in kinds]
+    again = [
+        item for item in thread_items(read_conversation(path)) if item.type in kinds
+    ]
     assert sorted(map(facts, again)) == sorted(map(facts, shown))
 
 
@@ -96,7 +107,10 @@ def test_text_mode_has_a_line_for_each(arranged: Workplace) -> None:
         )
     err = done.stderr.decode()
     assert (done.returncode, done.stdout) == (0, b"done\n")
-    assert f"apply patch\npatch: failed\n{arranged.cwd}/f\napply_patch verification failed:" in err
+    assert (
+        f"apply patch\npatch: failed\n{arranged.cwd}/f\napply_patch verification failed:"
+        in err
+    )
     for line in (
         "warning: exec_command failed: failed to parse function arguments: invalid value 5 for `cmd`",
         "warning: no_such_tool failed: unsupported call: no_such_tool\n",
@@ -107,7 +121,9 @@ def test_text_mode_has_a_line_for_each(arranged: Workplace) -> None:
         assert line in err
 
 
-def test_what_was_refused_is_summed_up_with_the_option_that_allows_it(place: Workplace) -> None:
+def test_what_was_refused_is_summed_up_with_the_option_that_allows_it(
+    place: Workplace,
+) -> None:
     add = "*** Begin Patch\n*** Add File: f\n+x\n*** End Patch"
     refused = [
         *ev_custom_tool_call("c0", "apply_patch", add, index=0),
@@ -125,7 +141,9 @@ def test_what_was_refused_is_summed_up_with_the_option_that_allows_it(place: Wor
     assert events[-1]["denied"] == {"calls": 2, "allow": ["-s workspace-write"]}
 
 
-def test_a_patch_that_the_disk_does_not_take_is_shown_with_the_reason(place: Workplace) -> None:
+def test_a_patch_that_the_disk_does_not_take_is_shown_with_the_reason(
+    place: Workplace,
+) -> None:
     def limit() -> None:
         # A write beyond it fails with EFBIG, as one on a full disk with ENOSPC.
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -46,12 +46,22 @@ class Case(NamedTuple):
 CASES = {
     "a fork by Codex": Case(
         [[*CALL, ev_completed()], says("1"), says("2"), says("3"), says("4")],
-        [Run(OURS, "one", ""), Run(THEIRS, "two", "fork"), Run(OURS, "three"), Run(THEIRS, "four")],
+        [
+            Run(OURS, "one", ""),
+            Run(THEIRS, "two", "fork"),
+            Run(OURS, "three"),
+            Run(THEIRS, "four"),
+        ],
         ["one", "1", "two", "2", "three", "3", "four"],
     ),
     "a fork of ours": Case(
         [[*CALL, ev_completed()], says("1"), says("2"), says("3"), says("4")],
-        [Run(THEIRS, "one", ""), Run(OURS, "two", "fork"), Run(THEIRS, "three"), Run(OURS, "four")],
+        [
+            Run(THEIRS, "one", ""),
+            Run(OURS, "two", "fork"),
+            Run(THEIRS, "three"),
+            Run(OURS, "four"),
+        ],
         ["one", "1", "two", "2", "three", "3", "four"],
     ),
     "a compaction by Codex": Case(
@@ -107,7 +117,9 @@ def codex(place: Workplace, *words: str) -> subprocess.Popen[bytes]:
 
 def configure(place: Workplace, server: ScriptedServer) -> None:
     # No model of the catalogue: for those, Codex sends the tools of subagents behind a search.
-    settings = server.config_toml(model="mystery", request_max_retries=0, stream_max_retries=0)
+    settings = server.config_toml(
+        model="mystery", request_max_retries=0, stream_max_retries=0
+    )
     settings = f"{settings}\n[analytics]\nenabled = false\n"
     (place.home / "config.toml").write_text(settings, encoding="utf-8")
 
@@ -137,7 +149,9 @@ def test_a_session_goes_on_in_turn(place: Workplace, name: str) -> None:
 
 def test_what_codex_takes_back_stays_so(place: Workplace) -> None:
     home = environment(place.home)
-    with ScriptedServer([says("1"), says("2"), says("3"), says("4")], check_prefix=False) as server:
+    with ScriptedServer(
+        [says("1"), says("2"), says("3"), says("4")], check_prefix=False
+    ) as server:
         configure(place, server)
         thread_id = play(place, Run(THEIRS, "one", ""), "")
         play(place, Run(THEIRS, "two"), thread_id)
@@ -146,7 +160,9 @@ def test_what_codex_takes_back_stays_so(place: Workplace) -> None:
             home, place.cwd, ("thread/resume", thread), ("thread/turns/list", thread)
         )
         revert = {**thread, "beforeTurnId": turns["data"][0]["id"]}
-        ask_app_server(home, place.cwd, ("thread/resume", thread), ("thread/revert", revert))
+        ask_app_server(
+            home, place.cwd, ("thread/resume", thread), ("thread/revert", revert)
+        )
         thread_id = play(place, Run(OURS, "three"), thread_id)
         play(place, Run(THEIRS, "four"), thread_id)
     assert said(server.requests[2].input) == ["one", "1", "three"]
@@ -155,7 +171,13 @@ def test_what_codex_takes_back_stays_so(place: Workplace) -> None:
 
 def test_only_one_program_writes_a_session(place: Workplace) -> None:
     silence, more = Pause(), Pause()
-    script = [says("1"), [silence, *says("2")], says("a copy"), says("3"), [more, *says("4")]]
+    script = [
+        says("1"),
+        [silence, *says("2")],
+        says("a copy"),
+        says("3"),
+        [more, *says("4")],
+    ]
     with ScriptedServer(script, check_prefix=False) as server:
         configure(place, server)
         theirs = play(place, Run(THEIRS, "one", ""), "")

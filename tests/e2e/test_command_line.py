@@ -30,8 +30,14 @@ _NO_IMAGE = "it is not a PNG, JPEG, GIF or WebP image"
         (["look", "-i", "a.png,nope.png"], "there is no image 'CWD/nope.png'"),
         (["-i", "nope.png"], "there is no image 'CWD/nope.png'"),
         (["look", "-i", "."], "there is no image 'CWD'"),
-        (["look", "-i", "a.png"], f"-i/--image: 'CWD/a.png' cannot be sent: {_NO_IMAGE}"),
-        (["look", "-i", "/etc/passwd"], f"-i/--image: '/etc/passwd' cannot be sent: {_NO_IMAGE}"),
+        (
+            ["look", "-i", "a.png"],
+            f"-i/--image: 'CWD/a.png' cannot be sent: {_NO_IMAGE}",
+        ),
+        (
+            ["look", "-i", "/etc/passwd"],
+            f"-i/--image: '/etc/passwd' cannot be sent: {_NO_IMAGE}",
+        ),
         (
             ["look", "-i", "/dev/zero"],
             "-i/--image: '/dev/zero' cannot be sent: it is not a regular file",
@@ -54,7 +60,10 @@ def test_what_an_option_names_has_to_be_there_and_of_its_kind(
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["-m", "/x", "-c", "model_provider=openai"], "command line: `model`: '/x' names no model"),
+        (
+            ["-m", "/x", "-c", "model_provider=openai"],
+            "command line: `model`: '/x' names no model",
+        ),
         (["-m", ""], "command line: `model`: '' names no model"),
         (["-m", "mock/"], "command line: `model`: 'mock/' names no model"),
         (["-c", "model="], "-c: `model`: '' names no model"),
@@ -78,12 +87,18 @@ def test_what_no_model_has_is_refused_before_a_request(
         outcome = place.run(server, *argv, "go")
         assert server.requests == []
     code = 2 if message.startswith("command line") else 78
-    assert (outcome.code, outcome.events, outcome.err) == (code, [], f"Error: {message}\n")
+    assert (outcome.code, outcome.events, outcome.err) == (
+        code,
+        [],
+        f"Error: {message}\n",
+    )
 
 
 def test_a_model_of_the_users_own_has_any_name_and_effort(place: Workplace) -> None:
     with ScriptedServer([[*ev_message("done"), ev_completed()]]) as server:
-        outcome = place.run(server, "-m", "/models/x", "-c", "model_reasoning_effort=deep", "go")
+        outcome = place.run(
+            server, "-m", "/models/x", "-c", "model_reasoning_effort=deep", "go"
+        )
         assert server.requests[0].body["model"] == "/models/x"
     assert outcome.code == 0
     warning = next(item["message"] for item in outcome.items if item["type"] == "error")
@@ -117,7 +132,9 @@ def test_a_key_in_the_place_of_a_variable_is_shown_nowhere(place: Workplace) -> 
         assert b"the NAME of an environment variable" in done.stdout + done.stderr
 
 
-def test_a_missing_key_says_whose_it_is_and_where_it_was_configured(place: Workplace) -> None:
+def test_a_missing_key_says_whose_it_is_and_where_it_was_configured(
+    place: Workplace,
+) -> None:
     with ScriptedServer() as server:
         outcome = place.run(server, env={"MOCK_KEY": ""})
     path = place.home / "config.toml"
@@ -133,7 +150,10 @@ def test_a_long_prompt_is_not_repeated_whole(place: Workplace) -> None:
     with ScriptedServer([[*ev_message("done"), ev_completed()]]) as server:
         place.configure(server)
         done = run_codex_py(
-            ["exec", "--skip-git-repo-check", "look"], place.home, place.cwd, stdin=b"x" * 10**6
+            ["exec", "--skip-git-repo-check", "look"],
+            place.home,
+            place.cwd,
+            stdin=b"x" * 10**6,
         )
         assert "x" * 10**6 in json.dumps(server.requests[0].input)
     assert done.returncode == 0

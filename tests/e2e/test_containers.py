@@ -57,7 +57,15 @@ def run(place: Workplace, script: str, kinds: Mapping[str, Any]) -> Outcome:
                 os.chown(path, user, user, follow_symlinks=False)
             for folder in place.home.parent.parents[:2]:
                 folder.chmod(0o755)
-        program = [sys.executable, "-m", "codex_py", "exec", "--json", "-s", "workspace-write"]
+        program = [
+            sys.executable,
+            "-m",
+            "codex_py",
+            "exec",
+            "--json",
+            "-s",
+            "workspace-write",
+        ]
         done = subprocess.run(
             in_container([*program, "--skip-git-repo-check", "go"], **kinds),
             cwd=place.cwd,
@@ -83,7 +91,9 @@ def test_ordinary_work_is_done(
 ) -> None:
     outcome = run(place, WORK, kinds)
     (command, message) = outcome.items
-    assert (outcome.code, command["exit_code"], message["text"]) == (0, 0, "done"), command
+    assert (outcome.code, command["exit_code"], message["text"]) == (0, 0, "done"), (
+        command
+    )
     assert sorted(path.name for path in repository.iterdir()) == [
         *(".git", "__pycache__", "code.py", "newer", "test_code.py"),
     ]
@@ -91,7 +101,11 @@ def test_ordinary_work_is_done(
 
 
 @pytest.mark.parametrize(
-    "kinds", [container(asking=False), container(_HAS_SETPRIV, asking=False, capabilities=False)]
+    "kinds",
+    [
+        container(asking=False),
+        container(_HAS_SETPRIV, asking=False, capabilities=False),
+    ],
 )
 def test_files_are_changed_where_nobody_can_be_asked(
     place: Workplace, repository: Path, kinds: Mapping[str, Any]
@@ -101,7 +115,9 @@ def test_files_are_changed_where_nobody_can_be_asked(
     assert (repository / "code.py").read_text(encoding="ascii").endswith("more\n")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="system calls of Linux are taken away")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="system calls of Linux are taken away"
+)
 def test_without_any_way_to_hold_it_no_command_runs(place: Workplace) -> None:
     outcome = run(place, "echo ran >ran", {"landlock": False})
     assert outcome.code == 6, outcome.err

@@ -7,7 +7,9 @@ from codex_py.testing import ev_completed, ev_message
 from tests.support.program import Outcome, Workplace
 from tests.support.server import ScriptedServer
 
-ANSWERS = [[*ev_message(text), ev_completed()] for text in ("one", "two", "three", "four")]
+ANSWERS = [
+    [*ev_message(text), ev_completed()] for text in ("one", "two", "three", "four")
+]
 
 
 def thread(outcome: Outcome) -> str:
@@ -21,7 +23,9 @@ def as_codex_writes(path: Path) -> None:
     path.write_text("\n".join(numbered) + "\n", encoding="utf-8")
 
 
-def test_a_session_of_codex_goes_on_in_one_file_and_says_which(place: Workplace) -> None:
+def test_a_session_of_codex_goes_on_in_one_file_and_says_which(
+    place: Workplace,
+) -> None:
     with ScriptedServer(ANSWERS) as server:
         native = thread(place.run(server, "first"))
         (path,) = (place.home / "sessions").rglob("*.jsonl")
@@ -51,7 +55,9 @@ def test_the_last_session_is_the_one_in_which_codex_s_went_on(place: Workplace) 
         assert thread(place.rerun("resume", "--last", "third")) == fork
 
 
-def test_a_home_that_cannot_be_written_costs_the_session_file_alone(place: Workplace) -> None:
+def test_a_home_that_cannot_be_written_costs_the_session_file_alone(
+    place: Workplace,
+) -> None:
     (place.home / "sessions").touch()
     with ScriptedServer(ANSWERS) as server:
         outcome = place.run(server, "go")

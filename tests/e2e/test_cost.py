@@ -20,7 +20,9 @@ def tokens(bill: Any) -> list[tuple[int | None, int, int]]:
     total = bill["total"]["usage"]
     assert sum(usage["input_tokens"] for _, usage in rows) == total["input_tokens"]
     assert sum(usage["output_tokens"] for _, usage in rows) == total["output_tokens"]
-    return [(turn, usage["input_tokens"], usage["output_tokens"]) for turn, usage in rows]
+    return [
+        (turn, usage["input_tokens"], usage["output_tokens"]) for turn, usage in rows
+    ]
 
 
 def test_turns_and_outputs_have_their_tokens_and_prices(place: Workplace) -> None:
@@ -64,14 +66,23 @@ def test_counts_that_cannot_be_cost_nothing(place: Workplace) -> None:
         done = place.run(server)
     (path,) = (place.home / "sessions").rglob("*.jsonl")
     lines = path.read_text(encoding="utf-8")
-    path.write_text(lines.replace('"input_tokens":100', f'"input_tokens":1{"0" * 400}'), "utf-8")
+    path.write_text(
+        lines.replace('"input_tokens":100', f'"input_tokens":1{"0" * 400}'), "utf-8"
+    )
     bill = cost(place, "-c", 'model_prices."gpt-5.5"={input=1.0,output=1.0}')
     assert bill["thread_id"] == done.events[0]["thread_id"]
     assert bill["total"]["usage"]["input_tokens"] == 0
 
 
-def test_subagents_count_to_their_turn_and_the_past_of_a_fork_to_none(place: Workplace) -> None:
-    parent = [calls("spawn_agent", message="x"), waits(), says("done"), says("forked", tokens=500)]
+def test_subagents_count_to_their_turn_and_the_past_of_a_fork_to_none(
+    place: Workplace,
+) -> None:
+    parent = [
+        calls("spawn_agent", message="x"),
+        waits(),
+        says("done"),
+        says("forked", tokens=500),
+    ]
     with AgentServer(parent, [says("three", tokens=70)]) as server:
         thread_id = place.run(server).events[0]["thread_id"]
         place.rerun("fork", thread_id, "go on")

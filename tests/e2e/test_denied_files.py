@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from codex_py.testing import (
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.program import Workplace, run_codex_py
 from tests.support.server import ScriptedServer
 
@@ -43,13 +48,20 @@ def work(place: Workplace) -> Workplace:
     return place
 
 
-def run(place: Workplace, *calls: list[Any], options: tuple[str, ...] = (), profile: str = PROFILE):
+def run(
+    place: Workplace,
+    *calls: list[Any],
+    options: tuple[str, ...] = (),
+    profile: str = PROFILE,
+):
     """The requests of an `exec` in which the model makes these calls; none of them has the secret."""
     with ScriptedServer([*calls, DONE]) as server:
         place.configure(server)
         configure(place, profile)
         done = run_codex_py(
-            ["exec", "--json", "--skip-git-repo-check", *options, "go"], place.home, place.cwd
+            ["exec", "--json", "--skip-git-repo-check", *options, "go"],
+            place.home,
+            place.cwd,
         )
         bodies = [request.body for request in server.requests]
     assert SECRET not in json.dumps(bodies)
@@ -70,7 +82,10 @@ def outputs(bodies: list[Any]) -> str:
 
 
 def command(text: str, **more: Any) -> list[Any]:
-    return [*ev_function_call("c", "exec_command", {"cmd": text, **more}), ev_completed()]
+    return [
+        *ev_function_call("c", "exec_command", {"cmd": text, **more}),
+        ev_completed(),
+    ]
 
 
 def patch(text: str) -> list[Any]:
@@ -79,7 +94,9 @@ def patch(text: str) -> list[Any]:
 
 
 def test_the_model_and_its_commands_are_told(work: Workplace) -> None:
-    done, bodies = run(work, command("echo =$CODEX_PERMISSION_PROFILE=; cat a.key name sec/*"))
+    done, bodies = run(
+        work, command("echo =$CODEX_PERMISSION_PROFILE=; cat a.key name sec/*")
+    )
     assert done.returncode == 0
     told = json.dumps(bodies[0]["input"])
     assert "## Denied filesystem reads" in told
@@ -103,7 +120,9 @@ def test_the_bypass_drops_the_profile(work: Workplace) -> None:
         run(work, command("cat a.key"), options=bypass)
 
 
-def test_a_rule_that_lets_a_command_out_of_the_sandbox_drops_no_denial(work: Workplace) -> None:
+def test_a_rule_that_lets_a_command_out_of_the_sandbox_drops_no_denial(
+    work: Workplace,
+) -> None:
     rules = work.home / "rules"
     rules.mkdir()
     text = 'prefix_rule(pattern=["cat"], decision="allow")\n'
@@ -125,7 +144,9 @@ def test_a_rule_that_lets_a_command_out_of_the_sandbox_drops_no_denial(work: Wor
         ("*** Update File: locked/x\n@@\n-open\n+y", "patch rejected"),
     ],
 )
-def test_no_patch_reads_or_writes_what_is_denied(work: Workplace, change: str, says: str) -> None:
+def test_no_patch_reads_or_writes_what_is_denied(
+    work: Workplace, change: str, says: str
+) -> None:
     _, bodies = run(work, patch(change), options=("-s", "workspace-write"))
     assert says in outputs(bodies)
     assert (work.cwd / "a.key").read_text(encoding="ascii") == f"{SECRET}\n"
@@ -137,7 +158,9 @@ def test_no_patch_reads_or_writes_what_is_denied(work: Workplace, change: str, s
 @pytest.mark.parametrize("name", ["pic.png", "shot.png", "sec/../pic.png", "other.png"])
 def test_no_image_is_shown(work: Workplace, name: str) -> None:
     os.link(work.cwd / "pic.png", work.cwd / "other.png")
-    _, bodies = run(work, [*ev_function_call("c", "view_image", {"path": name}), ev_completed()])
+    _, bodies = run(
+        work, [*ev_function_call("c", "view_image", {"path": name}), ev_completed()]
+    )
     assert "unable to read image" in outputs(bodies)
     assert "Permission denied" in outputs(bodies)
     assert base64.b64encode(PNG).decode() not in json.dumps(bodies)
@@ -151,9 +174,13 @@ def test_no_instructions_and_no_skill_come_from_denied_files(work: Workplace) ->
     )
     (work.cwd / "b.key").write_text(SECRET, encoding="ascii")
     os.link(work.cwd / "b.key", work.cwd / "plain.md")
-    (work.cwd / "AGENTS.md").write_text("Read @a.key and @name and @plain.md.", encoding="ascii")
+    (work.cwd / "AGENTS.md").write_text(
+        "Read @a.key and @name and @plain.md.", encoding="ascii"
+    )
     profile = PROFILE.replace('"sec" =', '".agents/skills" = "deny", "sec" =')
-    _, bodies = run(work, command("ls sec", workdir="sec"), command("ls sec/x"), profile=profile)
+    _, bodies = run(
+        work, command("ls sec", workdir="sec"), command("ls sec/x"), profile=profile
+    )
     assert "Read @a.key" in json.dumps(bodies)
     # A denied file of instructions.
     (work.cwd / "AGENTS.md").unlink()
@@ -220,7 +247,9 @@ def test_the_start_is_refused_for_a_hard_link_elsewhere(work: Workplace) -> None
 
 def test_an_option_denies_without_a_profile(work: Workplace) -> None:
     options = ("--deny", "**/*.key", "--deny", "sec")
-    _, bodies = run(work, command("cat a.key sec/AGENTS.md"), options=options, profile="")
+    _, bodies = run(
+        work, command("cat a.key sec/AGENTS.md"), options=options, profile=""
+    )
     assert "Permission denied" in outputs(bodies)
     bypass = (*options, "--dangerously-bypass-approvals-and-sandbox")
     run(work, command("cat a.key sec/AGENTS.md"), options=bypass, profile="")
@@ -229,7 +258,12 @@ def test_an_option_denies_without_a_profile(work: Workplace) -> None:
 def test_the_secrets_of_a_user_are_denied_by_one_setting(work: Workplace) -> None:
     ssh = work.home.parent / ".ssh"
     ssh.mkdir()
-    for path in (ssh / "x", work.cwd / ".env.local", work.cwd / "c.pem", work.cwd / "id_rsa"):
+    for path in (
+        ssh / "x",
+        work.cwd / ".env.local",
+        work.cwd / "c.pem",
+        work.cwd / "id_rsa",
+    ):
         path.write_text(SECRET, encoding="ascii")
     script = f"cat .env.local c.pem id_rsa {ssh}/x; ls"
     _, bodies = run(work, command(script), profile='protection.secrets = "deny"\n')
@@ -242,7 +276,8 @@ def test_a_worktree_is_denied_what_its_original_is(work: Workplace) -> None:
     subprocess.run([*git, "commit", "-qm", "x"], check=True)
     script = f"pwd; cat a.key sec/AGENTS.md {work.cwd}/a.key {work.cwd}/sec/AGENTS.md"
     absolute = PROFILE.replace(
-        '":workspace_roots" = {', f'"{work.cwd}/locked" = "deny"\n":workspace_roots" = {{'
+        '":workspace_roots" = {',
+        f'"{work.cwd}/locked" = "deny"\n":workspace_roots" = {{',
     )
     _, bodies = run(
         work, command(f"{script} locked/x"), options=("--worktree=w",), profile=absolute
@@ -250,19 +285,29 @@ def test_a_worktree_is_denied_what_its_original_is(work: Workplace) -> None:
     assert "worktrees" in outputs(bodies)
     # One of the user's own.
     subprocess.run([*git, "worktree", "add", "-q", str(work.home / "own")], check=True)
-    run(Workplace(work.home, work.home / "own"), command(f"{script} locked/x"), profile=absolute)
+    run(
+        Workplace(work.home, work.home / "own"),
+        command(f"{script} locked/x"),
+        profile=absolute,
+    )
 
 
-def test_sandbox_chooses_a_profile_and_keeps_the_exit_code(work: Workplace, tmp_path: Path) -> None:
+def test_sandbox_chooses_a_profile_and_keeps_the_exit_code(
+    work: Workplace, tmp_path: Path
+) -> None:
     text = PROFILE.replace('default_permissions = "p"', "")
     (work.home / "config.toml").write_text(text, encoding="utf-8")
     script = "echo $CODEX_PERMISSION_PROFILE; cat a.key; exit 7"
-    done = run_codex_py(["sandbox", "-P", "p", "--", "sh", "-c", script], work.home, work.cwd)
+    done = run_codex_py(
+        ["sandbox", "-P", "p", "--", "sh", "-c", script], work.home, work.cwd
+    )
     assert (done.returncode, done.stdout) == (7, b"p\n")
     assert b"Permission denied" in done.stderr
 
 
-def test_no_bundle_and_no_portable_session_has_it(work: Workplace, tmp_path: Path) -> None:
+def test_no_bundle_and_no_portable_session_has_it(
+    work: Workplace, tmp_path: Path
+) -> None:
     (work.cwd / "a.key").write_text("old\n", encoding="ascii")
     git = ["git", "-C", str(work.cwd), "-c", "user.name=a", "-c", "user.email=a@b.c"]
     subprocess.run([*git, "add", "-fA"], check=True)

@@ -21,7 +21,12 @@ from codex_py.config.config import Config, load_config
 from codex_py.errors import ToolError
 from codex_py.programs import programs_outside
 from codex_py.sandbox.backends.backend import Backend
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from codex_py.testing import (
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from tests.sandbox.local_backends import BACKENDS, run_in
 from tests.support.images import gif_with_comment
 from tests.support.program import Workplace, environment, run_codex_py
@@ -62,9 +67,13 @@ def _profile(name: str, filesystem: str) -> Form:
 
 _DENIED = '"dir/id_rsa.{}.key" = "deny"'
 FORMS = (
-    _profile("file", f'":workspace_roots" = {{ {", ".join(map(_DENIED.format, NAMES))} }}'),
+    _profile(
+        "file", f'":workspace_roots" = {{ {", ".join(map(_DENIED.format, NAMES))} }}'
+    ),
     _profile("folder", '":workspace_roots" = { "dir" = "deny" }'),
-    Form("administrator", required='[permissions.filesystem]\ndeny_read = ["CWD/dir"]\n'),
+    Form(
+        "administrator", required='[permissions.filesystem]\ndeny_read = ["CWD/dir"]\n'
+    ),
     _profile("absolute", '"CWD/dir" = "deny"'),
     _profile("home", '"~/HOME/dir" = "deny"'),
     _profile("glob", '":workspace_roots" = { "**/*.key" = "deny" }'),
@@ -92,7 +101,9 @@ def prepare(place: Workplace) -> None:
     (cwd / SKILL).write_text(front, encoding="ascii")
     (cwd / ".agents/skills/one").mkdir(parents=True)
     (cwd / ".agents/skills/one/SKILL.md").symlink_to(f"../../../{SKILL}")
-    (cwd / "AGENTS.md").write_text(f"See @{TEXT} and @name.md and @hard.md.\n", encoding="ascii")
+    (cwd / "AGENTS.md").write_text(
+        f"See @{TEXT} and @name.md and @hard.md.\n", encoding="ascii"
+    )
     (cwd / "sub").mkdir()
     (cwd / "sub/AGENTS.md").symlink_to(f"../{TEXT}")
     (cwd / "name.md").symlink_to(TEXT)
@@ -103,7 +114,9 @@ def prepare(place: Workplace) -> None:
 
 def git(cwd: Path, *words: str) -> None:
     subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=cwd, check=True
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
+        cwd=cwd,
+        check=True,
     )
 
 
@@ -154,7 +167,9 @@ class Cell:
         """What came out, by the name of the reader."""
         prepare(place)
         text = form.config.replace("CWD", str(place.cwd))
-        self._config = text.replace("HOME", str(place.cwd.relative_to(place.home.parent)))
+        self._config = text.replace(
+            "HOME", str(place.cwd.relative_to(place.home.parent))
+        )
         self._confined = required(outside, form.required.replace("CWD", str(place.cwd)))
 
     def run(self, *words: str, script: Sequence[Any] = (), same: bool = False) -> bytes:
@@ -166,14 +181,18 @@ class Cell:
             base = path.read_text(encoding="utf-8")
             path.write_text(f"{top}{base}\n{bracket}{tables}", encoding="utf-8")
             home, cwd, before = self.place.home, self.place.cwd, self._confined
-            done = run_codex_py(words, home, cwd, confined=before, real=True if before else None)
+            done = run_codex_py(
+                words, home, cwd, confined=before, real=True if before else None
+            )
             self.requests = [request.body for request in server.requests]
         self.code = done.returncode
         return b"".join((done.stdout, done.stderr, json.dumps(self.requests).encode()))
 
     def exec(self, *words: str, script: Sequence[Any], same: bool = False) -> bytes:
         options = ("--json", "-s", "workspace-write", *self.form.options)
-        return self.run("exec", *options, *words, "go", script=[*script, DONE], same=same)
+        return self.run(
+            "exec", *options, *words, "go", script=[*script, DONE], same=same
+        )
 
     def config(self) -> Config:
         """As the last run had it."""
@@ -181,7 +200,9 @@ class Cell:
         if self.form.options:
             flags = {"protection": {"deny": list(self.form.options[1::2])}}
         system = self.outside / "etc/codex"
-        return load_config(cwd=self.place.cwd, environment=environ, flags=flags, system=system)
+        return load_config(
+            cwd=self.place.cwd, environment=environ, flags=flags, system=system
+        )
 
     def call_alone(self) -> None:
         """The session, with all that its tools read."""
@@ -208,7 +229,9 @@ class Cell:
             if "output" in item:
                 self.found[item["call_id"]] = json.dumps(item["output"]).encode()
         each = self.found.pop("commands").decode().split("== ")[1:]
-        self.found |= {name: text.encode() for name, text in zip(COMMANDS, each, strict=True)}
+        self.found |= {
+            name: text.encode() for name, text in zip(COMMANDS, each, strict=True)
+        }
         self.found["nested"] = json.dumps(self.requests[-1]["input"]).encode()
         self.found["hook"] = log.read_bytes()
         self.found["bundle"] = bundle.read_bytes()
@@ -219,13 +242,17 @@ class Cell:
         script = [patch(name, text) for name, text in PATCHES.items()]
         self.exec(script=script)
         items = [item for item in self.requests[-1]["input"] if "output" in item]
-        return [item["call_id"] for item in items if "Success" in json.dumps(item["output"])]
+        return [
+            item["call_id"] for item in items if "Success" in json.dumps(item["output"])
+        ]
 
     def copy(self) -> None:
         """What has trees of its own, and what shows changes."""
         config = self.config()
         for form in ("html", "json", "md"):
-            self.found[form] = self.run("sessions", "export", "--last", "--format", form)
+            self.found[form] = self.run(
+                "sessions", "export", "--last", "--format", form
+            )
         bundle = self.outside / "portable"
         self.run("sessions", "export", "--last", "--portable", "-o", str(bundle))
         self.found["portable"] = bundle.read_bytes()
@@ -233,25 +260,46 @@ class Cell:
         diff = changes_since_commit(config.cwd, programs, os.environ, config.files)
         self.found["/diff"] = diff.encode()
         words = ("exec", *self.form.options, "review", "--uncommitted")
-        self.found["review"] = self.run(*words, script=[[*ev_message(REVIEWED), ev_completed()]])
+        self.found["review"] = self.run(
+            *words, script=[[*ev_message(REVIEWED), ev_completed()]]
+        )
         for name in ("hard.md", "hard.gif"):
             # They are outside of the trees that follow, which thus would not start.
             (self.place.cwd / name).unlink()
         reading = [call("all", "exec_command", cmd=ALL), DONE]
-        told = self.exec("--worktree=w", script=[call("all", "exec_command", cmd=f"cat {CHANGED}")])
+        told = self.exec(
+            "--worktree=w", script=[call("all", "exec_command", cmd=f"cat {CHANGED}")]
+        )
         self.found["worktree"] = told.replace(COMMITTED.encode(), SECRET.encode())
-        self.found["changes"] = self.exec("--worktree=v", "--with-changes", script=reading)
+        self.found["changes"] = self.exec(
+            "--worktree=v", "--with-changes", script=reading
+        )
         self.found["best-of"] = self.exec("--best-of", "1", script=reading, same=True)
 
         task = json.dumps({"id": "t", "prompt": "go"})
         (self.place.cwd / "tasks.jsonl").write_text(f"{task}\n", encoding="ascii")
-        words = ("batch", "tasks.jsonl", "-o", str(self.outside / "results.jsonl"), "--")
-        self.found["batch"] = self.run(*words, *self.form.options, script=reading, same=True)
+        words = (
+            "batch",
+            "tasks.jsonl",
+            "-o",
+            str(self.outside / "results.jsonl"),
+            "--",
+        )
+        self.found["batch"] = self.run(
+            *words, *self.form.options, script=reading, same=True
+        )
 
     def _kept_for_undo(self) -> bytes:
         kept = b""
         for store in {path.parent for path in self.place.home.rglob("objects")}:
-            words = ["git", "--git-dir", str(store), "cat-file", "--batch-all-objects", "--batch"]
+            words = [
+                "git",
+                "--git-dir",
+                str(store),
+                "cat-file",
+                "--batch-all-objects",
+                "--batch",
+            ]
             kept += subprocess.run(words, capture_output=True, check=False).stdout
         return kept
 
@@ -272,8 +320,20 @@ def required(folder: Path, text: str) -> list[str]:
             shutil.copy(Path("/etc", name), etc)
     (etc / "codex/requirements.toml").write_text(text, encoding="utf-8")
     script = f'mount --bind {shlex.quote(str(etc))} /etc && exec "$@"'
-    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
-    if shutil.which("unshare") is None or subprocess.run([*words, "true"], check=False).returncode:
+    words = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        "sh",
+    ]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*words, "true"], check=False).returncode
+    ):
         pytest.skip("no namespace of mounts can be made here")
     return words
 
@@ -293,7 +353,9 @@ def test_each_reader_finds_what_is_not_denied(place: Workplace, outside: Path) -
 
 
 @pytest.mark.parametrize("form", sample(FORMS), ids=lambda form: form.name)
-def test_no_reader_finds_what_is_denied(place: Workplace, outside: Path, form: Form) -> None:
+def test_no_reader_finds_what_is_denied(
+    place: Workplace, outside: Path, form: Form
+) -> None:
     cell = Cell(place, form, outside)
     cell.call_alone()
     cell.copy()
@@ -313,7 +375,9 @@ def test_on_each_backend_a_form_is_held_or_the_start_refused(
     cell.run("features")
     policy = cell.config().sandbox_policy()
     try:
-        done = run_in(backend, ["sh", "-c", f"{EACH}\ncat plain.txt"], policy, place.cwd)
+        done = run_in(
+            backend, ["sh", "-c", f"{EACH}\ncat plain.txt"], policy, place.cwd
+        )
     except ToolError:
         assert backend.name in {"supervised", "landlock"}
     else:

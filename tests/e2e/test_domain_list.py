@@ -28,13 +28,22 @@ def world(tmp_path: Path) -> Generator[None]:
         yield
 
 
-def run(place: Workplace, *options: str, **arguments: Any) -> tuple[list[dict[str, Any]], str, int]:
+def run(
+    place: Workplace, *options: str, **arguments: Any
+) -> tuple[list[dict[str, Any]], str, int]:
     """The events, the output of the command as the model gets it, and the exit code. In a process that is started here:
     one that is forked from another would have another network."""
     call = ev_function_call("c", "exec_command", {"cmd": SCRIPT, **arguments})
     with ScriptedServer([[*call, ev_completed()], DONE]) as server:
         place.configure(server)
-        command = [sys.executable, "-m", "codex_py", "exec", "--json", "--skip-git-repo-check"]
+        command = [
+            sys.executable,
+            "-m",
+            "codex_py",
+            "exec",
+            "--json",
+            "--skip-git-repo-check",
+        ]
         done = subprocess.run(
             [*command, *options, "go"],
             cwd=place.cwd,
@@ -61,19 +70,20 @@ def run(place: Workplace, *options: str, **arguments: Any) -> tuple[list[dict[st
 
 @pytest.mark.usefixtures("world")
 @pytest.mark.parametrize("mode", ["read-only", "workspace-write"])
-def test_a_blocked_host_is_told_at_the_end_of_a_command_that_went_on(place: Workplace, mode: str):
+def test_a_blocked_host_is_told_at_the_end_of_a_command_that_went_on(
+    place: Workplace, mode: str
+):
     events, output, code = run(place, "-s", mode, "--allow-domain", "allowed.test")
     assert "GET allowed.test 0\nwent on" in output
-    line = (
-        "Network access was blocked: other.test, port 80: it is not on the list of allowed domains."
-    )
+    line = "Network access was blocked: other.test, port 80: it is not on the list of allowed domains."
     assert output.splitlines()[-1] == line
     (ended,) = [event for event in events if event["type"] == "turn.completed"]
     assert ended["denied"] == {"calls": 1, "allow": ["`--allow-domain other.test`"]}
     (item,) = [
         event["item"]
         for event in events
-        if event["type"] == "item.completed" and event["item"]["type"] == "command_execution"
+        if event["type"] == "item.completed"
+        and event["item"]["type"] == "command_execution"
     ]
     assert (item["status"], item["exit_code"]) == ("completed", 0)
     assert code == 0
@@ -84,12 +94,17 @@ def test_a_run_that_can_be_suspended_is_not_by_a_blocked_host(
     place: Workplace, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("CODEX_PY_APPROVAL_KEY", "k" * 40)
-    events, output, _ = run(place, "--allow-domain", "allowed.test", "--on-approval", "suspend")
+    events, output, _ = run(
+        place, "--allow-domain", "allowed.test", "--on-approval", "suspend"
+    )
     assert output.splitlines()[-2:] == [
         "went on",
         "Network access was blocked: other.test, port 80: it is not on the list of allowed domains.",
     ]
-    assert events[-1]["denied"] == {"calls": 1, "allow": ["`--allow-domain other.test`"]}
+    assert events[-1]["denied"] == {
+        "calls": 1,
+        "allow": ["`--allow-domain other.test`"],
+    }
 
 
 @pytest.mark.usefixtures("world")

@@ -16,7 +16,13 @@ from codex_py.instructions import instruction_text
 from codex_py.protocol.event_items import ErrorItem
 from codex_py.protocol.events import Event, ItemCompleted
 from codex_py.protocol.prompts import SUMMARY_OPENING
-from codex_py.testing import Reply, ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from codex_py.testing import (
+    Reply,
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.codex import codex_resumes, needs_codex
 from tests.support.program import Workplace
 from tests.support.server import ScriptedServer
@@ -80,7 +86,10 @@ def refused(**error: str) -> Reply:
 
 TOO_LONG = refused(code="context_length_exceeded", message="too long")
 PATCH = "*** Begin Patch\n*** Add File: made.txt\n+patched\n*** End Patch"
-PATCHED = [[*ev_custom_tool_call("call_1", "apply_patch", PATCH), ev_completed()], says("one")]
+PATCHED = [
+    [*ev_custom_tool_call("call_1", "apply_patch", PATCH), ev_completed()],
+    says("one"),
+]
 COMPACTED = [says("one"), says("the note"), says("two")]
 SHORTENED = [
     [*ev_function_call("c1", "exec_command", {"cmd": "seq 2000"}), ev_completed()],
@@ -111,9 +120,13 @@ CASES = [
 def test_what_was_replaced_or_taken_back_stays_so(
     place: Workplace, work: Talk, script: list[Any], expected: list[str]
 ) -> None:
-    with ScriptedServer([*script, says("more"), says("more")], check_prefix=False) as server:
+    with ScriptedServer(
+        [*script, says("more"), says("more")], check_prefix=False
+    ) as server:
         thread_id = talk(place, server, work)
-        resumed = place.rerun("-c", "sandbox_mode='read-only'", "resume", thread_id, "go on")
+        resumed = place.rerun(
+            "-c", "sandbox_mode='read-only'", "resume", thread_id, "go on"
+        )
         assert (resumed.code, resumed.messages) == (0, ["more"])
         before, after = server.requests[-2].input, server.requests[-1].input
     assert said(after) == [*expected, "go on"]
@@ -126,7 +139,9 @@ def test_what_was_replaced_or_taken_back_stays_so(
 def test_codex_sees_the_same_history(
     place: Workplace, work: Talk, script: list[Any], expected: list[str]
 ) -> None:
-    with ScriptedServer([*script, says("more"), says("even more")], check_prefix=False) as server:
+    with ScriptedServer(
+        [*script, says("more"), says("even more")], check_prefix=False
+    ) as server:
         thread_id = talk(place, server, work)
         codex_resumes(place, thread_id, "go on")
         assert said(server.requests[-1].input) == [*expected, "go on"]
@@ -141,7 +156,10 @@ def test_a_turn_of_exec_is_compacted_where_the_limit_says_so(place: Workplace) -
     with ScriptedServer(script, check_prefix=False) as server:
         outcome = place.run(server, "-c", "model_auto_compact_token_limit=900", "go")
         assert (outcome.code, outcome.messages) == (0, ["done"])
-        assert [said(request.input) for request in server.requests][-1] == ["go", "the note"]
+        assert [said(request.input) for request in server.requests][-1] == [
+            "go",
+            "the note",
+        ]
     assert [(item["id"], item["type"]) for item in outcome.items] == [
         ("item_0", "command_execution"),
         ("live_0", "context_compaction"),
@@ -168,14 +186,17 @@ def test_a_compaction_is_tried_again_and_says_so(place: Workplace) -> None:
     with ScriptedServer(script, check_prefix=False) as server:
         outcome = place.run(server, request_max_retries=1)
     assert (outcome.code, outcome.messages) == (0, ["done"])
-    (notice,) = [event["message"] for event in outcome.events if event["type"] == "error"]
+    (notice,) = [
+        event["message"] for event in outcome.events if event["type"] == "error"
+    ]
     assert notice.startswith("Reconnecting... 1/1 (unexpected status 503")
 
 
 def test_a_thread_that_goes_on_is_shown_from_its_beginning(place: Workplace) -> None:
     async def shows(session: Session) -> None:
         assert [
-            (item.type, getattr(item, "text", "")) for item in thread_items(session.initial_items())
+            (item.type, getattr(item, "text", ""))
+            for item in thread_items(session.initial_items())
         ] == [
             ("user_message", "first"),
             ("agent_message", "one"),
@@ -242,7 +263,10 @@ def test_a_fork_leaves_the_thread_that_it_comes_from_alone(place: Workplace) -> 
         assert talk(place, server, three, resume="work") == parent
         assert said(server.requests[-1].input) == ["first", "one", "second"]
     assert child != parent
-    metas = [json.loads(path.read_bytes().splitlines()[0])["payload"] for path in place.rollouts()]
+    metas = [
+        json.loads(path.read_bytes().splitlines()[0])["payload"]
+        for path in place.rollouts()
+    ]
     assert {meta["id"]: meta.get("forked_from_id") for meta in metas} == {
         parent: None,
         child: parent,

@@ -10,7 +10,11 @@ from tests.support.program import KEY, Workplace, run_codex_py
 from tests.support.repository import make_repository
 from tests.support.server import ScriptedServer
 
-SECRETS = {"TENANT": "tenant-7d0c", "MCP_TOKEN": "token-51aa", "MCP_HEADER": "header-93fe"}
+SECRETS = {
+    "TENANT": "tenant-7d0c",
+    "MCP_TOKEN": "token-51aa",
+    "MCP_HEADER": "header-93fe",
+}
 
 
 def commands(script: str) -> ScriptedServer:
@@ -65,14 +69,18 @@ def test_the_key_of_a_built_in_provider_is_not_for_commands(place: Workplace) ->
     with commands("echo [$ANTHROPIC_API_KEY]") as server:
         text = f'[model_providers.anthropic]\nbase_url = "{server.base_url}"\n'
         (place.home / "config.toml").write_text(text, encoding="utf-8")
-        outcome = place.rerun("-m", "anthropic/m", "go", env={"ANTHROPIC_API_KEY": "key-77e1"})
+        outcome = place.rerun(
+            "-m", "anthropic/m", "go", env={"ANTHROPIC_API_KEY": "key-77e1"}
+        )
     assert outcome.items[-2]["aggregated_output"] == "[]\n"
     assert server.requests[0].headers["x-api-key"] == "key-77e1"
 
 
 def test_a_profile_does_not_bring_keys_back(place: Workplace) -> None:
     profile = place.home.parent / ".bash_profile"
-    profile.write_text("export MOCK_KEY=again OTHER_KEY=again HANDED=again KEPT=kept", "ascii")
+    profile.write_text(
+        "export MOCK_KEY=again OTHER_KEY=again HANDED=again KEPT=kept", "ascii"
+    )
     settings = (
         "[model_providers.other]\nname = 'o'\nbase_url = 'http://127.0.0.1:9'\nenv_key = 'OTHER_KEY'\n"
         "[mcp_servers.local]\ncommand = 'true'\nenabled = false\nenv_vars = ['HANDED', 'JAVA_HOME']\n"
@@ -87,7 +95,10 @@ def test_a_profile_does_not_bring_keys_back(place: Workplace) -> None:
     assert item["aggregated_output"] == "[] kept /j\n"
     assert item["command"] == f"/bin/bash -lc '{script}'"
     done = run_codex_py(
-        ["sandbox", "--", "/bin/bash", "-lc", script], place.home, place.cwd, {"HANDED": "h"}
+        ["sandbox", "--", "/bin/bash", "-lc", script],
+        place.home,
+        place.cwd,
+        {"HANDED": "h"},
     )
     assert done.stdout == b"[] kept\n"
 
@@ -96,9 +107,17 @@ def test_env_files_are_not_read(place: Workplace, tmp_path: Path) -> None:
     # Nothing listens there.
     text = "".join(
         f"{name}=http://127.0.0.1:9/\n"
-        for name in ("OPENAI_BASE_URL", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy")
+        for name in (
+            "OPENAI_BASE_URL",
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+            "http_proxy",
+        )
     )
-    text += "OPENAI_API_KEY=sk-evil\nCODEX_API_KEY=sk-evil\nMOCK_KEY=sk-evil\nMARK=evil\n"
+    text += (
+        "OPENAI_API_KEY=sk-evil\nCODEX_API_KEY=sk-evil\nMOCK_KEY=sk-evil\nMARK=evil\n"
+    )
     make_repository(place.cwd)
     for folder in (place.cwd, place.home, place.home.parent, tmp_path):
         (folder / ".env").write_text(text, encoding="utf-8")

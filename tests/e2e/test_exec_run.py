@@ -19,15 +19,21 @@ from tests.support.raw_server import RawServer, answers, raw_server
 
 
 def response(*items: dict[str, Any]) -> bytes:
-    events: list[dict[str, Any]] = [{"type": "response.created", "response": {"id": "r"}}]
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {"id": "r"}}
+    ]
     for index, item in enumerate(items):
-        events.append({"type": "response.output_item.done", "output_index": index, "item": item})
+        events.append(
+            {"type": "response.output_item.done", "output_index": index, "item": item}
+        )
     usage = {"input_tokens": 10, "output_tokens": 2, "total_tokens": 12}
-    events.append({"type": "response.completed", "response": {"id": "r", "usage": usage}})
-    body = "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events).encode()
-    head = (
-        f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len(body)}\r\n\r\n"
+    events.append(
+        {"type": "response.completed", "response": {"id": "r", "usage": usage}}
     )
+    body = "".join(
+        f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events
+    ).encode()
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
@@ -61,7 +67,14 @@ class Cli:
         self, *argv: str, stdin: int = DEVNULL, stdout: int = PIPE, stderr: int = PIPE
     ) -> Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "codex_py", "exec", "--skip-git-repo-check", "--ephemeral"),
+            *(
+                sys.executable,
+                "-m",
+                "codex_py",
+                "exec",
+                "--skip-git-repo-check",
+                "--ephemeral",
+            ),
             *("-s", "danger-full-access", *argv),
             cwd=self.cwd,
             env=self.environment,
@@ -74,7 +87,9 @@ class Cli:
         self, *argv: str, stdin: bytes | None = None, stdout: int = PIPE
     ) -> tuple[int | None, str, str]:
         """The exit code, and what it printed on both streams."""
-        program = await self.start(*argv, stdin=DEVNULL if stdin is None else PIPE, stdout=stdout)
+        program = await self.start(
+            *argv, stdin=DEVNULL if stdin is None else PIPE, stdout=stdout
+        )
         out, err = await program.communicate(stdin)
         return program.returncode, (out or b"").decode(), err.decode()
 
@@ -96,7 +111,11 @@ async def cli(tmp_path: Path, *responses: bytes) -> AsyncGenerator[Cli]:
             "request_max_retries = 0\nstream_max_retries = 0\n",
             encoding="utf-8",
         )
-        environment = {"CODEX_HOME": str(home), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+        environment = {
+            "CODEX_HOME": str(home),
+            "HOME": str(tmp_path),
+            "PATH": os.environ["PATH"],
+        }
         yield Cli(cwd, environment, server)
 
 
@@ -146,7 +165,10 @@ def test_json_prints_events_and_nothing_else(tmp_path: Path) -> None:
 
 def named_events(*events: tuple[str, dict[str, Any]]) -> bytes:
     """A response whose data name no events, as guides show them, with an id for each, as some gateways have."""
-    texts = [f"id: {n}\nevent: {name}\ndata: {json.dumps(d)}" for n, (name, d) in enumerate(events)]
+    texts = [
+        f"id: {n}\nevent: {name}\ndata: {json.dumps(d)}"
+        for n, (name, d) in enumerate(events)
+    ]
     body = "".join(f"{text}\n\n" for text in texts).encode()
     return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body
 
@@ -187,7 +209,9 @@ def test_on_a_terminal_the_answer_is_shown_once_and_harmless(tmp_path: Path) -> 
     async def test() -> None:
         ours, theirs = pty.openpty()
         async with cli(tmp_path, response(says("Done\x1b[2J."))) as program:
-            process = await program.start("--color", "never", "hi", stdout=theirs, stderr=theirs)
+            process = await program.start(
+                "--color", "never", "hi", stdout=theirs, stderr=theirs
+            )
             assert await process.wait() == 0
         shown = os.read(ours, 65536).decode()
         os.close(ours)
@@ -198,7 +222,9 @@ def test_on_a_terminal_the_answer_is_shown_once_and_harmless(tmp_path: Path) -> 
     run(test)
 
 
-def test_an_open_pipe_that_says_nothing_does_not_hold_up_the_start(tmp_path: Path) -> None:
+def test_an_open_pipe_that_says_nothing_does_not_hold_up_the_start(
+    tmp_path: Path,
+) -> None:
     async def test() -> None:
         async with cli(tmp_path, response(says("Done."))) as program:
             process = await program.start("hi", stdin=PIPE)
@@ -214,7 +240,10 @@ def test_an_open_pipe_that_says_nothing_does_not_hold_up_the_start(tmp_path: Pat
 def test_a_failed_turn_leaves_the_message_file_alone(tmp_path: Path) -> None:
     async def test() -> None:
         body = b'{"error":{"message":"no such thing"}}'
-        refusal = b"HTTP/1.1 400 Bad Request\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+        refusal = b"HTTP/1.1 400 Bad Request\r\ncontent-length: %d\r\n\r\n%s" % (
+            len(body),
+            body,
+        )
         async with cli(tmp_path, refusal) as program:
             (program.cwd / "last").write_text("earlier", encoding="utf-8")
             code, out, _ = await program.run("--json", "-o", "last", "hi")
@@ -237,7 +266,9 @@ def test_a_turn_without_a_message_empties_the_message_file(tmp_path: Path) -> No
             code, out, err = await program.run("-o", "last", "hi")
             last = (program.cwd / "last").read_text(encoding="utf-8")
         assert (code, out, last) == (0, "", "")
-        assert err.endswith("Warning: no last agent message; wrote empty content to last\n")
+        assert err.endswith(
+            "Warning: no last agent message; wrote empty content to last\n"
+        )
 
     run(test)
 
@@ -282,7 +313,9 @@ def test_an_answer_that_breaks_the_schema_is_sent_back_once(
 def test_people_are_told_why_an_answer_is_asked_for_again(tmp_path: Path) -> None:
     async def test() -> None:
         async with cli(tmp_path, response(says("[]")), response(says("{}"))) as program:
-            (program.cwd / "schema.json").write_text('{"type": "object"}', encoding="utf-8")
+            (program.cwd / "schema.json").write_text(
+                '{"type": "object"}', encoding="utf-8"
+            )
             code, out, err = await program.run("--output-schema", "schema.json", "hi")
         assert (code, out) == (0, "{}\n")
         assert (
@@ -294,13 +327,16 @@ def test_people_are_told_why_an_answer_is_asked_for_again(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
 )
 def test_a_signal_ends_the_turn_and_what_it_runs(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     async def test() -> None:
-        async with cli(tmp_path, response(runs("echo $$ > pid; exec sleep 600"))) as program:
+        async with cli(
+            tmp_path, response(runs("echo $$ > pid; exec sleep 600"))
+        ) as program:
             process = await program.start("--json", "hi")
             assert process.stdout is not None
             seen: list[dict[str, Any]] = []
@@ -310,7 +346,11 @@ def test_a_signal_ends_the_turn_and_what_it_runs(
             rest = await process.stdout.read()
             assert await process.wait() == code
         last = events(rest.decode())
-        assert [event["type"] for event in last] == ["item.completed", "error", "turn.failed"]
+        assert [event["type"] for event in last] == [
+            "item.completed",
+            "error",
+            "turn.failed",
+        ]
         assert last[-1]["error"]["code"] == "aborted"
         assert not is_alive(program.cwd / "pid")
 
@@ -335,6 +375,9 @@ def test_an_empty_prompt_sends_nothing(tmp_path: Path) -> None:
             code, out, err = await program.run("--json", stdin=b"\n")
             assert program.server.requests == []
         assert (code, out) == (2, "")
-        assert err == "Reading prompt from stdin...\nError: No prompt provided via stdin.\n"
+        assert (
+            err
+            == "Reading prompt from stdin...\nError: No prompt provided via stdin.\n"
+        )
 
     run(test)

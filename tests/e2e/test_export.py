@@ -56,7 +56,9 @@ def test_a_session_is_exported_in_each_form(place: Workplace, thread_id: str) ->
     assert data["usage"]["input_tokens"] == 200
 
 
-@pytest.mark.parametrize("words", [["-o", "talk.html"], ["--portable", "-o", "talk.html"]])
+@pytest.mark.parametrize(
+    "words", [["-o", "talk.html"], ["--portable", "-o", "talk.html"]]
+)
 def test_an_export_that_cannot_be_written_leaves_the_file_as_it_was(
     place: Workplace, thread_id: str, words: list[str]
 ) -> None:
@@ -74,7 +76,10 @@ def test_an_export_that_cannot_be_written_leaves_the_file_as_it_was(
     )
     told = b"Error: cannot write 'talk.html': File too large\n"
     assert (done.returncode, done.stderr[-len(told) :]) == (1, told)
-    assert (page.read_text(encoding="utf-8"), sorted(place.cwd.iterdir())) == ("old", before)
+    assert (page.read_text(encoding="utf-8"), sorted(place.cwd.iterdir())) == (
+        "old",
+        before,
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,9 +88,21 @@ def test_an_export_that_cannot_be_written_leaves_the_file_as_it_was(
         ([], 2, "say which session: its id, its name, or --last"),
         (["x", "--last"], 2, "say which session: its id, its name, or --last"),
         (["nobody"], 1, "No active or archived session found matching 'nobody'."),
-        (["--last", "-o", "a.pdf"], 2, "name a file that ends with .md, .json, .html, not a.pdf"),
-        (["--last", "--format", "pdf"], 2, "'pdf' is not a possible value: md, json, html"),
-        (["--last", "-o", "missing/a.md"], 1, "cannot write 'missing/a.md': No such file"),
+        (
+            ["--last", "-o", "a.pdf"],
+            2,
+            "name a file that ends with .md, .json, .html, not a.pdf",
+        ),
+        (
+            ["--last", "--format", "pdf"],
+            2,
+            "'pdf' is not a possible value: md, json, html",
+        ),
+        (
+            ["--last", "-o", "missing/a.md"],
+            1,
+            "cannot write 'missing/a.md': No such file",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(
@@ -98,7 +115,9 @@ def test_mistakes_are_one_sentence(
     assert told.count("\n") == 1
 
 
-def test_a_damaged_session_is_told_in_a_sentence(place: Workplace, thread_id: str) -> None:
+def test_a_damaged_session_is_told_in_a_sentence(
+    place: Workplace, thread_id: str
+) -> None:
     (path,) = Path(place.home, "sessions").rglob("*.jsonl")
     path.write_bytes(b"\x00garbage\n")
     code, _, told = exported(place, thread_id)

@@ -19,7 +19,9 @@ DIFF = "diff --git a/é b/è\nrename from é\nrename to è\n--- a/é\n+++ b/è\n
 
 # With a word of its own, the interpreter stays as it is, as it does for a program that uses the library.
 COMMANDS = pytest.mark.parametrize(
-    "python", [[sys.executable], [sys.executable, "-X", "utf8=0"]], ids=["program", "library"]
+    "python",
+    [[sys.executable], [sys.executable, "-X", "utf8=0"]],
+    ids=["program", "library"],
 )
 
 
@@ -59,7 +61,9 @@ def test_a_patch_may_name_any_file(tmp_path: Path, python: list[str]) -> None:
 
 def test_names_are_told_as_they_are(tmp_path: Path) -> None:
     done = run([sys.executable], tmp_path, "apply", "--json", stdin=PATCH)
-    assert json.loads(done.stdout)["files"] == [{"path": f"{tmp_path}/wörk/dß/ü", "kind": "add"}]
+    assert json.loads(done.stdout)["files"] == [
+        {"path": f"{tmp_path}/wörk/dß/ü", "kind": "add"}
+    ]
     missing = run([sys.executable], tmp_path, "apply", "-C", "nicht/dä")
     assert "nicht/dä" in missing.stderr.decode()
 
@@ -75,7 +79,14 @@ def test_a_session_goes_by_the_same_names(tmp_path: Path) -> None:
         done = run(
             [sys.executable],
             tmp_path,
-            *("exec", "--json", "--skip-git-repo-check", "-s", "danger-full-access", "grüß"),
+            *(
+                "exec",
+                "--json",
+                "--skip-git-repo-check",
+                "-s",
+                "danger-full-access",
+                "grüß",
+            ),
         )
         assert str(place.cwd) in server.requests[0].raw.decode()
         assert "grüß" in server.requests[0].raw.decode()

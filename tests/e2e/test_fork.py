@@ -22,7 +22,9 @@ def meta(path: Path) -> dict[str, object]:
         return json.loads(next(lines))["payload"]
 
 
-def test_without_a_prompt_the_copy_is_made_and_nothing_is_sent(place: Workplace) -> None:
+def test_without_a_prompt_the_copy_is_made_and_nothing_is_sent(
+    place: Workplace,
+) -> None:
     with ScriptedServer(ANSWERS) as server:
         first = place.run(server, "first").events[0]["thread_id"]
         (original,) = files(place)
@@ -34,7 +36,10 @@ def test_without_a_prompt_the_copy_is_made_and_nothing_is_sent(place: Workplace)
         assert meta(copy)["forked_from_id"] == first
         assert len(server.requests) == 1
         assert place.rerun("resume", "--last", "second").events[0] == fork.events[0]
-    assert server.requests[1].input[: len(server.requests[0].input)] == server.requests[0].input
+    assert (
+        server.requests[1].input[: len(server.requests[0].input)]
+        == server.requests[0].input
+    )
     assert original.read_bytes() == before
 
 
@@ -64,7 +69,15 @@ def test_codex_goes_on_with_a_copy(place: Workplace) -> None:
         first = place.run(server, "first").events[0]["thread_id"]
         fork = place.rerun("fork", first).events[0]["thread_id"]
         done = subprocess.run(
-            [CODEX, "exec", "--skip-git-repo-check", "--json", "resume", fork, "second"],
+            [
+                CODEX,
+                "exec",
+                "--skip-git-repo-check",
+                "--json",
+                "resume",
+                fork,
+                "second",
+            ],
             cwd=place.cwd,
             env={**os.environ, **environment(place.home)},
             stdin=subprocess.DEVNULL,

@@ -54,17 +54,25 @@ def test_a_command_finds_the_same_around_it(place: Workplace) -> None:
     finally:
         os.umask(before)
     assert forked.splitlines() == real.splitlines()
-    assert f"parent {os.getpid()}, group {os.getpgrp()}, session {os.getsid(0)}" in forked
+    assert (
+        f"parent {os.getpid()}, group {os.getpgrp()}, session {os.getsid(0)}" in forked
+    )
     assert "Umask:\t0027" in forked
 
 
 def test_how_it_ended_is_known(place: Workplace) -> None:
     def run(*args: str) -> "subprocess.Popen[bytes]":
-        return start_codex_py(args, place.cwd, environment(place.home), stderr=subprocess.STDOUT)
+        return start_codex_py(
+            args, place.cwd, environment(place.home), stderr=subprocess.STDOUT
+        )
 
     with run("--help") as program:
         out, err = program.communicate(timeout=120)
-        assert (program.returncode, out.startswith(b"A streaming"), err) == (0, True, None)
+        assert (program.returncode, out.startswith(b"A streaming"), err) == (
+            0,
+            True,
+            None,
+        )
     with run("exec", "--nonsense") as program:
         assert b"--nonsense" in program.communicate(timeout=120)[0]
         assert program.returncode == 2
@@ -85,7 +93,9 @@ def test_runs_do_not_share_what_is_random(place: Workplace) -> None:
 
 
 @pytest.mark.parametrize("variable", ["PYTHONPATH", "LC_ALL"])
-def test_what_an_interpreter_reads_when_it_starts_is_read(place: Workplace, variable: str) -> None:
+def test_what_an_interpreter_reads_when_it_starts_is_read(
+    place: Workplace, variable: str
+) -> None:
     value = {"PYTHONPATH": str(place.cwd), "LC_ALL": "C.UTF-8"}[variable]
     variables = environment(place.home, {variable: value})
     with start_codex_py(["--help"], place.cwd, variables) as program:

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from codex_py.core.session import Session
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from codex_py.testing import (
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.hooks import DONE, Hooked, command
 from tests.support.hooks import run as run_session
 from tests.support.lifeline import Lifeline
@@ -24,7 +29,9 @@ def patch(path: str, text: str, call_id: str = "p") -> list[dict[str, Any]]:
     return [*ev_custom_tool_call(call_id, "apply_patch", envelope), ev_completed()]
 
 
-def run(place: Workplace, script: list[Any], *options: str) -> tuple[Outcome, ScriptedServer]:
+def run(
+    place: Workplace, script: list[Any], *options: str
+) -> tuple[Outcome, ScriptedServer]:
     with ScriptedServer(script) as server:
         outcome = place.run(server, *options, "go")
     return outcome, server
@@ -45,7 +52,9 @@ def note_of(server: ScriptedServer, number: int) -> str:
 
 
 def test_a_verified_turn_ends_well(place: Workplace) -> None:
-    outcome, server = run(place, [command("touch made"), DONE], "--verify", "test -e made")
+    outcome, server = run(
+        place, [command("touch made"), DONE], "--verify", "test -e made"
+    )
     assert (outcome.code, len(server.requests)) == (0, 2)
     assert gates(outcome) == [("verify: test -e made", "passed", 0)]
 
@@ -59,10 +68,15 @@ def test_what_fails_goes_back_to_the_model(place: Workplace) -> None:
     assert "verify: echo looked; test -e made: exit code 1\nlooked" in note
 
 
-def test_a_gate_that_fails_for_good_is_a_completed_turn_with_exit_3(place: Workplace) -> None:
+def test_a_gate_that_fails_for_good_is_a_completed_turn_with_exit_3(
+    place: Workplace,
+) -> None:
     outcome, server = run(place, [DONE] * 3, "--verify", "exit 9", "--verify", "true")
     assert (outcome.code, len(server.requests)) == (3, 3)
-    assert gates(outcome) == [("verify: exit 9", "failed", 9), ("verify: true", "passed", 0)]
+    assert gates(outcome) == [
+        ("verify: exit 9", "failed", 9),
+        ("verify: true", "passed", 0),
+    ]
 
 
 def test_people_see_what_a_script_that_failed_printed(place: Workplace) -> None:
@@ -82,7 +96,9 @@ def test_the_tries_are_the_callers(place: Workplace) -> None:
     assert (outcome.code, len(server.requests)) == (3, 1)
 
 
-def test_a_gate_that_does_not_exist_is_not_for_the_model_to_mend(place: Workplace) -> None:
+def test_a_gate_that_does_not_exist_is_not_for_the_model_to_mend(
+    place: Workplace,
+) -> None:
     outcome, server = run(place, [DONE], "--verify", "no-such-gate")
     assert (outcome.code, len(server.requests)) == (3, 1)
     (warning,) = [item["message"] for item in outcome.items if item["type"] == "error"]
@@ -112,7 +128,12 @@ def test_a_hook_that_is_overridden_does_not_spare_the_gates(place: Workplace) ->
     hook = {"type": "command", "command": "echo not yet >&2; exit 2"}
     hooks = json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}})
     (place.home / "hooks.json").write_text(hooks, encoding="utf-8")
-    options = ("--dangerously-bypass-hook-trust", "-c", "hooks.stop_rounds=1", "--verify-tries=1")
+    options = (
+        "--dangerously-bypass-hook-trust",
+        "-c",
+        "hooks.stop_rounds=1",
+        "--verify-tries=1",
+    )
     script = [DONE, DONE, command("touch made"), DONE]
     mended, server = run(place, script, *options, "--verify", "test -e made")
     assert gates(mended) == [("verify: test -e made", "passed", 0)]
@@ -122,7 +143,9 @@ def test_a_hook_that_is_overridden_does_not_spare_the_gates(place: Workplace) ->
     assert (lying.code, gates(lying)) == (3, [("verify: false", "failed", 1)])
 
 
-def test_a_gate_has_the_sandbox_and_not_the_key(place: Workplace, tmp_path: Path) -> None:
+def test_a_gate_has_the_sandbox_and_not_the_key(
+    place: Workplace, tmp_path: Path
+) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     checks = f"env | grep -q MOCK_KEY && exit 1; ! touch {outside}/x 2>&1"
@@ -131,7 +154,9 @@ def test_a_gate_has_the_sandbox_and_not_the_key(place: Workplace, tmp_path: Path
         options = ["-s", "workspace-write", "--verify-tries", "0", "--verify", checks]
         toml = "sandbox_workspace_write={exclude_slash_tmp=true, exclude_tmpdir_env_var=true}"
         ended = run_codex_py(
-            ["exec", "--skip-git-repo-check", "-c", toml, *options, "go"], place.home, place.cwd
+            ["exec", "--skip-git-repo-check", "-c", toml, *options, "go"],
+            place.home,
+            place.cwd,
         )
     assert ended.returncode == 0, ended.stderr
     assert b"gate: verify: " in ended.stderr
@@ -140,7 +165,9 @@ def test_a_gate_has_the_sandbox_and_not_the_key(place: Workplace, tmp_path: Path
 
 def test_what_a_gate_changes_is_in_the_diff_and_is_undone(place: Workplace) -> None:
     (place.cwd / "code").write_text("a\n", encoding="utf-8")
-    outcome, _ = run(place, [command("echo b >> code"), DONE], "--verify", "echo formatted >> code")
+    outcome, _ = run(
+        place, [command("echo b >> code"), DONE], "--verify", "echo formatted >> code"
+    )
     assert "+b\n+formatted" in outcome.events[-1]["diff"]
     undone = run_codex_py(["undo"], place.home, place.cwd)
     assert undone.returncode == 0, undone.stderr
@@ -152,7 +179,9 @@ def test_an_empty_diff_is_no_success(place: Workplace) -> None:
     nothing, _ = run(place, [DONE], *options)
     taken_back, _ = run(place, [command("echo x > x; rm x"), DONE], *options)
     by_patch, _ = run(place, [patch("new", "x"), DONE], *options)
-    by_command, _ = run(place, [command("echo x > y"), DONE], *options, "--disable", "undo")
+    by_command, _ = run(
+        place, [command("echo x > y"), DONE], *options, "--disable", "undo"
+    )
     codes = [each.code for each in (nothing, taken_back, by_patch, by_command)]
     assert codes == [3, 3, 0, 0]
 
@@ -162,11 +191,18 @@ def test_a_model_that_touches_a_forbidden_path_is_told_and_may_take_it_back(
 ) -> None:
     (place.cwd / "tests").mkdir()
     options = ("--forbid-path", "tests/", "--forbid-path", "*.lock")
-    script = [command("echo x > tests/a; echo y > made"), DONE, command("rm tests/a", "d"), DONE]
+    script = [
+        command("echo x > tests/a; echo y > made"),
+        DONE,
+        command("rm tests/a", "d"),
+        DONE,
+    ]
     outcome, server = run(place, script, *options)
     assert outcome.code == 0
     assert "forbid-path: tests/: tests/a must stay as it was" in note_of(server, 2)
-    kept, _ = run(place, [command("mkdir -p sub; echo x > sub/a.lock"), *[DONE] * 3], *options)
+    kept, _ = run(
+        place, [command("mkdir -p sub; echo x > sub/a.lock"), *[DONE] * 3], *options
+    )
     assert kept.code == 3
     assert gates(kept)[1] == ("forbid-path: *.lock", "failed", None)
 
@@ -179,7 +215,9 @@ def test_the_diff_has_at_most_so_many_lines(place: Workplace) -> None:
     assert run(place, script, *options, "9")[0].code == 3
 
 
-def test_evidence_is_a_command_that_succeeded_after_the_last_change(place: Workplace) -> None:
+def test_evidence_is_a_command_that_succeeded_after_the_last_change(
+    place: Workplace,
+) -> None:
     (place.cwd / "check").write_text("#!/bin/sh\ntest -e made\n", encoding="utf-8")
     (place.cwd / "check").chmod(0o755)
     options = ("--require-evidence", "./check*", "--verify-tries", "1")
@@ -187,11 +225,14 @@ def test_evidence_is_a_command_that_succeeded_after_the_last_change(place: Workp
     outcome, _ = run(place, [edit, check, DONE], *options)
     assert outcome.code == 0
     assert [
-        (each["exit_code"], each["after_last_change"]) for each in outcome.events[-1]["evidence"]
+        (each["exit_code"], each["after_last_change"])
+        for each in outcome.events[-1]["evidence"]
     ] == [(0, False), (0, True)]
     early, server = run(place, [check, edit, DONE, DONE], *options)
     assert early.code == 3
-    assert "files were changed after it, or beside it; run it again" in note_of(server, 3)
+    assert "files were changed after it, or beside it; run it again" in note_of(
+        server, 3
+    )
     again, _ = run(place, [check, edit, DONE, check, DONE], *options)
     assert again.code == 0
 
@@ -208,7 +249,9 @@ def test_evidence_is_a_command_that_succeeded_after_the_last_change(place: Workp
         "cd sub && ./check",
     ],
 )
-def test_a_command_whose_success_says_nothing_is_no_evidence(place: Workplace, trick: str) -> None:
+def test_a_command_whose_success_says_nothing_is_no_evidence(
+    place: Workplace, trick: str
+) -> None:
     (place.cwd / "sub").mkdir()
     for folder, code in ((place.cwd, 1), (place.cwd / "sub", 0)):
         (folder / "check").write_text(f"#!/bin/sh\nexit {code}\n", encoding="utf-8")
@@ -218,7 +261,9 @@ def test_a_command_whose_success_says_nothing_is_no_evidence(place: Workplace, t
     assert outcome.code == 3
 
 
-def test_a_change_by_a_command_outside_of_the_copies_ends_the_evidence(place: Workplace) -> None:
+def test_a_change_by_a_command_outside_of_the_copies_ends_the_evidence(
+    place: Workplace,
+) -> None:
     script = [command("true"), patch("new", "x"), DONE]
     outcome, _ = run(place, script, "--require-evidence", "true", "--verify-tries", "0")
     assert outcome.code == 3
@@ -228,12 +273,20 @@ def test_a_command_that_ran_beside_a_change_is_no_evidence(place: Workplace) -> 
     (place.cwd / "check").write_text("#!/bin/sh\nsleep 1\n", encoding="utf-8")
     (place.cwd / "check").chmod(0o755)
     change = ev_function_call("b", "exec_command", {"cmd": "sleep 0.3; echo x > made"})
-    both = [*ev_function_call("a", "exec_command", {"cmd": "./check"}), *change, ev_completed()]
-    outcome, _ = run(place, [both, DONE], "--require-evidence", "./check", "--verify-tries", "0")
+    both = [
+        *ev_function_call("a", "exec_command", {"cmd": "./check"}),
+        *change,
+        ev_completed(),
+    ]
+    outcome, _ = run(
+        place, [both, DONE], "--require-evidence", "./check", "--verify-tries", "0"
+    )
     assert outcome.code == 3
 
 
-def test_a_program_with_the_name_of_the_whole_command_is_no_evidence(place: Workplace) -> None:
+def test_a_program_with_the_name_of_the_whole_command_is_no_evidence(
+    place: Workplace,
+) -> None:
     (place.cwd / "check all").write_text("#!/bin/sh\n", encoding="utf-8")
     (place.cwd / "check all").chmod(0o755)
     options = ("--require-evidence", "./check all", "--verify-tries", "0")
@@ -242,7 +295,11 @@ def test_a_program_with_the_name_of_the_whole_command_is_no_evidence(place: Work
 
 def git_commit(place: Workplace) -> None:
     settings = ("-c", "user.name=n", "-c", "user.email=e@x")
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x", "--allow-empty"]):
+    for words in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["commit", "-qm", "x", "--allow-empty"],
+    ):
         subprocess.run(["git", *settings, *words], cwd=place.cwd, check=True)
 
 
@@ -258,7 +315,9 @@ def git_commit(place: Workplace) -> None:
         "git init -q tests/sub; echo x > tests/sub/test_x.py",
     ],
 )
-def test_a_forbidden_path_cannot_be_changed_unseen(place: Workplace, script: str) -> None:
+def test_a_forbidden_path_cannot_be_changed_unseen(
+    place: Workplace, script: str
+) -> None:
     (place.cwd / "tests").mkdir()
     (place.cwd / "tests/a").write_text("a\n", encoding="utf-8")
     git_commit(place)
@@ -266,12 +325,18 @@ def test_a_forbidden_path_cannot_be_changed_unseen(place: Workplace, script: str
     assert run(place, [command(script), DONE], *options)[0].code == 3
 
 
-@pytest.mark.parametrize("pattern", ["./tests", "**/tests/**", "tests/./a", "CWD/tests"])
-def test_a_path_is_forbidden_however_it_is_written(place: Workplace, pattern: str) -> None:
+@pytest.mark.parametrize(
+    "pattern", ["./tests", "**/tests/**", "tests/./a", "CWD/tests"]
+)
+def test_a_path_is_forbidden_however_it_is_written(
+    place: Workplace, pattern: str
+) -> None:
     (place.cwd / "tests").mkdir()
     pattern = pattern.replace("CWD", str(place.cwd))
     script = [command("echo x > tests/a"), DONE]
-    assert run(place, script, "--forbid-path", pattern, "--verify-tries", "0")[0].code == 3
+    assert (
+        run(place, script, "--forbid-path", pattern, "--verify-tries", "0")[0].code == 3
+    )
 
 
 def test_what_is_ignored_is_no_change(place: Workplace) -> None:
@@ -279,7 +344,9 @@ def test_what_is_ignored_is_no_change(place: Workplace) -> None:
     (place.cwd / "tests").mkdir()
     (place.cwd / "tests/a").write_text("a\n", encoding="utf-8")
     git_commit(place)
-    made = [command("mkdir -p tests/__pycache__; echo > tests/__pycache__/x; echo > a.log")]
+    made = [
+        command("mkdir -p tests/__pycache__; echo > tests/__pycache__/x; echo > a.log")
+    ]
     options = ("--verify-tries", "0", "--max-diff-lines", "0", "--forbid-path", "tests")
     assert run(place, [*made, DONE], *options)[0].code == 0
     assert run(place, [*made, DONE], *options, "--require-change")[0].code == 3
@@ -290,7 +357,13 @@ def test_changes_that_nobody_can_see_fail_the_gates(place: Workplace) -> None:
     options = ("--max-diff-lines", "9", "--forbid-path", "x", "--verify-tries", "0")
     with ScriptedServer(script) as server:
         place.configure(server)
-        arguments = ["exec", "--skip-git-repo-check", "-s", "danger-full-access", "--json"]
+        arguments = [
+            "exec",
+            "--skip-git-repo-check",
+            "-s",
+            "danger-full-access",
+            "--json",
+        ]
         # A home is no project, and is not copied.
         env = {"HOME": str(place.cwd)}
         ended = run_codex_py([*arguments, *options, "go"], place.home, place.cwd, env)
@@ -316,18 +389,26 @@ def test_a_turn_whose_copy_failed_fails_no_later_one(place: Workplace) -> None:
         hooked.results.append(await session.run_turn("two"))
 
     config = '[gates]\nforbid_path = ["secret"]\nverify_tries = 0\n'
-    hooked = run_session(place, {}, [command("touch b"), DONE], work=work, config=config)
+    hooked = run_session(
+        place, {}, [command("touch b"), DONE], work=work, config=config
+    )
     assert [result.exit_code for result in hooked.results] == [78, 0]
 
 
-def test_what_the_model_left_running_is_stopped_before_the_gates_look(place: Workplace) -> None:
+def test_what_the_model_left_running_is_stopped_before_the_gates_look(
+    place: Workplace,
+) -> None:
     left = "(setsid sh -c 'sleep 2; echo x > late' </dev/null >/dev/null 2>&1 &); true"
     kept = command("sleep 2; echo x > later; sleep 9", "k", yield_time_ms=250)
-    outcome, _ = run(place, [command(left), kept, DONE], "--verify", "sleep 2.5; ! ls late*")
+    outcome, _ = run(
+        place, [command(left), kept, DONE], "--verify", "sleep 2.5; ! ls late*"
+    )
     assert outcome.code == 0
 
 
-def test_failures_have_their_exit_codes_and_the_most_serious_wins(place: Workplace) -> None:
+def test_failures_have_their_exit_codes_and_the_most_serious_wins(
+    place: Workplace,
+) -> None:
     bad_patch = "*** Begin Patch\n*** Update File: absent\n@@\n-a\n+b\n*** End Patch"
     fails = [*ev_custom_tool_call("b", "apply_patch", bad_patch), ev_completed()]
     refused = patch("made", "x", "o")
@@ -337,7 +418,14 @@ def test_failures_have_their_exit_codes_and_the_most_serious_wins(place: Workpla
     def code(script: list[Any], *options: str) -> int:
         with ScriptedServer([*script, DONE]) as server:
             place.configure(server)
-            arguments = ["exec", "--skip-git-repo-check", "-s", "read-only", *options, "go"]
+            arguments = [
+                "exec",
+                "--skip-git-repo-check",
+                "-s",
+                "read-only",
+                *options,
+                "go",
+            ]
             return run_codex_py(arguments, place.home, place.cwd).returncode
 
     assert code([fails]) == 0
@@ -351,7 +439,8 @@ def test_a_trusted_project_adds_gates_and_takes_none_away(place: Workplace) -> N
     subprocess.run(["git", "init", "-q"], cwd=place.cwd, check=True)
     (place.cwd / ".codex").mkdir()
     (place.cwd / ".codex/config.toml").write_text(
-        '[gates]\nverify = ["test -e made"]\nverify_tries = 0\nfail_on = []\n', encoding="utf-8"
+        '[gates]\nverify = ["test -e made"]\nverify_tries = 0\nfail_on = []\n',
+        encoding="utf-8",
     )
     untrusted, _ = run(place, [DONE], "--fail-on", "denied")
     assert untrusted.code == 0
@@ -363,7 +452,9 @@ def test_a_trusted_project_adds_gates_and_takes_none_away(place: Workplace) -> N
     ]
 
 
-def test_the_output_of_a_gate_is_in_the_order_in_which_it_was_written(place: Workplace) -> None:
+def test_the_output_of_a_gate_is_in_the_order_in_which_it_was_written(
+    place: Workplace,
+) -> None:
     script = "echo one; echo two >&2; echo three; (echo four >&2); printf five; exit 1"
     outcome, _ = run(place, [DONE], "--verify", script, "--verify-tries", "0")
     assert outcome.code == 3
@@ -389,31 +480,45 @@ def test_mistakes_are_one_sentence(place: Workplace) -> None:
     assert "gates.verify_timeout" in text
 
 
-def test_a_step_of_github_actions_gets_a_summary(place: Workplace, tmp_path: Path) -> None:
+def test_a_step_of_github_actions_gets_a_summary(
+    place: Workplace, tmp_path: Path
+) -> None:
     summary = tmp_path / "summary.md"
     message = [*ev_message("Did it.\n```\n<img src=x> @everyone\n```"), ev_completed()]
     with ScriptedServer([command("echo x > new"), message]) as server:
         place.configure(server)
-        arguments = ["exec", "--skip-git-repo-check", "-s", "danger-full-access", "--json"]
+        arguments = [
+            "exec",
+            "--skip-git-repo-check",
+            "-s",
+            "danger-full-access",
+            "--json",
+        ]
         env = {"GITHUB_STEP_SUMMARY": str(summary)}
         options = ["--verify", "true", "--require-change", "go"]
         ended = run_codex_py([*arguments, *options], place.home, place.cwd, env)
     assert ended.returncode == 0
     last = json.loads(ended.stdout.splitlines()[-1])
     text = summary.read_text(encoding="utf-8")
-    assert text.startswith("### codex-py: the turn completed\n\n````text\nDid it.\n```\n<img")
+    assert text.startswith(
+        "### codex-py: the turn completed\n\n````text\nDid it.\n```\n<img"
+    )
     assert "| `verify: true` | passed |  |\n| `require-change` | passed |  |" in text
     total = last["usage"]["input_tokens"] + last["usage"]["output_tokens"]
     assert text.endswith(f"1 files changed, 1 lines, {total:,} tokens.\n")
 
 
-def test_a_summary_that_nobody_reads_is_not_waited_for(place: Workplace, tmp_path: Path) -> None:
+def test_a_summary_that_nobody_reads_is_not_waited_for(
+    place: Workplace, tmp_path: Path
+) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with ScriptedServer([DONE]) as server:
         place.configure(server)
         arguments = ["exec", "--skip-git-repo-check", "go"]
-        ended = run_codex_py(arguments, place.home, place.cwd, {"GITHUB_STEP_SUMMARY": str(pipe)})
+        ended = run_codex_py(
+            arguments, place.home, place.cwd, {"GITHUB_STEP_SUMMARY": str(pipe)}
+        )
     assert ended.returncode == 0
     assert b"GITHUB_STEP_SUMMARY cannot be written" in ended.stderr
 
@@ -424,4 +529,7 @@ def test_a_gate_fails_in_a_folder_that_was_moved_away(place: Workplace) -> None:
     outcome, _ = run(place, [command(moved), DONE], *options)
     assert outcome.code == 3
     (gate,) = outcome.events[-1]["gates"]
-    assert gate["reason"] == f"working directory {str(place.cwd)!r}: No such file or directory"
+    assert (
+        gate["reason"]
+        == f"working directory {str(place.cwd)!r}: No such file or directory"
+    )

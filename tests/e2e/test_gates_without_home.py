@@ -41,7 +41,9 @@ def run(place: Workplace, script: list[Any], *options: str) -> tuple[Outcome, in
 
 
 @pytest.mark.parametrize("name", GATES)
-def test_a_gate_finds_what_was_changed_without_the_home(bad: Workplace, name: str) -> None:
+def test_a_gate_finds_what_was_changed_without_the_home(
+    bad: Workplace, name: str
+) -> None:
     in_git(bad.cwd)
     outcome, requests = run(bad, CHANGED, *GATES[name])
     assert (outcome.code, requests) == (0, 2), outcome
@@ -60,14 +62,19 @@ def test_a_gate_fails_without_the_home_as_with_it(bad: Workplace) -> None:
 
 def test_a_command_cannot_change_what_is_compared(bad: Workplace) -> None:
     in_git(bad.cwd)
-    script = [command("touch made; find .git/codex-py-copies* -delete; ls -d .git/codex-py*"), DONE]
+    script = [
+        command("touch made; find .git/codex-py-copies* -delete; ls -d .git/codex-py*"),
+        DONE,
+    ]
     outcome, _ = run(bad, script, "-s", "workspace-write", "--require-change")
     assert outcome.code == 0, outcome.items
     assert ".git/codex-py-copies" in str(outcome.items)
 
 
 @pytest.mark.parametrize("name", [*GATES, "require-evidence"])
-def test_without_any_place_the_run_ends_before_its_first_request(bad: Workplace, name: str) -> None:
+def test_without_any_place_the_run_ends_before_its_first_request(
+    bad: Workplace, name: str
+) -> None:
     options = GATES.get(name, ["--require-evidence", "true"])
     outcome, requests = run(bad, [], *options)
     assert (outcome.code, requests) == (78, 0)

@@ -21,11 +21,13 @@ OPTIONS = ("exec", "--json", "--skip-git-repo-check")
 def write_hooks(place: Workplace, *names: str) -> Path:
     """A hook for prompts for each name, which it adds to `ran` in the home."""
     handlers = [
-        {"type": "command", "command": f"echo {name} >> '{place.home / 'ran'}'"} for name in names
+        {"type": "command", "command": f"echo {name} >> '{place.home / 'ran'}'"}
+        for name in names
     ]
     path = place.home / "hooks.json"
     path.write_text(
-        json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": handlers}]}}), encoding="utf-8"
+        json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": handlers}]}}),
+        encoding="utf-8",
     )
     return path
 
@@ -38,7 +40,11 @@ def ran(place: Workplace) -> list[str]:
     return sorted(names)
 
 
-def run(place: Workplace, *args: str, program: Sequence[str] = (sys.executable, "-m", "codex_py")):
+def run(
+    place: Workplace,
+    *args: str,
+    program: Sequence[str] = (sys.executable, "-m", "codex_py"),
+):
     return subprocess.run(
         [*program, *OPTIONS, *args, "go"],
         cwd=place.cwd,
@@ -73,7 +79,9 @@ def test_a_hook_that_was_not_reviewed_is_told_and_runs_only_where_that_is_asked_
         assert ran(place) == []
 
 
-def test_hooks_of_an_untrusted_project_do_not_run_even_where_all_do(place: Workplace) -> None:
+def test_hooks_of_an_untrusted_project_do_not_run_even_where_all_do(
+    place: Workplace,
+) -> None:
     home_file = write_hooks(place, "project")
     (place.cwd / ".codex").mkdir()
     home_file.rename(place.cwd / ".codex" / "hooks.json")
@@ -111,7 +119,8 @@ def test_what_one_program_trusts_the_other_runs(place: Workplace) -> None:
     with ScriptedServer([DONE] * 2, check_prefix=False) as server:
         path = place.home / "config.toml"
         path.write_text(
-            server.config_toml() + "# mine\n[analytics]\nenabled = false\n", encoding="utf-8"
+            server.config_toml() + "# mine\n[analytics]\nenabled = false\n",
+            encoding="utf-8",
         )
         config = load_config(cwd=place.cwd, environment=environment(place.home))
         found = find_hooks(config, {}).found

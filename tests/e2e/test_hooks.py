@@ -18,10 +18,14 @@ BYPASS = "--dangerously-bypass-hook-trust"
 
 
 def test_hooks_are_lines_for_people(place: Workplace) -> None:
-    configure(place, {"PreToolUse": ["printf 'no\\033[31m' >&2; exit 2"], "Stop": ["exit 3"]})
+    configure(
+        place, {"PreToolUse": ["printf 'no\\033[31m' >&2; exit 2"], "Stop": ["exit 3"]}
+    )
     with ScriptedServer([command("true"), DONE] * 2) as server:
         outcome = place.run(server, BYPASS, "go")
-        shown = run_codex_py(["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd)
+        shown = run_codex_py(
+            ["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd
+        )
     assert outcome.code == shown.returncode == 0
     types = [item["type"] for item in outcome.items]
     assert types == ["error", "error", "agent_message", "error"]
@@ -34,10 +38,14 @@ def test_hooks_are_lines_for_people(place: Workplace) -> None:
     ]
     assert "\033" not in shown.stderr.decode()
     blocked = "Command blocked by PreToolUse hook: no␛[31m. Command: true"
-    assert [line for line in lines if "blocked by" in line] == [f"denied: exec_command: {blocked}"]
+    assert [line for line in lines if "blocked by" in line] == [
+        f"denied: exec_command: {blocked}"
+    ]
 
 
-def test_a_call_that_a_hook_refuses_is_shown_and_counted_as_refused(place: Workplace) -> None:
+def test_a_call_that_a_hook_refuses_is_shown_and_counted_as_refused(
+    place: Workplace,
+) -> None:
     configure(place, {"PreToolUse": ["echo no >&2; exit 2"]})
     with ScriptedServer([command("touch made"), DONE]) as server:
         outcome = place.run(server, BYPASS, "--fail-on", "denied", "go")
@@ -49,14 +57,18 @@ def test_a_call_that_a_hook_refuses_is_shown_and_counted_as_refused(place: Workp
     assert outcome.events[-1]["denied"] == {"calls": 1, "allow": []}
 
 
-def test_a_patch_that_a_hook_refuses_is_a_failed_change_of_files(place: Workplace) -> None:
+def test_a_patch_that_a_hook_refuses_is_a_failed_change_of_files(
+    place: Workplace,
+) -> None:
     configure(place, {"PreToolUse": ["echo no >&2; exit 2"]})
     patch = "*** Begin Patch\n*** Add File: made\n+text\n*** End Patch"
     with ScriptedServer(
         [[*ev_custom_tool_call("c", "apply_patch", patch), ev_completed()], DONE] * 2
     ) as server:
         outcome = place.run(server, BYPASS, "go")
-        text = run_codex_py(["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd)
+        text = run_codex_py(
+            ["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd
+        )
     (item,) = [item for item in outcome.items if item["type"] == "file_change"]
     reason = f"Command blocked by PreToolUse hook: no. Command: {patch}"
     made = str(place.cwd / "made")
@@ -77,7 +89,11 @@ def test_a_patch_that_a_hook_refuses_is_a_failed_change_of_files(place: Workplac
     ("event", "hook", "what"),
     [
         ("UserPromptSubmit", "echo no >&2; exit 2", "the prompt"),
-        ("SessionStart", 'echo \'{"continue": false, "stopReason": "no"}\'', "the turn"),
+        (
+            "SessionStart",
+            'echo \'{"continue": false, "stopReason": "no"}\'',
+            "the turn",
+        ),
     ],
 )
 def test_a_script_can_tell_that_a_hook_refused_the_prompt(
@@ -89,11 +105,18 @@ def test_a_script_can_tell_that_a_hook_refused_the_prompt(
     told = f"A {event} hook stopped {what}: no"
     with ScriptedServer([]) as server:
         outcome = place.run(server, BYPASS, "--output-schema", str(schema), "go")
-        text = run_codex_py(["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd)
+        text = run_codex_py(
+            ["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd
+        )
         assert server.requests == []
     assert (outcome.code, text.returncode, text.stdout) == (3, 3, b"")
-    assert (outcome.types[-1], outcome.events[-1]["prompt_refused"]) == ("turn.completed", told)
-    assert [item["message"] for item in outcome.items if "stopped" in item["message"]] == [told]
+    assert (outcome.types[-1], outcome.events[-1]["prompt_refused"]) == (
+        "turn.completed",
+        told,
+    )
+    assert [
+        item["message"] for item in outcome.items if "stopped" in item["message"]
+    ] == [told]
     assert f"warning: {told}" in text.stderr.decode()
 
 
@@ -127,7 +150,13 @@ def test_the_hooks_of_an_untrusted_project_never_run(place: Workplace) -> None:
 
 
 def test_subagents_have_the_hooks_of_their_parent(place: Workplace) -> None:
-    events = ("SubagentStart", "SubagentStop", "UserPromptSubmit", "SessionStart", "Stop")
+    events = (
+        "SubagentStart",
+        "SubagentStop",
+        "UserPromptSubmit",
+        "SessionStart",
+        "Stop",
+    )
     hooks: dict[str, list[Any]] = {event: [note(event)] for event in events}
     hooks["PreToolUse"] = [
         group(note("spawn"), "Agent"),
@@ -137,7 +166,9 @@ def test_subagents_have_the_hooks_of_their_parent(place: Workplace) -> None:
     hooks["SubagentStart"].append("echo for children")
     configure(place, hooks)
     parent = [calls("spawn_agent", message="count"), waits(), says("done")]
-    server = AgentServer(parent, [calls("exec_command", cmd="touch made"), says("three")])
+    server = AgentServer(
+        parent, [calls("exec_command", cmd="touch made"), says("three")]
+    )
     with server:
         assert place.run(server, BYPASS, "go").code == 0
     assert not (place.cwd / "made").exists()
@@ -145,17 +176,26 @@ def test_subagents_have_the_hooks_of_their_parent(place: Workplace) -> None:
 
     def given(name: str) -> list[dict[str, Any]]:
         path = place.home / f"{name}.log"
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [
+            json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()
+        ]
 
     (start,), (stop,) = given("SubagentStart"), given("SubagentStop")
     root = given("SessionStart")[0]["session_id"]
-    assert (start["session_id"], start["agent_id"], start["agent_type"]) == (root, child, "default")
+    assert (start["session_id"], start["agent_id"], start["agent_type"]) == (
+        root,
+        child,
+        "default",
+    )
     assert child in stop["agent_transcript_path"]
     assert root in stop["transcript_path"]
     assert [each.get("agent_id") for each in given("UserPromptSubmit")] == [None, child]
     assert (len(given("SessionStart")), len(given("Stop"))) == (1, 1)
     (spawn,), (wait,) = given("spawn"), given("wait")
-    assert (spawn["tool_name"], spawn["tool_input"]) == ("spawn_agent", {"message": "count"})
+    assert (spawn["tool_name"], spawn["tool_input"]) == (
+        "spawn_agent",
+        {"message": "count"},
+    )
     assert wait["tool_input"]["targets"] == [child]
     of_child = [request for request in server.requests if is_child(request)]
     assert ("developer", "for children") in texts(of_child[0])
@@ -166,7 +206,9 @@ def test_subagents_have_the_hooks_of_their_parent(place: Workplace) -> None:
     )
 
 
-def test_agents_that_an_agent_starts_have_the_hooks_of_the_session(place: Workplace) -> None:
+def test_agents_that_an_agent_starts_have_the_hooks_of_the_session(
+    place: Workplace,
+) -> None:
     configure(place, {"PreToolUse": [group("echo no >&2; exit 2", "Bash")]})
 
     def begin(request: RecordedRequest, _: Any) -> Any:
@@ -187,7 +229,10 @@ def test_agents_that_an_agent_starts_have_the_hooks_of_the_session(place: Workpl
     assert outcome.code == 0
     assert not (place.cwd / "made").exists()
     outputs = [
-        item for request in server.of_children() for item in request.input if "output" in item
+        item
+        for request in server.of_children()
+        for item in request.input
+        if "output" in item
     ]
     assert "Command blocked by PreToolUse hook: no." in str(outputs)
 
@@ -198,35 +243,49 @@ def test_a_stop_hook_that_is_overridden_fails_the_run(place: Workplace) -> None:
     with ScriptedServer([DONE] * 4) as server:
         outcome = place.run(server, BYPASS, *bound, "go")
         shown = run_codex_py(
-            ["exec", "--skip-git-repo-check", BYPASS, *bound, "go"], place.home, place.cwd
+            ["exec", "--skip-git-repo-check", BYPASS, *bound, "go"],
+            place.home,
+            place.cwd,
         )
     assert (outcome.code, shown.returncode) == (3, 3)
     assert outcome.events[-1]["type"] == "turn.completed"
     assert outcome.events[-1]["stop"] == {"rounds": 1, "reason": "tests fail"}
     warning = "The agent was kept going as often as allowed (1), and the turn ends: tests fail"
-    assert [item["message"] for item in outcome.items if item["type"] == "error"][1:] == [warning]
+    assert [item["message"] for item in outcome.items if item["type"] == "error"][
+        1:
+    ] == [warning]
     assert f"warning: {warning}" in shown.stderr.decode()
     # The answer is there all the same.
     assert shown.stdout == b"done\n"
 
 
-_AT_END = [{"type": "command", "command": "touch ended; exit 3", "timeout": 3}, "sleep 60"]
+_AT_END = [
+    {"type": "command", "command": "touch ended; exit 3", "timeout": 3},
+    "sleep 60",
+]
 _LATE = [
     "The SessionEnd hook 'sleep 60' did not end within 1 s, and was stopped.",
     "The SessionEnd hook 'touch ended; exit 3' exited with code 3.",
 ]
 
 
-def test_what_fails_after_the_turn_is_told_behind_no_last_event(place: Workplace) -> None:
+def test_what_fails_after_the_turn_is_told_behind_no_last_event(
+    place: Workplace,
+) -> None:
     wait = "until [ -e ended ]; do sleep 0.05; done; exit 4"
     late: dict[str, Any] = {"type": "command", "command": wait, "async": True}
     configure(place, {"Stop": [late], "SessionEnd": _AT_END})
     with ScriptedServer([DONE, DONE]) as server:
         outcome = place.run(server, BYPASS, "go")
         (place.cwd / "ended").unlink()
-        shown = run_codex_py(["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd)
+        shown = run_codex_py(
+            ["exec", "--skip-git-repo-check", BYPASS, "go"], place.home, place.cwd
+        )
     assert (outcome.code, outcome.types[-1]) == (0, "turn.completed")
-    told = [f"warning: {text}" for text in (*_LATE, f"The Stop hook {wait!r} exited with code 4.")]
+    told = [
+        f"warning: {text}"
+        for text in (*_LATE, f"The Stop hook {wait!r} exited with code 4.")
+    ]
     assert sorted(outcome.err.splitlines()) == told
     assert set(told) <= set(shown.stderr.decode().splitlines())
 
@@ -252,7 +311,10 @@ def test_what_fails_after_an_interrupted_turn_is_told_behind_no_last_event(
 def test_a_hook_dies_with_the_program(
     place: Workplace, tmp_path: Path, number: signal.Signals
 ) -> None:
-    with Lifeline(tmp_path) as lifeline, ScriptedServer([command("touch made")]) as server:
+    with (
+        Lifeline(tmp_path) as lifeline,
+        ScriptedServer([command("touch made")]) as server,
+    ):
         hooks = {
             "PreToolUse": [f"{lifeline.hold} sleep 300 & sleep 300"],
             "SessionEnd": [note("end")],
@@ -281,4 +343,6 @@ def test_a_model_learns_that_a_call_was_done_when_its_hook_was_interrupted(
         assert place.rerun("resume", "--last", "go on").code == 0
         (output,) = [i["output"] for i in server.requests[1].input if "output" in i]
     assert (place.cwd / "made").exists()
-    assert output.endswith("aborted by user; the call itself was done, only its output is lost")
+    assert output.endswith(
+        "aborted by user; the call itself was done, only its output is lost"
+    )

@@ -26,8 +26,21 @@ _OPTIONS = (
 )
 _PATCH = "*** Begin Patch\n*** Add File: a.txt\n+a\n*** End Patch\n"
 _ALL = (
-    *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PermissionRequest"),
-    *("PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "Stop", "SessionEnd"),
+    *(
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreToolUse",
+        "PostToolUse",
+        "PermissionRequest",
+    ),
+    *(
+        "PreCompact",
+        "PostCompact",
+        "SubagentStart",
+        "SubagentStop",
+        "Stop",
+        "SessionEnd",
+    ),
     "Interrupt",
 )
 
@@ -86,14 +99,21 @@ def _texts(items: Sequence[Mapping[str, Any]], place: Workplace) -> list[Any]:
         if item.get("type") == "message":
             parts = [part["text"] for part in item["content"] if "text" in part]
             if item["role"] in {"user", "developer"}:
-                found += [(item["role"], part.replace(str(place.home), "HOME")) for part in parts]
+                found += [
+                    (item["role"], part.replace(str(place.home), "HOME"))
+                    for part in parts
+                ]
         elif item["type"].endswith("_output"):
             output = item["output"]
             text = output if isinstance(output, str) else output[-1]["text"]
-            text = text.removeprefix("[ERROR:ApprovalDenied] ")  # which Codex does not have
+            text = text.removeprefix(
+                "[ERROR:ApprovalDenied] "
+            )  # which Codex does not have
             found.append(("output", text.rpartition("Output:\n")[2]))
     openings = ("<", "# AGENTS.md", "You are ")
-    return [f for f in found if f[1].startswith("<hook") or not f[1].startswith(openings)]
+    return [
+        f for f in found if f[1].startswith("<hook") or not f[1].startswith(openings)
+    ]
 
 
 def _given(place: Workplace, event: str) -> list[dict[str, Any]]:
@@ -121,28 +141,43 @@ def _mcp_call() -> list[Any]:
 
 
 _REWRITE = specific(
-    "PreToolUse", permissionDecision="allow", updatedInput={"command": "echo rewritten; touch b"}
+    "PreToolUse",
+    permissionDecision="allow",
+    updatedInput={"command": "echo rewritten; touch b"},
 )
 _ONCE = "grep -q 'active\":true' || { echo 'a <b> & \"c\"' >&2; exit 2; }"
 _MCP_HOOK = {
     "type": "mcp_tool",
     "server": "odd",
     "tool": "echo",
-    "input": {"decision": "block", "reason": "not ${tool_input.command} (${tool_name})"},
+    "input": {
+        "decision": "block",
+        "reason": "not ${tool_input.command} (${tool_name})",
+    },
 }
 _CASES: Mapping[str, tuple[Mapping[str, Sequence[Any]], Sequence[Any]]] = {
     "nothing": ({}, [command("echo hi; exit 3"), DONE]),
-    "deny by exit": ({"PreToolUse": ["echo ' no ' >&2; exit 2"]}, [command("touch made"), DONE]),
+    "deny by exit": (
+        {"PreToolUse": ["echo ' no ' >&2; exit 2"]},
+        [command("touch made"), DONE],
+    ),
     "deny by JSON": (
         {"PreToolUse": [says({"decision": "block", "reason": "no"})]},
         [command("touch made"), DONE],
     ),
-    "deny a patch": ({"PreToolUse": [group("echo no >&2; exit 2", "Edit")]}, [_patch(), DONE]),
+    "deny a patch": (
+        {"PreToolUse": [group("echo no >&2; exit 2", "Edit")]},
+        [_patch(), DONE],
+    ),
     "deny, and context": (
         {
             "PreToolUse": [
                 specific("PreToolUse", additionalContext="context"),
-                specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="no"),
+                specific(
+                    "PreToolUse",
+                    permissionDecision="deny",
+                    permissionDecisionReason="no",
+                ),
             ]
         },
         [command("touch made"), DONE],
@@ -185,15 +220,24 @@ _CASES: Mapping[str, tuple[Mapping[str, Sequence[Any]], Sequence[Any]]] = {
     ),
     "context": (
         {
-            "SessionStart": ["echo plain", specific("SessionStart", additionalContext="second")],
+            "SessionStart": [
+                "echo plain",
+                specific("SessionStart", additionalContext="second"),
+            ],
             "UserPromptSubmit": ["sleep 0.3; echo slow", "echo quick"],
             "PreToolUse": [specific("PreToolUse", additionalContext="before")],
             "PostToolUse": [specific("PostToolUse", additionalContext="after")],
         },
         [command("echo hi"), DONE],
     ),
-    "stop": ({"Stop": [_ONCE, "grep -q 'active\":true' || { echo 2 >&2; exit 2; }"]}, [DONE, DONE]),
-    "stop stopped": ({"Stop": ["echo 2 >&2; exit 2", says({"continue": False})]}, [DONE]),
+    "stop": (
+        {"Stop": [_ONCE, "grep -q 'active\":true' || { echo 2 >&2; exit 2; }"]},
+        [DONE, DONE],
+    ),
+    "stop stopped": (
+        {"Stop": ["echo 2 >&2; exit 2", says({"continue": False})]},
+        [DONE],
+    ),
     "prompt refused": ({"UserPromptSubmit": ["echo no >&2; exit 2"]}, []),
     "prompt stopped": ({"UserPromptSubmit": [says({"continue": False})]}, []),
     "start stopped": ({"SessionStart": [says({"continue": False})]}, []),
@@ -207,7 +251,11 @@ _CASES: Mapping[str, tuple[Mapping[str, Sequence[Any]], Sequence[Any]]] = {
     "rewrite an MCP call": (
         {
             "PreToolUse": [
-                specific("PreToolUse", permissionDecision="allow", updatedInput={"text": "other"})
+                specific(
+                    "PreToolUse",
+                    permissionDecision="allow",
+                    updatedInput={"text": "other"},
+                )
             ]
         },
         [_mcp_call(), DONE],
@@ -224,7 +272,8 @@ def test_hooks_read_and_do_what_they_do_in_codex(tmp_path: Path, case: str) -> N
         server = f"command = {sys.executable!r}\nargs = [{str(ODD_SERVER)!r}, 'odd']\n"
         config = f"[mcp_servers.odd]\n{server}"
     codex, own = [
-        _run(program, place, hooks, replies, config) for program, place in _programs(tmp_path)
+        _run(program, place, hooks, replies, config)
+        for program, place in _programs(tmp_path)
     ]
     if case in {"prompt refused", "prompt stopped", "start stopped"}:
         # A script could not tell it from an answer.
@@ -243,7 +292,9 @@ def test_hooks_read_of_a_compaction_what_they_read_in_codex(tmp_path: Path) -> N
         for program, place in _programs(tmp_path)
     ]
     assert own.given == codex.given
-    assert [sum(text == "compacted" for _, text in seen.texts[-1]) for seen in (own, codex)] == [
+    assert [
+        sum(text == "compacted" for _, text in seen.texts[-1]) for seen in (own, codex)
+    ] == [
         1,
         1,
     ]
@@ -266,7 +317,10 @@ def test_a_stopped_compaction_ends_the_program_as_in_codex(tmp_path: Path) -> No
 
 def _programs(folder: Path) -> Iterator[tuple[Sequence[str], Workplace]]:
     assert CODEX is not None
-    for name, program in (("codex", [CODEX]), ("own", [sys.executable, "-m", "codex_py"])):
+    for name, program in (
+        ("codex", [CODEX]),
+        ("own", [sys.executable, "-m", "codex_py"]),
+    ):
         place = Workplace(folder / name / "home", folder / name / "work")
         place.home.mkdir(parents=True)
         place.cwd.mkdir()

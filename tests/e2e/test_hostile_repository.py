@@ -35,7 +35,9 @@ def test_a_session_and_its_undo(place: Workplace, hostile: HostileRepository) ->
         [*ev_message("done"), ev_completed()],
     ]
     with ScriptedServer(script) as server:
-        outcome = place.run(server, "-C", str(hostile.root), "go", env=hostile.environment)
+        outcome = place.run(
+            server, "-C", str(hostile.root), "go", env=hostile.environment
+        )
     assert (outcome.code, outcome.messages) == (0, ["done"])
     assert (hostile.root / "f").read_text(encoding="utf-8").startswith("a\nB\n")
     done = run_codex_py(["undo"], place.home, hostile.root, hostile.environment)
@@ -46,7 +48,11 @@ def test_a_session_and_its_undo(place: Workplace, hostile: HostileRepository) ->
 
 def test_a_merge(place: Workplace, hostile: HostileRepository) -> None:
     done = run_codex_py(
-        ["apply", "--3way"], place.home, hostile.root, hostile.environment, DIFF.encode()
+        ["apply", "--3way"],
+        place.home,
+        hostile.root,
+        hostile.environment,
+        DIFF.encode(),
     )
     assert done.returncode == 7, done.stderr
     assert not hostile.marker.exists()

@@ -20,7 +20,9 @@ DONE = [*ev_message("done"), ev_completed()]
 
 
 def answer(status: int, error: Any, headers: Mapping[str, str] | None = None) -> Reply:
-    return Reply(status=status, body=json.dumps({"error": error}).encode(), headers=headers or {})
+    return Reply(
+        status=status, body=json.dumps({"error": error}).encode(), headers=headers or {}
+    )
 
 
 def says_once(outcome: Outcome, *words: str, retries: int = 0) -> None:
@@ -30,12 +32,16 @@ def says_once(outcome: Outcome, *words: str, retries: int = 0) -> None:
     """
     notices = ["error"] * retries
     compaction = [
-        e for e in outcome.events if e.get("item", {}).get("type") == "context_compaction"
+        e
+        for e in outcome.events
+        if e.get("item", {}).get("type") == "context_compaction"
     ]
     types = [event["type"] for event in outcome.events if event not in compaction]
     assert types == ["thread.started", "turn.started", *notices, "error", "turn.failed"]
     *_, error, failed = outcome.events
-    assert failed["error"] == {key: value for key, value in error.items() if key != "type"}
+    assert failed["error"] == {
+        key: value for key, value in error.items() if key != "type"
+    }
     for word in words:
         assert word in error["message"]
 
@@ -43,9 +49,24 @@ def says_once(outcome: Outcome, *words: str, retries: int = 0) -> None:
 @pytest.mark.parametrize(
     ("status", "code", "name", "message"),
     [
-        (400, 1, "bad_request", "unexpected status 400 Bad Request: no such thing, url: "),
-        (401, 77, "authentication", "unexpected status 401 Unauthorized: no such thing, url: "),
-        (403, 77, "authentication", "unexpected status 403 Forbidden: no such thing, url: "),
+        (
+            400,
+            1,
+            "bad_request",
+            "unexpected status 400 Bad Request: no such thing, url: ",
+        ),
+        (
+            401,
+            77,
+            "authentication",
+            "unexpected status 401 Unauthorized: no such thing, url: ",
+        ),
+        (
+            403,
+            77,
+            "authentication",
+            "unexpected status 403 Forbidden: no such thing, url: ",
+        ),
         (404, 1, "not_found", "unexpected status 404 Not Found: no such thing, url: "),
         (413, 1, "request_too_large", "unexpected status 413 "),
         (422, 1, "bad_request", "unexpected status 422 "),
@@ -115,7 +136,11 @@ def test_what_may_pass_is_tried_again_within_bounds(
     says_once(outcome, "not now", retries=1)
     notice = outcome.events[2]
     assert notice["message"] == f"Reconnecting... 1/1 ({outcome.error['message']})"
-    assert (notice["code"], notice["http_status"], notice["retryable"]) == (name, status, True)
+    assert (notice["code"], notice["http_status"], notice["retryable"]) == (
+        name,
+        status,
+        True,
+    )
     assert (notice["attempt"], notice["max_attempts"]) == (1, 1)
     assert 0.18 <= notice["wait_s"] <= 0.22
 
@@ -143,7 +168,9 @@ def test_the_server_says_how_long_to_wait(
 
 @pytest.mark.parametrize("after", ["nonsense", "", "-5", "nan", "inf"])
 def test_a_delay_that_is_none_counts_as_not_given(place: Workplace, after: str) -> None:
-    with ScriptedServer([answer(429, {"message": "wait"}, {"retry-after": after}), DONE]) as server:
+    with ScriptedServer(
+        [answer(429, {"message": "wait"}, {"retry-after": after}), DONE]
+    ) as server:
         outcome = place.run(server, request_max_retries=1)
         first, second = server.requests
     assert outcome.code == 0
@@ -151,10 +178,14 @@ def test_a_delay_that_is_none_counts_as_not_given(place: Workplace, after: str) 
 
 
 def test_a_server_that_wants_hours_is_not_waited_for(place: Workplace) -> None:
-    with ScriptedServer([answer(429, {"message": "wait"}, {"retry-after": "7200"})]) as server:
+    with ScriptedServer(
+        [answer(429, {"message": "wait"}, {"retry-after": "7200"})]
+    ) as server:
         outcome = place.run(server, request_max_retries=3)
     assert (outcome.code, len(server.requests)) == (75, 1)
-    assert outcome.error["message"].endswith("; the server asks to wait 7200 s before the next try")
+    assert outcome.error["message"].endswith(
+        "; the server asks to wait 7200 s before the next try"
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,11 +197,21 @@ def test_a_server_that_wants_hours_is_not_waited_for(place: Workplace) -> None:
             " (unexpected status 429 Too Many Requests: pay, url: http://127.0.0.1:",
         ),
         (
-            {"type": "usage_limit_reached", "plan_type": "plus", "resets_at": 1_900_000_000},
+            {
+                "type": "usage_limit_reached",
+                "plan_type": "plus",
+                "resets_at": 1_900_000_000,
+            },
             "You've hit your usage limit. Try again at 2030-03-17 17:46.",
         ),
-        ({"type": "usage_limit_reached", "resets_at": 1e300}, "You've hit your usage limit."),
-        ({"type": "usage_not_included"}, "Your plan does not include the use of this model"),
+        (
+            {"type": "usage_limit_reached", "resets_at": 1e300},
+            "You've hit your usage limit.",
+        ),
+        (
+            {"type": "usage_not_included"},
+            "Your plan does not include the use of this model",
+        ),
     ],
 )
 def test_a_429_for_a_quota_is_final(place: Workplace, error: Any, message: str) -> None:
@@ -243,7 +284,11 @@ def test_an_answer_that_is_packed_twice_is_not_unpacked(
     reply = Reply(status=status, body=bomb, headers={"content-encoding": "gzip, gzip"})
     with ScriptedServer([reply]) as server:
         outcome = place.run(server)
-    assert (outcome.code, outcome.error["code"], len(server.requests)) == (code, name, 1)
+    assert (outcome.code, outcome.error["code"], len(server.requests)) == (
+        code,
+        name,
+        1,
+    )
     assert outcome.error["retryable"] is (status == 503)
     assert "the server packed its answer ('gzip, gzip')" in outcome.error["message"]
     assert outcome.error["http_status"] == status
@@ -256,8 +301,12 @@ def test_an_answer_that_is_packed_once_is_read(
     place: Workplace, encoding: str, pack: Callable[[bytes], bytes]
 ) -> None:
     headers = {"content-encoding": encoding}
-    answer = Reply(body=pack(sse([*ev_message("done"), ev_completed()])), headers=headers)
-    refusal = Reply(status=400, body=pack(b'{"error": {"message": "not so"}}'), headers=headers)
+    answer = Reply(
+        body=pack(sse([*ev_message("done"), ev_completed()])), headers=headers
+    )
+    refusal = Reply(
+        status=400, body=pack(b'{"error": {"message": "not so"}}'), headers=headers
+    )
     with ScriptedServer([answer, refusal]) as server:
         assert place.run(server).messages == ["done"]
         says_once(place.rerun(), "not so")
@@ -265,7 +314,9 @@ def test_an_answer_that_is_packed_once_is_read(
 
 def test_a_packed_stream_that_has_no_end_is_given_up(place: Workplace) -> None:
     bomb = gzip.compress(b"data: " + bytes(200 << 20), 1)
-    with ScriptedServer([Reply(body=bomb, headers={"content-encoding": "gzip"})]) as server:
+    with ScriptedServer(
+        [Reply(body=bomb, headers={"content-encoding": "gzip"})]
+    ) as server:
         outcome = place.run(server)
     assert (outcome.code, outcome.error["code"]) == (69, "event_too_large")
 
@@ -284,11 +335,17 @@ def test_an_error_body_without_an_end_is_not_waited_for(place: Workplace) -> Non
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_is_named_and_not_followed(place: Workplace, status: int) -> None:
     with ScriptedServer() as elsewhere, ScriptedServer() as server:
-        target = elsewhere.base_url.replace("//", "//user:secret@") + "/responses?key=hidden"
+        target = (
+            elsewhere.base_url.replace("//", "//user:secret@") + "/responses?key=hidden"
+        )
         server.add(Reply(status=status, body=b"", headers={"location": target}))
         outcome = place.run(server, request_max_retries=1)
         assert elsewhere.requests == []
-    assert (outcome.code, outcome.error["code"], len(server.requests)) == (1, "redirect", 1)
+    assert (outcome.code, outcome.error["code"], len(server.requests)) == (
+        1,
+        "redirect",
+        1,
+    )
     says_once(outcome, f"{elsewhere.base_url}/responses (status {status})")
     assert "secret" not in outcome.error["message"]
     assert "hidden" not in outcome.error["message"]
@@ -307,9 +364,13 @@ def test_a_refused_connection_fails_after_its_retries(place: Workplace) -> None:
     with ScriptedServer() as server:
         url = f"http://127.0.0.1:{port}/v1"
         # Nothing may come to listen there for minutes.
-        outcome = place.run(server, base_url=url, request_max_retries=1, stream_max_retries=5)
+        outcome = place.run(
+            server, base_url=url, request_max_retries=1, stream_max_retries=5
+        )
     assert (outcome.code, outcome.error["code"]) == (69, "connection")
-    says_once(outcome, f"cannot connect to {url}/responses: Connection refused", retries=1)
+    says_once(
+        outcome, f"cannot connect to {url}/responses: Connection refused", retries=1
+    )
 
 
 def test_a_server_here_that_is_away_for_a_while_is_waited_for(place: Workplace) -> None:
@@ -332,10 +393,14 @@ def test_a_server_here_that_is_away_for_a_while_is_waited_for(place: Workplace) 
     assert kind == "turn.completed"
 
 
-def test_tls_to_a_plain_server_here_fails_after_the_retries_of_a_request(place: Workplace) -> None:
+def test_tls_to_a_plain_server_here_fails_after_the_retries_of_a_request(
+    place: Workplace,
+) -> None:
     with ScriptedServer() as server:
         url = server.base_url.replace("http:", "https:")
-        outcome = place.run(server, base_url=url, request_max_retries=1, stream_max_retries=5)
+        outcome = place.run(
+            server, base_url=url, request_max_retries=1, stream_max_retries=5
+        )
     assert (outcome.code, outcome.error["code"]) == (69, "connection")
     assert outcome.error["message"].endswith("; is it an http:// address?")
     assert len([each for each in outcome.events if each["type"] == "error"]) == 2
@@ -365,7 +430,9 @@ def no_http(connection: socket.socket, _request: bytes) -> None:
 
 
 def contradiction(connection: socket.socket, _request: bytes) -> None:
-    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab")
+    connection.sendall(
+        b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"
+    )
 
 
 def a_head_without_end(connection: socket.socket, _request: bytes) -> None:
@@ -375,7 +442,9 @@ def a_head_without_end(connection: socket.socket, _request: bytes) -> None:
 @pytest.mark.parametrize(
     "handler", [drop, leave, half_a_head, no_http, contradiction, a_head_without_end]
 )
-def test_a_connection_that_gives_no_answer_is_tried_again(place: Workplace, handler: Any) -> None:
+def test_a_connection_that_gives_no_answer_is_tried_again(
+    place: Workplace, handler: Any
+) -> None:
     def stream(connection: socket.socket, _request: bytes) -> None:
         body = sse(DONE)
         connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + body)
@@ -404,7 +473,9 @@ def forward(connection: socket.socket, request: bytes) -> None:
     _, _, host, path = address.split(b"/", 3)
     name, _, port = host.partition(b":")
     with socket.create_connection((name.decode(), int(port or b"80"))) as upstream:
-        upstream.sendall(b"%b /%b %b\r\nconnection: close\r\n%b" % (method, path, version, rest))
+        upstream.sendall(
+            b"%b /%b %b\r\nconnection: close\r\n%b" % (method, path, version, rest)
+        )
         while data := upstream.recv(65_536):
             connection.sendall(data)
             if data.endswith(b"0\r\n\r\n"):
@@ -415,7 +486,9 @@ def forward(connection: socket.socket, request: bytes) -> None:
 def test_a_proxy_is_used(place: Workplace, variable: str) -> None:
     with ScriptedServer([DONE]) as server, tcp_server(forward) as (proxy, seen):
         outcome = place.run(server, env={variable: proxy})
-        assert seen[0].startswith(f"POST {server.base_url}/responses HTTP/1.1\r\n".encode())
+        assert seen[0].startswith(
+            f"POST {server.base_url}/responses HTTP/1.1\r\n".encode()
+        )
     assert (outcome.code, outcome.messages) == (0, ["done"])
 
 
@@ -458,7 +531,9 @@ def test_a_proxy_that_is_no_address_stops_the_run(place: Workplace) -> None:
 
 
 @pytest.mark.parametrize("proxy", ["ftp://127.0.0.1", "socks://127.0.0.1:9/"])
-def test_a_proxy_that_no_request_needs_stops_nothing(place: Workplace, proxy: str) -> None:
+def test_a_proxy_that_no_request_needs_stops_nothing(
+    place: Workplace, proxy: str
+) -> None:
     with ScriptedServer([DONE]) as server:
         env = {"all_proxy": proxy, "no_proxy": "localhost 127.0.0.1"}
         assert place.run(server, env=env).messages == ["done"]
@@ -477,7 +552,9 @@ def test_headers_and_query_of_the_provider_are_sent(place: Workplace) -> None:
         assert place.rerun(env={"TENANT": " acme \n"}).code == 0
         (request,) = server.requests
     assert request.path == "/v1/responses?api-version=2026-01&q=a+b%26c"
-    sent = {name: request.headers.get(name) for name in ("x-team", "x-tenant", "x-absent")}
+    sent = {
+        name: request.headers.get(name) for name in ("x-team", "x-tenant", "x-absent")
+    }
     assert sent == {"x-team": "blue", "x-tenant": "acme", "x-absent": None}
 
 
@@ -496,7 +573,11 @@ def test_a_header_value_that_cannot_be_sent_stops_the_run(place: Workplace) -> N
 def test_a_missing_key_fails_the_turn_before_any_request(place: Workplace) -> None:
     with ScriptedServer() as server:
         outcome = place.run(server, env={"MOCK_KEY": " "})
-    assert (outcome.code, outcome.error["code"], server.requests) == (77, "missing_key", [])
+    assert (outcome.code, outcome.error["code"], server.requests) == (
+        77,
+        "missing_key",
+        [],
+    )
     says_once(outcome, "Missing environment variable: `MOCK_KEY`.")
 
 
@@ -521,10 +602,14 @@ def test_one_connection_serves_a_whole_turn(place: Workplace) -> None:
     assert len(connections) == 1
 
 
-def test_a_kept_connection_that_the_server_closed_is_replaced_unseen(place: Workplace) -> None:
+def test_a_kept_connection_that_the_server_closed_is_replaced_unseen(
+    place: Workplace,
+) -> None:
     def serve_one(connection: socket.socket, _request: bytes) -> None:
         body = sse([*ev_message("one"), ev_completed(end_turn=False)])
-        connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+        connection.sendall(
+            b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+        )
 
     def serve_last(connection: socket.socket, _request: bytes) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + sse(DONE))
@@ -538,7 +623,9 @@ def test_retries_take_their_time(place: Workplace) -> None:
         outcome = place.run(server, request_max_retries=2)
         gaps = [
             later.received_s - earlier.received_s
-            for earlier, later in zip(server.requests, server.requests[1:], strict=False)
+            for earlier, later in zip(
+                server.requests, server.requests[1:], strict=False
+            )
         ]
     assert outcome.code == 69
     waits = [event["wait_s"] for event in outcome.events if "wait_s" in event]

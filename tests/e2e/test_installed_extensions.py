@@ -20,7 +20,9 @@ DOC = (ROOT / "docs/extensions.md").read_text(encoding="utf-8")
 
 def block(start: str) -> str:
     """The code block of the documentation that begins so."""
-    (found,) = re.findall(rf"^```\w+\n({re.escape(start)}.*?)^```$", DOC, re.MULTILINE | re.DOTALL)
+    (found,) = re.findall(
+        rf"^```\w+\n({re.escape(start)}.*?)^```$", DOC, re.MULTILINE | re.DOTALL
+    )
     return found
 
 
@@ -54,7 +56,9 @@ def last_message(place: Workplace) -> str | None:
     async def main() -> str | None:
         variables = environment(place.home)
         config = load_config(cwd=place.cwd, environment=variables)
-        opening = open_session(config, SessionOptions(), lambda _: None, environment=variables)
+        opening = open_session(
+            config, SessionOptions(), lambda _: None, environment=variables
+        )
         async with opening as session:
             return (await session.run_turn("go")).last_message
 
@@ -65,7 +69,9 @@ def says(text: str) -> list[dict[str, object]]:
     return [*ev_message(text), ev_completed()]
 
 
-def test_an_installed_extension_works_once_it_is_named(place: Workplace, packages: Path) -> None:
+def test_an_installed_extension_works_once_it_is_named(
+    place: Workplace, packages: Path
+) -> None:
     install(packages, block("from codex_py import"))
     with ScriptedServer([says("one two three four"), says("one two")]) as server:
         configure(place, server, block("[extensions.shout]"))
@@ -80,7 +86,9 @@ def test_one_that_fails_is_one_sentence(place: Workplace, packages: Path) -> Non
     install(packages, "import no_such_module\n")
     with ScriptedServer([]) as server:
         configure(place, server, "[extensions.shout]\n")
-        with pytest.raises(CodexError, match="cannot be used: ModuleNotFoundError") as raised:
+        with pytest.raises(
+            CodexError, match="cannot be used: ModuleNotFoundError"
+        ) as raised:
             last_message(place)
     assert raised.value.exit_code == 78
 
@@ -90,7 +98,10 @@ def test_one_that_is_not_installed_ends_the_program(place: Workplace) -> None:
         configure(place, server, "[extensions.missing]\n")
         outcome = place.rerun()
     assert outcome.code == 78
-    assert "no installed package has an extension 'missing'" in f"{outcome.err}{outcome.events}"
+    assert (
+        "no installed package has an extension 'missing'"
+        in f"{outcome.err}{outcome.events}"
+    )
     assert "Traceback" not in outcome.err
 
 
@@ -104,8 +115,9 @@ def test_a_project_names_none(place: Workplace) -> None:
         configure(place, server, trusted)
         outcome = place.rerun()
     assert outcome.code == 0
-    assert f"Ignored `extensions` in {folder}/config.toml: a project may not set this." in str(
-        outcome.events
+    assert (
+        f"Ignored `extensions` in {folder}/config.toml: a project may not set this."
+        in str(outcome.events)
     )
 
 

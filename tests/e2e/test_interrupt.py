@@ -51,15 +51,26 @@ def begins(event: Event) -> bool:
     ("script", "is_at_work"),
     [
         ([*ev_text_deltas(["a"]), Pause()], answers),
-        ([*ev_function_call("c1", "exec_command", {"cmd": STUBBORN}), ev_completed()], prints),
         (
-            [*ev_function_call("c1", "exec_command", {"cmd": STUBBORN, "tty": True}), Pause()],
+            [
+                *ev_function_call("c1", "exec_command", {"cmd": STUBBORN}),
+                ev_completed(),
+            ],
+            prints,
+        ),
+        (
+            [
+                *ev_function_call("c1", "exec_command", {"cmd": STUBBORN, "tty": True}),
+                Pause(),
+            ],
             prints,
         ),
         (
             [
                 *ev_function_call("c1", "shell", {"command": ["sh", "-c", STUBBORN]}),
-                *ev_function_call("c2", "shell", {"command": ["sh", "-c", STUBBORN]}, index=1),
+                *ev_function_call(
+                    "c2", "shell", {"command": ["sh", "-c", STUBBORN]}, index=1
+                ),
                 ev_completed(),
             ],
             prints,

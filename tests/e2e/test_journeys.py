@@ -47,7 +47,12 @@ pytestmark = pytest.mark.timeout(180)
 EMPTY, LIVED_IN = "empty", "lived_in"
 BACKENDS = ("namespaces", "bwrap", "views", "supervised", "landlock", "seatbelt")
 OWN = (
-    *(".codex/sessions", ".codex/codex-py", ".codex/worktrees", ".codex/session_index.jsonl"),
+    *(
+        ".codex/sessions",
+        ".codex/codex-py",
+        ".codex/worktrees",
+        ".codex/session_index.jsonl",
+    ),
     ".codex/thread-writer-locks",
 )
 """What the program may make in the home."""
@@ -102,7 +107,12 @@ def first_backends(templates: Path) -> dict[str, str]:
     """The backend that comes to work with each confinement."""
     found: dict[str, str] = {}
     for backend in BACKENDS:
-        command = [*confinement(backend, templates), sys.executable, "-c", FIRST_BACKEND]
+        command = [
+            *confinement(backend, templates),
+            sys.executable,
+            "-c",
+            FIRST_BACKEND,
+        ]
         if shutil.which(command[0]) is not None:
             done = subprocess.run(command, capture_output=True, check=False)
             found[backend] = done.stdout.decode().strip()
@@ -110,7 +120,9 @@ def first_backends(templates: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def world(request: pytest.FixtureRequest, templates: Path, tmp_path: Path) -> Iterator[World]:
+def world(
+    request: pytest.FixtureRequest, templates: Path, tmp_path: Path
+) -> Iterator[World]:
     """A world of the kind that the parameter names; whatever happens in it, what is the user's own stays as it was."""
     copy_of(templates / request.param, tmp_path)
     world = world_at(tmp_path, is_lived_in=request.param == LIVED_IN)
@@ -140,7 +152,9 @@ def intact(world: World) -> Iterator[World]:
     after = home_of(world)
     assert {name: after.get(name) for name in before} == before
     own = (*OWN, ".codex/agents", ".codex/hooks.json") if not world.is_lived_in else OWN
-    assert [name for name in after if name not in before and not name.startswith(own)] == []
+    assert [
+        name for name in after if name not in before and not name.startswith(own)
+    ] == []
     assert world.config_is_unchanged()
     assert world.lookalikes_that_ran() == []
     assert list((world.cwd.parents[2] / "tmp").iterdir()) == []
@@ -151,7 +165,9 @@ def home_of(world: World) -> dict[str, tuple[int, bytes]]:
     project = str(world.cwd.relative_to(world.home))
     aside = (f"{project}/", ".codex/config.toml", ".codex/history.jsonl")
     return {
-        name: state for name, state in state_of(world.home).items() if not name.startswith(aside)
+        name: state
+        for name, state in state_of(world.home).items()
+        if not name.startswith(aside)
     }
 
 
@@ -160,7 +176,10 @@ with_each_backend = pytest.mark.parametrize(
     "command_world",
     [
         pytest.param((EMPTY, None), id="empty"),
-        *(pytest.param((LIVED_IN, backend), id=f"lived_in-{backend}") for backend in BACKENDS),
+        *(
+            pytest.param((LIVED_IN, backend), id=f"lived_in-{backend}")
+            for backend in BACKENDS
+        ),
     ],
     indirect=True,
 )
@@ -178,7 +197,10 @@ def runs(command: str, call_id: str = "c1", **arguments: Any) -> list[dict[str, 
 
 
 def patches(*lines: str, call_id: str = "p1") -> list[dict[str, Any]]:
-    return [*ev_custom_tool_call(call_id, "apply_patch", enveloped(*lines)), ev_completed()]
+    return [
+        *ev_custom_tool_call(call_id, "apply_patch", enveloped(*lines)),
+        ev_completed(),
+    ]
 
 
 @contextmanager
@@ -212,7 +234,11 @@ def outputs_of(request: RecordedRequest) -> list[str]:
 
 def complaints(err: str) -> list[str]:
     """The lines of text mode that a user should not see."""
-    return [line for line in err.splitlines() if "warn" in line.lower() or "error" in line.lower()]
+    return [
+        line
+        for line in err.splitlines()
+        if "warn" in line.lower() or "error" in line.lower()
+    ]
 
 
 def taken_back(world: World, *args: str) -> str:
@@ -253,7 +279,10 @@ def test_exec_answers_on_standard_output(world: World) -> None:
 def test_exec_through_the_gateway_of_the_environment(world: World) -> None:
     world.write_config('model = "gpt-5.5"\n')
     with ScriptedServer([says("Hello!")]) as server:
-        gateway = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-of-the-gateway"}
+        gateway = {
+            "OPENAI_BASE_URL": server.base_url,
+            "OPENAI_API_KEY": "sk-of-the-gateway",
+        }
         outcome = world.exec("Say hello", variables=gateway, real=True)
         fine(outcome, "Hello!")
         (request,) = server.requests
@@ -264,10 +293,10 @@ def test_exec_through_the_gateway_of_the_environment(world: World) -> None:
 def test_exec_runs_commands_and_resumes(command_world: World) -> None:
     world = command_world
     before = state_of(world.cwd), git_state(world.cwd)
-    writes = (
-        "mkdir .codex-not .codex/x .git/x ~/x; echo x >.git/config; echo $((6*7)); wc -l <notes.txt"
-    )
-    with model(world, runs(writes), says("42"), runs("cat code.py", "c2"), says("1")) as server:
+    writes = "mkdir .codex-not .codex/x .git/x ~/x; echo x >.git/config; echo $((6*7)); wc -l <notes.txt"
+    with model(
+        world, runs(writes), says("42"), runs("cat code.py", "c2"), says("1")
+    ) as server:
         first = fine(world.exec("--sandbox", "read-only", "Count", real=True), "42")
         assert outputs(server)[0].endswith("42\n3\n")
         again = fine(world.exec("resume", "--last", "And code.py?"), "1")
@@ -288,7 +317,9 @@ def test_undo_and_redo_of_a_turn(command_world: World) -> None:
         outcome = fine(world.exec("Change much"), "Done.")
         assert "Process exited with code 0" in outputs(server)[-1], outputs(server)[-1]
     changed = state_of(world.cwd)
-    assert changed["code.py"][1].decode() == world.formatted("ONE = 2  \n") + "changed\n"
+    assert (
+        changed["code.py"][1].decode() == world.formatted("ONE = 2  \n") + "changed\n"
+    )
     assert "\n-ONE = 1\n+ONE = 2" in outcome.events[-1]["diff"]
     assert git_state(world.cwd) != before[1]
     assert (world.cwd / ".git/index").read_bytes() == index
@@ -306,9 +337,16 @@ def test_undo_and_redo_of_a_turn(command_world: World) -> None:
 def test_hooks_refuse_and_rewrite(command_world: World) -> None:
     world = command_world
     add = patches("*** Add File: new.py", "+x = 1  ", "+y = 2")
-    follow_up = patches("*** Update File: new.py", "@@", "-x = 1", "+x = 3 ", call_id="p2")
+    follow_up = patches(
+        "*** Update File: new.py", "@@", "-x = 1", "+x = 3 ", call_id="p2"
+    )
     with model(
-        world, runs("echo git push"), add, runs("cat new.py", "c2"), follow_up, says("Done.")
+        world,
+        runs("echo git push"),
+        add,
+        runs("cat new.py", "c2"),
+        follow_up,
+        says("Done."),
     ) as server:
         if not world.is_lived_in:
             install_guard(world)
@@ -320,7 +358,9 @@ def test_hooks_refuse_and_rewrite(command_world: World) -> None:
     assert "Command blocked by PreToolUse hook: not without me" in error["message"]
     assert outcome.events[-1]["denied"]["calls"] == 1
     assert shown.endswith(world.formatted("x = 1  \ny = 2\n"))
-    assert (world.cwd / "new.py").read_text("utf-8") == world.formatted("x = 3 \ny = 2\n")
+    assert (world.cwd / "new.py").read_text("utf-8") == world.formatted(
+        "x = 3 \ny = 2\n"
+    )
     if world.is_lived_in:
         assert world.ran("formatter").count("PostToolUse") == 2
     taken_back(world)
@@ -338,7 +378,9 @@ def install_guard(world: World) -> None:
 
 @with_each_backend
 @pytest.mark.parametrize("role", ["worker", "builder"])
-def test_subagents_work_beside_us_and_in_a_worktree(command_world: World, role: str) -> None:
+def test_subagents_work_beside_us_and_in_a_worktree(
+    command_world: World, role: str
+) -> None:
     world = command_world
     before = state_of(world.cwd), git_state(world.cwd)
     if not world.is_lived_in:
@@ -347,7 +389,9 @@ def test_subagents_work_beside_us_and_in_a_worktree(command_world: World, role: 
         (world.place.home / "agents/builder.md").write_text(text, encoding="utf-8")
     child = [
         calls("exec_command", "c", cmd="pwd -P; echo changed >>code.py; cat code.py"),
-        calls("apply_patch", "p", input=enveloped("*** Add File: made.py", "+made = 1 ")),
+        calls(
+            "apply_patch", "p", input=enveloped("*** Add File: made.py", "+made = 1 ")
+        ),
         says("Built."),
     ]
     parent = [
@@ -366,7 +410,8 @@ def test_subagents_work_beside_us_and_in_a_worktree(command_world: World, role: 
         (entry,) = json.loads(said(world.run("worktree", "list", "--json"))[1])
         assert entry["state"] == "changed"
         assert (
-            outcome.err == f"warning: The git worktree {entry['path']} has changes and is kept.\n"
+            outcome.err
+            == f"warning: The git worktree {entry['path']} has changes and is kept.\n"
         )
         assert (state_of(world.cwd), git_state(world.cwd)) == before
         made = Path(entry["path"]) / "made.py"
@@ -396,10 +441,17 @@ def test_a_plan_and_its_questions_change_nothing(command_world: World) -> None:
     before = state_of(world.cwd), git_state(world.cwd)
     answers = world.cwd.parents[2] / "answers.json"
     answers.write_text('{"Which database?": "Two"}', encoding="utf-8")
-    asks = [*ev_function_call("q", "request_user_input", {"questions": [QUESTION]}), ev_completed()]
+    asks = [
+        *ev_function_call("q", "request_user_input", {"questions": [QUESTION]}),
+        ev_completed(),
+    ]
     patch = patches("*** Delete File: code.py")
-    with model(world, asks, patch, runs("echo x >made.txt || pwd -P"), says(PLAN)) as server:
-        code, out, err = said(world.run("exec", "--plan", "--answers", str(answers), "Plan it"))
+    with model(
+        world, asks, patch, runs("echo x >made.txt || pwd -P"), says(PLAN)
+    ) as server:
+        code, out, err = said(
+            world.run("exec", "--plan", "--answers", str(answers), "Plan it")
+        )
         answer, refused, ran = outputs(server)
     assert (code, out) == (0, "# A plan\n\n- one\n"), err
     assert json.loads(answer) == {"answers": {"db": {"answers": ["Two"]}}}
@@ -417,7 +469,12 @@ def test_a_worktree_of_ones_own(command_world: World) -> None:
     before = state_of(world.cwd), git_state(world.cwd)
     patch = patches("*** Update File: code.py", "@@", "-ONE = 1", "+ONE = 2 ")
     with model(
-        world, runs("pwd -P"), patch, says("Done."), runs("cat code.py", "c2"), says("2")
+        world,
+        runs("pwd -P"),
+        patch,
+        says("Done."),
+        runs("cat code.py", "c2"),
+        says("2"),
     ) as server:
         outcome = world.exec("--worktree=fix", "--with-changes", "Fix it")
         path = Path(outcome.events[0]["worktree"])
@@ -437,7 +494,9 @@ def test_a_worktree_of_ones_own(command_world: World) -> None:
 
 @pytest.mark.parametrize("world", [LIVED_IN], indirect=True)
 @pytest.mark.parametrize("inside", ["vendor/lib", "inner"])
-def test_a_worktree_of_a_submodule_or_of_a_repository_inside(world: World, inside: str) -> None:
+def test_a_worktree_of_a_submodule_or_of_a_repository_inside(
+    world: World, inside: str
+) -> None:
     before = state_of(world.cwd), git_state(world.cwd)
     with model(
         world,
@@ -495,13 +554,17 @@ def test_the_terminal_takes_back_what_it_did(world: World) -> None:
         ) as terminal:
             terminal.wait_for("All of it is done.", timeout_s=60)
             # The line of a running turn says how to interrupt it.
-            terminal.wait_until(lambda: IDLE in terminal.text and "interrupt" not in terminal.text)
+            terminal.wait_until(
+                lambda: IDLE in terminal.text and "interrupt" not in terminal.text
+            )
             assert (world.cwd / "code.py").read_text("utf-8").startswith("ONE = 2")
             terminal.type("/undo")
             terminal.wait_for(" /undo")
             terminal.press("enter")
             # It asks if the command has taken two seconds, as on a machine with much to do.
-            terminal.wait_until(lambda: any(each in terminal.text for each in ("Undid", ASKS)))
+            terminal.wait_until(
+                lambda: any(each in terminal.text for each in ("Undid", ASKS))
+            )
             if ASKS in terminal.text:
                 terminal.press("up", "enter")
             terminal.wait_for("Undid turn 1: ")
@@ -512,7 +575,9 @@ def test_the_terminal_takes_back_what_it_did(world: World) -> None:
 
 def trust_project(world: World) -> None:
     with (world.place.home / "config.toml").open("a", encoding="utf-8") as config:
-        config.write(f'[projects.{json.dumps(str(world.cwd))}]\ntrust_level = "trusted"\n')
+        config.write(
+            f'[projects.{json.dumps(str(world.cwd))}]\ntrust_level = "trusted"\n'
+        )
     world.trust_hooks()
 
 
@@ -524,7 +589,9 @@ def test_a_session_is_exported_and_goes_on_in_a_clone(world: World) -> None:
         fine(world.exec("Count"), "It has 3 lines.")
         for name in ("talk.md", "talk.html", "talk.json", "work.session"):
             options = ("--portable",) if name == "work.session" else ()
-            export = world.run("sessions", "export", "--last", "-o", str(made / name), *options)
+            export = world.run(
+                "sessions", "export", "--last", "-o", str(made / name), *options
+            )
             assert said(export) == (0, "", "")
             assert "It has 3 lines." in (made / name).read_text("utf-8")
         document = json.loads((made / "talk.json").read_bytes())
@@ -533,7 +600,9 @@ def test_a_session_is_exported_and_goes_on_in_a_clone(world: World) -> None:
 
         clone = made / "clone"
         git(made, "clone", "-q", str(world.cwd), str(clone))
-        done = world.run("sessions", "import", str(made / "work.session"), "--cwd", str(clone))
+        done = world.run(
+            "sessions", "import", str(made / "work.session"), "--cwd", str(clone)
+        )
         code, out, err = said(done)
         assert (code, err.count("\n")) == (0, 2 if world.is_lived_in else 1)
         thread = out.removeprefix("Imported session ").rstrip(".\n")
@@ -550,13 +619,26 @@ def test_a_session_is_exported_and_goes_on_in_a_clone(world: World) -> None:
 def file_changes(folder: Path) -> dict[str, tuple[bool, bytes] | None]:
     """Executable bit and contents of each file that differs from the last commit or is new; None if it is gone."""
     differing = git(
-        folder, "diff", "-z", "--name-only", "--no-renames", "--ignore-submodules", "HEAD"
+        folder,
+        "diff",
+        "-z",
+        "--name-only",
+        "--no-renames",
+        "--ignore-submodules",
+        "HEAD",
     )
     new = git(folder, "ls-files", "-z", "--others", "--exclude-standard")
-    names = [name for name in (differing + new).split("\0") if name and not name.endswith("/")]
+    names = [
+        name
+        for name in (differing + new).split("\0")
+        if name and not name.endswith("/")
+    ]
     paths = [folder / name for name in names]
     return {
-        str(path.relative_to(folder)): (bool(path.stat().st_mode & stat.S_IXUSR), path.read_bytes())
+        str(path.relative_to(folder)): (
+            bool(path.stat().st_mode & stat.S_IXUSR),
+            path.read_bytes(),
+        )
         if path.exists()
         else None
         for path in paths
@@ -641,7 +723,9 @@ def test_a_patch_for_odd_files(world: World) -> None:
     code, _, err = said(world.run("apply", stdin=enveloped(*lines).encode(), real=True))
     assert (code, err) == (0, "Found an envelope in standard input.\n")
     after = state_of(world.cwd)
-    modes = {name: oct(after[name][0] & 0o7777) for name in ("src/run.sh", "src/moved.key")}
+    modes = {
+        name: oct(after[name][0] & 0o7777) for name in ("src/run.sh", "src/moved.key")
+    }
     assert modes == {"src/run.sh": "0o755", "src/moved.key": "0o600"}
     taken_back(world)
     assert (state_of(world.cwd), git_state(world.cwd)) == before
@@ -662,7 +746,9 @@ def test_the_library_with_a_function_as_a_tool(
 
     async def main() -> TurnResult:
         config = load_config(cwd=world.cwd, overrides=["sandbox_mode=workspace-write"])
-        async with open_session(config, SessionOptions(), print, tools=[stock]) as session:
+        async with open_session(
+            config, SessionOptions(), print, tools=[stock]
+        ) as session:
             return await session.run_turn("How many bolts are there?")
 
     call = [*ev_function_call("t", "stock", {"part": "bolts"}), ev_completed()]

@@ -63,7 +63,11 @@ def script(gate: Path, second: str = "quick") -> list[Any]:
     ]
     begun = [*ev_reasoning("Now this.", index=0), *call("broken", "echo once", 1)]
     cut = Reply(events=[*begun, *ev_reasoning("And that?", index=2)], cut=True)
-    retried = [*begun, *call("retried", "echo twice", 2), *ev_message("Nearly.", index=3)]
+    retried = [
+        *begun,
+        *call("retried", "echo twice", 2),
+        *ev_message("Nearly.", index=3),
+    ]
     return [many, cut, [*retried, ev_completed()], says("All done.")]
 
 
@@ -84,7 +88,9 @@ def outputs(items: Sequence[Event]) -> list[tuple[str, str]]:
     return [(item["call_id"], str(item["output"])) for item in found]
 
 
-def check_that_nothing_shown_is_lost(shown: Sequence[Event], items: Sequence[Event]) -> None:
+def check_that_nothing_shown_is_lost(
+    shown: Sequence[Event], items: Sequence[Event]
+) -> None:
     texts = [part.get("text") for item in items for part in item.get("content") or ()]
     answers = outputs(items)
     for item in (event["item"] for event in shown if event["type"] == "item.completed"):
@@ -94,9 +100,13 @@ def check_that_nothing_shown_is_lost(shown: Sequence[Event], items: Sequence[Eve
             case {"type": "command_execution", "aggregated_output": text}:
                 assert any(text in answer for _, answer in answers), text
             case {"type": "file_change"}:
-                assert any(each == "patch" and "Success" in text for each, text in answers)
+                assert any(
+                    each == "patch" and "Success" in text for each, text in answers
+                )
             case {"type": "mcp_tool_call"}:
-                assert any(each == "image" and "none.png" in text for each, text in answers)
+                assert any(
+                    each == "image" and "none.png" in text for each, text in answers
+                )
             case {"type": "error", "call_id": call_id, "code": code}:
                 assert any(each == call_id and code in text for each, text in answers)
             case _:
@@ -136,7 +146,9 @@ def kill(program: subprocess.Popen[bytes]) -> list[Event]:
     return jsonl(rest[: rest.rfind(b"\n") + 1])
 
 
-def check_resumed(place: Workplace, before: ScriptedServer, shown: Sequence[Event]) -> None:
+def check_resumed(
+    place: Workplace, before: ScriptedServer, shown: Sequence[Event]
+) -> None:
     with ScriptedServer([DONE, DONE]) as server:
         place.configure(server)
         assert place.rerun("resume", "--last", "go on").messages == ["done"]
@@ -158,7 +170,9 @@ def test_a_kill_loses_nothing_that_was_shown(place: Workplace, events: int) -> N
 
 
 @pytest.mark.parametrize("request_number", range(4))
-def test_a_kill_while_a_request_is_out_loses_nothing(place: Workplace, request_number: int) -> None:
+def test_a_kill_while_a_request_is_out_loses_nothing(
+    place: Workplace, request_number: int
+) -> None:
     gate, silence = place.cwd / "gate", Pause()
     gate.write_text("at last\n", encoding="utf-8")
     replies = [*script(gate)[:request_number], [silence]]
@@ -183,7 +197,9 @@ def test_codex_goes_on_with_a_killed_session_and_we_with_what_it_adds(
         place.configure(server)
         codex_resumes(place, shown[0]["thread_id"], "go on")
         check_that_nothing_shown_is_lost(shown, server.requests[0].input)
-        assert place.rerun("resume", shown[0]["thread_id"], "and on").messages == ["done"]
+        assert place.rerun("resume", shown[0]["thread_id"], "and on").messages == [
+            "done"
+        ]
     items = server.requests[1].input
     check_that_nothing_shown_is_lost(shown, items)
     check_order(items, "another")

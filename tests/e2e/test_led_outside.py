@@ -34,9 +34,20 @@ SECRETS = ("SSHSECRET", "NETSECRET", "TAXSECRET", "KEPTSECRET")
 
 
 def git(folder: Path, *words: str) -> str:
-    settings = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "protocol.file.allow=always")
+    settings = (
+        "-c",
+        "user.name=n",
+        "-c",
+        "user.email=e@x",
+        "-c",
+        "protocol.file.allow=always",
+    )
     done = subprocess.run(
-        ["git", *settings, *words], cwd=folder, check=True, capture_output=True, encoding="utf-8"
+        ["git", *settings, *words],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
     )
     return done.stdout
 
@@ -113,7 +124,9 @@ def by_a_link(cwd: Path, user: Path) -> None:
 
 def to_objects(cwd: Path, user: Path) -> None:
     head = git(user, "rev-parse", "HEAD")
-    (cwd / ".git/objects/info/alternates").write_text(f"{user}/.git/objects\n", encoding="utf-8")
+    (cwd / ".git/objects/info/alternates").write_text(
+        f"{user}/.git/objects\n", encoding="utf-8"
+    )
     (cwd / ".git/refs/heads/main").write_text(head, encoding="ascii")
 
 
@@ -122,14 +135,21 @@ def to_a_common_folder(cwd: Path, user: Path) -> None:
 
 
 STAYS = [
-    *(by_setting, by_a_setting_in_a_bare_one, by_a_setting_for_one_tree, by_an_included_setting),
+    *(
+        by_setting,
+        by_a_setting_in_a_bare_one,
+        by_a_setting_for_one_tree,
+        by_an_included_setting,
+    ),
     *(by_a_setting_in_its_folder, by_a_folder_elsewhere),
 ]
 REFUSED = [to_a_repository, by_a_link, to_objects, to_a_common_folder]
 Lead = Callable[[Path, Path], None]
 
 
-def run(place: Workplace, script: Sequence[Any], *words: str, **options: Any) -> tuple[int, str]:
+def run(
+    place: Workplace, script: Sequence[Any], *words: str, **options: Any
+) -> tuple[int, str]:
     """All that a run shows and sends."""
     with ScriptedServer(script, **options) as server:
         place.configure(server)
@@ -143,7 +163,12 @@ def objects(place: Workplace) -> str:
     words = ["git", "cat-file", "--batch-all-objects", "--batch"]
     variables = {"PATH": os.environ["PATH"], "GIT_DIR": str(place.cwd / ".git")}
     return subprocess.run(
-        words, cwd="/", env=variables, check=False, capture_output=True, encoding="latin-1"
+        words,
+        cwd="/",
+        env=variables,
+        check=False,
+        capture_output=True,
+        encoding="latin-1",
     ).stdout
 
 
@@ -171,7 +196,9 @@ def offered_names(place: Workplace) -> Sequence[str]:
 
 
 @pytest.mark.parametrize("lead", [*STAYS, *REFUSED])
-def test_nothing_outside_is_reviewed_or_shown(place: Workplace, user: Path, lead: Lead) -> None:
+def test_nothing_outside_is_reviewed_or_shown(
+    place: Workplace, user: Path, lead: Lead
+) -> None:
     lead(place.cwd, user)
     assert_no_secret(shown_changes(place))
     assert not offered_names(place)
@@ -226,14 +253,18 @@ def test_variables_of_a_hook_lead_nowhere(place: Workplace, user: Path) -> None:
     }
     with ScriptedServer(REVIEW) as server:
         place.configure(server)
-        done = run_codex_py(["review", "--uncommitted"], place.home, place.cwd, variables)
+        done = run_codex_py(
+            ["review", "--uncommitted"], place.home, place.cwd, variables
+        )
         sent = "".join(json.dumps(request.body) for request in server.requests)
     assert done.returncode == 0, done.stderr
     assert "+CHANGED" in sent
     assert_no_secret(sent)
 
 
-def test_a_list_of_ignored_files_elsewhere_is_not_read(place: Workplace, user: Path) -> None:
+def test_a_list_of_ignored_files_elsewhere_is_not_read(
+    place: Workplace, user: Path
+) -> None:
     (user / "patterns").write_text("new\n", encoding="utf-8")
     (place.cwd / "new").write_text("NEW\n", encoding="utf-8")
     (place.cwd / "patterns").write_text("new\n", encoding="utf-8")
@@ -248,7 +279,9 @@ def test_a_list_of_ignored_files_elsewhere_is_not_read(place: Workplace, user: P
         assert ("+NEW" in shown_changes(place)) is not is_ignored, path
 
 
-def test_a_list_of_ignored_files_of_the_user_is_read(place: Workplace, user: Path) -> None:
+def test_a_list_of_ignored_files_of_the_user_is_read(
+    place: Workplace, user: Path
+) -> None:
     (place.home.parent / "patterns").write_text("new\n", encoding="utf-8")
     (place.cwd / "new").write_text("NEW\n", encoding="utf-8")
     (place.home.parent / ".gitconfig").write_text(
@@ -269,7 +302,9 @@ def test_repositories_of_people_go_on_working(place: Workplace, tmp_path: Path) 
     git(place.cwd, "worktree", "add", "-q", str(tmp_path / "linked"))
     git(tmp_path, "init", "-q", "-b", "main", str(tmp_path / "over"))
     git(tmp_path / "over", "submodule", "add", "-q", str(place.cwd), "sub")
-    git(tmp_path, "clone", "-q", "--separate-git-dir=apart.git", str(place.cwd), "apart")
+    git(
+        tmp_path, "clone", "-q", "--separate-git-dir=apart.git", str(place.cwd), "apart"
+    )
     git(tmp_path, "clone", "-q", str(place.cwd), "sparse")
     git(tmp_path / "sparse", "sparse-checkout", "set", "--no-cone", "/a.txt")
     git(tmp_path, "clone", "-q", "--filter=blob:none", f"file://{place.cwd}", "partial")

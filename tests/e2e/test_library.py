@@ -25,7 +25,9 @@ def environment(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MOCK_KEY", KEY)
 
 
-def run_turn(place: Workplace, *replies: Any, schema: Any = None) -> tuple[TurnResult, list[Any]]:
+def run_turn(
+    place: Workplace, *replies: Any, schema: Any = None
+) -> tuple[TurnResult, list[Any]]:
     """One turn with the environment of this process; the result and the prompts."""
 
     async def work(server: ScriptedServer) -> TurnResult:
@@ -36,17 +38,23 @@ def run_turn(place: Workplace, *replies: Any, schema: Any = None) -> tuple[TurnR
 
     with ScriptedServer(replies) as server:
         result = asyncio.run(work(server))
-        return result, [request.input[-1]["content"][0]["text"] for request in server.requests]
+        return result, [
+            request.input[-1]["content"][0]["text"] for request in server.requests
+        ]
 
 
 def test_a_turn_that_fails_is_raised_when_asked_for(place: Workplace) -> None:
-    result, _ = run_turn(place, Reply(status=400, body=b'{"error":{"message":"No such model"}}'))
+    result, _ = run_turn(
+        place, Reply(status=400, body=b'{"error":{"message":"No such model"}}')
+    )
     with pytest.raises(CodexError, match="No such model"):
         result.raise_for_error()
     run_turn(place, says("done"))[0].raise_for_error()
 
 
-def test_an_answer_that_breaks_the_schema_is_asked_for_once_more(place: Workplace) -> None:
+def test_an_answer_that_breaks_the_schema_is_asked_for_once_more(
+    place: Workplace,
+) -> None:
     result, prompts = run_turn(place, says("five"), says('{"stars": 5}'), schema=SCHEMA)
     assert (result.error, result.last_message) == (None, '{"stars": 5}')
     assert prompts[0] == "go"
@@ -75,7 +83,9 @@ def test_a_turn_that_is_tried_again_has_its_answer_checked(place: Workplace) -> 
 
 def test_a_schema_that_is_none_costs_no_request(place: Workplace) -> None:
     result, prompts = run_turn(place, schema={"type": "strange"})
-    with pytest.raises(CodexError, match="the output schema is not a valid JSON Schema"):
+    with pytest.raises(
+        CodexError, match="the output schema is not a valid JSON Schema"
+    ):
         result.raise_for_error()
     assert prompts == []
 

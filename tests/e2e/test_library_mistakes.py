@@ -36,12 +36,16 @@ def environment(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def one_turn(place: Workplace, prompt: Any = "go", **how: Any) -> TurnResult:
-    async with open_session(load_config(cwd=place.cwd), SessionOptions(), **how) as session:
+    async with open_session(
+        load_config(cwd=place.cwd), SessionOptions(), **how
+    ) as session:
         return await session.run_turn(prompt)
 
 
 def test_a_turn_that_fails_has_an_exit_code_beside_its_error(place: Workplace) -> None:
-    with ScriptedServer([Reply(status=401, body=b'{"error":{"message":"No"}}')]) as server:
+    with ScriptedServer(
+        [Reply(status=401, body=b'{"error":{"message":"No"}}')]
+    ) as server:
         place.configure(server, request_max_retries=0)
         result = asyncio.run(one_turn(place))
     assert result.error is not None
@@ -49,7 +53,9 @@ def test_a_turn_that_fails_has_an_exit_code_beside_its_error(place: Workplace) -
 
 
 def test_nobody_has_to_give_a_sink_and_warnings_are_logged(
-    place: Workplace, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+    place: Workplace,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with ScriptedServer([DONE]) as server, caplog.at_level(logging.WARNING, "codex_py"):
         place.configure(server)
@@ -105,7 +111,9 @@ def answering(answer: object) -> Any:
     return Answering()
 
 
-def test_an_approver_may_answer_with_a_word_and_nothing_strange(place: Workplace) -> None:
+def test_an_approver_may_answer_with_a_word_and_nothing_strange(
+    place: Workplace,
+) -> None:
     paid: list[object] = []
 
     @tool(needs_approval=True)
@@ -126,7 +134,9 @@ def test_an_approver_may_answer_with_a_word_and_nothing_strange(place: Workplace
     failed = turn("yes")
     assert failed.error is not None
     assert failed.error.code == "approver"
-    assert str(failed.error).startswith("the approver answered 'yes', which is neither a bool")
+    assert str(failed.error).startswith(
+        "the approver answered 'yes', which is neither a bool"
+    )
     assert len(paid) == 2
 
 

@@ -23,8 +23,13 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
 
 
-def run(place: Workplace, *args: str, env: dict[str, str] = NOBODY, **urls: str) -> Outcome:
-    tables = (f'{name} = {{ base_url = "{url}", wire_api = "chat" }}' for name, url in urls.items())
+def run(
+    place: Workplace, *args: str, env: dict[str, str] = NOBODY, **urls: str
+) -> Outcome:
+    tables = (
+        f'{name} = {{ base_url = "{url}", wire_api = "chat" }}'
+        for name, url in urls.items()
+    )
     text = "\n".join(["[model_providers]", *tables])
     (place.home / "config.toml").write_text(text, encoding="utf-8")
     return place.rerun("--oss", *args, "hi", env=env)
@@ -46,7 +51,9 @@ def test_the_model_that_codex_takes_is_preferred(place: Workplace) -> None:
     assert server.requests[0].body["model"] == "gpt-oss:20b"
 
 
-@pytest.mark.parametrize("args", [["--local-provider", "vllm", "-m", "a/b"], ["-m", "vllm/a/b"]])
+@pytest.mark.parametrize(
+    "args", [["--local-provider", "vllm", "-m", "a/b"], ["-m", "vllm/a/b"]]
+)
 def test_a_named_server_and_a_named_model_are_not_looked_for(
     place: Workplace, args: list[str]
 ) -> None:

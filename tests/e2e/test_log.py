@@ -19,7 +19,10 @@ DONE = [*ev_message("done"), ev_completed()]
 
 
 def calling(command: str) -> list[dict[str, Any]]:
-    return [*ev_function_call("call_1", "exec_command", {"cmd": command}), ev_completed()]
+    return [
+        *ev_function_call("call_1", "exec_command", {"cmd": command}),
+        ev_completed(),
+    ]
 
 
 def lines(log: Path) -> list[dict[str, Any]]:
@@ -45,7 +48,10 @@ def test_requests_calls_events_and_failures_are_logged(place: Workplace) -> None
     assert logged[-1]["event"]["type"] == "turn.failed"
     (failed,) = [line for line in logged if line["what"] == "failure"]
     assert "not with me" in failed["message"]
-    assert (logged[0]["model"], logged[0]["sandbox"]) == ("gpt-5.5", "danger-full-access")
+    assert (logged[0]["model"], logged[0]["sandbox"]) == (
+        "gpt-5.5",
+        "danger-full-access",
+    )
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
@@ -60,12 +66,15 @@ def test_a_key_in_an_output_is_masked_and_a_long_text_is_cut(place: Workplace) -
 
 
 @pytest.mark.parametrize("path", ["missing/log", "."])
-def test_a_log_that_cannot_be_written_stops_the_start(place: Workplace, path: str) -> None:
+def test_a_log_that_cannot_be_written_stops_the_start(
+    place: Workplace, path: str
+) -> None:
     with ScriptedServer([]) as server:
         place.configure(server)
         config = place.home / "config.toml"
         config.write_text(
-            f"log_file = {json.dumps(path)}\n{config.read_text('utf-8')}", encoding="utf-8"
+            f"log_file = {json.dumps(path)}\n{config.read_text('utf-8')}",
+            encoding="utf-8",
         )
         outcome = place.rerun("go")
     assert outcome.code == 78

@@ -74,7 +74,11 @@ def runs(place: Workplace) -> int:
 
 def outputs(outcome: Outcome) -> list[str]:
     assert outcome.code == 0, outcome
-    return [i["aggregated_output"] for i in outcome.items if i["type"] == "command_execution"]
+    return [
+        i["aggregated_output"]
+        for i in outcome.items
+        if i["type"] == "command_execution"
+    ]
 
 
 def test_the_profile_runs_once_and_prints_nothing(place: Workplace) -> None:
@@ -84,7 +88,9 @@ def test_the_profile_runs_once_and_prints_nothing(place: Workplace) -> None:
     assert outputs(outcome) == [f"{place.cwd}\nerr\n"] * 3
     assert runs(place) == 1
     commands = [i for i in outcome.items if i["type"] == "command_execution"]
-    assert {i["command"] for i in commands} == {"/bin/bash -lc 'pwd; echo err >&2; exit 3'"}
+    assert {i["command"] for i in commands} == {
+        "/bin/bash -lc 'pwd; echo err >&2; exit 3'"
+    }
     assert {i["exit_code"] for i in commands} == {3}
     assert "to-std" not in str(server.requests[-1].input)
 
@@ -129,7 +135,9 @@ def test_errors_have_the_line_numbers_of_the_script(place: Workplace) -> None:
         "set -o posix\n",
     ],
 )
-def test_where_that_fails_the_profile_runs_for_each_command(place: Workplace, text: str) -> None:
+def test_where_that_fails_the_profile_runs_for_each_command(
+    place: Workplace, text: str
+) -> None:
     profile(place, f"echo ran >>$HOME/runs\n{text}")
     with calls("echo one", "echo two") as server:
         printed = outputs(place.run(server))
@@ -139,7 +147,9 @@ def test_where_that_fails_the_profile_runs_for_each_command(place: Workplace, te
 
 def test_an_edited_profile_is_read_again(place: Workplace) -> None:
     profile(place, ". ~/.bashrc\n")
-    rc = profile(place, "echo ran >>~/runs; export STATE=1; state() { echo $STATE; }", ".bashrc")
+    rc = profile(
+        place, "echo ran >>~/runs; export STATE=1; state() { echo $STATE; }", ".bashrc"
+    )
     edit = f"state; sed -i 's/STATE=1/STATE=2/' {rc}"
     with calls(edit, "state", "state") as server:
         assert outputs(place.run(server)) == ["1\n", "2\n", "2\n"]
@@ -183,9 +193,14 @@ def test_only_what_the_policy_includes_is_there(place: Workplace) -> None:
 def test_no_profile_runs_where_login_shells_are_not_allowed(place: Workplace) -> None:
     profile(place, _NOISY)
     # What the model itself runs is not looked into.
-    own = [*ev_function_call("s", "shell", {"command": ["bash", "-lc", "pwd"]}), ev_completed()]
+    own = [
+        *ev_function_call("s", "shell", {"command": ["bash", "-lc", "pwd"]}),
+        ev_completed(),
+    ]
     with calls("echo hi") as server:
-        assert outputs(place.run(server, "-c", "allow_login_shell=false", "go")) == ["hi\n"]
+        assert outputs(place.run(server, "-c", "allow_login_shell=false", "go")) == [
+            "hi\n"
+        ]
     assert not (place.home.parent / "runs").exists()
     with ScriptedServer([own, [*ev_message("done"), ev_completed()]]) as server:
         (printed,) = outputs(place.run(server, "-c", "allow_login_shell=false", "go"))
@@ -201,11 +216,16 @@ def test_a_terminal_has_it_too(place: Workplace) -> None:
 
 
 @pytest.mark.parametrize("name", ["bash", "sh"])
-def test_a_shell_of_the_model_is_the_users_by_its_name(place: Workplace, name: str) -> None:
+def test_a_shell_of_the_model_is_the_users_by_its_name(
+    place: Workplace, name: str
+) -> None:
     profile(place, "echo noise; export OF=profile", ".profile")
     call = {"cmd": "echo $OF", "shell": name}
     with calls(call, call) as server:
-        assert outputs(place.run(server, env={"SHELL": f"/bin/{name}"})) == ["profile\n"] * 2
+        assert (
+            outputs(place.run(server, env={"SHELL": f"/bin/{name}"}))
+            == ["profile\n"] * 2
+        )
 
 
 def test_sh_has_what_can_be_asked_of_it(place: Workplace) -> None:
@@ -271,7 +291,9 @@ def test_a_child_has_the_snapshot_of_its_parent(place: Workplace) -> None:
     assert runs(place) == 1
 
 
-def test_a_profile_that_hangs_ends_with_the_session(place: Workplace, lifeline: Lifeline) -> None:
+def test_a_profile_that_hangs_ends_with_the_session(
+    place: Workplace, lifeline: Lifeline
+) -> None:
     profile(place, f"{lifeline.hold} trap '' TERM HUP; sleep 1000; sleep 1000\n")
     with _answer_when_up(lifeline) as server:
         outcome = place.run(server)
@@ -282,9 +304,17 @@ def test_a_profile_that_hangs_ends_with_the_session(place: Workplace, lifeline: 
 @pytest.mark.skipif(not BACKENDS, reason="needs a way to hold commands")
 def test_in_the_sandbox_too(place: Workplace) -> None:
     """The profile itself cannot write to the workspace."""
-    profile(place, f"echo noise; echo ran >>~/runs; touch {place.cwd}/made; f() {{ echo f; }}")
+    profile(
+        place,
+        f"echo noise; echo ran >>~/runs; touch {place.cwd}/made; f() {{ echo f; }}",
+    )
     script = "f; touch mine; ls -A; touch ~/outside || echo held"
-    options = ("-s", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true")
+    options = (
+        "-s",
+        "workspace-write",
+        "-c",
+        "sandbox_workspace_write.exclude_slash_tmp=true",
+    )
     (place.home.parent / "tmp").mkdir()
     environment = {"TMPDIR": str(place.home.parent / "tmp")}
     with calls(script) as server:
@@ -295,7 +325,9 @@ def test_in_the_sandbox_too(place: Workplace) -> None:
     assert printed.endswith("held\n")
 
 
-def test_a_session_without_commands_leaves_nothing(place: Workplace, lifeline: Lifeline) -> None:
+def test_a_session_without_commands_leaves_nothing(
+    place: Workplace, lifeline: Lifeline
+) -> None:
     profile(place, lifeline.hold)
     with _answer_when_up(lifeline) as server:
         outcome = place.run(server, "-s", "workspace-write", "go")
@@ -338,7 +370,9 @@ def test_an_error_of_the_syntax_shows_the_models_script_alone(
     ]
     done = [*ev_message("done"), ev_completed()]
     with ScriptedServer([[*turn, ev_completed()], done, done]) as server:
-        outcome = place.run(server, "-s", mode, "--verify", WRONG, "--verify-tries", "1", "go")
+        outcome = place.run(
+            server, "-s", mode, "--verify", WRONG, "--verify-tries", "1", "go"
+        )
     # A profile that exits has each command succeed.
     assert outcome.code == (0 if "exit" in text else 3), outcome
     said = str([request.input for request in server.requests[1:]])

@@ -11,7 +11,13 @@ import pytest
 
 from codex_py.instructions import instruction_text
 from codex_py.protocol.prompts import SUMMARY_OPENING
-from codex_py.testing import RecordedRequest, Reply, ev_completed, ev_function_call, ev_message
+from codex_py.testing import (
+    RecordedRequest,
+    Reply,
+    ev_completed,
+    ev_function_call,
+    ev_message,
+)
 from codex_py.testing.reply import Pause
 from codex_py.testing.server import Script
 from tests.support.program import Workplace
@@ -23,7 +29,8 @@ CALLS = 12
 ASKED = instruction_text("compact/prompt.md").encode()[:60]
 FLAGS = ("-c", f"model_context_window={WINDOW}")
 TOO_LONG = Reply(
-    status=400, body=b'{"error":{"code":"context_length_exceeded","message":"too long"}}'
+    status=400,
+    body=b'{"error":{"code":"context_length_exceeded","message":"too long"}}',
 )
 NOTE = [*ev_message("the note"), ev_completed()]
 
@@ -79,7 +86,9 @@ KEPT: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("summary", SUMMARIES)
-def test_a_turn_that_outgrows_the_window_ends_well(place: Workplace, summary: str) -> None:
+def test_a_turn_that_outgrows_the_window_ends_well(
+    place: Workplace, summary: str
+) -> None:
     with SmallServer(SUMMARIES[summary]) as server:
         outcome = place.run(server, *FLAGS, "the task")
         # With a model of a smaller window, the session goes on.

@@ -62,12 +62,16 @@ def test_the_tools_of_servers_are_offered_and_called(place: Workplace) -> None:
     assert offered[-7:] == [*RESOURCES, *banner, *names]
     assert second.body["tools"] == first.body["tools"]
     assert [item["output"][1]["text"] for item in second.input[-2:]] == ["{}", "no"]
-    seen = [item for item in outcome.items if item["type"] in {"error", "mcp_tool_call"}]
+    seen = [
+        item for item in outcome.items if item["type"] in {"error", "mcp_tool_call"}
+    ]
     assert sorted(str(item.get("message"))[:29] for item in seen[:2]) == [
         "MCP server `banner` prints to",
         "MCP server `dies-at-start` ex",
     ]
-    (failed,) = (item["message"] for item in seen[:2] if "dies-at-start" in item["message"])
+    (failed,) = (
+        item["message"] for item in seen[:2] if "dies-at-start" in item["message"]
+    )
     assert failed.endswith("\n`codex-py mcp test dies-at-start` says more.")
     assert seen[3] == {
         "id": seen[3]["id"],
@@ -75,7 +79,10 @@ def test_the_tools_of_servers_are_offered_and_called(place: Workplace) -> None:
         "server": "fails",
         "tool": "fails",
         "arguments": {},
-        "result": {"content": [{"type": "text", "text": "no"}], "structured_content": None},
+        "result": {
+            "content": [{"type": "text", "text": "no"}],
+            "structured_content": None,
+        },
         "error": None,
         "status": "failed",
     }
@@ -86,21 +93,30 @@ def test_without_a_required_server_nothing_begins(place: Workplace) -> None:
         outcome = run(place, server, "dies-at-start", keys="required = true")
         assert server.requests == []
     assert (outcome.code, outcome.types) == (1, [])
-    assert "required MCP servers failed to initialize: MCP server `dies-at-start`" in outcome.err
+    assert (
+        "required MCP servers failed to initialize: MCP server `dies-at-start`"
+        in outcome.err
+    )
     assert "Traceback" not in outcome.err
     assert place.rollouts() == []
 
 
 def test_a_server_that_dies_in_a_call_costs_that_call(place: Workplace) -> None:
-    with ScriptedServer([calls("mcp__dies__dies"), calls("mcp__dies__echo"), DONE]) as server:
+    with ScriptedServer(
+        [calls("mcp__dies__dies"), calls("mcp__dies__echo"), DONE]
+    ) as server:
         outcome = run(place, server, "dies")
         outputs = [request.input[-1]["output"] for request in server.requests[1:]]
     assert (outcome.code, outcome.err) == (0, "")
-    assert outputs[0].startswith("[ERROR:ConnectionLost] tool call error: tool call failed for `d")
+    assert outputs[0].startswith(
+        "[ERROR:ConnectionLost] tool call error: tool call failed for `d"
+    )
     assert outputs[1][1] == {"type": "input_text", "text": "{}"}
 
 
-def test_a_tool_that_is_called_as_a_custom_one_is_answered_as_one(place: Workplace) -> None:
+def test_a_tool_that_is_called_as_a_custom_one_is_answered_as_one(
+    place: Workplace,
+) -> None:
     events = [
         *ev_custom_tool_call("call_0", "mcp__fails__echo", '{"a":1}'),
         *ev_custom_tool_call("call_1", "mcp__fails__echo", "plain text"),
@@ -130,7 +146,8 @@ def test_a_tool_that_the_service_refuses_costs_no_other(place: Workplace) -> Non
         return [tool for tool in tools if tool.get("name") == "mcp__fails__fails"]
 
     refusals = [
-        refusal(f"Invalid schema for function 'mcp__fails__{n}': no") for n in ("fails",) * 2
+        refusal(f"Invalid schema for function 'mcp__fails__{n}': no")
+        for n in ("fails",) * 2
     ]
     script = [refusals[0], calls("mcp__fails__echo"), refusals[1], DONE]
     with ScriptedServer(script) as server:
@@ -150,12 +167,16 @@ def test_a_tool_that_the_service_refuses_costs_no_other(place: Workplace) -> Non
     ]
 
 
-def test_of_thousands_of_tools_those_that_are_found_are_offered(place: Workplace) -> None:
+def test_of_thousands_of_tools_those_that_are_found_are_offered(
+    place: Workplace,
+) -> None:
     search = ev_function_call("call_0", "tool_search", {"query": "number7", "limit": 1})
     script = [[*search, ev_completed()], calls("mcp__many__tool-7"), DONE]
     with ScriptedServer(script) as server:
         outcome = run(place, server, "many")
-        offered = [[tool.get("name") for tool in r.body["tools"]] for r in server.requests]
+        offered = [
+            [tool.get("name") for tool in r.body["tools"]] for r in server.requests
+        ]
         answer = json.loads(server.requests[1].input[-1]["output"])
     assert (outcome.code, outcome.err) == (0, "")
     assert offered[0][-4:] == [*RESOURCES, "tool_search"]
@@ -163,14 +184,18 @@ def test_of_thousands_of_tools_those_that_are_found_are_offered(place: Workplace
     assert [tool["name"] for tool in answer["tools"]] == ["mcp__many__tool-7"]
 
 
-def interrupt(place: Workplace, number: signal.Signals, lifeline: Lifeline) -> list[Any]:
+def interrupt(
+    place: Workplace, number: signal.Signals, lifeline: Lifeline
+) -> list[Any]:
     """End the program in the middle of a call that never ends; its events."""
     with ScriptedServer([calls("mcp__silent__silent")]) as server:
         place.configure(server)
         command = " ".join(odd_command("silent", place.home / "messages"))
         script = json.dumps(f"{lifeline.hold} exec {command}")
         with (place.home / "config.toml").open("a", encoding="utf-8") as config:
-            config.write(f"[mcp_servers.silent]\ncommand = 'sh'\nargs = ['-c', {script}]\n")
+            config.write(
+                f"[mcp_servers.silent]\ncommand = 'sh'\nargs = ['-c', {script}]\n"
+            )
         with place.start() as program:
             assert program.stdout is not None
             events: list[Any] = []
@@ -183,13 +208,17 @@ def interrupt(place: Workplace, number: signal.Signals, lifeline: Lifeline) -> l
     return events
 
 
-def test_an_interrupted_call_is_told_and_its_server_ends(place: Workplace, tmp_path: Path) -> None:
+def test_an_interrupted_call_is_told_and_its_server_ends(
+    place: Workplace, tmp_path: Path
+) -> None:
     with Lifeline(tmp_path) as lifeline:
         events = interrupt(place, signal.SIGINT, lifeline)
     types = [event["type"] for event in events]
     assert types[-3:] == ["item.completed", "error", "turn.failed"]
     assert events[-3]["item"]["error"] == {"message": "the call was interrupted"}
-    assert "notifications/cancelled" in (place.home / "messages").read_text(encoding="utf-8")
+    assert "notifications/cancelled" in (place.home / "messages").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_a_server_dies_with_us(place: Workplace, tmp_path: Path) -> None:

@@ -18,7 +18,11 @@ DONE = [*ev_message("done"), ev_completed()]
 
 
 def run_and_kill(
-    place: Workplace, argv: Sequence[str], call: tuple[str, dict[str, Any]], *, starts: int
+    place: Workplace,
+    argv: Sequence[str],
+    call: tuple[str, dict[str, Any]],
+    *,
+    starts: int,
 ) -> tuple[Outcome, list[Any]]:
     """Have the model call a tool three times, and kill its server before the second and the third time.
 
@@ -67,7 +71,9 @@ def test_the_calls_after_a_kill_work(place: Workplace) -> None:
     argv = odd_command("echo", place.home / "messages")
     outcome, answers = run_and_kill(place, argv, ("echo", {"a": 1}), starts=3)
     assert (outcome.messages, outcome.err) == (["done"], "")
-    assert [item["type"] for item in outcome.items] == ["mcp_tool_call"] * 3 + ["agent_message"]
+    assert [item["type"] for item in outcome.items] == ["mcp_tool_call"] * 3 + [
+        "agent_message"
+    ]
     assert [answer[1]["text"] for answer in answers] == ['{"a": 1}'] * 3
 
 

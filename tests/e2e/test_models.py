@@ -15,23 +15,32 @@ _PNG = bytes.fromhex(
 
 
 @pytest.mark.parametrize(
-    ("model", "effort"), [("gpt-5.6-sol", "max"), ("gpt-5.5", "xhigh"), ("mine", "medium")]
+    ("model", "effort"),
+    [("gpt-5.6-sol", "max"), ("gpt-5.5", "xhigh"), ("mine", "medium")],
 )
 def test_ultra_is_sent_as_a_level_that_the_model_has(
     place: Workplace, model: str, effort: str
 ) -> None:
-    with ScriptedServer([[ev_created(), *ev_message("Done."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[ev_created(), *ev_message("Done."), ev_completed()]]
+    ) as server:
         place.run(server, "-m", model, "-c", "model_reasoning_effort=ultra", "go")
     assert server.requests[0].body["reasoning"]["effort"] == effort
 
 
-@pytest.mark.parametrize(("model", "detail"), [("gpt-5.5", "original"), ("mine", "high")])
+@pytest.mark.parametrize(
+    ("model", "detail"), [("gpt-5.5", "original"), ("mine", "high")]
+)
 def test_images_are_sent_at_a_detail_that_the_model_takes(
     place: Workplace, model: str, detail: str
 ) -> None:
     (place.cwd / "a.png").write_bytes(_PNG)
     script = [
-        [ev_created(), *ev_function_call("c1", "view_image", {"path": "a.png"}), ev_completed()],
+        [
+            ev_created(),
+            *ev_function_call("c1", "view_image", {"path": "a.png"}),
+            ev_completed(),
+        ],
         [ev_created(), *ev_message("A dot."), ev_completed()],
     ]
     with ScriptedServer(script) as server:
@@ -53,7 +62,9 @@ def test_a_tool_that_is_switched_off_is_not_offered(
     with ScriptedServer([done, done]) as server:
         place.run(server)
         place.rerun("--disable", feature, "go")
-    every, without = ({tool.get("name") for tool in r.body["tools"]} for r in server.requests)
+    every, without = (
+        {tool.get("name") for tool in r.body["tools"]} for r in server.requests
+    )
     assert every - without == missing
 
 
@@ -67,7 +78,9 @@ def test_a_tool_that_is_switched_off_is_not_offered(
 def test_a_model_of_anthropic_is_asked_as_its_generation_wants(
     place: Workplace, model: str, thinking: dict[str, Any], max_tokens: int
 ) -> None:
-    with ScriptedServer([[ev_created(), *ev_message("Done."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[ev_created(), *ev_message("Done."), ev_completed()]]
+    ) as server:
         place.run(server, "-m", model, "go", wire_api="anthropic")
     body = server.requests[0].body
     assert (body["thinking"], body["max_tokens"]) == (thinking, max_tokens)
@@ -84,7 +97,9 @@ def test_the_longest_output_is_sent_where_it_is_needed_or_set(place: Workplace) 
 
 
 @pytest.mark.parametrize("wire_api", ["responses", "chat", "anthropic", "text"])
-def test_a_model_without_images_gets_a_note_in_their_place(place: Workplace, wire_api: str) -> None:
+def test_a_model_without_images_gets_a_note_in_their_place(
+    place: Workplace, wire_api: str
+) -> None:
     (place.cwd / "a.png").write_bytes(_PNG)
     done = [ev_created(), *ev_message("Done."), ev_completed()]
     with ScriptedServer([done], text_tools=wire_api == "text") as server:
@@ -101,23 +116,42 @@ def test_a_provider_without_the_default_model_wants_one(place: Workplace) -> Non
     outcome = place.rerun("-c", "model_provider=anthropic", "go")
     assert outcome.code == 78
     assert (
-        "'anthropic' has no model 'gpt-6.1-sol': say which with -m anthropic/MODEL" in outcome.err
+        "'anthropic' has no model 'gpt-6.1-sol': say which with -m anthropic/MODEL"
+        in outcome.err
     )
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('model_providers.w = {base_url = "http://h/", wire_api = "chatt"}', ".wire_api: 'chatt'"),
-        ('model_providers.w = {wire_api = "chat"}', "model_providers.w.base_url is missing"),
-        ('model_providers.w.base_url = "h/v1"', "'h/v1' is no http:// or https:// address"),
+        (
+            'model_providers.w = {base_url = "http://h/", wire_api = "chatt"}',
+            ".wire_api: 'chatt'",
+        ),
+        (
+            'model_providers.w = {wire_api = "chat"}',
+            "model_providers.w.base_url is missing",
+        ),
+        (
+            'model_providers.w.base_url = "h/v1"',
+            "'h/v1' is no http:// or https:// address",
+        ),
         (
             'model_providers.w = {base_url = "http://h/", profile = {toolz = "text"}}',
             "model_providers.w.profile.toolz: no such setting",
         ),
-        ('model_fallbacks = ["nope/m"]', "model_fallbacks: Model provider `nope` not found"),
-        ('model_fallbacks = ["m"]', "model_fallbacks: 'm' names no provider or no model"),
-        ('model_catalog_json = "/missing.json"', "model_catalog_json: /missing.json: No such file"),
+        (
+            'model_fallbacks = ["nope/m"]',
+            "model_fallbacks: Model provider `nope` not found",
+        ),
+        (
+            'model_fallbacks = ["m"]',
+            "model_fallbacks: 'm' names no provider or no model",
+        ),
+        (
+            'model_catalog_json = "/missing.json"',
+            "model_catalog_json: /missing.json: No such file",
+        ),
         ('tool_choice = "x:"', "tool_choice: 'x:' is not supported"),
     ],
 )
@@ -146,7 +180,9 @@ def test_a_misspelt_provider_is_told_before_openai_is_asked(
 ) -> None:
     outcome = place.rerun("-m", name, "go")
     assert outcome.code == 77
-    sentence = f"OpenAI is asked for a model `{name}`, because it names no provider; {meant}"
+    sentence = (
+        f"OpenAI is asked for a model `{name}`, because it names no provider; {meant}"
+    )
     assert sentence in [item.get("message") for item in outcome.items]
 
 
@@ -163,7 +199,9 @@ def test_a_misspelt_provider_is_told_before_openai_is_asked(
 def test_a_gateway_may_have_publishers_that_are_named_like_providers(
     place: Workplace, name: str, hint: str | None
 ) -> None:
-    with ScriptedServer([[ev_created(), *ev_message("Done."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[ev_created(), *ev_message("Done."), ev_completed()]]
+    ) as server:
         place.configure(server)
         outcome = place.rerun("-c", f"model={name}", "-c", "model_provider=mock", "go")
     told = str([item.get("message") for item in outcome.items])
@@ -173,12 +211,19 @@ def test_a_gateway_may_have_publishers_that_are_named_like_providers(
 
 @pytest.mark.parametrize(
     ("name", "similar"),
-    [("gpt5.5", "gpt-5.5"), ("gp-5.5", "gpt-5.5"), ("gqt-9.9", None), ("own-model", None)],
+    [
+        ("gpt5.5", "gpt-5.5"),
+        ("gp-5.5", "gpt-5.5"),
+        ("gqt-9.9", None),
+        ("own-model", None),
+    ],
 )
 def test_a_misspelt_model_is_told_with_the_one_that_is_like_it(
     place: Workplace, name: str, similar: str | None
 ) -> None:
-    with ScriptedServer([[ev_created(), *ev_message("Done."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[ev_created(), *ev_message("Done."), ev_completed()]]
+    ) as server:
         env = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"}
         outcome = place.rerun("-m", name, "go", env=env)
     told = str([item.get("message") for item in outcome.items])
@@ -190,7 +235,9 @@ def test_a_misspelt_model_is_told_with_the_one_that_is_like_it(
 def test_a_name_with_a_slash_is_not_doubted_where_the_address_of_openai_is_set(
     place: Workplace,
 ) -> None:
-    with ScriptedServer([[ev_created(), *ev_message("Done."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[ev_created(), *ev_message("Done."), ev_completed()]]
+    ) as server:
         env = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "k"}
         outcome = place.rerun("-m", "team/m", "go", env=env)
     assert "names no provider" not in str(outcome.items)
@@ -199,19 +246,25 @@ def test_a_name_with_a_slash_is_not_doubted_where_the_address_of_openai_is_set(
 def test_a_model_that_does_not_know_patches_gets_their_grammar_and_an_example(
     place: Workplace,
 ) -> None:
-    with ScriptedServer([[ev_created(), *ev_message("Done."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[ev_created(), *ev_message("Done."), ev_completed()]]
+    ) as server:
         place.run(server, "-m", "glm-5", "go", wire_api="chat")
     functions = [tool["function"] for tool in server.requests[0].body["tools"]]
     (patch,) = [function for function in functions if function["name"] == "apply_patch"]
     assert '"*** Update File: " name LF move? change?' in patch["description"]
-    assert "\n*** Update File: path/of/file.py\n@@ def greet():\n" in patch["description"]
+    assert (
+        "\n*** Update File: path/of/file.py\n@@ def greet():\n" in patch["description"]
+    )
 
 
 def _has_image(item: dict[str, Any]) -> bool:
     return any(part["type"] == "input_image" for part in item.get("content", []))
 
 
-def test_a_prompt_that_cannot_fit_is_refused_before_it_is_sent(place: Workplace) -> None:
+def test_a_prompt_that_cannot_fit_is_refused_before_it_is_sent(
+    place: Workplace,
+) -> None:
     done = [*ev_message("done"), ev_completed()]
     window = ("-c", "model_context_window=1000")
     fallback = ("-c", 'model_fallbacks=["mock/mystery"]')

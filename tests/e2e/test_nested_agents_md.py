@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from codex_py.core.session import Session
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from codex_py.testing import (
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.program import Workplace
 from tests.support.server import ScriptedServer
 from tests.support.talk import talk
@@ -16,7 +21,10 @@ SAYS = [*ev_message("Done."), ev_completed()]
 
 
 def runs(command: str, **arguments: Any) -> list[Any]:
-    return [*ev_function_call("c", "exec_command", {"cmd": command, **arguments}), ev_completed()]
+    return [
+        *ev_function_call("c", "exec_command", {"cmd": command, **arguments}),
+        ev_completed(),
+    ]
 
 
 def write(folder: Path, text: str, name: str = "AGENTS.md") -> None:
@@ -61,14 +69,20 @@ def test_a_call_brings_the_instructions_of_the_folders_that_it_leads_to(
     write(place.cwd / "other", "Other.")
     with ScriptedServer([call, runs("ls a a/b"), SAYS]) as server:
         said = place.run(server, "go")
-    assert [told(request) for request in server.requests] == [[], *[["Outer.", "Inner."]] * 2]
+    assert [told(request) for request in server.requests] == [
+        [],
+        *[["Outer.", "Inner."]] * 2,
+    ]
     notices = [item["message"] for item in said.items if item["type"] == "error"]
     assert notices == [
-        f"The model is told the instructions for {place.cwd}/{path}." for path in ("a", "a/b")
+        f"The model is told the instructions for {place.cwd}/{path}."
+        for path in ("a", "a/b")
     ]
 
 
-def test_overrides_fallbacks_imports_and_the_budget_hold_for_them_too(place: Workplace) -> None:
+def test_overrides_fallbacks_imports_and_the_budget_hold_for_them_too(
+    place: Workplace,
+) -> None:
     write(place.cwd / "a", "Override @more.md", "AGENTS.override.md")
     write(place.cwd / "a", "Hidden.")
     write(place.cwd / "a", "More.", "more.md")
@@ -93,11 +107,17 @@ def test_overrides_fallbacks_imports_and_the_budget_hold_for_them_too(place: Wor
     assert 500 < third.count("x") < 990
     warning = [item["message"] for item in said.items if item["type"] == "error"][-1]
     assert warning.endswith("`project_doc_max_bytes` is used up.")
-    assert any("of 2000 bytes of" in item["message"] for item in said.items if "message" in item)
+    assert any(
+        "of 2000 bytes of" in item["message"]
+        for item in said.items
+        if "message" in item
+    )
     assert told(server.requests[3]) == []
 
 
-def test_links_out_of_the_project_and_folders_of_others_are_left_alone(place: Workplace) -> None:
+def test_links_out_of_the_project_and_folders_of_others_are_left_alone(
+    place: Workplace,
+) -> None:
     outside = place.cwd.parent / "outside"
     write(outside, "Outside.")
     write(place.cwd / "node_modules" / "x", "Vendor.")
@@ -112,11 +132,14 @@ def test_links_out_of_the_project_and_folders_of_others_are_left_alone(place: Wo
     assert told(server.requests[1]) == []
     link = f"it is a link that leads out of {place.cwd}."
     assert [item["message"] for item in said.items if item["type"] == "error"] == [
-        f"{place.cwd}/{name}/AGENTS.md cannot be read: {link}" for name in ("linked", "file")
+        f"{place.cwd}/{name}/AGENTS.md cannot be read: {link}"
+        for name in ("linked", "file")
     ]
 
 
-def test_they_are_told_once_and_survive_compactions_resumes_and_rollbacks(place: Workplace) -> None:
+def test_they_are_told_once_and_survive_compactions_resumes_and_rollbacks(
+    place: Workplace,
+) -> None:
     write(place.cwd / "a", "A.")
     write(place.cwd / "b", "B.")
 
@@ -135,7 +158,17 @@ def test_they_are_told_once_and_survive_compactions_resumes_and_rollbacks(place:
         thread_id = talk(place, server, begin)
         talk(place, server, go_on, resume=thread_id)
     a, b = ["A."], ["A.", "B."]
-    assert [told(request) for request in server.requests] == [[], a, a, a, a, a, b, a, b]
+    assert [told(request) for request in server.requests] == [
+        [],
+        a,
+        a,
+        a,
+        a,
+        a,
+        b,
+        a,
+        b,
+    ]
 
 
 def test_the_files_that_an_agents_md_names_are_sent_with_it(place: Workplace) -> None:

@@ -26,7 +26,10 @@ SECRETS = ("the prompt", "s3cret", "the answer")
 
 
 def calling(command: str) -> list[dict[str, Any]]:
-    return [*ev_function_call("call_1", "exec_command", {"cmd": command}), ev_completed()]
+    return [
+        *ev_function_call("call_1", "exec_command", {"cmd": command}),
+        ev_completed(),
+    ]
 
 
 def endless(address: str) -> Callable[[BaseHTTPRequestHandler], None]:
@@ -65,7 +68,10 @@ def test_a_turn_is_three_kinds_of_span_with_tokens_and_no_content(
         configure(place, server, told.config(protocol))
         outcome = place.rerun("the prompt")
     assert (outcome.code, outcome.err) == (0, "")
-    turn, tool = told.span("invoke_agent codex-py"), told.span("execute_tool exec_command")
+    turn, tool = (
+        told.span("invoke_agent codex-py"),
+        told.span("execute_tool exec_command"),
+    )
     chats = [span for span in told.spans if span["name"] == "chat gpt-5.5"]
     assert len(told.spans) == 4
     assert {span["parent"] for span in (tool, *chats)} == {turn["id"]}
@@ -89,18 +95,24 @@ def test_a_turn_is_three_kinds_of_span_with_tokens_and_no_content(
     # A collector of another program's would be of no use without who it is.
     assert told.resource["service.name"] == "codex_exec"
     assert {headers["x-team"] for headers in told.headers} == {"blue"}
-    tokens = [each for each in told.metrics if each["name"] == "gen_ai.client.token.usage"]
+    tokens = [
+        each for each in told.metrics if each["name"] == "gen_ai.client.token.usage"
+    ]
     assert {each["gen_ai.token.type"]: each["sum"] for each in tokens} == {
         "input": sum(chat["gen_ai.usage.input_tokens"] for chat in chats),
         "output": sum(chat["gen_ai.usage.output_tokens"] for chat in chats),
     }
-    durations = {each["name"]: each for each in told.metrics if each["name"].endswith("duration")}
+    durations = {
+        each["name"]: each for each in told.metrics if each["name"].endswith("duration")
+    }
     assert {name: each["n"] for name, each in durations.items()} == {
         "gen_ai.invoke_agent.duration": 1,
         "gen_ai.client.operation.duration": 2,
         "gen_ai.execute_tool.duration": 1,
     }
-    assert durations["gen_ai.execute_tool.duration"]["gen_ai.tool.name"] == "exec_command"
+    assert (
+        durations["gen_ai.execute_tool.duration"]["gen_ai.tool.name"] == "exec_command"
+    )
     assert told.log("codex.tool_result")["success"] is True
     assert told.log("codex.user_prompt")["prompt"] == "[REDACTED]"
     whole = b" ".join(told.bodies)
@@ -115,27 +127,40 @@ def test_content_is_told_where_it_is_asked_for(place: Workplace) -> None:
     assert "s3cret" in told.log("codex.tool_result")["output"]
 
 
-def test_the_trace_of_the_environment_goes_on_in_requests_and_commands(place: Workplace) -> None:
+def test_the_trace_of_the_environment_goes_on_in_requests_and_commands(
+    place: Workplace,
+) -> None:
     with Collector() as told:
-        outcome, server = ran(place, told, calling("echo $TRACEPARENT"), DONE, **OUTSIDE)
-    turn, tool = told.span("invoke_agent codex-py"), told.span("execute_tool exec_command")
+        outcome, server = ran(
+            place, told, calling("echo $TRACEPARENT"), DONE, **OUTSIDE
+        )
+    turn, tool = (
+        told.span("invoke_agent codex-py"),
+        told.span("execute_tool exec_command"),
+    )
     assert (turn["trace"], turn["parent"]) == (TRACE, ABOVE)
     chats = [span["id"] for span in told.spans if span["name"].startswith("chat")]
     sent = [request.headers["traceparent"] for request in server.requests]
     assert sorted(sent) == sorted(f"00-{TRACE}-{id_}-01" for id_ in chats)
-    assert {request.headers["tracestate"] for request in server.requests} == {"vendor=1"}
+    assert {request.headers["tracestate"] for request in server.requests} == {
+        "vendor=1"
+    }
     (command,) = [item for item in outcome.items if item["type"] == "command_execution"]
     assert command["aggregated_output"].strip() == f"00-{TRACE}-{tool['id']}-01"
 
 
 def test_a_failed_turn_and_a_failed_call_are_told(place: Workplace) -> None:
     with Collector() as told:
-        outcome, _ = ran(place, told, calling("exit 3"), [ev_failed("invalid_prompt", "No.")])
+        outcome, _ = ran(
+            place, told, calling("exit 3"), [ev_failed("invalid_prompt", "No.")]
+        )
     assert outcome.code != 0
     turn = told.span("invoke_agent codex-py")
     assert turn["failed"]
     assert turn["error.type"]
-    assert [span["failed"] for span in told.spans if span["name"].startswith("chat")] == [
+    assert [
+        span["failed"] for span in told.spans if span["name"].startswith("chat")
+    ] == [
         False,
         True,
     ]
@@ -150,7 +175,8 @@ def test_a_subagent_is_below_the_call_that_started_it(place: Workplace) -> None:
     child = next(
         span
         for span in told.spans
-        if span["name"].startswith("invoke_agent") and span["name"] != "invoke_agent codex-py"
+        if span["name"].startswith("invoke_agent")
+        and span["name"] != "invoke_agent codex-py"
     )
     assert (child["parent"], child["trace"]) == (spawn["id"], spawn["trace"])
 
@@ -183,7 +209,11 @@ def test_an_exporter_that_fails_costs_a_second_at_most_and_is_told_once(
 def test_what_cannot_be_sent_is_told(place: Workplace, more: str) -> None:
     at = 'endpoint = "https://127.0.0.1:9/", protocol = "json"'
     with ScriptedServer([DONE]) as server:
-        configure(place, server, f"[otel]\ntrace_exporter = {{ otlp-http = {{ {at}, {more} }} }}\n")
+        configure(
+            place,
+            server,
+            f"[otel]\ntrace_exporter = {{ otlp-http = {{ {at}, {more} }} }}\n",
+        )
         outcome = place.rerun("go")
     assert outcome.code == 0
     assert "cannot be reached" in str(outcome.items) + outcome.err
@@ -199,8 +229,13 @@ def test_a_variable_that_the_sdk_cannot_read_is_one_sentence(place: Workplace) -
     assert "Traceback" not in outcome.err
 
 
-def test_a_collector_keeps_nothing_busy_and_sends_nobody_elsewhere(place: Workplace) -> None:
-    with Collector() as other, Collector(answer=endless(other.url("/v1/traces"))) as told:
+def test_a_collector_keeps_nothing_busy_and_sends_nobody_elsewhere(
+    place: Workplace,
+) -> None:
+    with (
+        Collector() as other,
+        Collector(answer=endless(other.url("/v1/traces"))) as told,
+    ):
         outcome, _ = ran(place, told, DONE)
     assert outcome.code == 0
     assert other.received == []
@@ -235,8 +270,14 @@ def test_a_project_names_no_exporter(place: Workplace) -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ('exporter = { otlp-grpc = { endpoint = "x" } }', "only `otlp-http` is supported"),
-        ('exporter = { otlp-http = { endpoint = "http://x" } }', "an `endpoint` and a `protocol`"),
+        (
+            'exporter = { otlp-grpc = { endpoint = "x" } }',
+            "only `otlp-http` is supported",
+        ),
+        (
+            'exporter = { otlp-http = { endpoint = "http://x" } }',
+            "an `endpoint` and a `protocol`",
+        ),
         ('exporter = "other"', "otel.exporter"),
         (
             'exporter = { otlp-http = { endpoint = "x", protocol = "json" } }',
@@ -244,7 +285,9 @@ def test_a_project_names_no_exporter(place: Workplace) -> None:
         ),
     ],
 )
-def test_a_wrong_exporter_stops_the_start(place: Workplace, setting: str, said: str) -> None:
+def test_a_wrong_exporter_stops_the_start(
+    place: Workplace, setting: str, said: str
+) -> None:
     with ScriptedServer([]) as server:
         configure(place, server, f"[otel]\n{setting}\n")
         outcome = place.rerun("go")

@@ -122,10 +122,28 @@ FAULTS: dict[str, tuple[Callable[[Path], None], bytes, tuple[str, ...], int, str
     "strip": (nothing, diff("f"), ("-p0",), 7, "With -p1 it fits."),
     "strip all": (nothing, diff("f"), ("-p9",), 7, "f"),
     "a folder": (nothing, diff("f") + diff("d"), (), 7, "d` is not a file"),
-    "onto a folder": (nothing, envelope("*** Add File: d", "+x"), (), 7, "Is a directory"),
-    "below a file": (nothing, envelope("*** Add File: f/x", "+x"), (), 7, "Not a directory"),
+    "onto a folder": (
+        nothing,
+        envelope("*** Add File: d", "+x"),
+        (),
+        7,
+        "Is a directory",
+    ),
+    "below a file": (
+        nothing,
+        envelope("*** Add File: f/x", "+x"),
+        (),
+        7,
+        "Not a directory",
+    ),
     "a NUL": (nothing, envelope("*** Add File: a\0b", "+x"), (), 7, "NUL"),
-    "a long name": (nothing, envelope(f"*** Add File: {'n' * 300}"), (), 7, "File name too long"),
+    "a long name": (
+        nothing,
+        envelope(f"*** Add File: {'n' * 300}"),
+        (),
+        7,
+        "File name too long",
+    ),
     "outside": (nothing, diff("f") + diff("../x"), (), 7, ".."),
     "read-only file": (read_only_file, diff("f"), (), 7, "f: Permission denied"),
     "read-only file, envelope": (read_only_file, UPDATE, (), 7, "f: Permission denied"),
@@ -144,7 +162,13 @@ FAULTS: dict[str, tuple[Callable[[Path], None], bytes, tuple[str, ...], int, str
         7,
         "d/old: Permission denied",
     ),
-    "a looping link": (looping_link, diff("a"), (), 7, "Too many levels of symbolic links"),
+    "a looping link": (
+        looping_link,
+        diff("a"),
+        (),
+        7,
+        "Too many levels of symbolic links",
+    ),
     "a looping folder": (
         looping_link,
         envelope("*** Add File: a/x", "+x"),
@@ -156,14 +180,28 @@ FAULTS: dict[str, tuple[Callable[[Path], None], bytes, tuple[str, ...], int, str
     "no input": (nothing, b"", ("missing",), 2, "No such file or directory"),
     "a folder for input": (nothing, b"", ("d",), 2, "Is a directory"),
     "no place": (nothing, UPDATE, ("-C", "missing"), 2, "cannot work in 'missing'"),
-    "no session": (nothing, b"", ("-C", "d", "missing"), 2, "No such file or directory"),
-    "an option of diffs": (nothing, UPDATE, ("-p1",), 2, "--strip is for unified diffs"),
+    "no session": (
+        nothing,
+        b"",
+        ("-C", "d", "missing"),
+        2,
+        "No such file or directory",
+    ),
+    "an option of diffs": (
+        nothing,
+        UPDATE,
+        ("-p1",),
+        2,
+        "--strip is for unified diffs",
+    ),
 }
 
 
 @needs_permissions
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_one_clear_error_and_changes_nothing(place: Place, fault: str) -> None:
+def test_a_fault_is_one_clear_error_and_changes_nothing(
+    place: Place, fault: str
+) -> None:
     arrange, patch, argv, code, message = FAULTS[fault]
     arrange(place.root)
     before = tree_of(place.root)
@@ -176,7 +214,9 @@ def test_a_fault_is_one_clear_error_and_changes_nothing(place: Place, fault: str
     assert tree_of(place.root) == before
     assert list((place.home / "codex-py" / "journal").glob("[0-9]*")) == []
 
-    failed, out, err = place.run("apply", "--json", *argv, stdin=patch, limit=heed_permissions)
+    failed, out, err = place.run(
+        "apply", "--json", *argv, stdin=patch, limit=heed_permissions
+    )
     row = json.loads(out)
     assert (failed, row["applied"], row["files"]) == (code, False, [])
     assert message in row["error"]["message"]
@@ -192,18 +232,27 @@ def tree_of(root: Path) -> dict[str, tuple[int, bytes]]:
     found = tree(root)
     for path, mode in modes.items():
         path.chmod(mode)
-        found[str(path.relative_to(root))] = (mode, found[str(path.relative_to(root))][1])
+        found[str(path.relative_to(root))] = (
+            mode,
+            found[str(path.relative_to(root))][1],
+        )
     return found
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_full_disk_changes_nothing(place: Place, options: list[str]) -> None:
-    patch = envelope("*** Update File: f", "-1", "+2", "*** Add File: big", *["+" + "x" * 99] * 99)
+    patch = envelope(
+        "*** Update File: f", "-1", "+2", "*** Add File: big", *["+" + "x" * 99] * 99
+    )
     before = tree(place.root)
     code, out, err = place.run("apply", *options, stdin=patch, limit=small_disk)
     assert (code, "File too large" in err) == (1, True)
     assert tree(place.root) == before
-    assert "File too large" in json.loads(out)["error"]["message"] if options else out == ""
+    assert (
+        "File too large" in json.loads(out)["error"]["message"]
+        if options
+        else out == ""
+    )
 
 
 @pytest.mark.parametrize("argv", [["apply"], ["apply", "--json"], ["undo", "--list"]])
@@ -211,8 +260,12 @@ def test_an_output_that_takes_nothing_is_told(place: Place, argv: list[str]) -> 
     with Path("/dev/full").open("wb") as full:
         code, _, err = place.run(*argv, stdin=UPDATE, stdout=full)
     assert code == 1
-    assert err.endswith("Error: Failed to write to standard output: No space left on device\n")
-    assert (place.root / "f").read_text(encoding="utf-8") == ("2\n" if "apply" in argv else "1\n")
+    assert err.endswith(
+        "Error: Failed to write to standard output: No space left on device\n"
+    )
+    assert (place.root / "f").read_text(encoding="utf-8") == (
+        "2\n" if "apply" in argv else "1\n"
+    )
 
 
 def test_an_input_that_nobody_closes_can_be_interrupted(place: Place) -> None:
@@ -228,7 +281,9 @@ def test_an_input_that_nobody_closes_can_be_interrupted(place: Place) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_in_the_middle_takes_everything_back(place: Place, number: signal.Signals) -> None:
+def test_a_signal_in_the_middle_takes_everything_back(
+    place: Place, number: signal.Signals
+) -> None:
     before = tree(place.root)
     program = cut_off(place, number)
     _, err = program.communicate(timeout=120)

@@ -11,12 +11,25 @@ from typing import Any
 
 import pytest
 
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from codex_py.testing import (
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import KEY, Workplace, environment, run_codex_py
 from tests.support.server import ScriptedServer
 
-GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+GIT = (
+    "git",
+    "-c",
+    "user.name=a",
+    "-c",
+    "user.email=a@example.com",
+    "-c",
+    "commit.gpgsign=false",
+)
 ANSWER = [*ev_message("Go on."), ev_completed()]
 GITHUB = f"ghp_{'a1' * 18}"
 
@@ -45,7 +58,9 @@ def exported(place: Workplace) -> Path:
     patch = "*** Begin Patch\n*** Update File: notes.txt\n@@\n-one\n+two\n*** Add File: new.txt\n+x\n*** End Patch\n"
     replies = [
         [
-            *ev_function_call("c1", "exec_command", {"cmd": command, "workdir": str(here)}),
+            *ev_function_call(
+                "c1", "exec_command", {"cmd": command, "workdir": str(here)}
+            ),
             ev_completed(),
         ],
         [*ev_custom_tool_call("c2", "apply_patch", patch), ev_completed()],
@@ -55,9 +70,17 @@ def exported(place: Workplace) -> Path:
         thread_id = place.run(
             server, f"Look at {here}/, {place.home}/x and {place.home.parent}."
         ).events[0]["thread_id"]
-    index = {"id": thread_id, "thread_name": "my work", "updated_at": "2026-11-20T17:52:59Z"}
-    (place.home / "session_index.jsonl").write_text(json.dumps(index) + "\n", encoding="utf-8")
-    code, _, told = sessions(place, "export", "my work", "--portable", "-o", "../s.jsonl")
+    index = {
+        "id": thread_id,
+        "thread_name": "my work",
+        "updated_at": "2026-11-20T17:52:59Z",
+    }
+    (place.home / "session_index.jsonl").write_text(
+        json.dumps(index) + "\n", encoding="utf-8"
+    )
+    code, _, told = sessions(
+        place, "export", "my work", "--portable", "-o", "../s.jsonl"
+    )
     assert code == 0
     assert re.fullmatch(r"\d+ keys were replaced by \[redacted\]\.\n", told)
     return here.parent / "s.jsonl"
@@ -68,7 +91,9 @@ def commit(folder: Path) -> None:
         subprocess.run([*GIT, *words], cwd=folder, check=True, capture_output=True)
 
 
-def test_a_portable_session_has_no_paths_and_no_keys(place: Workplace, exported: Path) -> None:
+def test_a_portable_session_has_no_paths_and_no_keys(
+    place: Workplace, exported: Path
+) -> None:
     text = exported.read_text(encoding="utf-8")
     assert KEY not in text
     assert GITHUB not in text
@@ -79,13 +104,18 @@ def test_a_portable_session_has_no_paths_and_no_keys(place: Workplace, exported:
     assert f"Look at {mark}:cwd>/, {mark}:codex_home>/x and {mark}:home>." in text
 
 
-def test_the_name_of_a_portable_session_has_no_keys(place: Workplace, exported: Path) -> None:
+def test_the_name_of_a_portable_session_has_no_keys(
+    place: Workplace, exported: Path
+) -> None:
     index = place.home / "session_index.jsonl"
-    index.write_text(index.read_text("utf-8").replace("my work", f"try {GITHUB}"), "utf-8")
+    index.write_text(
+        index.read_text("utf-8").replace("my work", f"try {GITHUB}"), "utf-8"
+    )
     assert sessions(place, "export", "--last", "--portable", "-o", "again")[0] == 0
     assert exported.exists()
     assert (
-        json.loads((place.cwd / "again").read_bytes().splitlines()[0])["name"] == "try [redacted]"
+        json.loads((place.cwd / "again").read_bytes().splitlines()[0])["name"]
+        == "try [redacted]"
     )
 
 
@@ -93,7 +123,9 @@ def test_a_session_goes_on_in_another_folder(exported: Path, other: Workplace) -
     code, text, told = sessions(other, "import", str(exported))
     thread_id = text.split()[-1].rstrip(".")
     assert (code, text) == (0, f"Imported session {thread_id}.\n")
-    assert told.startswith("It brought changes of files. To apply them: codex-py apply -C ")
+    assert told.startswith(
+        "It brought changes of files. To apply them: codex-py apply -C "
+    )
     with ScriptedServer([ANSWER] * 2) as server:
         other.run(server, "resume", "my work", "Now?")
         other.rerun("resume", "--last", "And now?")
@@ -127,7 +159,9 @@ def test_changes_of_files_come_along(exported: Path, other: Workplace) -> None:
     assert (other.cwd / "new.txt").read_text(encoding="utf-8") == "x\n"
 
 
-def test_files_come_along_as_they_are_or_are_named(place: Workplace, other: Workplace) -> None:
+def test_files_come_along_as_they_are_or_are_named(
+    place: Workplace, other: Workplace
+) -> None:
     here = place.cwd
     (here / "run.sh").write_text("#!/bin/sh\n", encoding="utf-8")
     (here / "long.txt").write_text("a\n" * 3000, encoding="utf-8")
@@ -140,7 +174,9 @@ def test_files_come_along_as_they_are_or_are_named(place: Workplace, other: Work
     (here / "link").symlink_to("run.sh")
     (here / "large").write_text("a\n" * 600_000, encoding="utf-8")
     (here / "image").write_bytes(b"\x89PNG\0")
-    code, _, told = sessions(place, "export", "--last", "--portable", "-o", "../s.jsonl")
+    code, _, told = sessions(
+        place, "export", "--last", "--portable", "-o", "../s.jsonl"
+    )
     assert (code, told) == (
         0,
         "Files did not come along because they are too large, unreadable or not UTF-8: large, image.\n",
@@ -189,7 +225,10 @@ def _lines(start: int, end: int, *values: Any) -> Callable[[list[Any]], None]:
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
-        (_header(format="x"), "it is not a session of `codex-py sessions export --portable`"),
+        (
+            _header(format="x"),
+            "it is not a session of `codex-py sessions export --portable`",
+        ),
         (_header(thread_id="../../../x"), "its header is damaged"),
         (_header(mark=".*"), "its header is damaged"),
         (_header(patch="x" * 9_000_000), "its header is damaged"),
@@ -213,9 +252,13 @@ def _lines(start: int, end: int, *values: Any) -> Callable[[list[Any]], None]:
 def test_a_hostile_file_is_refused_in_a_sentence(
     exported: Path, other: Workplace, spoil: Callable[[list[Any]], None], reason: str
 ) -> None:
-    lines = [json.loads(line) for line in exported.read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line) for line in exported.read_text(encoding="utf-8").splitlines()
+    ]
     spoil(lines)
-    exported.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    exported.write_text(
+        "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
+    )
     code, text, told = sessions(other, "import", str(exported))
     assert (code, text) == (65, "")
     assert told.startswith(f"Error: cannot import {exported}: {reason}")
@@ -226,7 +269,9 @@ def test_a_hostile_file_is_refused_in_a_sentence(
 @pytest.mark.parametrize(
     "contents", [b"root:x:0:0::/root:/bin/sh\n", b"", b"[" * 100_000, b"\0\xff"]
 )
-def test_a_file_of_another_kind_is_not_called_damaged(other: Workplace, contents: bytes) -> None:
+def test_a_file_of_another_kind_is_not_called_damaged(
+    other: Workplace, contents: bytes
+) -> None:
     file = other.home.parent / "passwd"
     file.write_bytes(contents)
     code, _, told = sessions(other, "import", str(file))
@@ -256,14 +301,18 @@ def test_a_file_that_is_none_or_too_large_is_refused(other: Workplace) -> None:
 
 
 def test_a_session_speaks_for_no_other(exported: Path, other: Workplace) -> None:
-    lines = [json.loads(line) for line in exported.read_text(encoding="utf-8").splitlines()]
+    lines = [
+        json.loads(line) for line in exported.read_text(encoding="utf-8").splitlines()
+    ]
     victim = "01a203cb-596c-7124-9651-e9fe666d07cf"
     lines[1]["payload"] |= {
         "continues_id": victim,
         "parent_thread_id": victim,
         "source": {"subagent": {"thread_spawn": {"parent_thread_id": victim}}},
     }
-    exported.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    exported.write_text(
+        "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
+    )
     assert sessions(other, "import", str(exported))[0] == 0
     (path,) = (other.home / "sessions").rglob("*.jsonl")
     meta = path.read_text(encoding="utf-8").splitlines()[0]
@@ -274,7 +323,10 @@ def test_a_session_speaks_for_no_other(exported: Path, other: Workplace) -> None
 @pytest.mark.parametrize("made_by_codex", [False, True])
 @needs_codex
 def test_codex_resumes_what_was_imported(
-    place: Workplace, other: Workplace, request: pytest.FixtureRequest, made_by_codex: bool
+    place: Workplace,
+    other: Workplace,
+    request: pytest.FixtureRequest,
+    made_by_codex: bool,
 ) -> None:
     assert CODEX is not None
 
@@ -297,7 +349,9 @@ def test_codex_resumes_what_was_imported(
             place.configure(server)
             codex(place, "hello")
         file = place.cwd.parent / "s.jsonl"
-        assert sessions(place, "export", "--last", "--portable", "-o", str(file))[0] == 0
+        assert (
+            sessions(place, "export", "--last", "--portable", "-o", str(file))[0] == 0
+        )
     else:
         file = request.getfixturevalue("exported")
     text = sessions(other, "import", str(file))[1]

@@ -17,7 +17,12 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import codex_py
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from codex_py.testing import (
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.server import ScriptedServer
 
@@ -28,7 +33,9 @@ AGENT = "def agent_wrote_this(value):\n    return value * 2\n"
 
 def git(place: Workplace, *words: str) -> str:
     author = ("-c", "user.email=ada@example.com", "-c", "user.name=Ada")
-    done = subprocess.run(["git", *author, *words], cwd=place.cwd, check=True, capture_output=True)
+    done = subprocess.run(
+        ["git", *author, *words], cwd=place.cwd, check=True, capture_output=True
+    )
     return done.stdout.decode().strip()
 
 
@@ -50,19 +57,30 @@ def call(number: int, step: str) -> list[dict[str, Any]]:
     if step.startswith("***"):
         text = f"*** Begin Patch\n{step}\n*** End Patch"
         return [*ev_custom_tool_call(f"c{number}", "apply_patch", text), ev_completed()]
-    return [*ev_function_call(f"c{number}", "exec_command", {"cmd": step}), ev_completed()]
+    return [
+        *ev_function_call(f"c{number}", "exec_command", {"cmd": step}),
+        ev_completed(),
+    ]
 
 
-def turn(place: Workplace, *steps: str, args: Sequence[str] = ("Add a function",)) -> str:
+def turn(
+    place: Workplace, *steps: str, args: Sequence[str] = ("Add a function",)
+) -> str:
     """The id of the session."""
-    with ScriptedServer([*(call(n, step) for n, step in enumerate(steps)), DONE]) as server:
+    with ScriptedServer(
+        [*(call(n, step) for n, step in enumerate(steps)), DONE]
+    ) as server:
         outcome = place.run(server, *args)
     assert (outcome.code, outcome.messages[-1]) == (0, "done")
-    return next(each["thread_id"] for each in outcome.events if each["type"] == "thread.started")
+    return next(
+        each["thread_id"] for each in outcome.events if each["type"] == "thread.started"
+    )
 
 
 def add(name: str, text: str) -> str:
-    return f"*** Add File: {name}\n" + "\n".join(f"+{line}" for line in text.splitlines())
+    return f"*** Add File: {name}\n" + "\n".join(
+        f"+{line}" for line in text.splitlines()
+    )
 
 
 def append(name: str, last: str, text: str) -> str:
@@ -73,7 +91,9 @@ def append(name: str, last: str, text: str) -> str:
 APPEND = append("a.py", "    return value + 1", AGENT)
 
 
-def run(place: Workplace, *args: str, env: dict[str, str] | None = None) -> tuple[int, str, str]:
+def run(
+    place: Workplace, *args: str, env: dict[str, str] | None = None
+) -> tuple[int, str, str]:
     done = run_codex_py(args, place.home, place.cwd, env)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
@@ -83,7 +103,10 @@ def blame(place: Workplace, name: str = "a.py", *args: str) -> list[tuple[str, s
     code, out, err = run(place, "blame-agent", name, "--json", *args)
     assert (code, err) == (0, "")
     return [
-        (row["text"], f"{row['session']} {row['turn']} {row['how']}" if "session" in row else "")
+        (
+            row["text"],
+            f"{row['session']} {row['turn']} {row['how']}" if "session" in row else "",
+        )
         for row in json.loads(out)["lines"]
     ]
 
@@ -118,7 +141,10 @@ def test_what_a_person_changes_is_the_persons(place: Workplace):
 
 def test_what_a_command_changes_is_the_turns_and_marked(place: Workplace):
     session = turn(
-        place, "echo '# by a command' >> a.py", APPEND, "printf 'x = 1\\ny = 2\\n' > new.py"
+        place,
+        "echo '# by a command' >> a.py",
+        APPEND,
+        "printf 'x = 1\\ny = 2\\n' > new.py",
     )
     assert blame(place) == [
         *whose(FIRST),
@@ -133,7 +159,8 @@ def test_what_a_command_changes_is_the_turns_and_marked(place: Workplace):
 def test_two_sessions_and_turns_in_one_file(place: Workplace):
     one = turn(place, APPEND)
     two = turn(
-        place, append("a.py", "    return value * 2", "def of_the_second(it):\n    return it")
+        place,
+        append("a.py", "    return value * 2", "def of_the_second(it):\n    return it"),
     )
     resume = ("resume", one, "Once more")
     turn(
@@ -148,7 +175,9 @@ def test_two_sessions_and_turns_in_one_file(place: Workplace):
         *[f"{one} 2 patch"] * 2,
     ]
     found = json.loads(run(place, "blame-agent", "a.py", "--json")[1])
-    assert [(each["session"], each["turn"], each["prompt"]) for each in found["turns"]] == [
+    assert [
+        (each["session"], each["turn"], each["prompt"]) for each in found["turns"]
+    ] == [
         (one, 1, "Add a function"),
         (two, 1, "Add a function"),
         (one, 2, "Once more"),
@@ -166,7 +195,9 @@ def test_what_is_undone_is_not_claimed_until_it_is_done_again(place: Workplace):
     assert blame(place) == [*whose(FIRST), *whose(AGENT, f"{session} 1 patch")]
 
 
-LONG = "".join(f"    step_{n} = prepare_the_number({n}, of_all=things)\n" for n in range(12))
+LONG = "".join(
+    f"    step_{n} = prepare_the_number({n}, of_all=things)\n" for n in range(12)
+)
 
 
 def test_moved_files_keep_their_lines(place: Workplace):
@@ -183,10 +214,17 @@ def test_moved_files_keep_their_lines(place: Workplace):
     # A copy is not what the session wrote.
     write(place, "copy.py", read(place, "moved.py"))
     assert blame(place, "moved.py") == lines
-    turn(place, "git mv moved.py again.py", append("again.py", "# new", "# newer, by the agent"))
+    turn(
+        place,
+        "git mv moved.py again.py",
+        append("again.py", "# new", "# newer, by the agent"),
+    )
     by_line = dict(blame(place, "again.py"))
     assert by_line["    step_3 = prepare_the_number(33, of_all=things)"] == ""
-    assert by_line["    step_4 = prepare_the_number(4, of_all=things)"] == f"{session} 1 patch"
+    assert (
+        by_line["    step_4 = prepare_the_number(4, of_all=things)"]
+        == f"{session} 1 patch"
+    )
 
 
 def test_a_renamed_file_keeps_a_short_line(place: Workplace):
@@ -210,8 +248,13 @@ def test_a_copy_by_a_person_is_the_persons(place: Workplace):
 def test_what_a_turn_moves_stays_whose_it_was(place: Workplace):
     write(place, "mine.py", LONG)
     commit(place)
-    session = turn(place, "cat mine.py > moved.py; rm mine.py; echo '# the_end' >> moved.py")
-    assert blame(place, "moved.py") == [*whose(LONG), ("# the_end", f"{session} 1 command")]
+    session = turn(
+        place, "cat mine.py > moved.py; rm mine.py; echo '# the_end' >> moved.py"
+    )
+    assert blame(place, "moved.py") == [
+        *whose(LONG),
+        ("# the_end", f"{session} 1 command"),
+    ]
     taken = LONG.splitlines()[4]
     turn(
         place,
@@ -228,7 +271,11 @@ def test_rebase_amend_squash_and_cherry_pick(place: Workplace):
     on_branch(place)
     session = turn(place, APPEND)
     commit(place, "one")
-    turn(place, add("c.py", "SETTING = 'of_the_agent'"), args=("resume", session, "Settings"))
+    turn(
+        place,
+        add("c.py", "SETTING = 'of_the_agent'"),
+        args=("resume", session, "Settings"),
+    )
     commit(place, "two")
     git(place, "checkout", "-q", "main")
     write(place, "a.py", f"# from main\n{FIRST}")
@@ -245,10 +292,15 @@ def test_rebase_amend_squash_and_cherry_pick(place: Workplace):
     assert blame(place) == [*wanted, *whose("# amended by Ada")]
     git(place, "checkout", "-q", "main")
     assert blame(place) == whose(f"# from main\n{FIRST}")
-    assert blame(place, "a.py", "--rev", "topic") == [*wanted, *whose("# amended by Ada")]
+    assert blame(place, "a.py", "--rev", "topic") == [
+        *wanted,
+        *whose("# amended by Ada"),
+    ]
     git(place, "cherry-pick", "topic")
     assert blame(place) == [*wanted, *whose("# amended by Ada")]
-    assert blame(place, "c.py") == whose("SETTING = 'of_the_agent'", f"{session} 2 patch")
+    assert blame(place, "c.py") == whose(
+        "SETTING = 'of_the_agent'", f"{session} 2 patch"
+    )
 
 
 def test_lines_that_come_back_from_another_branch(place: Workplace):
@@ -256,7 +308,9 @@ def test_lines_that_come_back_from_another_branch(place: Workplace):
     one = turn(place, append("a.py", "    return value + 1", LONG))
     commit(place)
     git(place, "checkout", "-q", "main")
-    two = turn(place, append("a.py", "def first(value):", '    """On the main branch."""'))
+    two = turn(
+        place, append("a.py", "def first(value):", '    """On the main branch."""')
+    )
     commit(place)
     git(place, "merge", "-q", "topic", "-m", "merge")
     assert blame(place) == [
@@ -282,7 +336,10 @@ def test_what_git_brings_in_a_turn_is_not_the_turns(place: Workplace):
         session = turn(place, f"{line}; echo '# of_the_turn' >> other.py")
         assert blame(place) == whose(FIRST + LONG)
         # Whoever switched the branch may have changed the file.
-        assert blame(place, "other.py") == [*whose(LONG), ("# of_the_turn", f"{session} 1 unsure")]
+        assert blame(place, "other.py") == [
+            *whose(LONG),
+            ("# of_the_turn", f"{session} 1 unsure"),
+        ]
         git(place, "checkout", "-q", "other.py")
 
 
@@ -315,14 +372,26 @@ def test_a_submodule_is_a_repository_of_its_own(place: Workplace, tmp_path: Path
     write(source, "s.py", FIRST)
     git(source, "init", "-qb", "main")
     commit(source)
-    git(place, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(source.cwd), "sub")
+    git(
+        place,
+        "-c",
+        "protocol.file.allow=always",
+        "submodule",
+        "add",
+        "-q",
+        str(source.cwd),
+        "sub",
+    )
     commit(place)
     session = turn(place, append("sub/s.py", "    return value + 1", AGENT), APPEND)
     assert run(place, "blame-agent", "sub")[0::2] == (
         1,
         "Error: cannot read 'sub': it is a folder\n",
     )
-    assert blame(place, "sub/s.py") == [*whose(FIRST), *whose(AGENT, f"{session} 1 patch")]
+    assert blame(place, "sub/s.py") == [
+        *whose(FIRST),
+        *whose(AGENT, f"{session} 1 patch"),
+    ]
     inner = Workplace(place.home, place.cwd / "sub")
     commit(inner)
     commit(place)
@@ -343,18 +412,31 @@ def test_a_formatter_that_rewrites_all(place: Workplace):
     write(place, "a.py", read(place, "a.py").replace("\t", "  "))
     assert [author for _, author in blame(place)] == ["", "", f"{one} 1 patch", ""]
     # Ends of lines are git's business.
-    (place.cwd / "a.py").write_bytes((place.cwd / "a.py").read_bytes().replace(b"\n", b"\r\n"))
+    (place.cwd / "a.py").write_bytes(
+        (place.cwd / "a.py").read_bytes().replace(b"\n", b"\r\n")
+    )
     assert [author for _, author in blame(place)] == ["", "", f"{one} 1 patch", ""]
 
 
 def test_common_lines_are_claimed_only_beside_others(place: Workplace):
-    write(place, "c.c", "int one() {\n  return 1;\n}\n\nint three() {\n  return 3;\n}\n")
+    write(
+        place, "c.c", "int one() {\n  return 1;\n}\n\nint three() {\n  return 3;\n}\n"
+    )
     session = turn(place, append("c.c", "", "int two() {\n  return 2;\n}\n\n"))
     lines = blame(place, "c.c")
     assert [author for _, author in lines].count(f"{session} 1 patch") >= 3
-    assert {text for text, author in lines if author} <= {"int two() {", "  return 2;", "}", ""}
+    assert {text for text, author in lines if author} <= {
+        "int two() {",
+        "  return 2;",
+        "}",
+        "",
+    }
     # What is left of the function is nobody's.
-    write(place, "c.c", "int one() {\n  return 1;\n}\n\n}\n\nint three() {\n  return 3;\n}\n")
+    write(
+        place,
+        "c.c",
+        "int one() {\n  return 1;\n}\n\n}\n\nint three() {\n  return 3;\n}\n",
+    )
     assert {author for _, author in blame(place, "c.c")} == {""}
 
 
@@ -421,15 +503,21 @@ def read_note(text: str) -> tuple[dict[str, dict[str, list[int]]], dict[str, Any
     return files, data
 
 
-def note(place: Workplace, commit: str = "HEAD") -> tuple[dict[str, Any], dict[str, Any]]:
+def note(
+    place: Workplace, commit: str = "HEAD"
+) -> tuple[dict[str, Any], dict[str, Any]]:
     assert run(place, "provenance", "--note", commit)[0] == 0
     return read_note(git(place, "notes", "--ref=refs/notes/ai", "show", commit) + "\n")
 
 
 def test_a_note_has_the_lines_that_its_commit_brings(place: Workplace):
-    session = turn(place, APPEND, add("sub/my file.py", LONG), "echo 'by = command' > d.py")
+    session = turn(
+        place, APPEND, add("sub/my file.py", LONG), "echo 'by = command' > d.py"
+    )
     first = commit(place)
-    two = turn(place, append("a.py", "    return value * 2", "def later(x):\n    return x"))
+    two = turn(
+        place, append("a.py", "    return value * 2", "def later(x):\n    return x")
+    )
     write(place, "a.py", read(place, "a.py") + "# Ada\n")
     commit(place)
     files, data = note(place, first)
@@ -441,7 +529,9 @@ def test_a_note_has_the_lines_that_its_commit_brings(place: Workplace):
     assert data["base_commit_sha"] == first
     key = "s_" + hashlib.sha256(f"codex-py:{session}".encode()).hexdigest()[:14]
     agent = {"tool": "codex-py", "id": session, "model": "gpt-5.5"}
-    assert data["sessions"] == {key: {"agent_id": agent, "human_author": "Ada <ada@example.com>"}}
+    assert data["sessions"] == {
+        key: {"agent_id": agent, "human_author": "Ada <ada@example.com>"}
+    }
     again = git(place, "notes", "--ref=refs/notes/ai", "show", first)
     note(place, first)
     assert git(place, "notes", "--ref=refs/notes/ai", "show", first) == again
@@ -467,7 +557,9 @@ def test_the_note_of_another_tool_stays(place: Workplace):
 RANGE = {
     "type": "object",
     "required": ["start_line", "end_line"],
-    "properties": {key: {"type": "integer", "minimum": 1} for key in ("start_line", "end_line")},
+    "properties": {
+        key: {"type": "integer", "minimum": 1} for key in ("start_line", "end_line")
+    },
     "additionalProperties": False,
 }
 CONTRIBUTOR = {
@@ -495,8 +587,14 @@ TRACE = Draft202012Validator(
         "required": ["version", "id", "timestamp", "files"],
         "properties": {
             "version": {"type": "string", "pattern": r"^[0-9]+\.[0-9]+$"},
-            "id": {"type": "string", "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"},
-            "timestamp": {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"},
+            "id": {
+                "type": "string",
+                "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+            },
+            "timestamp": {
+                "type": "string",
+                "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$",
+            },
             "vcs": {
                 "type": "object",
                 "required": ["type", "revision"],
@@ -533,7 +631,10 @@ cursor/agent-trace."""
 
 
 def traces(place: Workplace) -> list[dict[str, Any]]:
-    found = [json.loads(line) for line in read(place, ".agent-trace/traces.jsonl").splitlines()]
+    found = [
+        json.loads(line)
+        for line in read(place, ".agent-trace/traces.jsonl").splitlines()
+    ]
     for each in found:
         TRACE.validate(each)  # pyright: ignore[reportUnknownMemberType]
     return found
@@ -552,7 +653,11 @@ def test_traces_of_a_commit_and_of_the_work_tree(place: Workplace):
 
     def written(path: str, start: int, end: int) -> list[dict[str, Any]]:
         ranges = [{"start_line": start, "end_line": end}]
-        conversation = {"url": f"urn:uuid:{session}", "contributor": model, "ranges": ranges}
+        conversation = {
+            "url": f"urn:uuid:{session}",
+            "contributor": model,
+            "ranges": ranges,
+        }
         return [{"path": path, "conversations": [conversation]}]
 
     assert of_commit["vcs"] == {"type": "git", "revision": head}
@@ -568,22 +673,30 @@ def test_trailers_are_printed_and_added_by_a_hook(place: Workplace):
     git(place, "add", "-A")
     assert run(place, "provenance", "--trailer") == (0, wanted, "")
     hook = place.cwd / ".git/hooks/prepare-commit-msg"
-    command = shlex.join([sys.executable, "-m", "codex_py", "provenance", "--trailer", "--message"])
+    command = shlex.join(
+        [sys.executable, "-m", "codex_py", "provenance", "--trailer", "--message"]
+    )
     hook.write_text(f'#!/bin/sh\nexec {command} "$1"\n', encoding="utf-8")
     hook.chmod(0o755)
     # git gives the hook an index of its own.
     write(place, "a.py", read(place, "a.py") + "# Ada\n")
     author = ("-c", "user.email=ada@example.com", "-c", "user.name=Ada")
-    env = environment(place.home, {"PYTHONPATH": str(Path(codex_py.__file__).parents[1])})
+    env = environment(
+        place.home, {"PYTHONPATH": str(Path(codex_py.__file__).parents[1])}
+    )
     words = ["git", *author, "commit", "-qam", "Add a function\n\nSee: there"]
     subprocess.run(words, cwd=place.cwd, env=env, check=True)
     message = git(place, "log", "-1", "--format=%B")
     assert message == f"Add a function\n\nSee: there\n{wanted}".strip()
     assert run(place, "provenance", "--trailer", "HEAD") == (0, wanted, "")
-    subprocess.run([*words[:-2], "-q", "--amend", "--no-edit"], cwd=place.cwd, env=env, check=True)
+    subprocess.run(
+        [*words[:-2], "-q", "--amend", "--no-edit"], cwd=place.cwd, env=env, check=True
+    )
     assert git(place, "log", "-1", "--format=%B") == message
     write(place, "a.py", FIRST)
-    subprocess.run([*words[:-1], "Not by a session"], cwd=place.cwd, env=env, check=True)
+    subprocess.run(
+        [*words[:-1], "Not by a session"], cwd=place.cwd, env=env, check=True
+    )
     assert git(place, "log", "-1", "--format=%B") == "Not by a session"
 
 
@@ -632,7 +745,10 @@ def test_mistakes_are_one_sentence(place: Workplace, tmp_path: Path):
         1,
         f"Error: cannot read 'link': it is a link that leads out of {place.cwd}\n",
     )
-    assert run(place, "blame-agent", ".")[0::2] == (1, "Error: cannot read '.': it is a folder\n")
+    assert run(place, "blame-agent", ".")[0::2] == (
+        1,
+        "Error: cannot read '.': it is a folder\n",
+    )
     assert run(place, "blame-agent", "a.py") == (
         0,
         "No line of a.py is known to be a session's.\n",
@@ -681,7 +797,9 @@ def test_a_damaged_journal_is_told(place: Workplace):
         path.write_bytes(path.read_bytes()[:-3])
     code, out, err = run(place, "blame-agent", "a.py")
     assert (code, out) == (0, "No line of a.py is known to be a session's.\n")
-    assert err == "Of the journal, 2 entries are damaged: what they wrote is not known.\n"
+    assert (
+        err == "Of the journal, 2 entries are damaged: what they wrote is not known.\n"
+    )
 
 
 def test_denied_files_are_not_shown(place: Workplace):
@@ -732,7 +850,9 @@ def test_nothing_that_the_repository_names_is_run(place: Workplace, tmp_path: Pa
         ("--trailer", "HEAD"),
         ("--trailer", "--message", str(message)),
     ):
-        code, _, err = run(place, "provenance", *args, env={"CODEX_THREAD_ID": str(uuid.uuid4())})
+        code, _, err = run(
+            place, "provenance", *args, env={"CODEX_THREAD_ID": str(uuid.uuid4())}
+        )
         assert (code, err) == (0, "")
     run(place, "blame-agent", "a.py")
     assert "Codex-Py-Session: " in message.read_text(encoding="utf-8")

@@ -37,7 +37,10 @@ _DEADLINE_S = 120.0
 _PATCH = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** Add File: b.txt\n+b\n*** End Patch"
 _PLAN = {
     "explanation": "why",
-    "plan": [{"step": "a", "status": "completed"}, {"step": "b", "status": "in_progress"}],
+    "plan": [
+        {"step": "a", "status": "completed"},
+        {"step": "b", "status": "in_progress"},
+    ],
 }
 _OFTEN = {"thread/tokenUsage/updated", "turn/diff/updated"}
 
@@ -78,10 +81,14 @@ def drive(place: Workplace) -> Callable[[str], dict[str, Any]]:
         home = place.home / Path(program).name
         home.mkdir()
         # The released Codex gives items ids of its own, and a fork begins with another history.
-        with ScriptedServer(script(pause), check_calls=False, check_prefix=False) as server:
+        with ScriptedServer(
+            script(pause), check_calls=False, check_prefix=False
+        ) as server:
             Workplace(home, place.cwd).configure(server)
             with (home / "config.toml").open("a", encoding="utf-8") as config:
-                config.write("[analytics]\nenabled = false\n[tools.update_plan]\nenabled = true\n")
+                config.write(
+                    "[analytics]\nenabled = false\n[tools.update_plan]\nenabled = true\n"
+                )
             done = subprocess.run(
                 [Path(_SDK, "bin", "python"), _DRIVER, program, place.cwd],
                 cwd=place.cwd,
@@ -118,7 +125,15 @@ def test_a_session(drive: Callable[[str], dict[str, Any]], place: Workplace) -> 
     assert plan in said["first"]
     diffs = [lines for method, *lines in said["first"] if method == "turn/diff/updated"]
     assert diffs[-1] == [
-        ["--- a/a.txt", "+++ b/a.txt", "-one", "+two", "--- /dev/null", "+++ b/b.txt", "+b"]
+        [
+            "--- a/a.txt",
+            "+++ b/a.txt",
+            "-one",
+            "+two",
+            "--- /dev/null",
+            "+++ b/b.txt",
+            "+b",
+        ]
     ]
     assert said["second"] == ['{"a": 1}', "completed", ["userMessage", None]]
     assert said["interrupted"] == ["turn/completed", "interrupted", None]
@@ -138,7 +153,9 @@ def test_a_session(drive: Callable[[str], dict[str, Any]], place: Workplace) -> 
 
 
 @pytest.mark.skipif(CODEX is None, reason="CODEX_BINARY names no Codex")
-def test_the_released_codex_says_the_same(drive: Callable[[str], dict[str, Any]]) -> None:
+def test_the_released_codex_says_the_same(
+    drive: Callable[[str], dict[str, Any]],
+) -> None:
     assert CODEX is not None
     # The released Codex goes by the shell of the account, and this program by $SHELL first.
     ours, theirs = (

@@ -61,8 +61,13 @@ def test_functions_are_offered_called_and_shown(place: Workplace) -> None:
     ]
     with ScriptedServer([calls, DONE]) as server:
         result, events = turn(place, server, weather, fail)
-        offered = {entry.get("name"): entry for entry in server.requests[0].body["tools"]}
-        assert outputs(server) == ['{"city":"Ulm","days":3}', "[ERROR:ToolFailed] ValueError: no"]
+        offered = {
+            entry.get("name"): entry for entry in server.requests[0].body["tools"]
+        }
+        assert outputs(server) == [
+            '{"city":"Ulm","days":3}',
+            "[ERROR:ToolFailed] ValueError: no",
+        ]
     assert result.last_message == "done"
     assert offered["weather"] == {
         "type": "function",
@@ -80,7 +85,9 @@ def test_functions_are_offered_called_and_shown(place: Workplace) -> None:
     }
     items = [e.item for e in events if isinstance(e, ItemCompleted)]
     assert sorted(
-        (item.server, item.tool, item.status) for item in items if isinstance(item, McpToolCall)
+        (item.server, item.tool, item.status)
+        for item in items
+        if isinstance(item, McpToolCall)
     ) == [("python", "fail", "failed"), ("python", "weather", "completed")]
 
 
@@ -99,7 +106,9 @@ def test_a_function_that_needs_approval_is_refused_where_nobody_can_be_asked(
     assert result.denied
 
 
-def test_a_session_that_is_continued_may_call_the_functions_it_has_now(place: Workplace) -> None:
+def test_a_session_that_is_continued_may_call_the_functions_it_has_now(
+    place: Workplace,
+) -> None:
     def now() -> str:
         return "noon"
 
@@ -135,7 +144,9 @@ def test_the_turn_ends_although_a_thread_does_not(place: Workplace) -> None:
 
         loop = asyncio.get_running_loop()
         config = load_config(cwd=place.cwd)
-        async with open_session(config, SessionOptions(), sink, tools=[block]) as session:
+        async with open_session(
+            config, SessionOptions(), sink, tools=[block]
+        ) as session:
             return await session.run_turn("go")
 
     call = [*ev_function_call("c", "block", {}), ev_completed()]

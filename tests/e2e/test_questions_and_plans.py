@@ -17,7 +17,9 @@ def question(name: str, text: str) -> dict[str, Any]:
     return {"id": name, "header": name, "question": text, "options": options}
 
 
-ASKED = {"questions": [question("db", "Which database?"), question("port", "Which port?")]}
+ASKED = {
+    "questions": [question("db", "Which database?"), question("port", "Which port?")]
+}
 ASKS = [*ev_function_call("q1", "request_user_input", ASKED), ev_completed()]
 DONE = [*ev_message("Done."), ev_completed()]
 PLAN = "First.\n\n<proposed_plan>\n# A plan\n\n- one\n</proposed_plan>\n"
@@ -38,7 +40,9 @@ def output(server: ScriptedServer) -> str:
         (["Two", "One"], {"db": ["Two"], "port": ["One"]}),
     ],
 )
-def test_answers_come_from_a_file(place: Workplace, answers: Any, expected: Any) -> None:
+def test_answers_come_from_a_file(
+    place: Workplace, answers: Any, expected: Any
+) -> None:
     file = place.cwd / "answers.json"
     file.write_text(json.dumps(answers), encoding="utf-8")
     with ScriptedServer([ASKS, DONE]) as server:
@@ -66,7 +70,10 @@ def test_a_question_without_an_answer_is_left_to_the_model(place: Workplace) -> 
             '{"db": "One",\n "port": 5433}',
             "answers.json:2: an answer is a text, or a list of texts",
         ),
-        ('["One",\n [],\n "Two"]', "answers.json:2: an answer is a text, or a list of texts"),
+        (
+            '["One",\n [],\n "Two"]',
+            "answers.json:2: an answer is a text, or a list of texts",
+        ),
         ('{"db": "One"\n "port"', "answers.json:2: Expecting ',' delimiter"),
         ('"One"', "answers.json:1: it is neither an object nor a list of answers"),
         (None, "answers.json: No such file or directory"),
@@ -99,14 +106,24 @@ def test_the_plan_is_the_answer_and_nothing_is_changed(place: Workplace) -> None
     ]
     with ScriptedServer(script) as server:
         place.configure(server)
-        args = ["exec", "--skip-git-repo-check", "--yolo", "--plan", "-o", "plan.md", "Go."]
+        args = [
+            "exec",
+            "--skip-git-repo-check",
+            "--yolo",
+            "--plan",
+            "-o",
+            "plan.md",
+            "Go.",
+        ]
         ran = run_codex_py(args, place.home, place.cwd)
     assert (ran.returncode, ran.stdout.decode()) == (0, "# A plan\n\n- one\n")
     assert (place.cwd / "plan.md").read_text(encoding="utf-8") == "# A plan\n\n- one"
     assert "proposed_plan" not in ran.stderr.decode()
     assert "sandbox: read-only" in ran.stderr.decode()
     assert not (place.cwd / "made.txt").exists()
-    assert "<collaboration_mode># Plan mode" in json.dumps(server.requests[0].body["input"])
+    assert "<collaboration_mode># Plan mode" in json.dumps(
+        server.requests[0].body["input"]
+    )
 
 
 def shape(schema: Any) -> Any:
@@ -115,11 +132,17 @@ def shape(schema: Any) -> Any:
         return schema
     fields = cast("dict[str, Any]", schema)
     # A property may have this name too.
-    return {k: shape(v) for k, v in fields.items() if k != "description" or isinstance(v, dict)}
+    return {
+        k: shape(v)
+        for k, v in fields.items()
+        if k != "description" or isinstance(v, dict)
+    }
 
 
 @needs_codex
-def test_codex_offers_the_same_tool_and_gives_the_same_answers(place: Workplace) -> None:
+def test_codex_offers_the_same_tool_and_gives_the_same_answers(
+    place: Workplace,
+) -> None:
     assert CODEX is not None
     (place.cwd / "answers.json").write_text("[]", encoding="utf-8")
     no_options: list[Any] = []
@@ -140,9 +163,18 @@ def test_codex_offers_the_same_tool_and_gives_the_same_answers(place: Workplace)
         )
         place.rerun("go")
         place.rerun("--answers", "answers.json", "go")
-    theirs, ours = (request.body["input"] for request in (server.requests[2], server.requests[5]))
-    given = [[item["output"] for item in items if "output" in item] for items in (theirs, ours)]
-    assert given[0][0] == given[1][0] == "request_user_input is unavailable in Default mode"
+    theirs, ours = (
+        request.body["input"] for request in (server.requests[2], server.requests[5])
+    )
+    given = [
+        [item["output"] for item in items if "output" in item]
+        for items in (theirs, ours)
+    ]
+    assert (
+        given[0][0]
+        == given[1][0]
+        == "request_user_input is unavailable in Default mode"
+    )
     offered = [
         tool
         for request in (server.requests[0], server.requests[6])

@@ -15,15 +15,22 @@ ON = ("-c", "history.redact=true")
 
 
 def calling(command: str) -> list[dict[str, Any]]:
-    return [*ev_function_call("call_1", "exec_command", {"cmd": command}), ev_completed()]
+    return [
+        *ev_function_call("call_1", "exec_command", {"cmd": command}),
+        ev_completed(),
+    ]
 
 
 def answering(text: str) -> list[dict[str, Any]]:
     return [*ev_message(text), ev_completed()]
 
 
-@pytest.mark.parametrize("secret", [TOKEN, KEY], ids=["a known form", "a variable of the program"])
-def test_a_key_is_masked_in_the_file_and_nowhere_in_this_run(place: Workplace, secret: str) -> None:
+@pytest.mark.parametrize(
+    "secret", [TOKEN, KEY], ids=["a known form", "a variable of the program"]
+)
+def test_a_key_is_masked_in_the_file_and_nowhere_in_this_run(
+    place: Workplace, secret: str
+) -> None:
     script = [calling(f"printf {secret} > it; cat it"), answering(f"It is {secret}.")]
     with ScriptedServer([*script, answering("more")], check_prefix=False) as server:
         outcome = place.run(server, *ON, "-s", "danger-full-access", f"Use {secret}")
@@ -45,14 +52,17 @@ def test_a_key_is_masked_in_the_file_and_nowhere_in_this_run(place: Workplace, s
 
 def test_a_key_without_an_end_leaves_the_line_whole(place: Workplace) -> None:
     with ScriptedServer(
-        [calling(f"echo '{PRIVATE}'"), answering("done"), answering("x")], check_prefix=False
+        [calling(f"echo '{PRIVATE}'"), answering("done"), answering("x")],
+        check_prefix=False,
     ) as server:
         place.run(server, *ON, "go")
         place.rerun("resume", "--last", "more")
     (file,) = place.rollouts()
     assert "MIIB" not in file.read_text(encoding="utf-8")
     assert "[redacted]" in server.requests[2].output("call_1")
-    (call,) = [item for item in server.requests[2].input if item["type"] == "function_call"]
+    (call,) = [
+        item for item in server.requests[2].input if item["type"] == "function_call"
+    ]
     assert json.loads(call["arguments"]) == {"cmd": "echo '[redacted]"}
 
 

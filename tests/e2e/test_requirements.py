@@ -31,8 +31,20 @@ def require(tmp_path: Path) -> Confine:
         if Path("/etc", name).exists():
             shutil.copy(Path("/etc", name), etc)
     script = f'mount --bind {shlex.quote(str(etc))} /etc && exec "$@"'
-    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]
-    if shutil.which("unshare") is None or subprocess.run([*words, "true"], check=False).returncode:
+    words = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        "sh",
+    ]
+    if (
+        shutil.which("unshare") is None
+        or subprocess.run([*words, "true"], check=False).returncode
+    ):
         pytest.skip("no namespace of mounts can be made here")
 
     def confine(text: str) -> list[str]:
@@ -52,7 +64,10 @@ def run(
 
 
 def calls(command: str, **more: Any) -> list[Any]:
-    return [*ev_function_call("c1", "exec_command", {"cmd": command, **more}), ev_completed()]
+    return [
+        *ev_function_call("c1", "exec_command", {"cmd": command, **more}),
+        ev_completed(),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -62,10 +77,16 @@ def calls(command: str, **more: Any) -> list[Any]:
         ["-s", "danger-full-access"],
         ["-c", 'sandbox_mode="danger-full-access"'],
         ["-c", 'default_permissions=":danger-full-access"'],
-        ["--dangerously-bypass-approvals-and-sandbox", "--ignore-user-config", "--ignore-rules"],
+        [
+            "--dangerously-bypass-approvals-and-sandbox",
+            "--ignore-user-config",
+            "--ignore-rules",
+        ],
     ],
 )
-def test_no_option_gets_full_access(place: Workplace, require: Confine, flags: list[str]) -> None:
+def test_no_option_gets_full_access(
+    place: Workplace, require: Confine, flags: list[str]
+) -> None:
     confined = require(READ_ONLY)
     command = ["exec", "--skip-git-repo-check", *flags, "go"]
     code, out, err, server = run(place, confined, *command, answers=[DONE])
@@ -74,14 +95,21 @@ def test_no_option_gets_full_access(place: Workplace, require: Confine, flags: l
 
 
 @pytest.mark.parametrize(
-    "flags", [["-s", "workspace-write"], ["--full-auto"], ["-c", 'sandbox_mode="workspace-write"']]
+    "flags",
+    [
+        ["-s", "workspace-write"],
+        ["--full-auto"],
+        ["-c", 'sandbox_mode="workspace-write"'],
+    ],
 )
 def test_a_run_falls_back_to_reading_and_says_so(
     place: Workplace, require: Confine, flags: list[str]
 ) -> None:
     confined = require(READ_ONLY)
     command = ["exec", "--json", "--skip-git-repo-check", *flags, "go"]
-    code, out, err, _ = run(place, confined, *command, answers=[calls("touch made"), DONE])
+    code, out, err, _ = run(
+        place, confined, *command, answers=[calls("touch made"), DONE]
+    )
     assert (code, (place.cwd / "made").exists()) == (0, False), err
     items = [json.loads(line).get("item", {}) for line in out.splitlines()]
     (warning,) = [item["message"] for item in items if item.get("type") == "error"]
@@ -122,10 +150,19 @@ TALKS: dict[str, tuple[list[str], Sequence[tuple[str, dict[str, Any]]]]] = {
         ["app-server"],
         [
             ("initialize", {"clientInfo": {"name": "a", "version": "1"}}),
-            ("thread/start", {"sandbox": "danger-full-access", "approvalPolicy": "never"}),
-            ("thread/start", {"sandbox": "workspace-write", "approvalPolicy": "on-request"}),
+            (
+                "thread/start",
+                {"sandbox": "danger-full-access", "approvalPolicy": "never"},
+            ),
+            (
+                "thread/start",
+                {"sandbox": "workspace-write", "approvalPolicy": "on-request"},
+            ),
             ("turn/start", {"sandboxPolicy": FULL, "approvalPolicy": "never"}),
-            ("turn/start", {"sandboxPolicy": {"type": "workspaceWrite", "writableRoots": ["/"]}}),
+            (
+                "turn/start",
+                {"sandboxPolicy": {"type": "workspaceWrite", "writableRoots": ["/"]}},
+            ),
             ("turn/start", {}),
         ],
     ),
@@ -149,8 +186,14 @@ TALKS: dict[str, tuple[list[str], Sequence[tuple[str, dict[str, Any]]]]] = {
                     "clientInfo": {"name": "a", "version": "1"},
                 },
             ),
-            ("tools/call", {"sandbox": "danger-full-access", "approval-policy": "never"}),
-            ("tools/call", {"sandbox": "workspace-write", "config": {"web_search": "live"}}),
+            (
+                "tools/call",
+                {"sandbox": "danger-full-access", "approval-policy": "never"},
+            ),
+            (
+                "tools/call",
+                {"sandbox": "workspace-write", "config": {"web_search": "live"}},
+            ),
         ],
     ),
 }
@@ -161,7 +204,10 @@ def talk(place: Workplace, confined: list[str], way: str) -> None:
     words, requests = TALKS[way]
     pipe = subprocess.PIPE
     program = start_codex_py(
-        *(words, place.cwd, environment(place.home)), stdin=pipe, confined=confined, real=True
+        *(words, place.cwd, environment(place.home)),
+        stdin=pipe,
+        confined=confined,
+        real=True,
     )
     with program:
         assert program.stdin
@@ -170,10 +216,15 @@ def talk(place: Workplace, confined: list[str], way: str) -> None:
         for number, (method, params) in enumerate(requests):
             more: dict[str, Any] = dict(ids)
             if method == "tools/call":
-                params, more = {"name": "codex", "arguments": {"prompt": "go", **params}}, {}
+                params, more = (
+                    {"name": "codex", "arguments": {"prompt": "go", **params}},
+                    {},
+                )
             if method.endswith(("/start", "/prompt")) and method != "thread/start":
                 text = [{"type": "text", "text": "go"}]
-                more |= {"prompt": text} if method.endswith("prompt") else {"input": text}
+                more |= (
+                    {"prompt": text} if method.endswith("prompt") else {"input": text}
+                )
             if "cwd" in params:
                 params = {**params, "cwd": str(place.cwd)}
             request = {"jsonrpc": "2.0", "id": number, "method": method}
@@ -187,7 +238,12 @@ def talk(place: Workplace, confined: list[str], way: str) -> None:
                 answer = json.loads(program.stdout.readline())
                 if "method" in answer and "id" in answer:
                     yes = {"outcome": {"outcome": "selected", "optionId": "approved"}}
-                    result = {**yes, "decision": "accept", "action": "accept", "content": {}}
+                    result = {
+                        **yes,
+                        "decision": "accept",
+                        "action": "accept",
+                        "content": {},
+                    }
                     lines = [{"jsonrpc": "2.0", "id": answer["id"], "result": result}]
                 elif answer.get("method") == "turn/completed":
                     wanted = False
@@ -196,7 +252,11 @@ def talk(place: Workplace, confined: list[str], way: str) -> None:
                     wanted = wanted and "error" not in answer
                     thread = result.get("thread", {}).get("id")
                     ids |= {"threadId": thread} if thread else {}
-                    ids |= {"sessionId": result["sessionId"]} if "sessionId" in result else {}
+                    ids |= (
+                        {"sessionId": result["sessionId"]}
+                        if "sessionId" in result
+                        else {}
+                    )
         program.stdin.close()
         program.wait(60)
 
@@ -223,7 +283,17 @@ def spawns(request: RecordedRequest) -> list[Any]:
 @pytest.mark.parametrize(
     "way",
     [
-        *("flags", "profile", "resume", "fork", "worktree", "best-of", "batch", "role", "suspend"),
+        *(
+            "flags",
+            "profile",
+            "resume",
+            "fork",
+            "worktree",
+            "best-of",
+            "batch",
+            "role",
+            "suspend",
+        ),
         *("library", "options", "home", "approve-for-me", *TALKS),
     ],
 )
@@ -244,21 +314,32 @@ def test_no_way_in_gets_around_a_requirement(
         place.configure(server)
         if way in {"resume", "fork"}:
             # Of a time when nothing was required.
-            run_codex_py([*exec_, "-s", "danger-full-access", "a"], home, place.cwd, real=True)
+            run_codex_py(
+                [*exec_, "-s", "danger-full-access", "a"], home, place.cwd, real=True
+            )
             (place.cwd / "made").unlink()
         if way == "home":
             home = place.cwd / "home"
             shutil.copytree(place.home, home)
             with (home / "config.toml").open("r+", encoding="utf-8") as file:
-                file.write(WIDE + (place.home / "config.toml").read_text(encoding="utf-8"))
+                file.write(
+                    WIDE + (place.home / "config.toml").read_text(encoding="utf-8")
+                )
             (home / "requirements.toml").write_text("", encoding="utf-8")
         if way in TALKS:
             talk(place, confined, way)
         elif way in {"library", "options"}:
-            program = [*confined, sys.executable, "-c", LIBRARY if way == "library" else OPTIONS]
+            program = [
+                *confined,
+                sys.executable,
+                "-c",
+                LIBRARY if way == "library" else OPTIONS,
+            ]
             subprocess.run(program, cwd=place.cwd, env=environment(home), check=False)
         else:
-            (place.cwd / "tasks.jsonl").write_text('{"id": "1", "prompt": "go"}\n', "utf-8")
+            (place.cwd / "tasks.jsonl").write_text(
+                '{"id": "1", "prompt": "go"}\n', "utf-8"
+            )
             words = {
                 "profile": ["-p", "wide", "go"],
                 "resume": ["-s", "workspace-write", "resume", "--last", "go"],
@@ -269,7 +350,15 @@ def test_no_way_in_gets_around_a_requirement(
                 "suspend": ["--on-approval", "suspend", "-s", "workspace-write", "go"],
                 "approve-for-me": ["--approve-for-me", "go"],
             }.get(way, ["-s", "workspace-write", "go"])
-            batch = ["batch", "tasks.jsonl", "-o", "out.jsonl", "--", *exec_[1:], *words[:-1]]
+            batch = [
+                "batch",
+                "tasks.jsonl",
+                "-o",
+                "out.jsonl",
+                "--",
+                *exec_[1:],
+                *words[:-1],
+            ]
             run_codex_py(
                 batch if way == "batch" else [*exec_, *words],
                 *(home, place.cwd),
@@ -282,7 +371,9 @@ def test_no_way_in_gets_around_a_requirement(
     assert tried or way == "suspend"
 
 
-def test_a_mode_of_the_sandbox_command_is_held_too(place: Workplace, require: Confine) -> None:
+def test_a_mode_of_the_sandbox_command_is_held_too(
+    place: Workplace, require: Confine
+) -> None:
     confined = require(READ_ONLY)
     command = ["sandbox", "danger-full-access", "--", "touch", "made"]
     _, _, err, _ = run(place, confined, *command, answers=[])
@@ -290,11 +381,22 @@ def test_a_mode_of_the_sandbox_command_is_held_too(place: Workplace, require: Co
     assert "falling back to required value `read-only`" in err
 
 
-def test_a_required_rule_holds_where_rules_are_ignored(place: Workplace, require: Confine) -> None:
+def test_a_required_rule_holds_where_rules_are_ignored(
+    place: Workplace, require: Confine
+) -> None:
     rule = '{ pattern = [{token = "touch"}], decision = "forbidden", justification = "not here" }'
     confined = require(f"[rules]\nprefix_rules = [{rule}]\n")
-    command = ["exec", "--skip-git-repo-check", "--ignore-rules", "-s", "danger-full-access", "go"]
-    _, _, _, server = run(place, confined, *command, answers=[calls("touch made"), DONE])
+    command = [
+        "exec",
+        "--skip-git-repo-check",
+        "--ignore-rules",
+        "-s",
+        "danger-full-access",
+        "go",
+    ]
+    _, _, _, server = run(
+        place, confined, *command, answers=[calls("touch made"), DONE]
+    )
     assert not (place.cwd / "made").exists()
     assert "not here" in server.requests[-1].raw.decode()
 
@@ -317,8 +419,13 @@ def test_required_instructions_reach_the_model_of_a_resumed_session_too(
     assert said == [[0, 0], [1, 0], [1, 0], [1, 1]]
 
 
-def test_a_residency_is_told_to_the_provider(place: Workplace, require: Confine) -> None:
-    confined, name = require('enforce_residency = "us"'), "x-openai-internal-codex-residency"
+def test_a_residency_is_told_to_the_provider(
+    place: Workplace, require: Confine
+) -> None:
+    confined, name = (
+        require('enforce_residency = "us"'),
+        "x-openai-internal-codex-residency",
+    )
     mine = [f'model_providers.mock.{key}={{"{name}"="MINE"}}' for key in HEADERS]
     flags = [word for text in mine for word in ("-c", text)]
     command = ["exec", "--skip-git-repo-check", *flags, "go"]
@@ -335,7 +442,9 @@ def test_a_server_that_is_not_allowed_is_not_contacted(
 ) -> None:
     confined = require("mcp_servers = {}\n")
     server = 'mcp_servers.a={url="http://127.0.0.1:9/"}'
-    code, _, err, _ = run(place, confined, "mcp", command, "a", "-c", server, answers=[])
+    code, _, err, _ = run(
+        place, confined, "mcp", command, "a", "-c", server, answers=[]
+    )
     assert code == 78
     assert err.splitlines()[-1] == (
         "Error: MCP server `a` is disabled by requirements (set by /etc/codex/requirements.toml)."
@@ -352,7 +461,9 @@ def test_explain_and_doctor_name_the_file(place: Workplace, require: Confine) ->
     assert "/etc/codex/requirements.toml" in out
 
 
-def test_a_mistake_in_the_file_stops_every_command(place: Workplace, require: Confine) -> None:
+def test_a_mistake_in_the_file_stops_every_command(
+    place: Workplace, require: Confine
+) -> None:
     confined = require("nonsense = 1\n")
     for command in (["exec", "--skip-git-repo-check", "go"], ["sandbox", "true"]):
         code, _, err, _ = run(place, confined, *command, answers=[])

@@ -26,7 +26,9 @@ def test_the_newest_session_of_all_folders_is_found_on_demand(place: Workplace) 
         here_only = place.rerun("-C", "other", "resume", "--last", "second")
         anywhere = place.rerun("-C", "other", "resume", "--last", "--all", "second")
     assert (here_only.code, here_only.events) == (2, [])
-    assert here_only.err.startswith(f"Error: no session to resume: none was recorded in {other}")
+    assert here_only.err.startswith(
+        f"Error: no session to resume: none was recorded in {other}"
+    )
     assert anywhere.events[0] == first.events[0]
     assert anywhere.messages == ["two"]
 
@@ -43,14 +45,20 @@ def test_the_newest_session_goes_on_with_the_provider_that_is_configured_now(
         third = place.rerun(*moved, *how, "--last", "third")
     assert (second.code, second.messages, third.messages) == (0, ["two"], ["three"])
     assert texts(server.requests[2].input[-1]) == ["third"]
-    assert "began with the provider `mock`; it goes on with `other`." in str(second.items[0])
+    assert "began with the provider `mock`; it goes on with `other`." in str(
+        second.items[0]
+    )
 
 
 def test_a_folder_that_was_renamed_is_named_with_what_to_do(place: Workplace) -> None:
     old, new = place.cwd / "old", place.cwd / "new"
     old.mkdir()
     patch = "*** Begin Patch\n*** Add File: a\n+b\n*** End Patch"
-    changes = [ev_created(), *ev_custom_tool_call("c", "apply_patch", patch), ev_completed()]
+    changes = [
+        ev_created(),
+        *ev_custom_tool_call("c", "apply_patch", patch),
+        ev_completed(),
+    ]
     with ScriptedServer([changes, says("one"), says("two")]) as server:
         first = place.run(server, "-C", str(old), "first")
         old.rename(new)
@@ -65,7 +73,10 @@ def test_a_folder_that_was_renamed_is_named_with_what_to_do(place: Workplace) ->
         assert f"`codex-py resume {thread}`" in text
         assert "--all" in text
     assert (last.code, listed.returncode, undone.returncode) == (2, 0, 1)
-    assert f"in {old}, which does not exist any more (rename it back" in undone.stderr.decode()
+    assert (
+        f"in {old}, which does not exist any more (rename it back"
+        in undone.stderr.decode()
+    )
     assert (new / "a").exists()
 
 
@@ -85,7 +96,8 @@ def test_the_context_can_be_turned_off(place: Workplace) -> None:
         place.run(server, *off, "-c", "developer_instructions='mine'", "first")
         place.run(server, "second")
     without, whole = (
-        [text for item in request.input for text in texts(item)] for request in server.requests
+        [text for item in request.input for text in texts(item)]
+        for request in server.requests
     )
     assert without[-2:] == ["mine", "first"]
     for block in ("<permissions instructions>", "<environment_context>"):

@@ -20,7 +20,9 @@ from tests.support.server import ScriptedServer
 ROOT = Path(__file__).parent.parent.parent
 
 
-def finding(path: Path, start: int, priority: int = 1, title: str = "It breaks") -> dict[str, Any]:
+def finding(
+    path: Path, start: int, priority: int = 1, title: str = "It breaks"
+) -> dict[str, Any]:
     return {
         "title": title,
         "body": "Because.",
@@ -57,7 +59,11 @@ def repository(place: Workplace) -> Path:
 def git(folder: Path, *words: str) -> str:
     settings = ("-c", "user.name=n", "-c", "user.email=e@x")
     done = subprocess.run(
-        ["git", *settings, *words], cwd=folder, check=True, capture_output=True, encoding="utf-8"
+        ["git", *settings, *words],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
     )
     return done.stdout
 
@@ -79,7 +85,9 @@ def test_findings_are_placed_on_the_change(place: Workplace, repository: Path) -
         finding(repository / 'ü "n', 1),
         finding(Path("/etc/passwd"), 1),
     ]
-    code, out, _, server = review(place, [answer(*found)], "--uncommitted", "--format", "json")
+    code, out, _, server = review(
+        place, [answer(*found)], "--uncommitted", "--format", "json"
+    )
     assert code == 0
     findings = json.loads(out)["findings"]
     assert [(each["path"], each["on_change"]) for each in findings] == [
@@ -104,12 +112,17 @@ def test_the_documentation_shows_what_the_program_prints(
     stays["body"] = "It is never released: the second call waits for ever."
     stays["code_location"]["line_range"]["end"] = 3
     docs = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^`--format (\w+)`:\n\n```\w*\n(.*?)^```$", docs, re.MULTILINE | re.DOTALL)
+    shown = re.findall(
+        r"^`--format (\w+)`:\n\n```\w*\n(.*?)^```$", docs, re.MULTILINE | re.DOTALL
+    )
     assert [name for name, _ in shown] == ["text", *FORMATS]
     for name, block in shown:
         _, out, _, _ = review(place, [answer(stays)], "--uncommitted", "--format", name)
         assert (
-            out.replace(str(repository), "/home/me/project").replace(__version__, "0.1.0") == block
+            out.replace(str(repository), "/home/me/project").replace(
+                __version__, "0.1.0"
+            )
+            == block
         )
 
 
@@ -152,7 +165,10 @@ def test_the_reviewer_cannot_change_anything_and_its_tokens_count(
     assert kinds == ["command_execution", "agent_message"]
     assert events[-1]["usage"]["input_tokens"] == 200
     assert events[-1]["review"]["findings"] == []
-    assert (git(repository, "status", "--porcelain"), git(repository, "count-objects")) == before
+    assert (
+        git(repository, "status", "--porcelain"),
+        git(repository, "count-objects"),
+    ) == before
 
 
 @pytest.mark.parametrize(
@@ -167,7 +183,9 @@ def test_findings_may_fail_the_run(
     assert review(place, script, "--uncommitted", *options)[0] == code
 
 
-def test_a_branch_a_commit_and_words_are_reviewed(place: Workplace, repository: Path) -> None:
+def test_a_branch_a_commit_and_words_are_reviewed(
+    place: Workplace, repository: Path
+) -> None:
     git(repository, "checkout", "-qb", "topic")
     git(repository, "commit", "-qam", "two")
 
@@ -211,7 +229,9 @@ def test_a_hostile_finding_breaks_no_format(
         case "github":
             assert [line[:8] for line in out.splitlines()] == ["::error "] * 2
         case _:
-            assert len([line for line in out.splitlines() if line.startswith("- ")]) == 2
+            assert (
+                len([line for line in out.splitlines() if line.startswith("- ")]) == 2
+            )
 
 
 def test_an_answer_that_breaks_the_schema_is_asked_for_once_more(
@@ -230,7 +250,10 @@ WELL = {
     "body": "Because.",
     "confidence_score": 0.9,
     "priority": 2,
-    "code_location": {"absolute_file_path": "code", "line_range": {"start": 2, "end": 2}},
+    "code_location": {
+        "absolute_file_path": "code",
+        "line_range": {"start": 2, "end": 2},
+    },
 }
 TOP = {
     "overall_correctness": "patch is incorrect",
@@ -300,7 +323,11 @@ BROKEN: dict[str, tuple[str, list[tuple[str, int, str, int | None]], int]] = {
         0,
     ),
     "a list alone": (json.dumps([WELL]), [("It breaks", 2, "code", 2)], 0),
-    "only findings": (json.dumps({"findings": [WELL]}), [("It breaks", 2, "code", 2)], 0),
+    "only findings": (
+        json.dumps({"findings": [WELL]}),
+        [("It breaks", 2, "code", 2)],
+        0,
+    ),
     "cut": (
         listed(WELL, {**WELL, "title": "The second one"})[:-220],
         [("It breaks", 2, "code", 2)],
@@ -323,17 +350,23 @@ def test_what_can_be_read_of_an_answer_that_breaks_the_schema_is_kept(
     place: Workplace, repository: Path, name: str
 ) -> None:
     text, expected, unread = BROKEN[name]
-    code, out, err, _ = review(place, [bad(text)] * 2, "--uncommitted", "--format", "json")
+    code, out, err, _ = review(
+        place, [bad(text)] * 2, "--uncommitted", "--format", "json"
+    )
     assert code == 0
     read = json.loads(out)
-    found = [(f["title"], f["priority"], f["path"], f["start"]) for f in read["findings"]]
+    found = [
+        (f["title"], f["priority"], f["path"], f["start"]) for f in read["findings"]
+    ]
     assert found == expected
     assert read.get("unread", 0) == unread
     assert ("could not be read" in err) == (unread > 0)
     assert "text" not in read
 
 
-def test_findings_that_cannot_be_read_fail_a_gate(place: Workplace, repository: Path) -> None:
+def test_findings_that_cannot_be_read_fail_a_gate(
+    place: Workplace, repository: Path
+) -> None:
     minor = {**WELL, "priority": 3}
     script = [bad(listed(minor, {}))] * 2
     assert review(place, script, "--uncommitted", "--fail-on", "p0")[0] == 3
@@ -380,16 +413,23 @@ def test_an_answer_that_cannot_be_read_is_part_of_the_conversation(
     done = bad("Looked at line 2.")
     with ScriptedServer([bad(PROSE[0]), bad(PROSE[0]), done]) as server:
         place.configure(server)
-        first = run_codex_py(["exec", "--json", "review", "--uncommitted"], place.home, place.cwd)
+        first = run_codex_py(
+            ["exec", "--json", "review", "--uncommitted"], place.home, place.cwd
+        )
         events = jsonl(first.stdout)
         resumed = ["exec", "resume", "--last", "What did you mean?"]
         assert run_codex_py(resumed, place.home, place.cwd).returncode == 0
     assert first.returncode == 4
     (said,) = [
-        e["item"]["text"] for e in events if e.get("item", {}).get("type") == "agent_message"
+        e["item"]["text"]
+        for e in events
+        if e.get("item", {}).get("type") == "agent_message"
     ]
     assert said == PROSE[0]
-    assert (events[-1]["type"], events[-1]["error"]["code"]) == ("turn.failed", "schema")
+    assert (events[-1]["type"], events[-1]["error"]["code"]) == (
+        "turn.failed",
+        "schema",
+    )
     assert events[-1]["review"]["text"] == PROSE[0]
     assert "But look at" in json.dumps(server.requests[2].input)
 
@@ -417,16 +457,25 @@ def test_a_model_of_its_own(place: Workplace, repository: Path) -> None:
     assert server.requests[0].body["model"] == "gpt-5.6-luna"
 
 
-def test_a_review_is_part_of_the_conversation(place: Workplace, repository: Path) -> None:
+def test_a_review_is_part_of_the_conversation(
+    place: Workplace, repository: Path
+) -> None:
     mended = [*ev_message("Mended."), ev_completed()]
     with ScriptedServer([answer(finding(repository / "code", 2)), mended]) as server:
         place.configure(server)
         assert (
-            run_codex_py(["exec", "review", "--uncommitted"], place.home, place.cwd).returncode == 0
+            run_codex_py(
+                ["exec", "review", "--uncommitted"], place.home, place.cwd
+            ).returncode
+            == 0
         )
         resumed = ["exec", "resume", "--last", "Mend the first one"]
         assert run_codex_py(resumed, place.home, place.cwd).returncode == 0
-    texts = [item["content"][0]["text"] for item in server.requests[1].input if "role" in item]
+    texts = [
+        item["content"][0]["text"]
+        for item in server.requests[1].input
+        if "role" in item
+    ]
     assert texts[-3] == "Review: current changes"
     assert "It breaks — " in texts[-2]
 
@@ -436,9 +485,7 @@ def test_mistakes_are_one_sentence(place: Workplace, repository: Path) -> None:
         code, _, err, _ = review(place, [], *options)
         return code, err.splitlines()[-1]
 
-    say_what = (
-        "review: say what: --uncommitted, --base BRANCH, --commit SHA, or instructions of your own"
-    )
+    say_what = "review: say what: --uncommitted, --base BRANCH, --commit SHA, or instructions of your own"
     assert refused() == (2, f"Error: {say_what}")
     assert refused("--uncommitted", "--base", "main") == (2, f"Error: {say_what}")
     code, said = refused("--base", "--upload-pack=x")

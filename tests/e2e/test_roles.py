@@ -86,7 +86,9 @@ class Family:
             return says("done")
         self._waits += 1
         arguments = {"targets": waiting, "timeout_ms": 20_000}
-        call = ev_function_call(f"w{self._waits}", "wait_agent", arguments, namespace=NAMESPACE)
+        call = ev_function_call(
+            f"w{self._waits}", "wait_agent", arguments, namespace=NAMESPACE
+        )
         return [*call, ev_completed()]
 
     def _has_ended(self, request: RecordedRequest, agent_id: str) -> bool:
@@ -149,7 +151,9 @@ def repository(place: Workplace) -> None:
         ["add", "a.txt"],
         ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"],
     ):
-        subprocess.run(["git", *words], cwd=place.cwd, env=environment(place.home), check=True)
+        subprocess.run(
+            ["git", *words], cwd=place.cwd, env=environment(place.home), check=True
+        )
 
 
 def trees(place: Workplace) -> list[Path]:
@@ -159,7 +163,9 @@ def trees(place: Workplace) -> list[Path]:
 ADD = "*** Begin Patch\n*** Add File: new.txt\n+new\n*** End Patch\n"
 
 
-def test_a_role_says_what_the_child_is_told_and_which_model_it_has(place: Workplace) -> None:
+def test_a_role_says_what_the_child_is_told_and_which_model_it_has(
+    place: Workplace,
+) -> None:
     write(
         place.home / "agents/reviewer.toml",
         'name = "reviewer"\ndescription = "Reviews."\ndeveloper_instructions = "Be strict."\n'
@@ -174,7 +180,9 @@ def test_a_role_says_what_the_child_is_told_and_which_model_it_has(place: Workpl
     assert "Reviews." in json.dumps(family.requests["parent"][0].body["tools"])
 
 
-@pytest.mark.parametrize(("folder", "provider"), [("home", "other"), ("project", "mock")])
+@pytest.mark.parametrize(
+    ("folder", "provider"), [("home", "other"), ("project", "mock")]
+)
 def test_a_role_of_the_user_may_name_a_provider(
     place: Workplace, folder: str, provider: str
 ) -> None:
@@ -196,7 +204,9 @@ def test_a_role_of_the_user_may_name_a_provider(
         assert place.rerun("go").code == 0
     (child,) = family.requests["task"]
     assert child.headers.get("x-provider", "mock") == provider
-    assert child.body["model"] == ("its-model" if provider == "other" else "other/its-model")
+    assert child.body["model"] == (
+        "its-model" if provider == "other" else "other/its-model"
+    )
 
 
 @needs_sandbox
@@ -208,7 +218,9 @@ def test_a_role_that_asks_for_more_has_what_its_parent_has(place: Workplace) -> 
     )
     family = Family(agent("bold"), task=[runs("touch made.txt"), says("tried")])
     go(place, family, "-s", "read-only")
-    assert "Read-only file system" in family.output("task") or "ermission" in family.output("task")
+    assert "Read-only file system" in family.output(
+        "task"
+    ) or "ermission" in family.output("task")
     assert not (place.cwd / "made.txt").exists()
 
 
@@ -243,16 +255,25 @@ def test_a_role_reads_nothing_that_is_denied_in_an_added_folder(
     assert "s3cret" not in family.output("task")
 
 
-def test_a_child_is_offered_the_tools_of_its_role_and_refused_others(place: Workplace) -> None:
+def test_a_child_is_offered_the_tools_of_its_role_and_refused_others(
+    place: Workplace,
+) -> None:
     write(
         place.home / "agents/reader.md",
         "---\nname: reader\ndescription: Reads.\ntools: Read, Grep\nmodel: sonnet\n---\nRead.\n",
     )
     family = Family(agent("reader"), task=[patches(ADD), says("tried")])
     go(place, family, "-s", "danger-full-access")
-    assert offered(family.requests["task"][0]) == {"exec_command", "write_stdin", "view_image"}
+    assert offered(family.requests["task"][0]) == {
+        "exec_command",
+        "write_stdin",
+        "view_image",
+    }
     assert family.requests["task"][0].body["model"] == "gpt-5.5"
-    assert "the role 'reader' of this agent does not allow `apply_patch`" in family.output("task")
+    assert (
+        "the role 'reader' of this agent does not allow `apply_patch`"
+        in family.output("task")
+    )
     assert not (place.cwd / "new.txt").exists()
 
 
@@ -262,8 +283,15 @@ def test_a_role_may_have_some_tools_of_servers(place: Workplace, tools: str) -> 
         place.home / "agents/r.md",
         f"---\nname: r\ndescription: R.\ntools: {tools}\n---\nWork.\n",
     )
-    called = ["mcp__fails__echo", "mcp__fails__fails", "mcp__banner__echo", "read_mcp_resource"]
-    calls = [ev_function_call(f"c{n}", name, {}, index=n) for n, name in enumerate(called)]
+    called = [
+        "mcp__fails__echo",
+        "mcp__fails__fails",
+        "mcp__banner__echo",
+        "read_mcp_resource",
+    ]
+    calls = [
+        ev_function_call(f"c{n}", name, {}, index=n) for n, name in enumerate(called)
+    ]
     events = [event for call in calls for event in call]
     family = Family(agent("r"), task=[[*events, ev_completed()], says("tried")])
     with family.server() as server:
@@ -275,7 +303,9 @@ def test_a_role_may_have_some_tools_of_servers(place: Workplace, tools: str) -> 
     assert [name for name in called if name in offered(first)] == allowed
     for n, name in enumerate(called):
         is_refused = f"does not allow `{name}`" in str(last.output(f"c{n}"))
-        is_known = name != "read_mcp_resource" or "failed to parse" not in last.output(f"c{n}")
+        is_known = name != "read_mcp_resource" or "failed to parse" not in last.output(
+            f"c{n}"
+        )
         assert is_refused == (name not in allowed and is_known)
 
 
@@ -287,7 +317,9 @@ def test_the_limits_of_an_agent_hold_for_those_that_it_starts(place: Workplace) 
 
     def wait(request: RecordedRequest) -> Reply:
         targets = [json.loads(request.output("s0"))["agent_id"]]
-        call = ev_function_call("w", "wait_agent", {"targets": targets}, namespace=NAMESPACE)
+        call = ev_function_call(
+            "w", "wait_agent", {"targets": targets}, namespace=NAMESPACE
+        )
         return [*call, ev_completed()]
 
     family = Family(
@@ -300,7 +332,10 @@ def test_the_limits_of_an_agent_hold_for_those_that_it_starts(place: Workplace) 
         inner=[patches(ADD), says("tried")],
     )
     go(place, family, "-s", "danger-full-access", "-c", "agents.max_depth=2")
-    assert "the role 'lead' of this agent does not allow `apply_patch`" in family.output("inner")
+    assert (
+        "the role 'lead' of this agent does not allow `apply_patch`"
+        in family.output("inner")
+    )
     assert "apply_patch" not in offered(family.requests["inner"][0])
     assert not (place.cwd / "new.txt").exists()
 
@@ -322,7 +357,10 @@ def test_roles_of_a_project_are_used_only_if_it_is_trusted(place: Workplace) -> 
 
 def test_a_broken_role_is_told_once_and_the_others_work(place: Workplace) -> None:
     broken = write(place.home / "agents/broken.toml", "name = \n")
-    write(place.home / "agents/good.md", "---\nname: good\ndescription: Good.\n---\nBe good.\n")
+    write(
+        place.home / "agents/good.md",
+        "---\nname: good\ndescription: Good.\n---\nBe good.\n",
+    )
     family = Family(agent("good"), task=[says("fine")])
     outcome = go(place, family)
     told = [item["message"] for item in outcome.items if item["type"] == "error"]
@@ -363,12 +401,16 @@ def test_children_that_patch_one_file_at_once_take_turns(place: Workplace) -> No
         second=[patching("bottom"), says("done")],
     )
     go(place, family, "-s", "workspace-write")
-    assert (place.cwd / "a.txt").read_text(encoding="utf-8") == "top!\nmiddle\nbottom!\n"
+    assert (place.cwd / "a.txt").read_text(
+        encoding="utf-8"
+    ) == "top!\nmiddle\nbottom!\n"
     for name in ("first", "second"):
         assert family.output(name).startswith("Exit code: 0")
 
 
-def test_a_parent_that_waits_does_not_keep_its_children_from_patching(place: Workplace) -> None:
+def test_a_parent_that_waits_does_not_keep_its_children_from_patching(
+    place: Workplace,
+) -> None:
     # The parent waits for the child all the while, and an interrupted child gives up its turn.
     held = threading.Event()
     script = "*** Begin Patch\n*** Add File: {}.txt\n+x\n*** End Patch\n"
@@ -388,7 +430,10 @@ def test_a_parent_that_waits_does_not_keep_its_children_from_patching(place: Wor
         second=[wait, says("done")],
     )
     go(place, family, "-s", "workspace-write")
-    assert sorted(path.name for path in place.cwd.glob("*.txt")) == ["first.txt", "second.txt"]
+    assert sorted(path.name for path in place.cwd.glob("*.txt")) == [
+        "first.txt",
+        "second.txt",
+    ]
 
 
 @pytest.fixture
@@ -415,14 +460,21 @@ def test_a_child_works_in_a_tree_of_its_own_that_is_kept_with_its_changes(
     assert str(tree) in json.dumps(family.requests["task"][0].input)
 
 
-def test_a_tree_with_a_repository_inside_is_kept_and_the_parent_is_told(apart: Workplace) -> None:
-    family = Family(agent("apart"), task=[runs("git init -q n; echo precious > n/y"), says("made")])
+def test_a_tree_with_a_repository_inside_is_kept_and_the_parent_is_told(
+    apart: Workplace,
+) -> None:
+    family = Family(
+        agent("apart"), task=[runs("git init -q n; echo precious > n/y"), says("made")]
+    )
     outcome = go(apart, family, "-s", "danger-full-access")
     (tree,) = trees(apart)
     assert (tree / "n" / "y").read_text(encoding="utf-8") == "precious\n"
     answer = f"(The changes are in {tree}, a git worktree, and not in {apart.cwd}.)"
     assert answer in str(family.requests["parent"][-1].output("w1"))
-    assert f"The git worktree {tree} has a repository of its own in n and is kept." in outcome.err
+    assert (
+        f"The git worktree {tree} has a repository of its own in n and is kept."
+        in outcome.err
+    )
 
 
 def test_a_parent_that_closes_a_child_at_work_is_told_where_its_changes_are(
@@ -435,7 +487,9 @@ def test_a_parent_that_closes_a_child_at_work_is_told_where_its_changes_are(
         return calls("close_agent", target=ids[0])
 
     spawn = calls("spawn_agent", "s0", agent_type="apart", message="task")
-    with AgentServer([spawn, close, says("done")], [patches(ADD), [hold, *says("late")]]) as server:
+    with AgentServer(
+        [spawn, close, says("done")], [patches(ADD), [hold, *says("late")]]
+    ) as server:
         assert apart.run(server, "-s", "workspace-write", "go").code == 0
     (tree,) = trees(apart)
     told = json.loads(server.of_parent()[-1].output("c1"))
@@ -446,7 +500,9 @@ def test_a_parent_that_closes_a_child_at_work_is_told_where_its_changes_are(
 def test_undo_in_the_tree_of_a_child_says_that_it_takes_back_patches_alone(
     apart: Workplace,
 ) -> None:
-    family = Family(agent("apart"), task=[runs("touch made"), patches(ADD), says("added")])
+    family = Family(
+        agent("apart"), task=[runs("touch made"), patches(ADD), says("added")]
+    )
     go(apart, family, "-s", "danger-full-access")
     (tree,) = trees(apart)
     for result in ("Undid patch 1:\nD new.txt\n", ""):
@@ -457,8 +513,12 @@ def test_undo_in_the_tree_of_a_child_says_that_it_takes_back_patches_alone(
         ) in done.stderr.decode()
 
 
-def test_a_child_in_its_own_tree_is_not_led_to_the_repository_of_a_hook(apart: Workplace) -> None:
-    family = Family(agent("apart"), task=[runs("env | grep -c ^GIT_INDEX_FILE"), says("counted")])
+def test_a_child_in_its_own_tree_is_not_led_to_the_repository_of_a_hook(
+    apart: Workplace,
+) -> None:
+    family = Family(
+        agent("apart"), task=[runs("env | grep -c ^GIT_INDEX_FILE"), says("counted")]
+    )
     with family.server() as server:
         apart.run(server, env={"GIT_INDEX_FILE": ".git/index"})
     assert family.output("task").splitlines()[-1] == "0"
@@ -472,7 +532,9 @@ def test_a_tree_without_changes_is_removed(apart: Workplace) -> None:
 
 
 @needs_sandbox
-def test_a_child_in_its_own_tree_cannot_write_to_that_of_its_parent(apart: Workplace) -> None:
+def test_a_child_in_its_own_tree_cannot_write_to_that_of_its_parent(
+    apart: Workplace,
+) -> None:
     script = f"touch {apart.cwd}/made.txt; touch made.txt && echo own"
     family = Family(agent("apart"), task=[runs(script), says("tried")])
     # The folder of the test lies in one for temporary files.
@@ -511,7 +573,9 @@ def test_a_signal_leaves_no_tree_without_changes(apart: Workplace) -> None:
     assert trees(apart) == []
 
 
-def test_after_a_kill_the_repository_works_and_its_tree_can_be_removed(apart: Workplace) -> None:
+def test_after_a_kill_the_repository_works_and_its_tree_can_be_removed(
+    apart: Workplace,
+) -> None:
     working = threading.Event()
 
     def never(_: RecordedRequest) -> Any:
@@ -527,7 +591,9 @@ def test_after_a_kill_the_repository_works_and_its_tree_can_be_removed(apart: Wo
         program.communicate(timeout=120)
     (tree,) = trees(apart)
     for words in (["status"], ["worktree", "remove", str(tree)]):
-        subprocess.run(["git", *words], cwd=apart.cwd, env=environment(apart.home), check=True)
+        subprocess.run(
+            ["git", *words], cwd=apart.cwd, env=environment(apart.home), check=True
+        )
     assert not tree.exists()
 
 
@@ -540,7 +606,9 @@ def _as_seen(request: RecordedRequest) -> Any:
 
 @needs_codex
 @pytest.mark.parametrize("declared", [False, True])
-def test_codex_gives_a_child_the_same_from_a_role_file(place: Workplace, *, declared: bool) -> None:
+def test_codex_gives_a_child_the_same_from_a_role_file(
+    place: Workplace, *, declared: bool
+) -> None:
     text = (
         'description = "Reviews."\ndeveloper_instructions = "Be strict."\nmodel = "own-model"\n'
         'model_reasoning_effort = "low"\nnickname_candidates = ["Rae"]\n'
@@ -573,6 +641,9 @@ def test_codex_gives_a_child_the_same_from_a_role_file(place: Workplace, *, decl
                     check=True,
                 )
         seen.append(
-            (_as_seen(family.requests["task"][0]), json.loads(family.spawned())["nickname"])
+            (
+                _as_seen(family.requests["task"][0]),
+                json.loads(family.spawned())["nickname"],
+            )
         )
     assert seen[0] == seen[1] == (("own-model", "low", True), "Rae")

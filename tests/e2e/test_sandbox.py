@@ -35,7 +35,9 @@ def run(place: Workplace, script: str, *args: str) -> tuple[int, str]:
     return outcome.code, outcome.items[0]["aggregated_output"]
 
 
-def test_exec_is_read_only_unless_told_otherwise(place: Workplace, tmp_path: Path) -> None:
+def test_exec_is_read_only_unless_told_otherwise(
+    place: Workplace, tmp_path: Path
+) -> None:
     with calls("echo x >new; echo x >/tmp/new || echo held") as server:
         place.configure(server)
         done = run_codex_py(
@@ -46,9 +48,13 @@ def test_exec_is_read_only_unless_told_otherwise(place: Workplace, tmp_path: Pat
     assert list(place.cwd.iterdir()) == []
 
 
-def test_a_workspace_can_be_written_and_nothing_beside_it(place: Workplace, tmp_path: Path) -> None:
+def test_a_workspace_can_be_written_and_nothing_beside_it(
+    place: Workplace, tmp_path: Path
+) -> None:
     settings = ["-s", "workspace-write", *_no_temporary_folders()]
-    code, output = run(place, "echo x >new && echo x >../beside || echo held", *settings)
+    code, output = run(
+        place, "echo x >new && echo x >../beside || echo held", *settings
+    )
     assert (code, output.splitlines()[-1]) == (0, "held")
     assert [path.name for path in place.cwd.iterdir()] == ["new"]
     assert not (tmp_path / "beside").exists()
@@ -57,13 +63,23 @@ def test_a_workspace_can_be_written_and_nothing_beside_it(place: Workplace, tmp_
 def test_a_folder_can_be_added(place: Workplace, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     settings = ["-s", "workspace-write", *_no_temporary_folders()]
-    code, _ = run(place, "echo x >../more/new", *settings, "--add-dir", str(tmp_path / "more"))
+    code, _ = run(
+        place, "echo x >../more/new", *settings, "--add-dir", str(tmp_path / "more")
+    )
     assert code == 0
     assert (tmp_path / "more/new").exists()
 
 
-def test_the_configuration_is_not_for_commands_to_change(place: Workplace, tmp_path: Path) -> None:
-    settings = ["-s", "workspace-write", *_no_temporary_folders(), "--add-dir", str(tmp_path)]
+def test_the_configuration_is_not_for_commands_to_change(
+    place: Workplace, tmp_path: Path
+) -> None:
+    settings = [
+        "-s",
+        "workspace-write",
+        *_no_temporary_folders(),
+        "--add-dir",
+        str(tmp_path),
+    ]
     before = None
     with calls("echo x >>$CODEX_HOME/config.toml; ls $CODEX_HOME >/dev/null") as server:
         place.configure(server)
@@ -73,10 +89,16 @@ def test_the_configuration_is_not_for_commands_to_change(place: Workplace, tmp_p
 
 
 def test_names_that_were_held_away_are_gone_after_a_run(place: Workplace) -> None:
-    code, output = run(place, "ls -a", "-s", "workspace-write", *_no_temporary_folders())
+    code, output = run(
+        place, "ls -a", "-s", "workspace-write", *_no_temporary_folders()
+    )
     assert code == 0
     assert list(place.cwd.iterdir()) == []
-    assert ".codex" in output or BACKENDS[0].name not in {"namespaces", "views", "bwrap"}
+    assert ".codex" in output or BACKENDS[0].name not in {
+        "namespaces",
+        "views",
+        "bwrap",
+    }
 
 
 @pytest.mark.parametrize(("killed", "next_in"), [("pkg/deep", "."), (".", "pkg/deep")])
@@ -87,7 +109,15 @@ def test_names_that_a_killed_run_held_are_gone_after_any_other(
     place.home.joinpath("config.toml").touch()
     before = sorted(place.cwd.rglob("*"))
     with Lifeline(place.home.parent) as line:
-        words = ["workspace-write", "-C", killed, "--", "sh", "-c", f"{line.hold} exec sleep 600"]
+        words = [
+            "workspace-write",
+            "-C",
+            killed,
+            "--",
+            "sh",
+            "-c",
+            f"{line.hold} exec sleep 600",
+        ]
         program = subprocess.Popen(
             [sys.executable, "-m", "codex_py", "sandbox", *words],
             cwd=place.cwd,
@@ -104,7 +134,9 @@ def test_names_that_a_killed_run_held_are_gone_after_any_other(
     assert sorted(place.cwd.rglob("*")) == before
 
 
-@pytest.mark.parametrize("args", [["read-only"], ["workspace-write", "--add-dir", "/nowhere"], []])
+@pytest.mark.parametrize(
+    "args", [["read-only"], ["workspace-write", "--add-dir", "/nowhere"], []]
+)
 def test_a_command_is_run_by_hand(place: Workplace, args: list[str]) -> None:
     done = run_codex_py(
         ["sandbox", *args, "--", "sh", "-c", "echo out; echo x >/etc/no; exit 7"],
@@ -115,13 +147,22 @@ def test_a_command_is_run_by_hand(place: Workplace, args: list[str]) -> None:
     assert not Path("/etc/no").exists()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="who has sent a signal is known on Linux alone")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="who has sent a signal is known on Linux alone"
+)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_for_the_program_alone_ends_the_command_too(
     place: Workplace, number: signal.Signals
 ) -> None:
     with Lifeline(place.cwd) as line:
-        words = ["sandbox", "workspace-write", "--", "sh", "-c", f"{line.hold} exec sleep 600"]
+        words = [
+            "sandbox",
+            "workspace-write",
+            "--",
+            "sh",
+            "-c",
+            f"{line.hold} exec sleep 600",
+        ]
         program = subprocess.Popen(
             [sys.executable, "-m", "codex_py", *words],
             cwd=place.cwd,
@@ -190,7 +231,15 @@ def test_what_every_backend_holds_is_printed(place: Workplace) -> None:
 
 def test_where_nothing_can_be_tried_that_is_said(place: Workplace) -> None:
     # In a sandbox, where no socket can be made for a command to connect to.
-    words = ["sandbox", "workspace-write", "--", sys.executable, "-m", "codex_py", "sandbox"]
+    words = [
+        "sandbox",
+        "workspace-write",
+        "--",
+        sys.executable,
+        "-m",
+        "codex_py",
+        "sandbox",
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "codex_py", *words, "--test"],
         cwd=place.cwd,
@@ -204,9 +253,15 @@ def test_where_nothing_can_be_tried_that_is_said(place: Workplace) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["read-only", "-C", "sub", "--", "true"], ["workspace-write", "--", "true"], ["--test"]],
+    [
+        ["read-only", "-C", "sub", "--", "true"],
+        ["workspace-write", "--", "true"],
+        ["--test"],
+    ],
 )
-def test_a_bwrap_of_the_project_is_never_started(place: Workplace, words: list[str]) -> None:
+def test_a_bwrap_of_the_project_is_never_started(
+    place: Workplace, words: list[str]
+) -> None:
     for name in (".git/objects", "sub"):
         (place.cwd / name).mkdir(parents=True)
     planted = place.cwd / "bwrap"
@@ -240,14 +295,20 @@ def _no_temporary_folders() -> list[str]:
         ["--permission-profile", ":workspace", "echo", "hi"],
     ],
 )
-def test_a_command_is_found_with_and_without_dashes(place: Workplace, words: list[str]) -> None:
+def test_a_command_is_found_with_and_without_dashes(
+    place: Workplace, words: list[str]
+) -> None:
     done = run_codex_py(["sandbox", *words], place.home, place.cwd)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"hi\n", b"")
 
 
 def test_a_profile_of_the_command_line_holds(place: Workplace) -> None:
     script = "echo x >new"
-    done = run_codex_py(["sandbox", "-P", ":read-only", "sh", "-c", script], place.home, place.cwd)
+    done = run_codex_py(
+        ["sandbox", "-P", ":read-only", "sh", "-c", script], place.home, place.cwd
+    )
     assert done.returncode != 0
-    done = run_codex_py(["sandbox", "-P", ":workspace", "sh", "-c", script], place.home, place.cwd)
+    done = run_codex_py(
+        ["sandbox", "-P", ":workspace", "sh", "-c", script], place.home, place.cwd
+    )
     assert done.returncode == 0

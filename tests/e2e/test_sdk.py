@@ -128,7 +128,12 @@ def test_streams_every_kind_of_item(sdk: Sdk, place: Workplace) -> None:
         "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+two\n*** Add File: b.txt\n+b\n"
         "*** End Patch"
     )
-    plan = {"plan": [{"step": "a", "status": "completed"}, {"step": "b", "status": "pending"}]}
+    plan = {
+        "plan": [
+            {"step": "a", "status": "completed"},
+            {"step": "b", "status": "pending"},
+        ]
+    }
     script = [
         calls(
             ev_reasoning("**Thinking**"),
@@ -156,7 +161,9 @@ def test_streams_every_kind_of_item(sdk: Sdk, place: Workplace) -> None:
     def item(event: str, number: int, **fields: Any) -> dict[str, Any]:
         return {"type": f"item.{event}", "item": {"id": f"item_{number}", **fields}}
 
-    def ran(event: str, number: int, line: str, output: str, code: int | None) -> dict[str, Any]:
+    def ran(
+        event: str, number: int, line: str, output: str, code: int | None
+    ) -> dict[str, Any]:
         status = "in_progress" if code is None else "failed" if code else "completed"
         facts = {"aggregated_output": output, "exit_code": code, "status": status}
         return item(event, number, type="command_execution", command=line, **facts)
@@ -191,7 +198,9 @@ def test_streams_every_kind_of_item(sdk: Sdk, place: Workplace) -> None:
 def test_a_thread_goes_on_with_what_was_said(sdk: Sdk, place: Workplace) -> None:
     with ScriptedServer([says("one"), says("two"), says("three")]) as server:
         place.configure(server)
-        first, second = sdk.run({"input": "first", "run": True}, {"input": "second", "run": True})
+        first, second = sdk.run(
+            {"input": "first", "run": True}, {"input": "second", "run": True}
+        )
         thread_id = first["threadId"]
         (third,) = sdk.run(
             {"resume": thread_id, "thread": sdk.thread, "input": "third", "run": True}
@@ -208,7 +217,9 @@ def test_a_thread_goes_on_with_what_was_said(sdk: Sdk, place: Workplace) -> None
     assert len(place.rollouts()) == 1
 
 
-def test_the_output_schema_is_sent_for_its_turn_alone(sdk: Sdk, place: Workplace) -> None:
+def test_the_output_schema_is_sent_for_its_turn_alone(
+    sdk: Sdk, place: Workplace
+) -> None:
     schema = {
         "type": "object",
         "properties": {"ok": {"type": "boolean"}},
@@ -224,7 +235,12 @@ def test_the_output_schema_is_sent_for_its_turn_alone(sdk: Sdk, place: Workplace
     assert first["turn"]["finalResponse"] == '{"ok":true}'
     formats = [request.body["text"].get("format") for request in server.requests]
     assert formats == [
-        {"type": "json_schema", "strict": True, "name": "codex_output_schema", "schema": schema},
+        {
+            "type": "json_schema",
+            "strict": True,
+            "name": "codex_output_schema",
+            "schema": schema,
+        },
         None,
     ]
 
@@ -264,7 +280,10 @@ def test_an_aborted_turn_leaves_no_process_and_can_be_gone_on_with(
         )
     assert aborted["error"]["name"] == "AbortError"
     # A `turn.failed` would make it an error like any other for `Thread.run`.
-    assert [event["type"] for event in aborted["events"]][-2:] == ["item.completed", "error"]
+    assert [event["type"] for event in aborted["events"]][-2:] == [
+        "item.completed",
+        "error",
+    ]
     assert aborted["events"][-1]["code"] == "aborted"
     pid = place.cwd / "pid"
     if pid.exists():  # the command may have been stopped before it came to that
@@ -276,7 +295,9 @@ def test_an_aborted_turn_leaves_no_process_and_can_be_gone_on_with(
 
 def test_an_aborted_run_is_an_abort_error(sdk: Sdk, place: Workplace) -> None:
     begun = place.cwd / "begun"
-    with ScriptedServer([calls(command("c1", "touch begun; exec sleep 600", 0))]) as server:
+    with ScriptedServer(
+        [calls(command("c1", "touch begun; exec sleep 600", 0))]
+    ) as server:
         place.configure(server)
         (aborted,) = sdk.run({"input": "go", "run": True, "abortOnFile": str(begun)})
     assert aborted["error"]["name"] == "AbortError"
@@ -292,7 +313,9 @@ def test_an_aborted_run_is_an_abort_error(sdk: Sdk, place: Workplace) -> None:
         ([ev_created(), ev_failed("invalid_prompt", "Not this.")], "Not this."),
     ],
 )
-def test_a_failed_turn_says_why(sdk: Sdk, place: Workplace, reply: Any, message: str) -> None:
+def test_a_failed_turn_says_why(
+    sdk: Sdk, place: Workplace, reply: Any, message: str
+) -> None:
     with ScriptedServer([reply, reply]) as server:
         place.configure(server)
         whole, streamed = sdk.run(
@@ -307,10 +330,14 @@ def test_a_failed_turn_says_why(sdk: Sdk, place: Workplace, reply: Any, message:
     assert streamed["error"]["message"].startswith("Codex Exec exited with code 1: ")
 
 
-def test_what_fails_before_the_turn_reaches_the_caller(sdk: Sdk, place: Workplace) -> None:
+def test_what_fails_before_the_turn_reaches_the_caller(
+    sdk: Sdk, place: Workplace
+) -> None:
     with ScriptedServer() as server:
         place.configure(server)
-        (result,) = sdk.run({"thread": {"workingDirectory": str(place.cwd)}, "input": "go"})
+        (result,) = sdk.run(
+            {"thread": {"workingDirectory": str(place.cwd)}, "input": "go"}
+        )
     assert result["threadId"] is None
     assert result["events"] == []
     assert result["error"]["message"].endswith(
@@ -319,7 +346,9 @@ def test_what_fails_before_the_turn_reaches_the_caller(sdk: Sdk, place: Workplac
     )
 
 
-def test_base_url_and_key_are_those_of_the_built_in_provider(sdk: Sdk, place: Workplace) -> None:
+def test_base_url_and_key_are_those_of_the_built_in_provider(
+    sdk: Sdk, place: Workplace
+) -> None:
     thread = {**sdk.thread, "model": "gpt-5.5"}
     with ScriptedServer([says("Hello.")]) as server:
         (result,) = sdk.run(
@@ -382,7 +411,13 @@ def test_thread_options_arrive(sdk: Sdk, place: Workplace) -> None:
     }
     with ScriptedServer([says("Hello.")]) as server:
         place.configure(server)
-        sdk.run({"thread": thread, "input": "hi", "options": {"cyberAccessProgram": "standard"}})
+        sdk.run(
+            {
+                "thread": thread,
+                "input": "hi",
+                "options": {"cyberAccessProgram": "standard"},
+            }
+        )
     body = server.requests[0].body
     assert (body["model"], body["reasoning"]) == ("gpt-5.6-sol", {"effort": "high"})
     search = next(tool for tool in body["tools"] if tool["type"] == "web_search")
@@ -400,11 +435,17 @@ def test_thread_options_arrive(sdk: Sdk, place: Workplace) -> None:
 
 
 @pytest.mark.parametrize("policy", ["never", "on-request", "on-failure", "untrusted"])
-def test_every_approval_policy_of_the_sdk_runs(sdk: Sdk, place: Workplace, policy: str) -> None:
+def test_every_approval_policy_of_the_sdk_runs(
+    sdk: Sdk, place: Workplace, policy: str
+) -> None:
     with ScriptedServer([says("Hello.")]) as server:
         place.configure(server)
         (result,) = sdk.run(
-            {"thread": {**sdk.thread, "approvalPolicy": policy}, "input": "hi", "run": True}
+            {
+                "thread": {**sdk.thread, "approvalPolicy": policy},
+                "input": "hi",
+                "run": True,
+            }
         )
     assert result["turn"]["finalResponse"] == "Hello."
 
@@ -424,6 +465,8 @@ def test_web_search_is_offered_as_asked(
     with ScriptedServer([says("Hello.")]) as server:
         place.configure(server)
         sdk.run({"thread": {**sdk.thread, **options}, "input": "hi"})
-    searches = [t for t in server.requests[0].body["tools"] if t["type"] == "web_search"]
+    searches = [
+        t for t in server.requests[0].body["tools"] if t["type"] == "web_search"
+    ]
     access = [tool["external_web_access"] for tool in searches]
     assert access == ([] if offered is None else [offered])

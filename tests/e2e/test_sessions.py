@@ -35,7 +35,9 @@ def test_a_session_is_resumed_with_everything_in_it(place: Workplace) -> None:
     patch = "*** Begin Patch\n*** Add File: a\n+a\n*** End Patch"
     calls = [
         *ev_reasoning("I look.", index=0),
-        *ev_function_call("c1", "exec_command", {"cmd": "printf '\\xff\\u2028ü'"}, index=1),
+        *ev_function_call(
+            "c1", "exec_command", {"cmd": "printf '\\xff\\u2028ü'"}, index=1
+        ),
         *ev_custom_tool_call("c2", "apply_patch", patch, index=2),
         *ev_local_shell_call("c3", ["echo", "hi"], index=3),
         *ev_function_call("c4", "no_such_tool", "{", index=4),
@@ -80,11 +82,18 @@ def test_a_run_that_cannot_begin_leaves_no_session_behind(place: Workplace) -> N
     with ScriptedServer([DONE, DONE]) as server:
         first = place.run(server)
         assert place.rerun("--replay", "no.tape", "go").code == 2
-        assert place.rerun("-c", 'model_providers.mock.http_headers.a="\\u0001"', "go").code == 78
+        assert (
+            place.rerun(
+                "-c", 'model_providers.mock.http_headers.a="\\u0001"', "go"
+            ).code
+            == 78
+        )
         assert len(place.rollouts()) == 1
         second = place.rerun("resume", "--last", "--replay", "no.tape", "go")
         assert (second.code, second.events) == (2, [])
-        assert thread_id(place.rerun("resume", "--last", "more").events) == thread_id(first.events)
+        assert thread_id(place.rerun("resume", "--last", "more").events) == thread_id(
+            first.events
+        )
 
 
 def test_last_means_this_folder(place: Workplace) -> None:
@@ -103,7 +112,10 @@ def test_last_means_this_folder(place: Workplace) -> None:
             ("resume", "0199a213-81c0-7800-8aa1-bbab2a035a53", "more"),
             "no session found with the id",
         ),
-        (("resume", "no such name", "more"), "no session found with the id or name 'no such name'"),
+        (
+            ("resume", "no such name", "more"),
+            "no session found with the id or name 'no such name'",
+        ),
     ],
 )
 def test_a_session_that_is_not_there_is_an_error(
@@ -125,7 +137,8 @@ def test_another_model_is_warned_of(place: Workplace) -> None:
     assert (outcome.code, outcome.messages) == (0, ["done"])
     warnings = [item["message"] for item in outcome.items if item["type"] == "error"]
     assert any(
-        "recorded with model `gpt-5.5` but is resuming with `gpt-5.6`" in w for w in warnings
+        "recorded with model `gpt-5.5` but is resuming with `gpt-5.6`" in w
+        for w in warnings
     )
 
 
@@ -175,9 +188,13 @@ def test_a_disk_that_is_full_does_not_end_the_turn(place: Workplace) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (24_000, 24_000))
 
-    cmd = ev_function_call("c1", "exec_command", {"cmd": "head -c 30000 /dev/zero | tr '\\0' x"})
+    cmd = ev_function_call(
+        "c1", "exec_command", {"cmd": "head -c 30000 /dev/zero | tr '\\0' x"}
+    )
     # The output, which the file lacks, is replaced by one that says so.
-    with ScriptedServer([[*cmd, ev_completed()], DONE, DONE], check_prefix=False) as server:
+    with ScriptedServer(
+        [[*cmd, ev_completed()], DONE, DONE], check_prefix=False
+    ) as server:
         place.configure(server)
         program = place.start(limit=limit)
         out, _ = program.communicate(timeout=120)
@@ -213,10 +230,14 @@ def test_a_tape_that_does_not_fit_on_the_disk_fails_the_run_with_a_sentence(
     assert program.returncode == 1
 
 
-def test_another_request_than_the_recorded_one_is_not_a_refusal(place: Workplace) -> None:
+def test_another_request_than_the_recorded_one_is_not_a_refusal(
+    place: Workplace,
+) -> None:
     with ScriptedServer([DONE]) as server:
         assert place.run(server, "--record", "tape", "go").code == 0
-        outcome = place.run(server, "--replay", "tape", "--disable", "multi_agent", "go")
+        outcome = place.run(
+            server, "--replay", "tape", "--disable", "multi_agent", "go"
+        )
     # It names a type of tools, as servers do that refuse it.
     assert "'namespace'" in outcome.error["message"]
     assert (outcome.code, outcome.error["code"]) == (1, "tape")
@@ -245,7 +266,9 @@ def damaged(data: bytes, how: str) -> bytes:
         case "CRLF":
             return data.replace(b"\n", b"\r\n")
         case "the output is missing":
-            return b"".join(line for line in lines if b"function_call_output" not in line)
+            return b"".join(
+                line for line in lines if b"function_call_output" not in line
+            )
         case "the call is missing":
             return b"".join(line for line in lines if b'"function_call"' not in line)
         case _:
@@ -267,9 +290,13 @@ def damaged(data: bytes, how: str) -> bytes:
         "the call is missing",
     ],
 )
-def test_a_damaged_file_is_resumed_with_what_is_left_of_it(place: Workplace, how: str) -> None:
+def test_a_damaged_file_is_resumed_with_what_is_left_of_it(
+    place: Workplace, how: str
+) -> None:
     call = ev_function_call("c1", "exec_command", {"cmd": "echo ü"})
-    with ScriptedServer([[*call, ev_completed()], [*ev_message("früh"), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[*call, ev_completed()], [*ev_message("früh"), ev_completed()]]
+    ) as server:
         place.run(server)
     (path,) = place.rollouts()
     path.write_bytes(damaged(path.read_bytes(), how))
@@ -277,9 +304,7 @@ def test_a_damaged_file_is_resumed_with_what_is_left_of_it(place: Workplace, how
         for _ in range(2):
             outcome = place.run(server, "resume", "--last", "more")
             assert (outcome.code, outcome.messages) == (0, ["done"])
-            advice = (
-                f"1 line of {path} cannot be read, so tell the model again what it no longer knows."
-            )
+            advice = f"1 line of {path} cannot be read, so tell the model again what it no longer knows."
             unreadable = {
                 "cut",
                 "cut inside a character",

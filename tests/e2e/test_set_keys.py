@@ -13,7 +13,10 @@ from tests.support.program import Workplace, run_codex_py
         ),
         ({"XAI_API_KEY": "x"}, "XAI_API_KEY is set; to use it: -m xai/grok-4.7."),
         # No model is suggested where the provider serves those of others.
-        ({"OPENROUTER_API_KEY": "x"}, "OPENROUTER_API_KEY is set; to use it: -m openrouter/MODEL."),
+        (
+            {"OPENROUTER_API_KEY": "x"},
+            "OPENROUTER_API_KEY is set; to use it: -m openrouter/MODEL.",
+        ),
         (
             {"GEMINI_API_KEY": "x", "DEEPSEEK_API_KEY": "y"},
             "DEEPSEEK_API_KEY is set; to use it: -m deepseek/deepseek-v4-pro."
@@ -21,7 +24,9 @@ from tests.support.program import Workplace, run_codex_py
         ),
     ],
 )
-@pytest.mark.parametrize("command", [("exec", "--skip-git-repo-check", "hi"), ("doctor",)])
+@pytest.mark.parametrize(
+    "command", [("exec", "--skip-git-repo-check", "hi"), ("doctor",)]
+)
 def test_a_user_without_a_key_of_openai_is_told_which_key_is_set(
     place: Workplace, env: dict[str, str], advice: str, command: tuple[str, ...]
 ) -> None:
@@ -36,21 +41,35 @@ def test_a_user_without_a_key_of_openai_is_told_which_key_is_set(
 def test_nothing_is_advised_where_no_other_key_is_set(
     place: Workplace, env: dict[str, str]
 ) -> None:
-    done = run_codex_py(("exec", "--skip-git-repo-check", "hi"), place.home, place.cwd, env)
+    done = run_codex_py(
+        ("exec", "--skip-git-repo-check", "hi"), place.home, place.cwd, env
+    )
     assert done.returncode == 77
     assert b"to use it" not in done.stderr
 
 
-def test_a_key_that_is_set_but_empty_is_told_apart_from_one_that_is_not(place: Workplace) -> None:
-    table = '[model_providers.m]\nbase_url = "http://127.0.0.1:1/v1"\nenv_key = "MKEY"\n'
-    (place.home / "config.toml").write_text(f'model_provider = "m"\n{table}', encoding="utf-8")
+def test_a_key_that_is_set_but_empty_is_told_apart_from_one_that_is_not(
+    place: Workplace,
+) -> None:
+    table = (
+        '[model_providers.m]\nbase_url = "http://127.0.0.1:1/v1"\nenv_key = "MKEY"\n'
+    )
+    (place.home / "config.toml").write_text(
+        f'model_provider = "m"\n{table}', encoding="utf-8"
+    )
     command = ("exec", "--skip-git-repo-check", "hi")
     done = {
         name: run_codex_py(command, place.home, place.cwd, env).stderr.decode()
-        for name, env in {"unset": {}, "empty": {"MKEY": ""}, "blank": {"MKEY": " \n"}}.items()
+        for name, env in {
+            "unset": {},
+            "empty": {"MKEY": ""},
+            "blank": {"MKEY": " \n"},
+        }.items()
     }
     assert "Missing environment variable: `MKEY`. It holds" in done["unset"]
-    assert "Missing environment variable: `MKEY`. It is set, but empty." in done["empty"]
+    assert (
+        "Missing environment variable: `MKEY`. It is set, but empty." in done["empty"]
+    )
     assert "It is set, but empty." in done["blank"]
 
 

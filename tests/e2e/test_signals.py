@@ -47,7 +47,9 @@ def read_until(program: subprocess.Popen[bytes], kind: str) -> list[Event]:
     return seen
 
 
-def end(program: subprocess.Popen[bytes], number: signal.Signals) -> tuple[int, list[Event], str]:
+def end(
+    program: subprocess.Popen[bytes], number: signal.Signals
+) -> tuple[int, list[Event], str]:
     """Send the signal; the exit code, the events from then on, and what was on standard error."""
     program.send_signal(number)
     out, err = program.communicate(timeout=120)
@@ -58,7 +60,11 @@ def end(program: subprocess.Popen[bytes], number: signal.Signals) -> tuple[int, 
 def test_a_signal_during_commands_ends_all_and_the_session_goes_on(
     place: Workplace, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    calls = [*call("echo quick", 1), *call("HOLD echo begun; sleep 600", 2), *call("sleep 600", 3)]
+    calls = [
+        *call("echo quick", 1),
+        *call("HOLD echo begun; sleep 600", 2),
+        *call("sleep 600", 3),
+    ]
     with Lifeline(tmp_path) as line:
         hold = json.dumps(line.hold)[1:-1].replace("\\", "\\\\")
         events: list[Event] = json.loads(json.dumps(calls).replace("HOLD ", hold))
@@ -94,8 +100,13 @@ def test_a_signal_during_the_stream_ends_the_turn_once(
         returned, rest, err = end(program, number)
         silence.until.set()
         assert place.rerun("resume", "--last", "go on").messages == ["done"]
-        kinds = [(item["type"], item.get("role")) for item in server.requests[1].input[-3:]]
-    assert (returned, [event["type"] for event in rest]) == (code, ["error", "turn.failed"])
+        kinds = [
+            (item["type"], item.get("role")) for item in server.requests[1].input[-3:]
+        ]
+    assert (returned, [event["type"] for event in rest]) == (
+        code,
+        ["error", "turn.failed"],
+    )
     assert "Traceback" not in err
     assert kinds == [("message", "assistant"), ("message", "user"), ("message", "user")]
 
@@ -120,7 +131,10 @@ def test_a_signal_while_waiting_to_retry_ends_the_turn_once(place: Workplace) ->
         # The wait is shown.
         read_until(program, "error")
         returned, events, _ = end(program, signal.SIGINT)
-    assert (returned, [event["type"] for event in events]) == (130, ["error", "turn.failed"])
+    assert (returned, [event["type"] for event in events]) == (
+        130,
+        ["error", "turn.failed"],
+    )
 
 
 def test_a_signal_while_connecting_ends_the_turn_once(place: Workplace) -> None:
@@ -131,7 +145,10 @@ def test_a_signal_while_connecting_ends_the_turn_once(place: Workplace) -> None:
         read_until(program, "turn.started")
         _wait_for(lambda: bool(requests))
         returned, events, _ = end(program, signal.SIGTERM)
-    assert (returned, [event["type"] for event in events]) == (143, ["error", "turn.failed"])
+    assert (returned, [event["type"] for event in events]) == (
+        143,
+        ["error", "turn.failed"],
+    )
 
 
 def test_a_signal_while_reading_the_prompt_ends_the_program(place: Workplace) -> None:
@@ -162,7 +179,9 @@ def test_a_second_signal_leaves_at_once_and_still_leaves_no_child(
     assert returned == 130
 
 
-def test_a_command_that_ignores_every_signal_is_killed(place: Workplace, tmp_path: Path) -> None:
+def test_a_command_that_ignores_every_signal_is_killed(
+    place: Workplace, tmp_path: Path
+) -> None:
     with Lifeline(tmp_path) as line:
         stubborn = f"trap '' HUP INT TERM; {line.hold} (setsid sleep 600 &); sleep 600"
         with ScriptedServer([[*call(stubborn), ev_completed()]]) as server:
@@ -184,7 +203,9 @@ def test_nohup_is_respected(place: Workplace) -> None:
     silence = Pause()
     with ScriptedServer([[silence, *DONE]]) as server:
         place.configure(server)
-        program = place.start(limit=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        program = place.start(
+            limit=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        )
         assert silence.reached.wait(120)
         program.send_signal(signal.SIGHUP)
         silence.until.set()
@@ -192,7 +213,9 @@ def test_nohup_is_respected(place: Workplace) -> None:
     assert program.returncode == 0
 
 
-def test_a_kill_leaves_no_child_and_the_session_goes_on(place: Workplace, tmp_path: Path) -> None:
+def test_a_kill_leaves_no_child_and_the_session_goes_on(
+    place: Workplace, tmp_path: Path
+) -> None:
     with Lifeline(tmp_path) as line:
         script = f"{line.hold} (setsid sleep 600 &); sleep 600 & sleep 600"
         with ScriptedServer([[*call(script), ev_completed()], DONE]) as server:
@@ -212,7 +235,11 @@ def test_a_kill_behind_any_event_leaves_a_session_that_goes_on(
 ) -> None:
     killed = threading.Event()
     with Lifeline(tmp_path) as line:
-        busy = [*ev_message("part", pieces=50), *call(f"{line.hold} sleep 0.05", 1), ev_completed()]
+        busy = [
+            *ev_message("part", pieces=50),
+            *call(f"{line.hold} sleep 0.05", 1),
+            ev_completed(),
+        ]
 
         def reply(_request: RecordedRequest) -> list[Event]:
             return DONE if killed.is_set() else busy
@@ -243,10 +270,14 @@ def _wait_for(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_exit_codes_are_known_if_the_parent_ignores_the_ends_of_children(place: Workplace) -> None:
+def test_exit_codes_are_known_if_the_parent_ignores_the_ends_of_children(
+    place: Workplace,
+) -> None:
     with ScriptedServer([[*call("exit 7"), ev_completed()], DONE]) as server:
         place.configure(server)
-        program = place.start(limit=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        program = place.start(
+            limit=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        )
         out, err = program.communicate(timeout=120)
     ended = [event["item"] for event in jsonl(out) if event["type"] == "item.completed"]
     assert (program.returncode, err) == (0, b"")

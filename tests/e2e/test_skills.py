@@ -17,7 +17,9 @@ from tests.support.talk import talk
 SAYS = [*ev_message("Done."), ev_completed()]
 
 
-def write(folder: Path, name: str, text: str = "Do it.\n", about: str = "How to") -> Path:
+def write(
+    folder: Path, name: str, text: str = "Do it.\n", about: str = "How to"
+) -> Path:
     path = folder / name / "SKILL.md"
     path.parent.mkdir(parents=True)
     path.write_text(f"---\ndescription: {about} {name}\n---\n{text}", encoding="utf-8")
@@ -46,7 +48,10 @@ def test_the_model_is_told_of_skills_before_the_first_prompt(place: Workplace) -
         assert place.run(server, "Hello").items[-1]["text"] == "Done."
         place.run(server, "Hello", "-c", "skills.include_instructions=false")
     (told,) = lists(server.requests[0])
-    assert f"- `r0` = `{place.home}/skills`\n- `r1` = `{place.cwd}/.claude/skills`\n" in told
+    assert (
+        f"- `r0` = `{place.home}/skills`\n- `r1` = `{place.cwd}/.claude/skills`\n"
+        in told
+    )
     assert (
         "### Available skills\n- lint: How to lint (file: r1/lint/SKILL.md)\n"
         "- release: How to release (file: r0/release/SKILL.md)\n### How" in told
@@ -55,9 +60,13 @@ def test_the_model_is_told_of_skills_before_the_first_prompt(place: Workplace) -
     assert lists(server.requests[1]) == []
 
 
-def test_a_repository_of_broken_skills_does_not_flood_the_user(place: Workplace) -> None:
+def test_a_repository_of_broken_skills_does_not_flood_the_user(
+    place: Workplace,
+) -> None:
     for number in range(60):
-        write(place.cwd / ".agents" / "skills", f"s{number}").write_text("broken", "utf-8")
+        write(place.cwd / ".agents" / "skills", f"s{number}").write_text(
+            "broken", "utf-8"
+        )
     with ScriptedServer([SAYS]) as server:
         said = place.run(server, "Hello")
     assert len([item for item in said.items if item["type"] == "error"]) == 50
@@ -85,16 +94,16 @@ def test_the_text_of_a_skill_follows_the_prompt_that_names_it(place: Workplace) 
         place.run(server, f"Use [$any]({path}), not $release-not nor $RELEASE")
         place.run(server, "(`$release-notes`)")
         talk(place, server, odd)
-    skill = (
-        f"<skill>\n<name>release</name>\n<path>{path}</path>\n{path.read_text('utf-8')}\n</skill>"
-    )
+    skill = f"<skill>\n<name>release</name>\n<path>{path}</path>\n{path.read_text('utf-8')}\n</skill>"
     assert texts(server.requests[0])[-2:] == ["Costs $5. Use $release.", skill]
     assert bodies(server.requests[1]) == ["release"]
     assert bodies(server.requests[2]) == ["release-notes"]
     assert bodies(server.requests[3]) == []
 
 
-def test_a_name_of_two_skills_means_the_nearest_and_that_is_said(place: Workplace) -> None:
+def test_a_name_of_two_skills_means_the_nearest_and_that_is_said(
+    place: Workplace,
+) -> None:
     own = write(place.home / "skills", "release", "Own.\n")
     theirs = write(place.cwd / ".agents" / "skills", "release", "Theirs.\n")
     trust = f'projects."{place.cwd}".trust_level="trusted"'
@@ -114,11 +123,16 @@ def test_broken_skills_and_a_list_that_is_cut_are_told(place: Workplace) -> None
     broken.write_text("---\nname: c\n---\n", encoding="utf-8")
     with ScriptedServer([SAYS] * 3) as server:
         for tokens in (80, 18, 10):
-            said = place.run(server, "Hello", "-c", f"skills.max_context_tokens={tokens}")
-            assert said.items[0]["message"].startswith(f"A skill cannot be used: {broken}:1: ")
+            said = place.run(
+                server, "Hello", "-c", f"skills.max_context_tokens={tokens}"
+            )
+            assert said.items[0]["message"].startswith(
+                f"A skill cannot be used: {broken}:1: "
+            )
             assert f"longer than {tokens} tokens" in said.items[1]["message"]
     lines = [
-        re.findall(r"^- \w+: .*", lists(request)[0], re.MULTILINE) for request in server.requests
+        re.findall(r"^- \w+: .*", lists(request)[0], re.MULTILINE)
+        for request in server.requests
     ]
     assert len("\n".join(lines[0])) < 320
     assert lines[0][0].startswith("- a: xxxxx")
@@ -128,7 +142,9 @@ def test_broken_skills_and_a_list_that_is_cut_are_told(place: Workplace) -> None
     assert lines[2] == ["- a: (file: r0/a/SKILL.md)"]
 
 
-def test_a_resumed_thread_is_told_of_skills_that_changed_alone(place: Workplace) -> None:
+def test_a_resumed_thread_is_told_of_skills_that_changed_alone(
+    place: Workplace,
+) -> None:
     write(place.home / "skills", "a")
     with ScriptedServer([SAYS] * 4) as server:
         place.run(server, "one")
@@ -143,7 +159,9 @@ def test_a_resumed_thread_is_told_of_skills_that_changed_alone(place: Workplace)
     assert "not there any more" in lists(server.requests[3])[2]
 
 
-def test_what_the_model_knows_of_skills_survives_compactions_and_resumes(place: Workplace) -> None:
+def test_what_the_model_knows_of_skills_survives_compactions_and_resumes(
+    place: Workplace,
+) -> None:
     write(place.home / "skills", "named", "First text.\n")
     read = write(place.home / "skills", "read")
     write(place.home / "skills", "unused")
@@ -160,7 +178,9 @@ def test_what_the_model_knows_of_skills_survives_compactions_and_resumes(place: 
         (await session.run_turn("the end")).raise_for_error()
 
     command = [*ev_function_call("c", "exec_command", cat), ev_completed()]
-    with ScriptedServer([SAYS, command, SAYS, *[SAYS] * 4], check_prefix=False) as server:
+    with ScriptedServer(
+        [SAYS, command, SAYS, *[SAYS] * 4], check_prefix=False
+    ) as server:
         thread_id = talk(place, server, begin)
         talk(place, server, go_on, resume=thread_id)
     assert [bodies(request) for request in server.requests] == [
@@ -173,19 +193,27 @@ def test_what_the_model_knows_of_skills_survives_compactions_and_resumes(place: 
     assert "First text." in "".join(last)
 
 
-def test_children_have_the_skills_and_the_instructions_of_folders_too(place: Workplace) -> None:
+def test_children_have_the_skills_and_the_instructions_of_folders_too(
+    place: Workplace,
+) -> None:
     write(place.home / "skills", "release")
     (place.cwd / "a").mkdir()
     (place.cwd / "a" / "AGENTS.md").write_text("Rules of a.", encoding="utf-8")
     spawn = calls("spawn_agent", message="$release a")
-    server = AgentServer([spawn, waits(), SAYS], [calls("exec_command", cmd="ls a"), SAYS])
+    server = AgentServer(
+        [spawn, waits(), SAYS], [calls("exec_command", cmd="ls a"), SAYS]
+    )
     with server:
         place.run(server, "go")
     first, last = server.of_children()
-    assert [len(lists(request)) for request in server.requests] == [1] * len(server.requests)
+    assert [len(lists(request)) for request in server.requests] == [1] * len(
+        server.requests
+    )
     assert bodies(first) == ["release"]
     assert [text for text in texts(last) if "Rules of a." in text] != []
-    assert [text for text in texts(server.of_parent()[-1]) if "Rules of a." in text] == []
+    assert [
+        text for text in texts(server.of_parent()[-1]) if "Rules of a." in text
+    ] == []
 
 
 def test_commands_can_read_the_skills_of_the_home(place: Workplace) -> None:
@@ -200,7 +228,9 @@ def test_commands_can_read_the_skills_of_the_home(place: Workplace) -> None:
         said = place.run(server, "go", "-s", "workspace-write")
     (command,) = (item for item in said.items if item["type"] == "command_execution")
     assert command["exit_code"] == 0
-    assert command["aggregated_output"] == "".join(path.read_text("utf-8") for path in paths)
+    assert command["aggregated_output"] == "".join(
+        path.read_text("utf-8") for path in paths
+    )
 
 
 @needs_codex
@@ -234,7 +264,12 @@ def test_codex_lists_the_same_skills_and_gets_the_same_texts(place: Workplace) -
         )
         place.rerun(prompt)
     listed = [
-        [line.replace(root, roots[root]) for line in lines for root in roots if f" {root}/" in line]
+        [
+            line.replace(root, roots[root])
+            for line in lines
+            for root in roots
+            if f" {root}/" in line
+        ]
         for request in server.requests
         for text in lists(request)
         for roots in [dict(re.findall(r"- `(r\d)` = `(.*)`", text))]
@@ -245,7 +280,10 @@ def test_codex_lists_the_same_skills_and_gets_the_same_texts(place: Workplace) -
     assert [line.split(":")[0] for line in listed[1] if ".system" not in line] == [
         *("- d8", "- d9", "- a", "- d6", "- d7", "- deep")
     ]
-    given = [[text for text in texts(r) if text.startswith("<skill>")] for r in server.requests]
+    given = [
+        [text for text in texts(r) if text.startswith("<skill>")]
+        for r in server.requests
+    ]
     assert given[0] == given[1]
     assert len(given[1]) == 4
 
@@ -263,7 +301,13 @@ def test_skills_are_listed_with_what_became_of_them(place: Workplace) -> None:
     broken.write_text("nothing", encoding="utf-8")
     done = skills(place, "list", "--json")
     rows = [
-        {"name": "a", "description": "How to a", "path": str(path), "listed": True, **more}
+        {
+            "name": "a",
+            "description": "How to a",
+            "path": str(path),
+            "listed": True,
+            **more,
+        }
         for path, more in (
             (own, {"origin": "user", "wins": True}),
             (theirs, {"origin": "project", "wins": False}),
@@ -276,16 +320,24 @@ def test_skills_are_listed_with_what_became_of_them(place: Workplace) -> None:
     )
 
 
-def test_skills_are_checked_in_the_folders_and_files_that_are_named(place: Workplace) -> None:
+def test_skills_are_checked_in_the_folders_and_files_that_are_named(
+    place: Workplace,
+) -> None:
     write(place.cwd / "mine", "a")
-    write(place.cwd / "good", "b").write_text("---\nname: b\ndescription: x\n---\n", "utf-8")
+    write(place.cwd / "good", "b").write_text(
+        "---\nname: b\ndescription: x\n---\n", "utf-8"
+    )
     (place.cwd / "bare").mkdir()
     done = skills(place, "check", "mine", "good", "none", "bare", "mine/a/SKILL.md")
     problem = "mine/a/SKILL.md:1: `name` is missing."
     assert (done.returncode, done.stdout.decode().splitlines()) == (
         1,
         [
-            *(problem, "none: there is no such folder.", "bare: there is no SKILL.md in it."),
+            *(
+                problem,
+                "none: there is no such folder.",
+                "bare: there is no SKILL.md in it.",
+            ),
             problem,
         ],
     )

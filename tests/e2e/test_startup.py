@@ -43,18 +43,31 @@ NOT_IN_A_PLAIN_TURN = {
     ),
     *("codex_py.model.anthropic", "codex_py.model.chat", "codex_py.model.text"),
     # Features that nothing asks for.
-    *("codex_py.app.features.functions", "codex_py.app.features.notify", "codex_py.app.resumed"),
+    *(
+        "codex_py.app.features.functions",
+        "codex_py.app.features.notify",
+        "codex_py.app.resumed",
+    ),
     *("codex_py.config.skills", "codex_py.app.features.skills"),
     *("codex_py.app.features.model_chain", "codex_py.app.features.budget"),
 }
-BEHIND_THE_REQUEST = {"codex_py.app.loaded", "codex_py.process", "codex_py.tools.router"}
+BEHIND_THE_REQUEST = {
+    "codex_py.app.loaded",
+    "codex_py.process",
+    "codex_py.tools.router",
+}
 """The loaded half: `app/loaded.py`, and what it imports at its top."""
 NOT_FOR_A_CALL_OF_TRUE = {
     *("importlib.metadata", "pydantic", "pydantic_core"),
     *("codex_py.app.features.agents.children", "codex_py.tools.agents"),
     *("codex_py.execpolicy.rules", "codex_py.execpolicy.starlark"),
     *("codex_py.mcp", "codex_py.tools.mcp.catalogue", "codex_py.tools.mcp.tool"),
-    *("codex_py.patch.diff", "codex_py.patch.files", "codex_py.patch.match", "codex_py.patch.plan"),
+    *(
+        "codex_py.patch.diff",
+        "codex_py.patch.files",
+        "codex_py.patch.match",
+        "codex_py.patch.plan",
+    ),
     *("codex_py.patch.envelope.apply", "codex_py.patch.report", "codex_py.patch.undo"),
 }
 NOT_BEFORE_THE_REQUEST = {
@@ -74,10 +87,14 @@ def imports(stderr: str) -> set[str]:
 
 def among(packages: Iterable[str], modules: set[str]) -> set[str]:
     """Those of the modules that are one of the packages, or in one."""
-    return {m for m in modules for package in packages if f"{m}.".startswith(f"{package}.")}
+    return {
+        m for m in modules for package in packages if f"{m}.".startswith(f"{package}.")
+    }
 
 
-def imports_before_the_request(place: Workplace, folder: Path, *options: str) -> set[str]:
+def imports_before_the_request(
+    place: Workplace, folder: Path, *options: str
+) -> set[str]:
     """What is loaded when the first byte arrives.
 
     The request is too long to be sent before someone reads it, and nobody does: the program stands
@@ -109,11 +126,19 @@ def imports_before_the_request(place: Workplace, folder: Path, *options: str) ->
                 program.kill()
 
 
-def test_the_first_request_waits_for_no_heavy_import(place: Workplace, tmp_path: Path) -> None:
+def test_the_first_request_waits_for_no_heavy_import(
+    place: Workplace, tmp_path: Path
+) -> None:
     loaded = imports_before_the_request(place, tmp_path)
-    assert {"httpx", "codex_py.app.session", "codex_py.app.features.turn_changes"} <= loaded
+    assert {
+        "httpx",
+        "codex_py.app.session",
+        "codex_py.app.features.turn_changes",
+    } <= loaded
     assert among(NOT_BEFORE_THE_REQUEST, loaded) == set()
-    assert among({"codex_py.app.features.hooks", "codex_py.config.hooks"}, loaded) == set()
+    assert (
+        among({"codex_py.app.features.hooks", "codex_py.config.hooks"}, loaded) == set()
+    )
 
 
 def test_the_tools_are_loaded_while_a_server_holds_the_head_of_its_answer(
@@ -126,7 +151,9 @@ def test_the_tools_are_loaded_while_a_server_holds_the_head_of_its_answer(
         deadline = time.monotonic() + 20
         while not seen and time.monotonic() < deadline:
             time.sleep(0.02)
-            seen.update(among({"codex_py.app.loaded"}, imports(errors.read_text("utf-8"))))
+            seen.update(
+                among({"codex_py.app.loaded"}, imports(errors.read_text("utf-8")))
+            )
         return Reply(events=[*ev_message("done"), ev_completed()])
 
     with ScriptedServer([answer]) as server, errors.open("wb") as stderr:
@@ -182,7 +209,9 @@ def test_a_call_loads_what_it_needs_alone(place: Workplace) -> None:
     assert "codex_py.patch.undo.recorder" in imports_of_a_call(place, "sh -c :")
 
 
-def test_a_plain_turn_loads_nothing_that_only_other_frontends_need(place: Workplace) -> None:
+def test_a_plain_turn_loads_nothing_that_only_other_frontends_need(
+    place: Workplace,
+) -> None:
     with ScriptedServer([[*ev_message("done"), ev_completed()]]) as server:
         outcome = place.run(server, env=SHOW_IMPORTS)
     loaded = imports(outcome.err)

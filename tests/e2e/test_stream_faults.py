@@ -52,7 +52,9 @@ def deltas(text: str, **place: Any) -> Event:
 
 def without(event: Event, *names: str) -> Event:
     """The event with fields of its `response` left out."""
-    response = {key: value for key, value in event["response"].items() if key not in names}
+    response = {
+        key: value for key, value in event["response"].items() if key not in names
+    }
     return {**event, "response": response}
 
 
@@ -78,11 +80,18 @@ UNDERSTOOD: dict[str, bytes] = {
     "no space after data:": sse(DONE).replace(b"data: ", b"data:"),
     "an event over several data lines": b'data: {"type": "response.output_item.done",\n'
     b'data: "item": ' + json.dumps(MESSAGE).encode() + b"}\n\n" + sse([ev_completed()]),
-    "completed without usage": sse([*ev_message("done"), without(ev_completed(), "usage")]),
-    "completed without id": sse([*ev_message("done"), without(ev_completed(), "id", "object")]),
+    "completed without usage": sse(
+        [*ev_message("done"), without(ev_completed(), "usage")]
+    ),
+    "completed without id": sse(
+        [*ev_message("done"), without(ev_completed(), "id", "object")]
+    ),
     "completed with usage null": sse([*ev_message("done"), ev_completed(usage=None)]),
     "completed with usage that is no usage": sse(
-        [*ev_message("done"), ev_completed(usage={"input_tokens": "many", "output_tokens": [1]})]
+        [
+            *ev_message("done"),
+            ev_completed(usage={"input_tokens": "many", "output_tokens": [1]}),
+        ]
     ),
     "completed bare": sse([*ev_message("done"), {"type": "response.completed"}]),
     "unknown events": sse(
@@ -93,26 +102,38 @@ UNDERSTOOD: dict[str, bytes] = {
             ev_completed(),
         ]
     ),
-    "events that are no objects": b"data: null\n\ndata: 1\n\ndata: []\n\ndata: {\n\n" + sse(DONE),
-    "events after the end": sse([*DONE, *ev_message("late", index=1), ev_failed("x", "late")]),
+    "events that are no objects": b"data: null\n\ndata: 1\n\ndata: []\n\ndata: {\n\n"
+    + sse(DONE),
+    "events after the end": sse(
+        [*DONE, *ev_message("late", index=1), ev_failed("x", "late")]
+    ),
     "a JSON body": json.dumps(ev_completed(output=[MESSAGE])["response"]).encode(),
     "a JSON body over many lines": json.dumps(
         ev_completed(output=[MESSAGE])["response"], indent=2
     ).encode(),
     "created twice": sse([ev_created(), ev_created("resp_2"), *DONE]),
-    "the message sent twice": sse([*ev_message("done"), *ev_message("done"), ev_completed()]),
-    "the message again in completed": sse([*ev_message("done"), ev_completed(output=[MESSAGE])]),
+    "the message sent twice": sse(
+        [*ev_message("done"), *ev_message("done"), ev_completed()]
+    ),
+    "the message again in completed": sse(
+        [*ev_message("done"), ev_completed(output=[MESSAGE])]
+    ),
     "the message again under another id": sse(
         [*ev_message("done"), ev_completed(output=[{**MESSAGE, "id": "msg_other"}])]
     ),
     "null in every optional field": sse(
-        [ev_item_done({**MESSAGE, "id": None, "status": None, "phase": None}), ev_completed()]
+        [
+            ev_item_done({**MESSAGE, "id": None, "status": None, "phase": None}),
+            ev_completed(),
+        ]
     ),
 }
 
 
 @pytest.mark.parametrize("body", UNDERSTOOD.values(), ids=UNDERSTOOD.keys())
-def test_a_stream_is_understood_whatever_it_leaves_out(place: Workplace, body: bytes) -> None:
+def test_a_stream_is_understood_whatever_it_leaves_out(
+    place: Workplace, body: bytes
+) -> None:
     with ScriptedServer([Reply(body=body, headers=SSE)]) as server:
         outcome = place.run(server)
     assert (outcome.code, outcome.messages, len(server.requests)) == (0, ["done"], 1)
@@ -125,7 +146,9 @@ def named(*events: tuple[str, Event]) -> Reply:
     return Reply(body="".join(lines).encode(), headers=SSE)
 
 
-@pytest.mark.parametrize("end", [{}, {"type": "response", "id": "resp_1"}, {"response": {}}])
+@pytest.mark.parametrize(
+    "end", [{}, {"type": "response", "id": "resp_1"}, {"response": {}}]
+)
 def test_an_item_may_be_the_data_of_its_event(place: Workplace, end: Event) -> None:
     announced = {"type": "function_call", "call_id": "call_1", "name": "exec_command"}
     arguments = json.dumps(COUNT)
@@ -167,7 +190,9 @@ def test_a_stream_without_its_end_is_retried_and_never_a_success(
         outcome = place.run(server, stream_max_retries=1)
     assert (outcome.code, len(server.requests)) == (69, 2)
     retried, failed = [event for event in outcome.events if event["type"] == "error"]
-    reason = "stream disconnected before completion: stream closed before response.completed"
+    reason = (
+        "stream disconnected before completion: stream closed before response.completed"
+    )
     assert retried["message"] == f"Reconnecting... 1/1 ({reason})"
     assert (failed["message"], failed["code"]) == (reason, "disconnected")
     assert outcome.error["message"] == reason
@@ -189,7 +214,9 @@ def test_the_retry_of_a_cut_stream_can_succeed(place: Workplace) -> None:
             "stream disconnected before completion: it broke",
         ),
         (
-            ev_completed(status="failed", error={"code": "server_error", "message": "it broke"}),
+            ev_completed(
+                status="failed", error={"code": "server_error", "message": "it broke"}
+            ),
             69,
             "stream disconnected before completion: it broke",
         ),
@@ -217,7 +244,10 @@ def test_the_retry_of_a_cut_stream_can_succeed(place: Workplace) -> None:
             "stream disconnected before completion: nested",
         ),
         (
-            {"type": "error", "error": {"code": "context_length_exceeded", "message": "too long"}},
+            {
+                "type": "error",
+                "error": {"code": "context_length_exceeded", "message": "too long"},
+            },
             1,
             "Codex ran out of room in the model's context window. "
             "Start a new thread or clear earlier history before retrying. (too long)",
@@ -242,7 +272,12 @@ def test_a_response_that_failed_fails_the_turn(
 
 
 def test_what_is_not_known_is_kept_and_sent_back(place: Workplace) -> None:
-    unknown: Event = {"type": "hologram", "id": "h_1", "depth": 3.5, "rays": [{"a": None}]}
+    unknown: Event = {
+        "type": "hologram",
+        "id": "h_1",
+        "depth": 3.5,
+        "rays": [{"a": None}],
+    }
     message: Event = {
         **MESSAGE,
         "phase": "commentary",
@@ -285,11 +320,21 @@ def test_items_done_out_of_order_are_kept_in_order(place: Workplace) -> None:
     first = ev_function_call("call_1", "exec_command", {"cmd": "echo one"}, index=1)
     second = ev_function_call("call_2", "exec_command", {"cmd": "echo two"}, index=2)
     message = ev_message("both", index=0)
-    events = [message[0], first[0], second[0], second[-1], first[-1], message[-1], ev_completed()]
+    events = [
+        message[0],
+        first[0],
+        second[0],
+        second[-1],
+        first[-1],
+        message[-1],
+        ev_completed(),
+    ]
     with ScriptedServer([events, DONE]) as server:
         outcome = place.run(server)
     assert outcome.code == 0
-    kinds = [(item["type"], item.get("call_id")) for item in server.requests[1].input[-5:]]
+    kinds = [
+        (item["type"], item.get("call_id")) for item in server.requests[1].input[-5:]
+    ]
     assert kinds == [
         ("message", None),
         ("function_call", "call_1"),
@@ -299,7 +344,9 @@ def test_items_done_out_of_order_are_kept_in_order(place: Workplace) -> None:
     ]
 
 
-def test_outputs_follow_the_order_in_which_unannounced_calls_came(place: Workplace) -> None:
+def test_outputs_follow_the_order_in_which_unannounced_calls_came(
+    place: Workplace,
+) -> None:
     calls = [
         ev_function_call(f"call_{n}", "exec_command", {"cmd": "true"}, index=n)[-1]
         for n in (2, 0, 1)
@@ -323,11 +370,15 @@ REPEATED = {
 
 
 @pytest.mark.parametrize("events", REPEATED.values(), ids=REPEATED.keys())
-def test_a_call_that_is_sent_again_runs_once(place: Workplace, events: list[Event]) -> None:
+def test_a_call_that_is_sent_again_runs_once(
+    place: Workplace, events: list[Event]
+) -> None:
     with ScriptedServer([events, DONE]) as server:
         outcome = place.run(server)
     assert (outcome.code, times_run(place)) == (0, 1)
-    calls = [item for item in server.requests[1].input if item["type"] == "function_call"]
+    calls = [
+        item for item in server.requests[1].input if item["type"] == "function_call"
+    ]
     assert calls == [CALL_ITEM]
 
 
@@ -336,7 +387,9 @@ def test_two_calls_of_one_id_are_both_answered(place: Workplace) -> None:
     with ScriptedServer([[*CALL, *other, ev_completed()], DONE]) as server:
         outcome = place.run(server)
     assert outcome.code == 0
-    first, second = [i for i in server.requests[1].input if i["type"] == "function_call_output"]
+    first, second = [
+        i for i in server.requests[1].input if i["type"] == "function_call_output"
+    ]
     assert first["output"].endswith("\nran\n")
     assert second["output"].startswith("[ERROR:InvalidArgs] duplicate call_id 'call_1'")
 
@@ -344,14 +397,28 @@ def test_two_calls_of_one_id_are_both_answered(place: Workplace) -> None:
 @pytest.mark.parametrize(
     ("item", "complaint"),
     [
-        ({"type": "function_call", "call_id": "c", "name": "exec_command"}, "'arguments'"),
-        ({"type": "function_call", "call_id": "c", "arguments": "{}"}, "'name'"),
         (
-            {"type": "function_call", "call_id": "c", "name": "x", "arguments": {"cmd": "x"}},
+            {"type": "function_call", "call_id": "c", "name": "exec_command"},
             "'arguments'",
         ),
-        ({"type": "function_call", "call_id": 7, "name": "x", "arguments": "{}"}, "'call_id'"),
-        ({"type": "custom_tool_call", "call_id": "c", "name": "apply_patch"}, "'input'"),
+        ({"type": "function_call", "call_id": "c", "arguments": "{}"}, "'name'"),
+        (
+            {
+                "type": "function_call",
+                "call_id": "c",
+                "name": "x",
+                "arguments": {"cmd": "x"},
+            },
+            "'arguments'",
+        ),
+        (
+            {"type": "function_call", "call_id": 7, "name": "x", "arguments": "{}"},
+            "'call_id'",
+        ),
+        (
+            {"type": "custom_tool_call", "call_id": "c", "name": "apply_patch"},
+            "'input'",
+        ),
         ({"type": "message", "role": 7, "content": []}, "'role'"),
         ({**MESSAGE, "content": [{"type": "output_text"}]}, "'content.0"),
         (
@@ -387,7 +454,9 @@ def test_a_stream_cut_inside_a_chunk_is_retried(place: Workplace) -> None:
 
 
 def test_a_stream_cut_before_its_content_length_is_retried(place: Workplace) -> None:
-    cut = Reply(body=sse(DONE[:-1]), headers={**SSE, "content-length": "100000"}, cut=True)
+    cut = Reply(
+        body=sse(DONE[:-1]), headers={**SSE, "content-length": "100000"}, cut=True
+    )
     with ScriptedServer([cut, DONE]) as server:
         outcome = place.run(server, stream_max_retries=1)
     assert (outcome.code, len(server.requests)) == (0, 2)
@@ -401,16 +470,24 @@ def test_a_call_before_the_cut_runs_once_and_the_retry_carries_its_output(
     replies = [Reply(events=CALL, cut=True), *([again] if again else []), DONE]
     with ScriptedServer(replies) as server:
         outcome = place.run(server, stream_max_retries=1)
-    assert (outcome.code, times_run(place), len(server.requests)) == (0, 1, len(replies))
+    assert (outcome.code, times_run(place), len(server.requests)) == (
+        0,
+        1,
+        len(replies),
+    )
     call, output = server.requests[1].input[-2:]
     assert call == CALL_ITEM
     assert output["output"].endswith("\nran\n")
 
 
-def test_a_long_run_survives_a_connection_that_breaks_again_and_again(place: Workplace) -> None:
+def test_a_long_run_survives_a_connection_that_breaks_again_and_again(
+    place: Workplace,
+) -> None:
     replies: list[Any] = []
     for n in range(60):
-        call = ev_function_call(f"call_{n}", "update_plan", {"plan": [], "explanation": str(n)})
+        call = ev_function_call(
+            f"call_{n}", "update_plan", {"plan": [], "explanation": str(n)}
+        )
         if n % 3 == 0:
             replies.append(Reply(events=call[:2], cut=True))
         if n % 5 == 0:
@@ -429,7 +506,9 @@ def test_a_call_that_was_not_finished_does_not_run(place: Workplace) -> None:
     assert server.requests[1].input == server.requests[0].input
 
 
-def test_a_call_that_was_announced_and_never_sent_is_a_broken_stream(place: Workplace) -> None:
+def test_a_call_that_was_announced_and_never_sent_is_a_broken_stream(
+    place: Workplace,
+) -> None:
     with ScriptedServer([[CALL[0], ev_completed()], DONE]) as server:
         outcome = place.run(server, stream_max_retries=1)
     assert (outcome.code, times_run(place), len(server.requests)) == (0, 0, 2)
@@ -441,7 +520,9 @@ def test_a_call_known_from_its_deltas_alone_runs(place: Workplace) -> None:
     assert (outcome.code, times_run(place)) == (0, 1)
 
 
-def test_a_server_that_falls_silent_is_given_up_after_the_idle_time(place: Workplace) -> None:
+def test_a_server_that_falls_silent_is_given_up_after_the_idle_time(
+    place: Workplace,
+) -> None:
     silence = Pause()
     with ScriptedServer([[ev_created(), *ev_message("part"), silence], DONE]) as server:
         outcome = place.run(server, stream_max_retries=1, stream_idle_timeout_ms=300)
@@ -452,7 +533,9 @@ def test_a_server_that_falls_silent_is_given_up_after_the_idle_time(place: Workp
     )
 
 
-def test_a_server_that_never_answers_is_given_up_after_the_idle_time(place: Workplace) -> None:
+def test_a_server_that_never_answers_is_given_up_after_the_idle_time(
+    place: Workplace,
+) -> None:
     def listen(connection: socket.socket, _request: bytes) -> None:
         connection.recv(1)
 
@@ -494,7 +577,9 @@ def test_an_answer_that_says_it_is_packed_is_read_whether_it_is_or_not(
     assert outcome.code == 0
 
 
-def test_an_encoding_that_cannot_be_read_is_refused_by_its_name(place: Workplace) -> None:
+def test_an_encoding_that_cannot_be_read_is_refused_by_its_name(
+    place: Workplace,
+) -> None:
     headers = {**SSE, "content-encoding": "br"}
     with ScriptedServer([Reply(body=b"\x0b", headers=headers)]) as server:
         outcome = place.run(server)
@@ -503,7 +588,10 @@ def test_an_encoding_that_cannot_be_read_is_refused_by_its_name(place: Workplace
 
 
 def test_a_web_page_in_place_of_a_stream_is_named(place: Workplace) -> None:
-    page = Reply(body=b"<html><title>Welcome</title></html>", headers={"content-type": "text/html"})
+    page = Reply(
+        body=b"<html><title>Welcome</title></html>",
+        headers={"content-type": "text/html"},
+    )
     with ScriptedServer([page]) as server:
         outcome = place.run(server)
     assert (outcome.code, outcome.error["code"]) == (1, "not_a_stream")
@@ -534,7 +622,9 @@ def test_an_empty_answer_says_so_and_is_asked_for_again(place: Workplace) -> Non
 
 def test_single_bytes_add_up(place: Workplace) -> None:
     text = "grüße 👍 \u2028 ende"
-    events = [ev_item_done({**MESSAGE, "content": [{"type": "output_text", "text": text}]}, 0)]
+    events = [
+        ev_item_done({**MESSAGE, "content": [{"type": "output_text", "text": text}]}, 0)
+    ]
     raw = "".join(
         f"data: {json.dumps(event, ensure_ascii=False)}\r\n\r\n"
         for event in [*events, ev_completed()]
@@ -547,8 +637,12 @@ def test_single_bytes_add_up(place: Workplace) -> None:
 
 def test_half_a_surrogate_pair_is_replaced_everywhere(place: Workplace) -> None:
     message = json.dumps(ev_item_done(MESSAGE)).replace('"done"', '"do\\ud83d"')
-    call = json.dumps(ev_item_done(CALL_ITEM, 1)).replace("echo ran", "echo \\\\udc4d\\udc4d")
-    body = b"".join(b"data: %b\n\n" % e.encode() for e in (message, call)) + sse([ev_completed()])
+    call = json.dumps(ev_item_done(CALL_ITEM, 1)).replace(
+        "echo ran", "echo \\\\udc4d\\udc4d"
+    )
+    body = b"".join(b"data: %b\n\n" % e.encode() for e in (message, call)) + sse(
+        [ev_completed()]
+    )
     with ScriptedServer([Reply(body=body, headers=SSE), DONE, DONE]) as server:
         outcome = place.run(server)
         assert place.rerun("resume", "--last", "more").code == 0
@@ -563,7 +657,9 @@ def test_a_pair_split_between_two_deltas_is_whole_again(place: Workplace) -> Non
         b'data: {"type":"response.output_text.delta","delta":"a\\ud83d"}\n\n'
         b'data: {"type":"response.output_text.delta","delta":"\\udc4d"}\n\n'
     )
-    with ScriptedServer([Reply(body=body + sse([ev_completed()]), headers=SSE)]) as server:
+    with ScriptedServer(
+        [Reply(body=body + sse([ev_completed()]), headers=SSE)]
+    ) as server:
         outcome = place.run(server)
     assert outcome.messages == ["a👍"]
 
@@ -600,7 +696,9 @@ def test_a_freeform_call_that_comes_as_arguments_is_unwrapped(place: Workplace) 
 
 
 def test_end_turn_false_asks_for_another_request(place: Workplace) -> None:
-    with ScriptedServer([[*ev_message("part"), ev_completed(end_turn=False)], DONE]) as server:
+    with ScriptedServer(
+        [[*ev_message("part"), ev_completed(end_turn=False)], DONE]
+    ) as server:
         outcome = place.run(server)
     assert (outcome.code, outcome.messages) == (0, ["part", "done"])
 
@@ -612,10 +710,15 @@ def test_deeply_nested_json_does_not_crash(place: Workplace) -> None:
     assert (outcome.code, outcome.messages) == (0, ["done"])
 
 
-def test_a_prompt_that_is_no_utf_8_is_sent_with_what_can_be_read(place: Workplace) -> None:
+def test_a_prompt_that_is_no_utf_8_is_sent_with_what_can_be_read(
+    place: Workplace,
+) -> None:
     with ScriptedServer([[*ev_message("ok"), ev_completed()]]) as server:
         place.configure(server)
         arguments = ["exec", "--skip-git-repo-check", os.fsdecode(b"a\xffb")]
         done = run_codex_py(arguments, place.home, place.cwd)
     assert (done.returncode, done.stdout) == (0, b"ok\n"), done.stderr
-    assert server.requests[0].input[-1]["content"][0]["text"] == "a\N{REPLACEMENT CHARACTER}b"
+    assert (
+        server.requests[0].input[-1]["content"][0]["text"]
+        == "a\N{REPLACEMENT CHARACTER}b"
+    )

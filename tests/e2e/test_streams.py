@@ -28,11 +28,15 @@ def test_a_reader_that_leaves_early_ends_the_run_and_what_it_runs(
 ) -> None:
     with Lifeline(tmp_path) as line:
         calls = [
-            *ev_function_call("c1", "exec_command", {"cmd": f"{line.hold} sleep 600"}, index=0),
+            *ev_function_call(
+                "c1", "exec_command", {"cmd": f"{line.hold} sleep 600"}, index=0
+            ),
             *ev_function_call("c2", "exec_command", {"cmd": "echo quick"}, index=1),
         ]
         wait = Pause()
-        with ScriptedServer([[*calls[:4], wait, *calls[4:], ev_completed()], DONE]) as server:
+        with ScriptedServer(
+            [[*calls[:4], wait, *calls[4:], ev_completed()], DONE]
+        ) as server:
             place.configure(server)
             program = place.start()
             assert program.stdout is not None
@@ -50,7 +54,9 @@ def test_a_reader_that_leaves_early_ends_the_run_and_what_it_runs(
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr", "both", "all"])
-def test_a_descriptor_that_is_not_there_hurts_nobody(place: Workplace, stream: str) -> None:
+def test_a_descriptor_that_is_not_there_hurts_nobody(
+    place: Workplace, stream: str
+) -> None:
     closed = {"stdout": (1,), "stderr": (2,), "both": (1, 2), "all": (0, 1, 2)}[stream]
 
     def close() -> None:
@@ -70,7 +76,9 @@ def test_a_descriptor_that_is_not_there_hurts_nobody(place: Workplace, stream: s
         assert jsonl(out)[-1]["type"] == "turn.completed"
 
 
-def test_standard_error_that_nobody_reads_does_not_hold_the_run_up(place: Workplace) -> None:
+def test_standard_error_that_nobody_reads_does_not_hold_the_run_up(
+    place: Workplace,
+) -> None:
     call = ev_function_call("c1", "exec_command", {"cmd": "seq 100000"})
     ours, theirs = os.pipe()
     with ScriptedServer([[*call, ev_completed()], DONE]) as server:
@@ -95,7 +103,9 @@ def test_a_full_disk_for_the_answer_is_an_error(place: Workplace) -> None:
         program = place.start(stdout=full.fileno())
         _, err = program.communicate(timeout=120)
     assert program.returncode == 1
-    assert err.endswith(b"Error: Failed to write to standard output: No space left on device\n")
+    assert err.endswith(
+        b"Error: Failed to write to standard output: No space left on device\n"
+    )
 
 
 @pytest.mark.parametrize("path", ["none/last", ".", ""])
@@ -171,7 +181,12 @@ def test_a_prompt_comes_from_where_it_is_given(
         (("-s", "none", "go"), b"", 2, "'none' is not a possible value"),
         (("-c", "nonsense", "go"), b"", 2, "nonsense"),
         (("-C", "/no/such/folder", "go"), b"", 2, "cannot work in '/no/such/folder'"),
-        (("-c", 'model_provider="none"', "go"), b"", 78, "Model provider `none` not found"),
+        (
+            ("-c", 'model_provider="none"', "go"),
+            b"",
+            78,
+            "Model provider `none` not found",
+        ),
         (("resume",), b"", 2, "say which session"),
     ],
 )
@@ -187,7 +202,9 @@ def test_a_run_that_cannot_begin_prints_no_event_and_sends_nothing(
     assert "Traceback" not in outcome.err
 
 
-def test_piped_text_that_is_none_stops_the_run_before_its_turn(place: Workplace) -> None:
+def test_piped_text_that_is_none_stops_the_run_before_its_turn(
+    place: Workplace,
+) -> None:
     with ScriptedServer() as server:
         outcome = place.run(server, "go", stdin=b"\xc3")
         assert server.requests == []
@@ -208,7 +225,14 @@ def test_a_warning_is_shown_although_there_is_no_session(
     place: Workplace, mode: tuple[str, ...]
 ) -> None:
     (place.home / "config.toml").write_text("foo = 1\n", encoding="utf-8")
-    command = ["exec", "--skip-git-repo-check", *mode, "resume", "no-such-session", "go"]
+    command = [
+        "exec",
+        "--skip-git-repo-check",
+        *mode,
+        "resume",
+        "no-such-session",
+        "go",
+    ]
     done = run_codex_py(command, place.home, place.cwd)
     *_, warning, error = done.stderr.decode().splitlines()
     assert warning.startswith("warning: ")
@@ -219,14 +243,22 @@ def test_a_warning_is_shown_although_there_is_no_session(
 SCHEMA = {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}
 
 
-def answers(place: Workplace, *texts: str, schema: Any = SCHEMA) -> tuple[Any, ScriptedServer]:
+def answers(
+    place: Workplace, *texts: str, schema: Any = SCHEMA
+) -> tuple[Any, ScriptedServer]:
     (place.cwd / "schema.json").write_text(json.dumps(schema), encoding="utf-8")
-    with ScriptedServer([[*ev_message(text), ev_completed()] for text in texts]) as server:
-        return place.run(server, "--output-schema", "schema.json", "-o", "last", "go"), server
+    with ScriptedServer(
+        [[*ev_message(text), ev_completed()] for text in texts]
+    ) as server:
+        return place.run(
+            server, "--output-schema", "schema.json", "-o", "last", "go"
+        ), server
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}', ' {"a": 1, "b": 2}\n'])
-def test_an_answer_that_satisfies_the_schema_is_taken(place: Workplace, text: str) -> None:
+def test_an_answer_that_satisfies_the_schema_is_taken(
+    place: Workplace, text: str
+) -> None:
     outcome, server = answers(place, text)
     assert (outcome.code, outcome.messages, len(server.requests)) == (0, [text], 1)
     assert server.requests[0].body["text"]["format"] == {
@@ -245,7 +277,9 @@ def test_an_answer_that_breaks_it_is_asked_for_once_more(place: Workplace) -> No
     assert (place.cwd / "last").read_text(encoding="utf-8") == '{"a": 1}'
 
 
-@pytest.mark.parametrize("text", ["no JSON", "[]", '{"a": 1', "NaN", '```json\n{"a": 1}\n```'])
+@pytest.mark.parametrize(
+    "text", ["no JSON", "[]", '{"a": 1', "NaN", '```json\n{"a": 1}\n```']
+)
 def test_two_answers_that_break_it_are_an_exit_code_of_their_own(
     place: Workplace, text: str
 ) -> None:
@@ -258,7 +292,10 @@ def test_two_answers_that_break_it_are_an_exit_code_of_their_own(
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (None, "Failed to read output schema file schema.json: No such file or directory"),
+        (
+            None,
+            "Failed to read output schema file schema.json: No such file or directory",
+        ),
         (b"{", "is not valid JSON"),
         (b'{"type": "strange"}', "is not a valid JSON Schema"),
         (b"\xff", "is not valid JSON"),
@@ -291,10 +328,14 @@ def test_control_characters_of_the_model_do_not_reach_standard_error_alive(
 ) -> None:
     evil = "\x1b]0;title\x07\x1b[2J\u202e\x9b31m"
     call = ev_function_call("c1", "exec_command", {"cmd": f"printf '{evil}'"})
-    with ScriptedServer([[*call, *ev_message(evil, index=1), ev_completed()], DONE]) as server:
+    with ScriptedServer(
+        [[*call, *ev_message(evil, index=1), ev_completed()], DONE]
+    ) as server:
         place.configure(server)
         done = run_codex_py(
-            [*HUMAN, "--color", "never", evil.replace("\x07", "")], place.home, place.cwd
+            [*HUMAN, "--color", "never", evil.replace("\x07", "")],
+            place.home,
+            place.cwd,
         )
     assert done.returncode == 0
     shown = done.stderr.decode()

@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 
 from codex_py.protocol.approval import AbsentApprover, ApprovalRequest, ReviewDecision
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_reasoning
+from codex_py.testing import (
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_reasoning,
+)
 from tests.support.hooks import DONE, command, specific
 from tests.support.hooks import configure as configure_hooks
 from tests.support.program import Outcome, Workplace, environment, jsonl, run_codex_py
@@ -29,7 +34,11 @@ def run(place: Workplace, *args: str, env: dict[str, str] = SIGNED) -> Outcome:
 
 def asks(text: str, call_id: str = "c1") -> list[Any]:
     """A response with a call that needs an approval."""
-    wanted = {"cmd": text, "sandbox_permissions": "require_escalated", "justification": "May I?"}
+    wanted = {
+        "cmd": text,
+        "sandbox_permissions": "require_escalated",
+        "justification": "May I?",
+    }
     return [*ev_function_call(call_id, "exec_command", wanted), ev_completed()]
 
 
@@ -57,7 +66,9 @@ def outputs(server: ScriptedServer, number: int = -1) -> dict[str, str]:
     }
 
 
-def one_suspended(place: Workplace, server: ScriptedServer, *args: str) -> tuple[Path, str]:
+def one_suspended(
+    place: Workplace, server: ScriptedServer, *args: str
+) -> tuple[Path, str]:
     place.configure(server)
     return suspended(place, *args)
 
@@ -66,7 +77,9 @@ def test_a_call_waits_and_runs_once_it_is_approved(place: Workplace) -> None:
     folder = place.cwd / "waiting"
     folder.mkdir()
     both = calls(
-        [*ev_reasoning("r"), None], command("sleep 0.3; echo beside", "c0"), asks("id; echo ran")
+        [*ev_reasoning("r"), None],
+        command("sleep 0.3; echo beside", "c0"),
+        asks("id; echo ran"),
     )
     with ScriptedServer([both, DONE]) as server:
         file, thread = one_suspended(place, server, "--approval-dir", "waiting")
@@ -84,7 +97,9 @@ def test_a_call_waits_and_runs_once_it_is_approved(place: Workplace) -> None:
         assert len(server.requests) == 2
         assert "Output:\nbeside" in outputs(server)["c0"]
         assert "ran\n" in outputs(server)["c1"]
-        (item,) = [item for item in outcome.items if item["type"] == "command_execution"]
+        (item,) = [
+            item for item in outcome.items if item["type"] == "command_execution"
+        ]
         assert (item["status"], item["exit_code"]) == ("completed", 0)
 
         again = run(place, "resume", thread, "--approve", str(file))
@@ -93,18 +108,28 @@ def test_a_call_waits_and_runs_once_it_is_approved(place: Workplace) -> None:
 
 
 @pytest.mark.parametrize("wire", ["chat", "anthropic"])
-def test_a_prompt_may_follow_and_the_history_fits_every_wire(place: Workplace, wire: str) -> None:
-    three = calls(command("echo beside", "c0"), asks("echo ran"), command("echo after", "c2"))
+def test_a_prompt_may_follow_and_the_history_fits_every_wire(
+    place: Workplace, wire: str
+) -> None:
+    three = calls(
+        command("echo beside", "c0"), asks("echo ran"), command("echo after", "c2")
+    )
     with ScriptedServer([three, DONE]) as server:
         place.configure(server, wire_api=wire)
         file, thread = suspended(place)
-        assert run(place, "resume", thread, "--approve", str(file), "and this").code == 0
+        assert (
+            run(place, "resume", thread, "--approve", str(file), "and this").code == 0
+        )
         sent = json.dumps(server.requests[-1].fields["messages"])
-    places = [sent.index(text) for text in ("\\nbeside", "\\nran", "\\nafter", "and this")]
+    places = [
+        sent.index(text) for text in ("\\nbeside", "\\nran", "\\nafter", "and this")
+    ]
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("line", ["To run it: ", "To refuse it: "], ids=["run", "refuse"])
+@pytest.mark.parametrize(
+    "line", ["To run it: ", "To refuse it: "], ids=["run", "refuse"]
+)
 @pytest.mark.parametrize(
     "options",
     [
@@ -112,7 +137,12 @@ def test_a_prompt_may_follow_and_the_history_fits_every_wire(place: Workplace, w
         ("--sandbox=read-only", "-m", "gpt-5.5"),
         ("-s", "workspace-write", "--add-dir", "more room"),
         ("-c", 'sandbox_mode="workspace-write"', "-c", "model_verbosity=low"),
-        ("-s", "workspace-write", "-c", "sandbox_workspace_write.exclude_slash_tmp=true"),
+        (
+            "-s",
+            "workspace-write",
+            "-c",
+            "sandbox_workspace_write.exclude_slash_tmp=true",
+        ),
         ("-s", "workspace-write", "--deny", "it's.txt", "--approval-dir", "more room"),
         ("-C", "more room", "--skip-git-repo-check", "-s", "workspace-write"),
         ("--full-auto", "--max-turns", "9", "--verify", "true"),
@@ -126,7 +156,14 @@ def test_the_command_that_is_printed_works_as_it_stands(
     with ScriptedServer([asks("echo ran"), DONE]) as server:
         place.configure(server)
         first = run_codex_py(
-            ["exec", "--skip-git-repo-check", "--on-approval", "suspend", *options, "go"],
+            [
+                "exec",
+                "--skip-git-repo-check",
+                "--on-approval",
+                "suspend",
+                *options,
+                "go",
+            ],
             place.home,
             place.cwd,
             SIGNED,
@@ -154,7 +191,9 @@ def test_the_command_that_is_printed_has_no_secrets(place: Workplace) -> None:
     with ScriptedServer([asks("echo ran")] * len(secrets)) as server:
         place.configure(server)
         for secret in secrets:
-            outcome = run(place, "--on-approval", "suspend", "-c", secret, "-c", "a.b=1", "go")
+            outcome = run(
+                place, "--on-approval", "suspend", "-c", secret, "-c", "a.b=1", "go"
+            )
             message = outcome.error["message"]
             assert outcome.code == 8
             assert "hunter" not in message
@@ -167,7 +206,10 @@ def test_the_command_that_is_printed_has_no_secrets(place: Workplace) -> None:
         (("-s", "read-only"), "this run has read-only: add -s workspace-write"),
         (("-C", "below"), "the approval is for the folder"),
         (("--add-dir", "below"), "`writable_roots`"),
-        (("-c", "sandbox_workspace_write.network_access=true"), "`network_access` = false"),
+        (
+            ("-c", "sandbox_workspace_write.network_access=true"),
+            "`network_access` = false",
+        ),
     ],
 )
 def test_a_refused_answer_says_which_option_is_missing(
@@ -177,7 +219,8 @@ def test_a_refused_answer_says_which_option_is_missing(
     with ScriptedServer([asks("echo ran")]) as server:
         file, thread = one_suspended(place, server)
         wrong = tuple(
-            str(place.cwd.parent / "below") if word == "below" else word for word in other
+            str(place.cwd.parent / "below") if word == "below" else word
+            for word in other
         )
         outcome = run(place, *wrong, "resume", thread, "--approve", str(file))
     assert (outcome.code, outcome.events) == (2, [])
@@ -188,17 +231,29 @@ def test_a_refused_answer_says_which_option_is_missing(
 def test_a_refusal_is_an_answer(place: Workplace) -> None:
     with ScriptedServer([asks("touch never"), DONE]) as server:
         file, thread = one_suspended(place, server)
-        outcome = run(place, "resume", thread, "--deny", str(file), "--because", "not on Fridays")
+        outcome = run(
+            place, "resume", thread, "--deny", str(file), "--because", "not on Fridays"
+        )
         assert outcome.code == 0
-        assert "[ERROR:ApprovalDenied] a person refused it: not on Fridays" in outputs(server)["c1"]
+        assert (
+            "[ERROR:ApprovalDenied] a person refused it: not on Fridays"
+            in outputs(server)["c1"]
+        )
         assert outcome.events[-1]["denied"]["calls"] == 1
     assert not (place.cwd / "never").exists()
 
 
-def test_a_patch_and_what_comes_after_it_wait_too(place: Workplace, tmp_path: Path) -> None:
-    envelope = f"*** Begin Patch\n*** Add File: {tmp_path}/out/new\n+text\n*** End Patch"
+def test_a_patch_and_what_comes_after_it_wait_too(
+    place: Workplace, tmp_path: Path
+) -> None:
+    envelope = (
+        f"*** Begin Patch\n*** Add File: {tmp_path}/out/new\n+text\n*** End Patch"
+    )
     patch = [*ev_custom_tool_call("p", "apply_patch", envelope), ev_completed()]
-    no_tmp = ("-c", "sandbox_workspace_write={exclude_slash_tmp=true, exclude_tmpdir_env_var=true}")
+    no_tmp = (
+        "-c",
+        "sandbox_workspace_write={exclude_slash_tmp=true, exclude_tmpdir_env_var=true}",
+    )
     with ScriptedServer(
         [calls(patch, command("echo late", "c2")), asks("id", "c3"), DONE]
     ) as server:
@@ -218,7 +273,9 @@ def test_the_second_of_two_questions_is_not_asked(place: Workplace) -> None:
         file, thread = one_suspended(place, server)
         assert run(place, "resume", thread, "--approve", str(file)).code == 0
         found = outputs(server)
-        assert sorted("another call waits for an approval" in text for text in found.values()) == [
+        assert sorted(
+            "another call waits for an approval" in text for text in found.values()
+        ) == [
             False,
             True,
         ]
@@ -239,7 +296,9 @@ def test_hooks_decide_first_and_nothing_started_sees_the_key(place: Workplace) -
     looks = "env | grep -q APPROVAL_KEY && touch $CODEX_HOME/seen; "
     allow = specific("PermissionRequest", decision={"behavior": "allow"})
     configure_hooks(place, {"PermissionRequest": [looks + allow]})
-    with ScriptedServer([asks("env | grep APPROVAL_KEY || echo hidden"), DONE]) as server:
+    with ScriptedServer(
+        [asks("env | grep APPROVAL_KEY || echo hidden"), DONE]
+    ) as server:
         place.configure(server)
         args = ("--dangerously-bypass-hook-trust", "--on-approval", "suspend", "go")
         assert run(place, *args).code == 0
@@ -254,7 +313,9 @@ def edited(file: Path) -> None:
 
 def longer_lived(file: Path) -> None:
     data = json.loads(file.read_text(encoding="utf-8"))
-    file.write_text(json.dumps({**data, "expires": "2999-01-01T00:00:00+00:00"}), encoding="utf-8")
+    file.write_text(
+        json.dumps({**data, "expires": "2999-01-01T00:00:00+00:00"}), encoding="utf-8"
+    )
 
 
 def emptied(file: Path) -> None:
@@ -262,7 +323,9 @@ def emptied(file: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [edited, longer_lived, Path.unlink, emptied])
-def test_a_request_that_was_changed_approves_nothing(place: Workplace, change: Any) -> None:
+def test_a_request_that_was_changed_approves_nothing(
+    place: Workplace, change: Any
+) -> None:
     with ScriptedServer([asks("touch never")]) as server:
         file, thread = one_suspended(place, server)
         change(file)
@@ -276,7 +339,8 @@ def test_a_request_that_was_changed_approves_nothing(place: Workplace, change: A
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [(b"touch never", b"touch other"), (b'"go"', b'"no"'), (b"May I?", b"You may")]
+    ("old", "new"),
+    [(b"touch never", b"touch other"), (b'"go"', b'"no"'), (b"May I?", b"You may")],
 )
 def test_a_session_that_was_changed_is_not_approved(
     place: Workplace, old: bytes, new: bytes
@@ -290,7 +354,9 @@ def test_a_session_that_was_changed_is_not_approved(
         assert "is not as it was when the approval was asked for" in outcome.err
 
 
-def test_a_session_cut_back_after_the_answer_does_not_make_it_good_again(place: Workplace) -> None:
+def test_a_session_cut_back_after_the_answer_does_not_make_it_good_again(
+    place: Workplace,
+) -> None:
     with ScriptedServer([asks("echo x >> runs"), DONE]) as server:
         file, thread = one_suspended(place, server)
         (session,) = place.rollouts()
@@ -312,10 +378,26 @@ def test_other_sessions_folders_keys_and_times_do_not_fit(place: Workplace) -> N
         time.sleep(1.1)
         (place.cwd / "sub").mkdir()
         cases = [
-            (["resume", thread, "--approve", str(other)], SIGNED, f"expired at {expires}"),
-            (["resume", "--last", "--approve", str(file)], SIGNED, f"is for session {thread}, not"),
-            (["-C", "sub", "resume", thread, "--approve", str(file)], SIGNED, "for the folder"),
-            (["resume", thread, "--approve", str(file)], wrong_key, "signed with another key"),
+            (
+                ["resume", thread, "--approve", str(other)],
+                SIGNED,
+                f"expired at {expires}",
+            ),
+            (
+                ["resume", "--last", "--approve", str(file)],
+                SIGNED,
+                f"is for session {thread}, not",
+            ),
+            (
+                ["-C", "sub", "resume", thread, "--approve", str(file)],
+                SIGNED,
+                "for the folder",
+            ),
+            (
+                ["resume", thread, "--approve", str(file)],
+                wrong_key,
+                "signed with another key",
+            ),
         ]
         for args, env, message in cases:
             outcome = run(place, *args, env=env)
@@ -328,7 +410,9 @@ def test_other_sessions_folders_keys_and_times_do_not_fit(place: Workplace) -> N
 def test_without_a_key_nothing_starts(place: Workplace, key: str) -> None:
     with ScriptedServer([]) as server:
         place.configure(server)
-        outcome = run(place, "--on-approval", "suspend", "go", env={"CODEX_PY_APPROVAL_KEY": key})
+        outcome = run(
+            place, "--on-approval", "suspend", "go", env={"CODEX_PY_APPROVAL_KEY": key}
+        )
     assert (outcome.code, outcome.events) == (78, [])
     assert "CODEX_PY_APPROVAL_KEY" in outcome.err
     assert not place.rollouts()
@@ -339,19 +423,30 @@ def test_without_a_key_nothing_starts(place: Workplace, key: str) -> None:
     [
         (["--approve", "x", "go"], "need `exec resume SESSION`"),
         (["--deny", "a/approval-1f.json", "go"], "need `exec resume SESSION`"),
-        (["resume", "--last", "--approve", "x", "--deny", "approval-1.json"], "exclude each other"),
+        (
+            ["resume", "--last", "--approve", "x", "--deny", "approval-1.json"],
+            "exclude each other",
+        ),
         (["resume", "--last", "--approve="], "need the file of a request"),
-        (["resume", "--last", "--deny", "x", "--because", "y"], "--because belongs to --deny"),
+        (
+            ["resume", "--last", "--deny", "x", "--because", "y"],
+            "--because belongs to --deny",
+        ),
         (["resume", "--last", "--because", "y"], "--because belongs to --deny"),
         (["--on-approval", "suspend", "--ephemeral", "go"], "--ephemeral"),
         (["--on-approval", "suspend", "--yolo", "go"], "--yolo"),
         (["--on-approval", "suspend", "--approval-dir", "absent", "go"], "absent"),
-        (["--on-approval", "suspend", "--approval-expires", "soon", "go"], "--approval-expires"),
+        (
+            ["--on-approval", "suspend", "--approval-expires", "soon", "go"],
+            "--approval-expires",
+        ),
         (["--on-approval", "ask", "go"], "--on-approval"),
         (["review", "--uncommitted", "--on-approval", "suspend"], "--on-approval"),
     ],
 )
-def test_options_that_do_not_go_together(place: Workplace, args: list[str], message: str) -> None:
+def test_options_that_do_not_go_together(
+    place: Workplace, args: list[str], message: str
+) -> None:
     outcome = run(place, *args)
     assert (outcome.code, outcome.events) == (2, [])
     assert message in outcome.err
@@ -369,12 +464,21 @@ def test_two_resumes_at_once_run_the_call_once(place: Workplace) -> None:
     assert (place.cwd / "runs").read_text(encoding="utf-8") == "x\n"
 
 
-def test_a_kill_while_the_approved_call_runs_does_not_let_it_run_again(place: Workplace) -> None:
+def test_a_kill_while_the_approved_call_runs_does_not_let_it_run_again(
+    place: Workplace,
+) -> None:
     with ScriptedServer([asks("echo x >> runs; sleep 60"), DONE]) as server:
         file, thread = one_suspended(place, server)
         runs = place.cwd / "runs"
         program = place.start(
-            "-s", "workspace-write", "resume", thread, "--approve", str(file), env=SIGNED, real=True
+            "-s",
+            "workspace-write",
+            "resume",
+            thread,
+            "--approve",
+            str(file),
+            env=SIGNED,
+            real=True,
         )
         deadline = time.monotonic() + 60
         while not runs.exists() and time.monotonic() < deadline:
@@ -389,12 +493,20 @@ def test_a_kill_while_the_approved_call_runs_does_not_let_it_run_again(place: Wo
     assert runs.read_text(encoding="utf-8") == "x\n"
 
 
-def test_a_kill_before_the_request_is_left_leaves_a_call_that_is_aborted(place: Workplace) -> None:
+def test_a_kill_before_the_request_is_left_leaves_a_call_that_is_aborted(
+    place: Workplace,
+) -> None:
     both = calls(asks("touch never"), command("touch begun; sleep 60", "c2"))
     with ScriptedServer([both, DONE]) as server:
         place.configure(server)
         program = place.start(
-            "-s", "workspace-write", "--on-approval", "suspend", "go", env=SIGNED, real=True
+            "-s",
+            "workspace-write",
+            "--on-approval",
+            "suspend",
+            "go",
+            env=SIGNED,
+            real=True,
         )
         deadline = time.monotonic() + 60
         while not (place.cwd / "begun").exists() and time.monotonic() < deadline:
@@ -434,7 +546,13 @@ def test_an_approval_that_another_process_uses_meanwhile_runs_nothing(
         # This hook runs when the session is open.
         hook = f"cd $CODEX_HOME/codex-py && rm -df approvals && mkdir -p $(dirname {mark}) && touch {mark}"
         configure_hooks(place, {"SessionStart": [hook]})
-        args = ("--dangerously-bypass-hook-trust", "resume", thread, "--approve", str(file))
+        args = (
+            "--dangerously-bypass-hook-trust",
+            "resume",
+            thread,
+            "--approve",
+            str(file),
+        )
         outcome = run(place, *args)
         assert outcome.code == 2, outcome
         assert len(server.requests) == 1

@@ -42,17 +42,27 @@ def test_an_item_that_some_readers_take_for_an_event_is_part_of_the_history(
 
 
 def test_a_hook_that_refuses_by_now_decides_before_the_person(place: Workplace) -> None:
-    deny = specific("PermissionRequest", decision={"behavior": "deny", "message": "frozen"})
+    deny = specific(
+        "PermissionRequest", decision={"behavior": "deny", "message": "frozen"}
+    )
     with ScriptedServer([asks("touch $CODEX_HOME/never"), DONE]) as server:
         file, thread = one_suspended(place, server)
         configure_hooks(place, {"PermissionRequest": [deny]})
-        args = ("--dangerously-bypass-hook-trust", "resume", thread, "--approve", str(file))
+        args = (
+            "--dangerously-bypass-hook-trust",
+            "resume",
+            thread,
+            "--approve",
+            str(file),
+        )
         assert run(place, *args).code == 0
         assert "frozen" in outputs(server)["c1"]
     assert not (place.home / "never").exists()
 
 
-def test_a_rule_that_forbids_it_by_now_decides_before_the_person(place: Workplace) -> None:
+def test_a_rule_that_forbids_it_by_now_decides_before_the_person(
+    place: Workplace,
+) -> None:
     with ScriptedServer([asks("touch $CODEX_HOME/never"), DONE]) as server:
         file, thread = one_suspended(place, server)
         (place.home / "rules").mkdir()
@@ -88,7 +98,9 @@ def test_a_call_is_not_approved_for_another_sandbox(
 def test_no_approval_lives_for_ever(place: Workplace, time: str) -> None:
     with ScriptedServer([]) as server:
         place.configure(server)
-        outcome = run(place, "--on-approval", "suspend", "--approval-expires", time, "go")
+        outcome = run(
+            place, "--on-approval", "suspend", "--approval-expires", time, "go"
+        )
     assert (outcome.code, outcome.events) == (2, [])
     assert outcome.err == "Error: --approval-expires: at most 87600h\n"
 
@@ -102,7 +114,10 @@ def test_the_call_of_a_server_waits_too(place: Workplace, answer: str) -> None:
         add_servers(place, "banner", keys=keys)
         file, thread = suspended(place)
         question = json.loads(file.read_bytes())["question"]
-        assert (question["kind"], question["tool"]) == ("mcp", ["mcp__banner__echo", {"a": 1}])
+        assert (question["kind"], question["tool"]) == (
+            "mcp",
+            ["mcp__banner__echo", {"a": 1}],
+        )
         assert run(place, "resume", thread, answer, str(file)).code == 0
         output = json.dumps(outputs(server)["c1"])
     sent = (place.home / "messages").read_text(encoding="utf-8").count("tools/call")
@@ -120,7 +135,9 @@ def test_nobody_finds_the_key_among_the_processes(place: Workplace) -> None:
         options = (*OPTIONS, "--dangerously-bypass-hook-trust")
 
         def start(*args: str) -> list[dict[str, Any]]:
-            done = run_codex_py([*options, *args], place.home, place.cwd, SIGNED, real=True)
+            done = run_codex_py(
+                [*options, *args], place.home, place.cwd, SIGNED, real=True
+            )
             return jsonl(done.stdout)
 
         events = start("--on-approval", "suspend", "go")
@@ -130,7 +147,10 @@ def test_nobody_finds_the_key_among_the_processes(place: Workplace) -> None:
     assert (place.home / "hook").read_text(encoding="utf-8") == "1\n"
 
 
-NO_TMP = ("-c", "sandbox_workspace_write={exclude_slash_tmp=true, exclude_tmpdir_env_var=true}")
+NO_TMP = (
+    "-c",
+    "sandbox_workspace_write={exclude_slash_tmp=true, exclude_tmpdir_env_var=true}",
+)
 
 
 def test_a_patch_is_not_approved_for_where_a_link_leads_later(
@@ -188,8 +208,15 @@ def test_an_approval_outlives_a_fork_but_not_the_session(place: Workplace) -> No
         assert run_codex_py(["archive", thread], place.home, place.cwd).returncode == 0
         assert (archived := run(place, *approve)).code == 1
         assert "is archived" in archived.err
-        assert run_codex_py(["unarchive", thread], place.home, place.cwd).returncode == 0
+        assert (
+            run_codex_py(["unarchive", thread], place.home, place.cwd).returncode == 0
+        )
         assert run(place, *approve).code == 0
-        assert run_codex_py(["delete", "--force", thread], place.home, place.cwd).returncode == 0
+        assert (
+            run_codex_py(
+                ["delete", "--force", thread], place.home, place.cwd
+            ).returncode
+            == 0
+        )
         assert run(place, *approve).code == 2
     assert (place.cwd / "runs").read_text(encoding="utf-8") == "x\n"

@@ -32,7 +32,10 @@ ADD = "*** Begin Patch\n*** Add File: {0}\n+text\n*** End Patch"
 
 
 def answered(
-    place: Workplace, *calls: list[Event], args: tuple[str, ...] = (), model: str = "gpt-5.5"
+    place: Workplace,
+    *calls: list[Event],
+    args: tuple[str, ...] = (),
+    model: str = "gpt-5.5",
 ) -> tuple[Outcome, Any]:
     """Have the calls made in one response; the run, and the output of the last call."""
     events = [event for call in calls for event in call]
@@ -105,20 +108,27 @@ def test_the_forms_of_the_classic_shells(place: Workplace) -> None:
     line = {"command": "echo hi; exit 3"}
     outcome, output = run(place, "shell_command", line)
     assert re.fullmatch(pattern, output)
-    started = [e["item"]["command"] for e in outcome.events if e["type"] == "item.started"]
+    started = [
+        e["item"]["command"] for e in outcome.events if e["type"] == "item.started"
+    ]
     assert started == ["/bin/bash -lc 'echo hi; exit 3'"]
     assert re.fullmatch(pattern, run(place, "shell", line)[1])
     local = ev_local_shell_call("call_1", ["sh", "-c", "echo hi; exit 3"])
     assert re.fullmatch(pattern, answered(place, local)[1])
 
 
-def test_a_model_without_freeform_patches_is_answered_with_json(place: Workplace) -> None:
+def test_a_model_without_freeform_patches_is_answered_with_json(
+    place: Workplace,
+) -> None:
     argv = {"command": ["sh", "-c", "echo hi; exit 3"]}
     _, output = run(place, "shell", argv, model="some-unknown-model")
     result = json.loads(output)
     assert result == {
         "output": "hi\n",
-        "metadata": {"exit_code": 3, "duration_seconds": result["metadata"]["duration_seconds"]},
+        "metadata": {
+            "exit_code": 3,
+            "duration_seconds": result["metadata"]["duration_seconds"],
+        },
     }
 
 
@@ -129,11 +139,15 @@ def test_a_shell_goes_by_several_names(place: Workplace, name: str) -> None:
 
 
 def test_a_namespace_is_no_part_of_our_own_names(place: Workplace) -> None:
-    call = ev_function_call("call_1", "exec_command", {"cmd": "echo hi"}, namespace="functions")
+    call = ev_function_call(
+        "call_1", "exec_command", {"cmd": "echo hi"}, namespace="functions"
+    )
     assert answered(place, call)[1].endswith("\nhi\n")
 
 
-def test_the_oldest_form_of_a_local_shell_call_is_answered_under_its_id(place: Workplace) -> None:
+def test_the_oldest_form_of_a_local_shell_call_is_answered_under_its_id(
+    place: Workplace,
+) -> None:
     call = ev_local_shell_call("call_1", ["echo", "hi"])
     for event in call:
         del event["item"]["call_id"]
@@ -142,32 +156,54 @@ def test_the_oldest_form_of_a_local_shell_call_is_answered_under_its_id(place: W
 
 INVALID: dict[str, tuple[str, Any, str | None]] = {
     "no JSON": ("exec_command", "{cmd: 1}", "double quotes: line 1 column 2"),
-    "cut JSON": ("exec_command", '{"cmd": "ec', "Unterminated string starting at: line 1 column 9"),
+    "cut JSON": (
+        "exec_command",
+        '{"cmd": "ec',
+        "Unterminated string starting at: line 1 column 9",
+    ),
     "no arguments": ("exec_command", "", "missing field `cmd`"),
     "missing field": ("exec_command", {}, "missing field `cmd`"),
     "wrong type": ("exec_command", {"cmd": 5}, "invalid value 5 for `cmd`"),
     "no object": ("exec_command", "[1]", "invalid value [1] for `arguments`"),
     "null": ("exec_command", "null", "invalid value null for `arguments`"),
-    "wrong number": ("exec_command", {"cmd": "x", "yield_time_ms": "soon"}, "`yield_time_ms`"),
+    "wrong number": (
+        "exec_command",
+        {"cmd": "x", "yield_time_ms": "soon"},
+        "`yield_time_ms`",
+    ),
     "huge number": ("exec_command", {"cmd": "x", "yield_time_ms": 1e400}, "parse"),
     "argv of numbers": ("shell", {"command": [1]}, "`command"),
     "no argv": ("shell", {"command": []}, None),
-    "a NUL in a path": ("shell_command", {"command": "pwd", "workdir": "a\0b"}, "`workdir`"),
+    "a NUL in a path": (
+        "shell_command",
+        {"command": "pwd", "workdir": "a\0b"},
+        "`workdir`",
+    ),
     "negative time": ("shell", {"command": ["true"], "timeout_ms": -1}, "`timeout_ms`"),
-    "bad plan": ("update_plan", {"plan": [{"step": "a", "status": "maybe"}]}, "`plan.0.status`"),
+    "bad plan": (
+        "update_plan",
+        {"plan": [{"step": "a", "status": "maybe"}]},
+        "`plan.0.status`",
+    ),
     "no path": ("view_image", {}, "missing field `path`"),
     "no session": ("write_stdin", {"chars": "x"}, "missing field `session_id`"),
     "deep": ("exec_command", '{"cmd":' + "[" * 50_000 + "]" * 50_000 + "}", "parse"),
 }
 
 
-@pytest.mark.parametrize(("name", "arguments", "words"), INVALID.values(), ids=INVALID.keys())
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"), INVALID.values(), ids=INVALID.keys()
+)
 def test_arguments_that_are_wrong_are_told_to_the_model(
     place: Workplace, name: str, arguments: Any, words: str | None
 ) -> None:
     outcome, output = run(place, name, arguments)
     start = "[ERROR:InvalidArgs] "
-    start += "command args are empty" if words is None else "failed to parse function arguments: "
+    start += (
+        "command args are empty"
+        if words is None
+        else "failed to parse function arguments: "
+    )
     assert output.startswith(start)
     assert (words or "") in output
     failed, _ = outcome.items
@@ -219,7 +255,11 @@ def test_a_tool_that_is_not_there_is_told_to_the_model(
     outcome, output = answered(place, call)
     assert output == f"[ERROR:UnknownTool] {answer}"
     failed, _ = outcome.items
-    assert (failed["type"], failed["call_id"], failed["code"]) == ("error", "c", "UnknownTool")
+    assert (failed["type"], failed["call_id"], failed["code"]) == (
+        "error",
+        "c",
+        "UnknownTool",
+    )
     assert failed["message"].endswith(f" failed: {answer}")
 
 
@@ -227,7 +267,9 @@ def test_a_time_out_kills_the_whole_group(place: Workplace, tmp_path: Path) -> N
     with Lifeline(tmp_path) as line:
         script = f"{line.hold} (setsid sleep 600 &) ; sleep 600 & echo begun; sleep 600"
         began = time.monotonic()
-        outcome, output = run(place, "shell_command", {"command": script, "timeout_ms": 2000})
+        outcome, output = run(
+            place, "shell_command", {"command": script, "timeout_ms": 2000}
+        )
         line.wait_until_dead()
         assert time.monotonic() - began < 40
     assert re.fullmatch(
@@ -243,7 +285,9 @@ def test_a_child_in_the_background_does_not_hold_the_answer_up(
 ) -> None:
     with Lifeline(tmp_path) as line:
         began = time.monotonic()
-        _, output = run(place, "exec_command", {"cmd": f"{line.hold} sleep 600 & echo started"})
+        _, output = run(
+            place, "exec_command", {"cmd": f"{line.hold} sleep 600 & echo started"}
+        )
         assert time.monotonic() - began < 40
         report(output, "Process exited with code 0", 2, "started\n")
         # It ends with the program.
@@ -272,14 +316,18 @@ def test_a_command_that_cannot_start_is_a_failed_item(
     assert output == f"[ERROR:{output[7 : output.index(']')]}] {shown}"
 
 
-def test_much_output_is_cut_for_the_model_and_kept_within_bounds(place: Workplace) -> None:
+def test_much_output_is_cut_for_the_model_and_kept_within_bounds(
+    place: Workplace,
+) -> None:
     cmd = "head -c 50000000 /dev/zero | tr '\\0' x; echo; echo end"
     outcome, output = run(place, "exec_command", {"cmd": cmd})
     ((shown, status, code),) = commands(outcome)
     assert (status, code) == ("completed", 0)
     assert len(shown) < 1_100_000
     assert shown.endswith("x\nend\n")
-    assert "Original token count: 12500002\nOutput:\nWarning: truncated output" in output
+    assert (
+        "Original token count: 12500002\nOutput:\nWarning: truncated output" in output
+    )
     assert len(output) < 41_000
 
 
@@ -293,10 +341,14 @@ def test_max_output_tokens_bounds_one_answer(place: Workplace) -> None:
 
 def test_calls_of_one_response_run_side_by_side(place: Workplace) -> None:
     calls = [
-        ev_function_call(f"c{n}", "exec_command", {"cmd": f"sleep 0.5; echo {n}"}, index=n)
+        ev_function_call(
+            f"c{n}", "exec_command", {"cmd": f"sleep 0.5; echo {n}"}, index=n
+        )
         for n in range(8)
     ]
-    with ScriptedServer([[e for call in calls for e in call] + [ev_completed()], DONE]) as server:
+    with ScriptedServer(
+        [[e for call in calls for e in call] + [ev_completed()], DONE]
+    ) as server:
         outcome = place.run(server)
         first, second = server.requests
     assert outcome.code == 0
@@ -326,7 +378,9 @@ def test_a_terminal_can_be_typed_into_over_several_calls(place: Workplace) -> No
     with ScriptedServer() as server:
         server.add(
             [
-                *ev_function_call("c1", "exec_command", {**start, "yield_time_ms": 250}),
+                *ev_function_call(
+                    "c1", "exec_command", {**start, "yield_time_ms": 250}
+                ),
                 ev_completed(),
             ],
             lambda request: [
@@ -347,7 +401,9 @@ def test_a_terminal_can_be_typed_into_over_several_calls(place: Workplace) -> No
             ],
             lambda request: [
                 *ev_function_call(
-                    "c4", "write_stdin", {"session_id": session_of(request.output("c1"))}
+                    "c4",
+                    "write_stdin",
+                    {"session_id": session_of(request.output("c1"))},
                 ),
                 ev_completed(),
             ],
@@ -399,12 +455,16 @@ def test_a_session_prints_on_between_calls(place: Workplace) -> None:
     with ScriptedServer() as server:
         server.add(
             [
-                *ev_function_call("c1", "exec_command", {"cmd": cmd, "yield_time_ms": 250}),
+                *ev_function_call(
+                    "c1", "exec_command", {"cmd": cmd, "yield_time_ms": 250}
+                ),
                 ev_completed(),
             ],
             lambda request: [
                 *ev_function_call(
-                    "c2", "write_stdin", {"session_id": session_of(request.output("c1"))}
+                    "c2",
+                    "write_stdin",
+                    {"session_id": session_of(request.output("c1"))},
                 ),
                 ev_completed(),
             ],
@@ -436,34 +496,52 @@ def heredoc(patch: str) -> str:
         ev_custom_tool_call("c", "apply_patch", heredoc(ADD.format("new.txt"))[12:]),
         ev_function_call("c", "apply_patch", {"input": ADD.format("new.txt")}),
         ev_function_call("c", "apply_patch", ADD.format("new.txt")),
-        ev_function_call("c", "shell", {"command": ["apply_patch", ADD.format("new.txt")]}),
+        ev_function_call(
+            "c", "shell", {"command": ["apply_patch", ADD.format("new.txt")]}
+        ),
         ev_function_call(
             "c", "shell", {"command": ["bash", "-lc", heredoc(ADD.format("new.txt"))]}
         ),
-        ev_function_call("c", "shell_command", {"command": heredoc(ADD.format("new.txt"))}),
+        ev_function_call(
+            "c", "shell_command", {"command": heredoc(ADD.format("new.txt"))}
+        ),
         ev_local_shell_call("c", ["bash", "-lc", heredoc(ADD.format("new.txt"))]),
     ],
 )
-def test_a_patch_in_any_form_is_applied_as_one(place: Workplace, call: list[Event]) -> None:
+def test_a_patch_in_any_form_is_applied_as_one(
+    place: Workplace, call: list[Event]
+) -> None:
     outcome, output = answered(place, call)
     assert re.fullmatch(PATCH_RESULT, output)
     assert (place.cwd / "new.txt").read_text(encoding="utf-8") == "text\n"
     changes = [{"path": str(place.cwd / "new.txt"), "kind": "add"}]
-    item = {"id": "item_0", "type": "file_change", "changes": changes, "status": "completed"}
+    item = {
+        "id": "item_0",
+        "type": "file_change",
+        "changes": changes,
+        "status": "completed",
+    }
     assert outcome.items[0] == item
 
 
-def test_a_patch_given_to_exec_command_is_applied_where_it_says(place: Workplace) -> None:
+def test_a_patch_given_to_exec_command_is_applied_where_it_says(
+    place: Workplace,
+) -> None:
     (place.cwd / "sub").mkdir()
     cmd = f"cd sub && {heredoc(ADD.format('new.txt'))}"
     _, output = run(place, "exec_command", {"cmd": cmd})
-    assert re.fullmatch(r"Wall time: \d\.\d{4} seconds\nOutput:\n" + PATCH_RESULT, output)
+    assert re.fullmatch(
+        r"Wall time: \d\.\d{4} seconds\nOutput:\n" + PATCH_RESULT, output
+    )
     assert (place.cwd / "sub" / "new.txt").exists()
 
 
-@pytest.mark.parametrize("script", [ADD.format("f"), f"<<'EOF'\n{ADD.format('f')}\nEOF"])
 @pytest.mark.parametrize(
-    ("name", "key"), [("exec_command", "cmd"), ("shell_command", "command"), ("shell", "command")]
+    "script", [ADD.format("f"), f"<<'EOF'\n{ADD.format('f')}\nEOF"]
+)
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("exec_command", "cmd"), ("shell_command", "command"), ("shell", "command")],
 )
 def test_a_patch_for_a_command_is_not_run(
     place: Workplace, name: str, key: str, script: str
@@ -502,12 +580,17 @@ BROKEN_PATCHES = {
 
 
 @pytest.mark.parametrize("patch", BROKEN_PATCHES.values(), ids=BROKEN_PATCHES.keys())
-def test_a_patch_that_fails_leaves_the_tree_as_it_was(place: Workplace, patch: str) -> None:
+def test_a_patch_that_fails_leaves_the_tree_as_it_was(
+    place: Workplace, patch: str
+) -> None:
     (place.cwd / "f").write_text("line\n", encoding="utf-8")
     (place.cwd / "d").mkdir()
     outcome, output = answered(place, ev_custom_tool_call("c", "apply_patch", patch))
     tree = {path.name for path in place.cwd.rglob("*")}
-    assert (tree, (place.cwd / "f").read_text(encoding="utf-8")) == ({"f", "d"}, "line\n")
+    assert (tree, (place.cwd / "f").read_text(encoding="utf-8")) == (
+        {"f", "d"},
+        "line\n",
+    )
     assert not output.startswith("Exit code: 0")
     assert all(item["status"] == "failed" for item in outcome.items if "status" in item)
 
@@ -525,7 +608,9 @@ def test_a_patch_that_fails_leaves_the_tree_as_it_was(place: Workplace, patch: s
         ),
     ],
 )
-def test_the_sandbox_policy_holds_for_patches(place: Workplace, mode: str, refusal: str) -> None:
+def test_the_sandbox_policy_holds_for_patches(
+    place: Workplace, mode: str, refusal: str
+) -> None:
     outside = place.home.parent / "new.txt" if mode == "workspace-write" else "new.txt"
     exempt = ("-c", "sandbox_workspace_write.exclude_slash_tmp=true")
     call = ev_custom_tool_call("c", "apply_patch", ADD.format(outside))
@@ -534,7 +619,9 @@ def test_the_sandbox_policy_holds_for_patches(place: Workplace, mode: str, refus
     assert not (place.cwd / outside).exists()
     # The types of the SDK have no `declined` for a patch.
     declined = {"code": "SandboxDenied", "message": refusal}
-    assert [(item["type"], item.get("status"), item.get("error")) for item in outcome.items] == [
+    assert [
+        (item["type"], item.get("status"), item.get("error")) for item in outcome.items
+    ] == [
         ("file_change", "failed", declined),
         ("agent_message", None, None),
     ]
@@ -566,7 +653,9 @@ def test_patches_take_turns(place: Workplace) -> None:
 
 def test_a_turn_that_fails_says_what_it_has_patched(place: Workplace) -> None:
     call = ev_custom_tool_call("c", "apply_patch", ADD.format("new.txt"))
-    with ScriptedServer([[*call, ev_completed()], [ev_failed("invalid_prompt", "no")]]) as server:
+    with ScriptedServer(
+        [[*call, ev_completed()], [ev_failed("invalid_prompt", "no")]]
+    ) as server:
         outcome = place.run(server, "go")
     last = outcome.events[-1]
     assert (last["type"], list(last)) == ("turn.failed", ["type", "error", "diff"])
@@ -581,7 +670,9 @@ def test_a_turn_that_changes_nothing_has_no_diff(place: Workplace) -> None:
 def test_a_plan_is_one_item(place: Workplace) -> None:
     def plan(number: int, first: str, second: str) -> list[Event]:
         steps = [{"step": "a", "status": first}, {"step": "b", "status": second}]
-        return ev_function_call(f"c{number}", "update_plan", {"plan": steps}, index=number)
+        return ev_function_call(
+            f"c{number}", "update_plan", {"plan": steps}, index=number
+        )
 
     outcome, output = answered(
         place, plan(0, "in_progress", "pending"), plan(1, "completed", "completed")
@@ -604,7 +695,9 @@ def test_an_image_is_shown_to_the_model(place: Workplace) -> None:
     (place.cwd / "a.png").write_bytes(PNG)
     outcome, output = run(place, "view_image", {"path": "a.png"})
     url = f"data:image/png;base64,{base64.b64encode(PNG).decode()}"
-    assert [(part["type"], part["image_url"]) for part in output] == [("input_image", url)]
+    assert [(part["type"], part["image_url"]) for part in output] == [
+        ("input_image", url)
+    ]
     size = {"type": "text", "text": f"{len(PNG)} bytes"}
     assert outcome.items[0] == {
         "id": "item_0",
@@ -621,7 +714,10 @@ def test_an_image_is_shown_to_the_model(place: Workplace) -> None:
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("none.png", "unable to locate image at `{cwd}/none.png`: No such file or directory"),
+        (
+            "none.png",
+            "unable to locate image at `{cwd}/none.png`: No such file or directory",
+        ),
         ("text", "unable to process image: invalid or unsupported image data"),
         (".", "image path `{cwd}` is not a file: it is a folder"),
         ("/dev/zero", "image path `/dev/zero` is not a file: it is a device"),
@@ -641,7 +737,9 @@ def test_an_image_that_is_none_is_told_to_the_model(
 def test_a_command_cannot_ask_for_more_than_it_may(place: Workplace) -> None:
     arguments = {"cmd": "echo hi", "sandbox_permissions": "require_escalated"}
     outcome, output = run(place, "exec_command", arguments)
-    assert output.startswith("[ERROR:ApprovalDenied] approval policy is Never; reject command")
+    assert output.startswith(
+        "[ERROR:ApprovalDenied] approval policy is Never; reject command"
+    )
     assert outcome.items[0] == {
         "id": "item_0",
         "type": "command_execution",
@@ -656,7 +754,9 @@ def test_a_command_sees_neither_our_key_nor_our_interpreter(place: Workplace) ->
     with ScriptedServer(
         [
             [
-                *ev_function_call("c", "exec_command", {"cmd": "env; ls /proc/self/fd"}),
+                *ev_function_call(
+                    "c", "exec_command", {"cmd": "env; ls /proc/self/fd"}
+                ),
                 ev_completed(),
             ],
             DONE,
@@ -673,18 +773,27 @@ def test_a_command_sees_neither_our_key_nor_our_interpreter(place: Workplace) ->
 
 
 def test_a_denied_call_can_be_made_to_fail_the_run(place: Workplace) -> None:
-    denied = [*ev_custom_tool_call("c", "apply_patch", ADD.format("new.txt")), ev_completed()]
+    denied = [
+        *ev_custom_tool_call("c", "apply_patch", ADD.format("new.txt")),
+        ev_completed(),
+    ]
     done = [*ev_message("I may not."), ev_completed()]
     with ScriptedServer([denied, done, denied, done, done]) as server:
         assert place.run(server, "-s", "read-only", "go").code == 0
         outcome = place.run(server, "-s", "read-only", "--fail-on", "denied", "go")
         assert (outcome.code, outcome.messages) == (5, ["I may not."])
-        assert place.run(server, "-s", "read-only", "--fail-on", "denied", "go").code == 0
+        assert (
+            place.run(server, "-s", "read-only", "--fail-on", "denied", "go").code == 0
+        )
 
 
 @pytest.mark.parametrize("name", ["exec_command", "shell_command", "shell"])
-def test_no_profile_is_read_where_login_shells_are_not_allowed(place: Workplace, name: str) -> None:
-    (place.home.parent / ".bash_profile").write_text("export OF=profile\n", encoding="utf-8")
+def test_no_profile_is_read_where_login_shells_are_not_allowed(
+    place: Workplace, name: str
+) -> None:
+    (place.home.parent / ".bash_profile").write_text(
+        "export OF=profile\n", encoding="utf-8"
+    )
     key = "cmd" if name == "exec_command" else "command"
     script = "echo [$OF]"
     free = answered(place, ev_function_call("c", name, {key: script}))[0]
@@ -695,15 +804,22 @@ def test_no_profile_is_read_where_login_shells_are_not_allowed(place: Workplace,
 
 
 @pytest.mark.parametrize("name", ["exec_command", "shell_command"])
-def test_a_login_shell_that_is_not_allowed_is_refused(place: Workplace, name: str) -> None:
+def test_a_login_shell_that_is_not_allowed_is_refused(
+    place: Workplace, name: str
+) -> None:
     key = "cmd" if name == "exec_command" else "command"
     model = "gpt-5.5" if name == "exec_command" else "gpt-5"
     call = ev_function_call("c", name, {key: "true", "login": True})
     with ScriptedServer([[*call, ev_completed()], DONE]) as server:
         outcome = place.run(server, "-m", model, "-c", "allow_login_shell=false", "go")
-        assert "login shell is disabled by config" in server.requests[1].input[-1]["output"]
+        assert (
+            "login shell is disabled by config"
+            in server.requests[1].input[-1]["output"]
+        )
         offered = {
-            tool["name"]: tool for tool in server.requests[0].body["tools"] if "name" in tool
+            tool["name"]: tool
+            for tool in server.requests[0].body["tools"]
+            if "name" in tool
         }
     assert outcome.code == 0
     assert "login" not in json.dumps(offered.get(name, {}).get("parameters", {}))

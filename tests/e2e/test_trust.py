@@ -25,7 +25,11 @@ def run(place: Workplace, *args: str) -> tuple[str, Outcome]:
     """The first request, and how the run ended."""
     with ScriptedServer([DONE]) as server:
         config = place.home / "config.toml"
-        kept = config.read_text("utf-8").partition("[projects")[1:] if config.exists() else ()
+        kept = (
+            config.read_text("utf-8").partition("[projects")[1:]
+            if config.exists()
+            else ()
+        )
         place.configure(server)
         with config.open("a", encoding="utf-8") as file:
             file.write("".join(kept))
@@ -66,7 +70,9 @@ def test_settings_that_changed_wait_until_they_are_trusted_again(
         assert warnings(outcome) == []
 
 
-def test_what_was_trusted_with_codex_is_trusted_as_it_is(place: Workplace, settings: Path) -> None:
+def test_what_was_trusted_with_codex_is_trusted_as_it_is(
+    place: Workplace, settings: Path
+) -> None:
     (place.home / "config.toml").write_text(
         f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n', encoding="utf-8"
     )

@@ -12,13 +12,20 @@ from typing import Any
 import pytest
 
 from codex_py.patch.undo.recorder import TurnRecorder
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_function_call, ev_message
+from codex_py.testing import (
+    ev_completed,
+    ev_custom_tool_call,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.patching import tree
 from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.server import ScriptedServer
 
 DONE = [*ev_message("done"), ev_completed()]
-INTO_LINKED = "*** Begin Patch\n*** Update File: linked/b\n@@\n-b\n+patched\n*** End Patch"
+INTO_LINKED = (
+    "*** Begin Patch\n*** Update File: linked/b\n@@\n-b\n+patched\n*** End Patch"
+)
 
 
 def work(place: Workplace, line: str, *args: str) -> None:
@@ -40,7 +47,9 @@ def as_json(place: Workplace, *args: str) -> list[dict[str, Any]]:
 
 def git(place: Workplace, *words: str) -> None:
     author = ("-c", "user.email=a@example.com", "-c", "user.name=a")
-    subprocess.run(["git", *author, *words], cwd=place.cwd, check=True, capture_output=True)
+    subprocess.run(
+        ["git", *author, *words], cwd=place.cwd, check=True, capture_output=True
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -86,13 +95,18 @@ def test_whatever_a_command_did_is_undone_and_done_again(place: Workplace, line:
     # What became of git's own files is not undone.
     restored = tree(place.cwd)
     assert files(restored) == files(before)
-    assert restored.items() - files(restored).items() == after.items() - files(after).items()
+    assert (
+        restored.items() - files(restored).items()
+        == after.items() - files(after).items()
+    )
     assert run(place, "redo")[0] == 0
     assert files(tree(place.cwd)) == files(after)
 
 
 def files(found: dict[str, tuple[int, bytes]]) -> dict[str, tuple[int, bytes]]:
-    return {name: value for name, value in found.items() if name.split("/")[0] != ".git"}
+    return {
+        name: value for name, value in found.items() if name.split("/")[0] != ".git"
+    }
 
 
 def test_an_edit_since_stops_the_undo_of_a_turn_with_a_diff(place: Workplace):
@@ -109,7 +123,10 @@ def test_an_edit_since_stops_the_undo_of_a_turn_with_a_diff(place: Workplace):
 
 
 def test_where_the_program_itself_writes_is_not_changed_by_the_turn(place: Workplace):
-    call = [*ev_function_call("c", "exec_command", {"cmd": "echo new > new"}), ev_completed()]
+    call = [
+        *ev_function_call("c", "exec_command", {"cmd": "echo new > new"}),
+        ev_completed(),
+    ]
     events = place.cwd / "events.jsonl"
     with ScriptedServer([call, DONE]) as server, events.open("wb") as output:
         place.configure(server)
@@ -129,7 +146,11 @@ def test_turns_are_undone_together_or_not_at_all(place: Workplace):
     first = tree(place.cwd)
     work(place, "echo 2 >a; rm new src/b", "resume", "--last", "go on")
     work(
-        place, "chmod 600 script; echo 3 >a; mkdir src/b; echo d >src/b/d", "resume", "--last", "on"
+        place,
+        "chmod 600 script; echo 3 >a; mkdir src/b; echo d >src/b/d",
+        "resume",
+        "--last",
+        "on",
     )
     last = tree(place.cwd)
     assert [row.get("turn") for row in as_json(place, "undo", "--list")] == [3, 2, 1]
@@ -152,11 +173,11 @@ def test_turns_are_undone_together_or_not_at_all(place: Workplace):
     assert run(place, "redo")[0] == 1
 
 
-def test_a_patch_through_a_link_is_undone_where_it_wrote(place: Workplace, tmp_path: Path):
+def test_a_patch_through_a_link_is_undone_where_it_wrote(
+    place: Workplace, tmp_path: Path
+):
     before = files(tree(place.cwd))
-    patch = (
-        "*** Begin Patch\n*** Update File: link\n@@\n-edited by the user\n+patched\n*** End Patch"
-    )
+    patch = "*** Begin Patch\n*** Update File: link\n@@\n-edited by the user\n+patched\n*** End Patch"
     calls = [
         ev_function_call("c1", "exec_command", {"cmd": "ln -s src linked"}),
         ev_function_call("c2", "apply_patch", {"input": patch}),
@@ -192,7 +213,9 @@ def test_a_turn_whose_process_was_killed_is_undone_on_demand(place: Workplace):
     )
     with ScriptedServer([[*call, ev_completed()]]) as server:
         place.configure(server)
-        with place.start(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+        with place.start(
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as program:
             wait_for(place.cwd / "ready")
             assert run(place, "undo")[0] == 1
             os.kill(program.pid, signal.SIGKILL)
@@ -203,9 +226,13 @@ def test_a_turn_whose_process_was_killed_is_undone_on_demand(place: Workplace):
     assert files(tree(place.cwd)) == files(before)
 
 
-def test_a_patch_before_the_first_command_of_a_killed_turn_is_undone_after_it(place: Workplace):
+def test_a_patch_before_the_first_command_of_a_killed_turn_is_undone_after_it(
+    place: Workplace,
+):
     before = tree(place.cwd)
-    patches = [f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch" for name in "de"]
+    patches = [
+        f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch" for name in "de"
+    ]
     script = [
         [*ev_custom_tool_call("c1", "apply_patch", patches[0]), ev_completed()],
         [*ev_function_call("c2", "exec_command", {"cmd": "rm -r src"}), ev_completed()],
@@ -217,7 +244,9 @@ def test_a_patch_before_the_first_command_of_a_killed_turn_is_undone_after_it(pl
     ]
     with ScriptedServer(script) as server:
         place.configure(server)
-        with place.start(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+        with place.start(
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as program:
             wait_for(place.cwd / "ready")
             os.kill(program.pid, signal.SIGKILL)
     assert run(place, "undo", "--force")[0] == 0
@@ -228,11 +257,17 @@ def test_a_patch_before_the_first_command_of_a_killed_turn_is_undone_after_it(pl
 
 
 @pytest.mark.parametrize("by_patch", [False, True])
-def test_a_killed_turn_does_not_become_part_of_the_next(place: Workplace, by_patch: bool):
-    call = ev_function_call("c", "exec_command", {"cmd": "echo x >a; touch ready; sleep 600"})
+def test_a_killed_turn_does_not_become_part_of_the_next(
+    place: Workplace, by_patch: bool
+):
+    call = ev_function_call(
+        "c", "exec_command", {"cmd": "echo x >a; touch ready; sleep 600"}
+    )
     with ScriptedServer([[*call, ev_completed()]]) as server:
         place.configure(server)
-        with place.start(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as program:
+        with place.start(
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as program:
             wait_for(place.cwd / "ready")
             os.kill(program.pid, signal.SIGKILL)
     if by_patch:
@@ -257,7 +292,9 @@ def test_where_nothing_can_be_copied_undo_says_why(place: Workplace):
     assert "What commands change here is not kept: git is not installed." in err
 
 
-def test_a_turn_that_cannot_be_copied_does_not_cost_the_undo_of_later_ones(place: Workplace):
+def test_a_turn_that_cannot_be_copied_does_not_cost_the_undo_of_later_ones(
+    place: Workplace,
+):
     before = files(tree(place.cwd))
     # git waits for the other end of the pipe.
     work(place, "mkfifo .gitignore")
@@ -279,12 +316,22 @@ def bare_path(place: Workplace) -> Path:
 
 def wait_for(path: Path) -> None:
     subprocess.run(
-        ["timeout", "30", "sh", "-c", 'until [ -e "$1" ]; do sleep 0.02; done', "sh", path],
+        [
+            "timeout",
+            "30",
+            "sh",
+            "-c",
+            'until [ -e "$1" ]; do sleep 0.02; done',
+            "sh",
+            path,
+        ],
         check=True,
     )
 
 
-def test_a_store_that_is_lost_in_the_turn_costs_only_the_undo_of_its_commands(place: Workplace):
+def test_a_store_that_is_lost_in_the_turn_costs_only_the_undo_of_its_commands(
+    place: Workplace,
+):
     work(place, f"rm -r {place.home}/codex-py/undo; echo 1 >a")
     code, _, err = run(place, "undo")
     assert (code, "What commands change here is not kept" in err) == (1, True)
@@ -334,10 +381,15 @@ def test_on_a_terminal_an_undo_asks_about_what_may_be_the_users(
     os.close(own)
     os.close(its)
     assert b"Undo all of it? [y/N]" in err
-    assert (program.returncode, (place.cwd / "new").exists()) == (int(answer == "n"), answer == "n")
+    assert (program.returncode, (place.cwd / "new").exists()) == (
+        int(answer == "n"),
+        answer == "n",
+    )
 
 
-def test_the_modes_of_files_and_what_is_in_submodules_are_brought_back(place: Workplace) -> None:
+def test_the_modes_of_files_and_what_is_in_submodules_are_brought_back(
+    place: Workplace,
+) -> None:
     inner = place.cwd / "inner"
     inner.mkdir()
     subprocess.run(["git", "init", "-q"], cwd=inner, check=True)
@@ -348,7 +400,9 @@ def test_the_modes_of_files_and_what_is_in_submodules_are_brought_back(place: Wo
     assert files(tree(place.cwd)) == before
 
 
-def test_what_a_turn_changed_that_is_not_kept_is_named_even_alone(place: Workplace) -> None:
+def test_what_a_turn_changed_that_is_not_kept_is_named_even_alone(
+    place: Workplace,
+) -> None:
     (place.cwd / ".gitignore").write_text("build/\n", encoding="utf-8")
     (place.cwd / "build").mkdir()
     (place.cwd / "build" / "x").touch()

@@ -47,7 +47,9 @@ def test_exec_stops_before_any_request_and_goes_on_where_it_is_accepted(
     resumed = run_codex_py([*command, "resume", "--last", "on"], place.home, place.cwd)
     assert resumed.returncode == 78
     setting = ["-c", 'allow_unenforced=["features.credential_masking"]']
-    resumed = run_codex_py([*command, *setting, "resume", "--last", "on"], place.home, place.cwd)
+    resumed = run_codex_py(
+        [*command, *setting, "resume", "--last", "on"], place.home, place.cwd
+    )
     assert resumed.returncode == 0
 
 
@@ -55,10 +57,15 @@ def test_exec_stops_before_any_request_and_goes_on_where_it_is_accepted(
 def test_a_name_that_is_no_protection_is_a_usage_error(
     command: list[str], place: Workplace
 ) -> None:
-    done = run_codex_py([*command, "--allow-unenforced", "budgets", "true"], place.home, place.cwd)
+    done = run_codex_py(
+        [*command, "--allow-unenforced", "budgets", "true"], place.home, place.cwd
+    )
     assert done.returncode == 2
     last = done.stderr.decode()
-    assert "--allow-unenforced: 'budgets' is not a possible value: permissions.filesystem," in last
+    assert (
+        "--allow-unenforced: 'budgets' is not a possible value: permissions.filesystem,"
+        in last
+    )
 
 
 def test_the_terminal_stops_before_it_draws_anything(
@@ -69,7 +76,9 @@ def test_the_terminal_stops_before_it_draws_anything(
         program.wait_for("credentials are not masked")
         assert program.wait() == 78
         assert IDLE not in program.text
-        program = start(server, "-c", MASKED, "--allow-unenforced", "features.credential_masking")
+        program = start(
+            server, "-c", MASKED, "--allow-unenforced", "features.credential_masking"
+        )
         program.wait_for(IDLE)
 
 

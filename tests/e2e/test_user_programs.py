@@ -41,7 +41,9 @@ def configure(place: Workplace, server: ScriptedServer, text: str) -> dict[str, 
     place.configure(server)
     config = place.home / "config.toml"
     config.write_text(text + config.read_text(encoding="utf-8"), encoding="utf-8")
-    return {"PATH": f"{place.cwd}/.venv/bin:{place.home.parent}/bin:{os.environ['PATH']}"}
+    return {
+        "PATH": f"{place.cwd}/.venv/bin:{place.home.parent}/bin:{os.environ['PATH']}"
+    }
 
 
 def answered() -> ScriptedServer:
@@ -54,7 +56,9 @@ def test_nothing_is_started_from_the_repository_or_loads_from_it(
     out = place.home.parent / "out"
     program(place.home.parent / "bin/node", f"#!/bin/sh\necho node $PWD >>{out}\n")
     program(place.home.parent / "bin/mine", "#!/usr/bin/env node\n")
-    program(place.home.parent / "bin/notifier", f"#!/bin/sh\necho notifier $PWD >>{out}\n")
+    program(
+        place.home.parent / "bin/notifier", f"#!/bin/sh\necho notifier $PWD >>{out}\n"
+    )
     with answered() as server:
         env = configure(place, server, "notify = ['notifier']\n")
         with (place.home / "config.toml").open("a", encoding="utf-8") as config:
@@ -78,20 +82,31 @@ def test_only_a_missing_notify_is_warned_of(place: Workplace, name: str) -> None
     with answered() as server:
         env = configure(place, server, f"notify = [{name.format(bin=folder)!r}]\n")
         outcome = place.rerun(env=env)
-    assert ("of `notify` cannot be found" in str(outcome.events)) == name.endswith("missing")
+    assert ("of `notify` cannot be found" in str(outcome.events)) == name.endswith(
+        "missing"
+    )
 
 
-def test_notify_gets_the_beginning_of_what_is_too_long_for_an_argument(place: Workplace) -> None:
+def test_notify_gets_the_beginning_of_what_is_too_long_for_an_argument(
+    place: Workplace,
+) -> None:
     out = place.home.parent / "out"
     os.mkfifo(out)
-    path = program(place.home.parent / "notifier", f'#!/bin/sh\nprintf %s "$1" >{out}\n')
+    path = program(
+        place.home.parent / "notifier", f'#!/bin/sh\nprintf %s "$1" >{out}\n'
+    )
     answer = "\N{BLACK STAR}" * 1_000_000
     with ScriptedServer([[*ev_message(answer), ev_completed()]]) as server:
         configure(place, server, f"notify = [{str(path)!r}]\n")
-        running = place.start("go", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        running = place.start(
+            "go", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         message = json.loads(out.read_text(encoding="utf-8"))
         assert running.wait(120) == 0
-    assert message["last-assistant-message"] == f"{answer[:4000]}… [996000 more characters]"
+    assert (
+        message["last-assistant-message"]
+        == f"{answer[:4000]}… [996000 more characters]"
+    )
     assert message["input-messages"] == ["go"]
 
 
@@ -123,13 +138,17 @@ def test_a_server_starts_in_the_working_directory_of_a_trusted_project(
         with (place.home / "config.toml").open("a", encoding="utf-8") as config:
             config.write(f"[mcp_servers.x]\ncommand = {str(path)!r}\n")
             if trusted:
-                config.write(f"[projects.{json.dumps(str(place.cwd))}]\ntrust_level = 'trusted'\n")
+                config.write(
+                    f"[projects.{json.dumps(str(place.cwd))}]\ntrust_level = 'trusted'\n"
+                )
         place.rerun()
     expected = place.cwd if trusted else place.home / "codex-py/programs"
     assert out.read_text(encoding="utf-8") == f"{expected}\n"
 
 
-def test_the_program_for_a_key_is_not_the_repositorys(place: Workplace, repository: Path) -> None:
+def test_the_program_for_a_key_is_not_the_repositorys(
+    place: Workplace, repository: Path
+) -> None:
     out = place.home.parent / "out"
     script = f"#!/bin/sh\npwd >{out}; echo key-of-the-user\n"
     program(place.home.parent / "bin/keyer", script)
@@ -151,11 +170,15 @@ def test_a_model_server_of_the_user_is_asked_with_a_key_of_the_users_program(
     place: Workplace, repository: Path
 ) -> None:
     out = place.home.parent / "out"
-    program(place.home.parent / "bin/keyer", f"#!/bin/sh\necho asked >>{out}; echo key\n")
+    program(
+        place.home.parent / "bin/keyer", f"#!/bin/sh\necho asked >>{out}; echo key\n"
+    )
     with answered() as server:
         text = f"base_url = '{server.base_url}'\nauth = {{ command = 'keyer' }}\n"
         env = configure(place, server, "")
-        (place.home / "config.toml").write_text(f"[model_providers.vllm]\n{text}", "utf-8")
+        (place.home / "config.toml").write_text(
+            f"[model_providers.vllm]\n{text}", "utf-8"
+        )
         run_codex_py(["providers", "list"], place.home, place.cwd, env)
     assert not (repository / "ran-from-repository").exists()
     assert out.read_text(encoding="utf-8") == "asked\n"
@@ -184,14 +207,18 @@ def test_the_terminal_starts_no_git_of_a_folder_that_commands_may_write_to(
 def running(place: Workplace, command: str, *options: str, path: str) -> Outcome:
     """A run in which the model has one command run in the sandbox."""
     call = ev_function_call("c1", "exec_command", json.dumps({"cmd": command}))
-    with ScriptedServer([[*call, ev_completed()], [*ev_message("done"), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[*call, ev_completed()], [*ev_message("done"), ev_completed()]]
+    ) as server:
         env = {"PATH": f"{path}:{os.environ['PATH']}"}
         return place.run(server, "-s", "workspace-write", *options, "go", env=env)
 
 
 def git(folder: Path, *words: str) -> None:
     identity = ("-c", "user.name=a", "-c", "user.email=a@b")
-    subprocess.run(["git", "-C", folder, *identity, *words], check=True, capture_output=True)
+    subprocess.run(
+        ["git", "-C", folder, *identity, *words], check=True, capture_output=True
+    )
 
 
 def planting(folder: Path, mark: Path) -> str:
@@ -237,16 +264,22 @@ def test_undo_starts_no_git_that_an_earlier_session_has_left(place: Workplace) -
 def test_undo_starts_no_git_of_a_folder_that_is_added(place: Workplace) -> None:
     mark, added = place.home.parent / "ran", place.home.parent / "added"
     program(added / "bin/git", f"#!/bin/sh\necho $0 >>{mark}\nexit 1\n")
-    outcome = running(place, "echo >x", "--add-dir", str(added), path=str(added / "bin"))
+    outcome = running(
+        place, "echo >x", "--add-dir", str(added), path=str(added / "bin")
+    )
     assert (outcome.code, "b/x" in outcome.events[-1]["diff"]) == (0, True)
     assert not mark.exists()
 
 
-def test_nothing_is_recorded_of_runs_that_may_write_nowhere_or_anywhere(place: Workplace) -> None:
+def test_nothing_is_recorded_of_runs_that_may_write_nowhere_or_anywhere(
+    place: Workplace,
+) -> None:
     for mode in ("read-only", "danger-full-access"):
         assert running(place, "true", "-s", mode, path="/").code == 0
     assert not (place.home / "codex-py/writable-roots").exists()
-    run = run_codex_py(["sandbox", "workspace-write", "--", "true"], place.home, place.cwd)
+    run = run_codex_py(
+        ["sandbox", "workspace-write", "--", "true"], place.home, place.cwd
+    )
     assert run.returncode == 0
     record = (place.home / "codex-py/writable-roots").read_text(encoding="utf-8")
     assert record == f"\n{place.cwd}"
@@ -282,10 +315,14 @@ def test_hooks_of_the_user_load_nothing_from_a_project_that_is_not_trusted(
     python = f"{sys.executable} -c 'import json; json.dumps(1)'"
     with answered() as server:
         env = configure(place, server, "")
-        configure_hooks(place, {"SessionStart": [f"node; {python}; echo $PYTHONPATH >>{out}"]})
+        configure_hooks(
+            place, {"SessionStart": [f"node; {python}; echo $PYTHONPATH >>{out}"]}
+        )
         if trusted:
             with (place.home / "config.toml").open("a", encoding="utf-8") as config:
-                config.write(f"[projects.{json.dumps(str(place.cwd))}]\ntrust_level = 'trusted'\n")
+                config.write(
+                    f"[projects.{json.dumps(str(place.cwd))}]\ntrust_level = 'trusted'\n"
+                )
         env["PYTHONPATH"] = f".:{place.cwd}:/usr/share"
         place.rerun("--dangerously-bypass-hook-trust", "go", env=env)
     assert (repository / "ran-from-repository").exists() is trusted

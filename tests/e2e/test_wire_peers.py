@@ -24,7 +24,9 @@ from tests.support.wire_peers import Peer, aimock, litellm
 
 WIRES = ("responses", "chat", "anthropic")
 PATCH = "*** Begin Patch\n*** Add File: hello.txt\n+hé\n*** End Patch\n"
-LONG = "".join(f"Line {number} of a long answer, with “quotes”.\n" for number in range(400))
+LONG = "".join(
+    f"Line {number} of a long answer, with “quotes”.\n" for number in range(400)
+)
 COMMANDS = [{"cmd": "echo one"}, {"cmd": "echo two; exit 3"}]
 CALLED = [
     ("agent_message", "I look."),
@@ -43,14 +45,19 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "reasoning": {"reasoning": "Hm.", "content": "Yes.", "reasoningSignature": "sig"},
     "calls": {
         "content": "I look.",
-        "toolCalls": [_call("exec_command", each, f"call_{n}") for n, each in enumerate(COMMANDS)],
+        "toolCalls": [
+            _call("exec_command", each, f"call_{n}") for n, each in enumerate(COMMANDS)
+        ],
     },
     "patch": {"toolCalls": [_call("apply_patch", {"input": PATCH}, "call_patch")]},
     "length": {"content": "It is too", "finishReason": "length"},
     "filter": {"content": "It is", "finishReason": "content_filter"},
 }
 ERRORS = {
-    "many": {"error": {"message": "Too many.", "type": "rate_limit_error"}, "status": 429},
+    "many": {
+        "error": {"message": "Too many.", "type": "rate_limit_error"},
+        "status": 429,
+    },
     "down": {"error": {"message": "Down.", "type": "server_error"}, "status": 503},
 }
 FIXTURES: list[dict[str, Any]] = [
@@ -75,7 +82,9 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
         yield peer
 
 
-def run(place: Workplace, peer: Peer, wire: str, prompt: str, **provider: Any) -> Outcome:
+def run(
+    place: Workplace, peer: Peer, wire: str, prompt: str, **provider: Any
+) -> Outcome:
     keys = {
         "name": "peer",
         "base_url": peer.base_url,
@@ -93,8 +102,15 @@ def run(place: Workplace, peer: Peer, wire: str, prompt: str, **provider: Any) -
 
 def seen(outcome: Outcome) -> list[tuple[str, Any]]:
     """The items that were completed, in short."""
-    shown = {"agent_message": "text", "reasoning": "text", "command_execution": "exit_code"}
-    return [(item["type"], item.get(shown.get(item["type"], "status"))) for item in outcome.items]
+    shown = {
+        "agent_message": "text",
+        "reasoning": "text",
+        "command_execution": "exit_code",
+    }
+    return [
+        (item["type"], item.get(shown.get(item["type"], "status")))
+        for item in outcome.items
+    ]
 
 
 def behind(peer: Peer, wire: str, *script: Script) -> ScriptedServer:
@@ -106,22 +122,35 @@ def behind(peer: Peer, wire: str, *script: Script) -> ScriptedServer:
 
 
 def says(*events: Any) -> list[Any]:
-    return [ev_created(), *events, ev_completed(input_tokens=90, cached=40, output_tokens=7)]
+    return [
+        ev_created(),
+        *events,
+        ev_completed(input_tokens=90, cached=40, output_tokens=7),
+    ]
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_long_answer_of_the_mock_comes_whole(place: Workplace, mock: Peer, wire: str) -> None:
+def test_a_long_answer_of_the_mock_comes_whole(
+    place: Workplace, mock: Peer, wire: str
+) -> None:
     assert seen(run(place, mock, wire, "case long")) == [("agent_message", LONG)]
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_the_mock_thinks_calls_and_patches(place: Workplace, mock: Peer, wire: str) -> None:
+def test_the_mock_thinks_calls_and_patches(
+    place: Workplace, mock: Peer, wire: str
+) -> None:
     thought = run(place, mock, wire, "case reasoning")
     assert seen(thought) == [("reasoning", "Hm."), ("agent_message", "Yes.")]
     called = run(place, mock, wire, "case calls")
     assert sorted(seen(called), key=str) == sorted(CALLED, key=str)
-    patched = run(place, mock, wire, "case patch", profile="{function_tools_only = true}")
-    assert seen(patched) == [("file_change", "completed"), ("agent_message", "Patched.")]
+    patched = run(
+        place, mock, wire, "case patch", profile="{function_tools_only = true}"
+    )
+    assert seen(patched) == [
+        ("file_change", "completed"),
+        ("agent_message", "Patched."),
+    ]
     assert (place.cwd / "hello.txt").read_text(encoding="utf-8") == "hé\n"
 
 
@@ -137,7 +166,9 @@ def test_errors_of_the_mock_are_told(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_a_filtered_answer_of_the_mock_is_an_error(place: Workplace, mock: Peer, wire: str) -> None:
+def test_a_filtered_answer_of_the_mock_is_an_error(
+    place: Workplace, mock: Peer, wire: str
+) -> None:
     # In the Responses API it gives no reason.
     code = "server_error" if wire == "responses" else "content_filter"
     outcome = run(place, mock, wire, "case filter")
@@ -145,7 +176,9 @@ def test_a_filtered_answer_of_the_mock_is_an_error(place: Workplace, mock: Peer,
 
 
 @pytest.mark.parametrize("wire", [*WIRES, "text"])
-def test_a_long_answer_comes_through_the_proxy(place: Workplace, proxy: Peer, wire: str) -> None:
+def test_a_long_answer_comes_through_the_proxy(
+    place: Workplace, proxy: Peer, wire: str
+) -> None:
     with behind(proxy, wire, says(*ev_message(LONG, pieces=300))):
         outcome = run(place, proxy, wire, "go")
     assert seen(outcome) == [("agent_message", LONG)]
@@ -159,21 +192,30 @@ def test_thoughts_and_calls_come_through_the_proxy(
     calls = [
         event
         for n, arguments in enumerate(COMMANDS)
-        for event in ev_function_call(f"call_{n}", "exec_command", arguments, index=n + 2)
+        for event in ev_function_call(
+            f"call_{n}", "exec_command", arguments, index=n + 2
+        )
     ]
     answer = [*ev_reasoning("Hm."), *ev_message("I look.", index=1), *calls]
     with behind(proxy, wire, says(*answer), says(*ev_message("Both ran."))) as server:
         outcome = run(place, proxy, wire, "go")
-    assert sorted(seen(outcome), key=str) == sorted([("reasoning", "Hm."), *CALLED], key=str)
+    assert sorted(seen(outcome), key=str) == sorted(
+        [("reasoning", "Hm."), *CALLED], key=str
+    )
     sent = json.dumps(server.requests[1].messages[1:])
     assert sent.index("one\\n") < sent.index("two\\n")
 
 
 @pytest.mark.parametrize("wire", [*WIRES, "text"])
-def test_a_patch_comes_through_the_proxy(place: Workplace, proxy: Peer, wire: str) -> None:
+def test_a_patch_comes_through_the_proxy(
+    place: Workplace, proxy: Peer, wire: str
+) -> None:
     with behind(proxy, wire, patch, says(*ev_message("Patched."))):
         outcome = run(place, proxy, wire, "go")
-    assert seen(outcome) == [("file_change", "completed"), ("agent_message", "Patched.")]
+    assert seen(outcome) == [
+        ("file_change", "completed"),
+        ("agent_message", "Patched."),
+    ]
     assert (place.cwd / "hello.txt").read_text(encoding="utf-8") == "hé\n"
 
 
@@ -190,7 +232,10 @@ def patch(request: RecordedRequest) -> Script:
 @pytest.mark.parametrize(
     ("reply", "code"),
     [
-        (Reply(status=429, body=b'{"error": {"message": "Slow down."}}'), "rate_limited"),
+        (
+            Reply(status=429, body=b'{"error": {"message": "Slow down."}}'),
+            "rate_limited",
+        ),
         (Reply(status=503, body=b'{"error": {"message": "Down."}}'), "server_error"),
         (Reply(status=400, body=b'{"error": {"message": "No."}}'), "bad_request"),
         ([*ev_message("It is"), ev_incomplete()], "incomplete"),

@@ -65,7 +65,9 @@ def test_a_worktree_in_which_nothing_changed_is_removed(place: Workplace) -> Non
         assert not path.exists()
         assert worktree(place, "list")[1].startswith("There are no worktrees.")
         second = place.rerun("resume", thread, "again")
-        refusal = f"session {thread} worked in a git worktree, {path / 'sub'}, which is gone;"
+        refusal = (
+            f"session {thread} worked in a git worktree, {path / 'sub'}, which is gone;"
+        )
         assert second.err.startswith(f"Error: {refusal}")
         assert (second.code, second.events, len(server.requests)) == (2, [], 1)
 
@@ -133,7 +135,10 @@ def test_a_session_goes_on_in_its_worktree(place: Workplace) -> None:
         "sessions": [thread],
     }
     code, _, err = worktree(place, "remove", "fix")
-    assert (code, err) == (1, f"Error: the worktree {path} has changes; --force removes it\n")
+    assert (code, err) == (
+        1,
+        f"Error: the worktree {path} has changes; --force removes it\n",
+    )
     assert worktree(place, "remove", "--force", thread)[0] == 0
     assert listed(place) == []
     assert not path.exists()
@@ -144,7 +149,9 @@ def first_commit(place: Workplace) -> str:
     return head.read_text(encoding="utf-8").strip()
 
 
-def test_the_last_session_of_the_repository_goes_on_in_a_new_worktree(place: Workplace) -> None:
+def test_the_last_session_of_the_repository_goes_on_in_a_new_worktree(
+    place: Workplace,
+) -> None:
     with ScriptedServer(SAYS) as server:
         thread = place.run(server, "-C", "sub", "prompt").events[0]["thread_id"]
         again = place.rerun("-C", "sub", "--worktree", "resume", "--last", "again")
@@ -172,7 +179,10 @@ def test_a_worktree_is_not_trusted_more_than_its_repository(place: Workplace) ->
         with (place.home / "config.toml").open("a", encoding="utf-8") as config:
             config.write(trust)
         first = place.rerun("--worktree", "prompt")
-        assert (first.code, Path(first.events[0]["worktree"], ".codex").is_dir()) == (0, True)
+        assert (first.code, Path(first.events[0]["worktree"], ".codex").is_dir()) == (
+            0,
+            True,
+        )
         second = place.rerun("resume", first.events[0]["thread_id"], "again")
         assert second.messages == ["one"]
     assert {request.body["model"] for request in server.requests} == {"gpt-5.5"}
@@ -189,12 +199,24 @@ def test_text_mode_shows_where_it_works(place: Workplace) -> None:
     assert not workdir.exists()
 
 
-def test_a_killed_session_leaves_a_worktree_that_can_be_removed(place: Workplace) -> None:
-    script = [[*ev_function_call("c1", "exec_command", '{"cmd":"sleep 600"}'), ev_completed()]]
+def test_a_killed_session_leaves_a_worktree_that_can_be_removed(
+    place: Workplace,
+) -> None:
+    script = [
+        [*ev_function_call("c1", "exec_command", '{"cmd":"sleep 600"}'), ev_completed()]
+    ]
     with ScriptedServer(script) as server:
         place.configure(server)
         with subprocess.Popen(
-            [sys.executable, "-m", "codex_py", "exec", "--json", "--worktree=fix", "prompt"],
+            [
+                sys.executable,
+                "-m",
+                "codex_py",
+                "exec",
+                "--json",
+                "--worktree=fix",
+                "prompt",
+            ],
             cwd=place.cwd,
             env=environment(place.home),
             stdout=subprocess.PIPE,
@@ -220,7 +242,10 @@ def test_a_worktree_is_not_removed_while_a_session_from_elsewhere_works_in_it(
 ) -> None:
     script = [
         SAYS[0],
-        [*ev_function_call("c1", "exec_command", '{"cmd":"sleep 600"}'), ev_completed()],
+        [
+            *ev_function_call("c1", "exec_command", '{"cmd":"sleep 600"}'),
+            ev_completed(),
+        ],
     ]
     with ScriptedServer(script) as server:
         thread = place.run(server, "prompt").events[0]["thread_id"]
@@ -266,7 +291,10 @@ def test_what_is_no_worktree_is_removed_by_force_alone(place: Workplace) -> None
         assert worktree(place, "remove", "--force", name)[0] == 0
     assert listed(place) == []
     code, _, err = worktree(place, "remove", "dead")
-    assert (code, err) == (1, "Error: there is no worktree 'dead'; see `codex-py worktree list`\n")
+    assert (code, err) == (
+        1,
+        "Error: there is no worktree 'dead'; see `codex-py worktree list`\n",
+    )
 
 
 _SLOW_GIT = """#!/bin/sh
@@ -281,14 +309,24 @@ def test_an_interrupted_start_leaves_nothing_behind(place: Workplace) -> None:
     os.mkfifo(held)
     own = place.home.parent / "bin" / "git"
     own.parent.mkdir()
-    own.write_text(_SLOW_GIT.format(held=held, git=shutil.which("git")), encoding="utf-8")
+    own.write_text(
+        _SLOW_GIT.format(held=held, git=shutil.which("git")), encoding="utf-8"
+    )
     own.chmod(0o755)
     variables = environment(place.home)
     variables["PATH"] = f"{own.parent}:{variables['PATH']}"
     with ScriptedServer(SAYS) as server:
         place.configure(server)
     with subprocess.Popen(
-        [sys.executable, "-m", "codex_py", "exec", "--json", "--worktree=fix", "prompt"],
+        [
+            sys.executable,
+            "-m",
+            "codex_py",
+            "exec",
+            "--json",
+            "--worktree=fix",
+            "prompt",
+        ],
         cwd=place.cwd,
         env=variables,
         stdout=subprocess.PIPE,
@@ -310,7 +348,11 @@ def test_an_interrupted_start_leaves_nothing_behind(place: Workplace) -> None:
     ("args", "code", "message"),
     [
         (("--worktree=../up",), 2, "--worktree: '../up' cannot name a folder here"),
-        (("--worktree=a\x1b[2J",), 2, "--worktree: 'a\\x1b[2J' cannot name a folder here"),
+        (
+            ("--worktree=a\x1b[2J",),
+            2,
+            "--worktree: 'a\\x1b[2J' cannot name a folder here",
+        ),
         (("-C", "../bare", "--worktree"), 1, "a worktree needs a git repository, and "),
         (("-C", "../new", "--worktree"), 1, "a worktree needs a commit, and "),
     ],
@@ -328,7 +370,9 @@ def test_mistakes_cost_one_sentence(
     assert outcome.err.count("\n") == 1
 
 
-def test_commands_in_a_worktree_are_not_led_to_the_repository_of_a_hook(place: Workplace) -> None:
+def test_commands_in_a_worktree_are_not_led_to_the_repository_of_a_hook(
+    place: Workplace,
+) -> None:
     """git sets these variables for its hooks, and one of them may have started us."""
     other = place.home.parent / "other"
     subprocess.run(["git", "clone", "-q", place.cwd, other], check=True)
@@ -337,7 +381,9 @@ def test_commands_in_a_worktree_are_not_led_to_the_repository_of_a_hook(place: W
     )
     local = [*listed.stdout.decode().split(), "GIT_NAMESPACE", "GIT_QUARANTINE_PATH"]
     local.remove("GIT_CONFIG_COUNT")
-    hook = {name: str(other / ".git") for name in local} | {"GIT_INDEX_FILE": ".git/index"}
+    hook = {name: str(other / ".git") for name in local} | {
+        "GIT_INDEX_FILE": ".git/index"
+    }
     hook |= {"GIT_AUTHOR_NAME": "hook", "PYTHONPATH": "/usr/share"}
     command = (
         "env | grep -E '^(GIT_|PYTHONPATH)' | grep -v -E 'PAGER|PROMPT'; date >>new.txt;"

@@ -1,6 +1,12 @@
 import pytest
 
-from codex_py.execpolicy.decision import Decision, MatchedRule, PrefixRule, RuleMatch, Rules
+from codex_py.execpolicy.decision import (
+    Decision,
+    MatchedRule,
+    PrefixRule,
+    RuleMatch,
+    Rules,
+)
 
 ALLOW, PROMPT, FORBIDDEN = Decision
 RULES = Rules(
@@ -8,7 +14,9 @@ RULES = Rules(
         PrefixRule((("touch",),)),
         PrefixRule((("git",), ("status", "log"))),
         PrefixRule((("git",), ("push",)), PROMPT, "it leaves the machine"),
-        PrefixRule((("git",), ("push",), ("--force", "-f")), FORBIDDEN, "it loses commits"),
+        PrefixRule(
+            (("git",), ("push",), ("--force", "-f")), FORBIDDEN, "it loses commits"
+        ),
         PrefixRule((("make",),)),
     ),
     {"make": ("/opt/make/bin/make",)},
@@ -75,7 +83,10 @@ def test_a_match_says_which_rules_and_why() -> None:
             MatchedRule(("git", "push", "-f"), FORBIDDEN, "it loses commits"),
         )
     )
-    assert (match.decision, match.deciding.justification) == (FORBIDDEN, "it loses commits")
+    assert (match.decision, match.deciding.justification) == (
+        FORBIDDEN,
+        "it loses commits",
+    )
 
 
 def test_the_rule_with_the_longest_prefix_gives_the_reason() -> None:
@@ -113,7 +124,9 @@ def test_the_rule_with_the_longest_prefix_gives_the_reason() -> None:
         (["make"], ALLOW),
     ],
 )
-def test_a_rule_for_a_name_holds_for_paths(argv: list[str], expected: Decision | None) -> None:
+def test_a_rule_for_a_name_holds_for_paths(
+    argv: list[str], expected: Decision | None
+) -> None:
     assert decision(argv) == expected
     assert decision(argv, resolve_paths=False) == (ALLOW if argv == ["make"] else None)
 
@@ -125,7 +138,9 @@ def test_a_path_that_was_resolved_is_named() -> None:
 
 
 def test_a_rule_for_the_path_itself_comes_first() -> None:
-    rules = Rules((PrefixRule((("/bin/cat",),), PROMPT), PrefixRule((("cat",),), FORBIDDEN)))
+    rules = Rules(
+        (PrefixRule((("/bin/cat",),), PROMPT), PrefixRule((("cat",),), FORBIDDEN))
+    )
     match = rules.decide(["/bin/cat", "x"])
     assert match is not None
     assert match.matched == (MatchedRule(("/bin/cat",), PROMPT),)
@@ -138,10 +153,16 @@ def test_a_rule_can_be_about_the_shell_itself() -> None:
 
 
 @pytest.mark.parametrize("decision", [PROMPT, FORBIDDEN])
-def test_what_cannot_be_read_counts_as_covered_by_the_strictest_rule(decision: Decision) -> None:
+def test_what_cannot_be_read_counts_as_covered_by_the_strictest_rule(
+    decision: Decision,
+) -> None:
     script = lc("git push 2>&1\n: $x\n" + "cat <<A " * 15_000)
     rules = Rules(
-        (PrefixRule((("make",),)), PrefixRule((("x",),), PROMPT), PrefixRule((("y",),), decision))
+        (
+            PrefixRule((("make",),)),
+            PrefixRule((("x",),), PROMPT),
+            PrefixRule((("y",),), decision),
+        )
     )
     match = rules.decide(script)
     assert match is not None
@@ -152,9 +173,12 @@ def test_what_cannot_be_read_counts_as_covered_by_the_strictest_rule(decision: D
 
 
 @pytest.mark.parametrize(
-    "script", ["git -c a=b push -f", "git -C x --no-pager push -f", "git --git-dir x push -f"]
+    "script",
+    ["git -c a=b push -f", "git -C x --no-pager push -f", "git --git-dir x push -f"],
 )
-def test_a_rule_for_git_sees_through_the_options_before_the_subcommand(script: str) -> None:
+def test_a_rule_for_git_sees_through_the_options_before_the_subcommand(
+    script: str,
+) -> None:
     assert decision(lc(script)) == FORBIDDEN
 
 

@@ -112,26 +112,41 @@ def test_a_known_prefix_is_offered(script: str, prefix: str, disk: Disk) -> None
         *("alias git=x; git push", "cd evil && git push", "git() { x; }\ngit push", "\\\ngit push #\n./x"),
     ],
 )  # fmt: skip
-def test_nothing_is_offered_that_could_run_something_else(script: str, disk: Disk) -> None:
+def test_nothing_is_offered_that_could_run_something_else(
+    script: str, disk: Disk
+) -> None:
     assert disk.offered(script) is None
 
 
 @pytest.mark.parametrize(
     "argv",
-    [("git push",), ("git", "push\0"), ("git", "-cx=y", "push"), ("bash", "git", "push"), ("",)],
+    [
+        ("git push",),
+        ("git", "push\0"),
+        ("git", "-cx=y", "push"),
+        ("bash", "git", "push"),
+        ("",),
+    ],
 )
 def test_nothing_is_offered_for_an_odd_argv(argv: tuple[str, ...], disk: Disk) -> None:
     assert disk.offered(CommandCall(argv, disk.ws, escalated=True)) is None
 
 
-def test_an_accepted_prefix_does_not_let_the_next_call_run_something_else(disk: Disk) -> None:
+def test_an_accepted_prefix_does_not_let_the_next_call_run_something_else(
+    disk: Disk,
+) -> None:
     rules = allowing(allowing(Rules(), ("pip", "install")), ("git", "push"))
 
     def runs(script: str) -> bool:
         return isinstance(disk.decide(disk.call(script), rules), Run)
 
     assert runs("pip install six && git push origin")
-    for script in ("pip install ./evil", "pip install -e .", "git push ./evil", "git -c a=b push"):
+    for script in (
+        "pip install ./evil",
+        "pip install -e .",
+        "git push ./evil",
+        "git -c a=b push",
+    ):
         assert not runs(script)
     # It is the user's own words that count.
     rules = allowing(Rules(), ("pip", "install", "-e", "."))
@@ -145,7 +160,9 @@ def test_no_program_of_the_workspace_is_offered(disk: Disk) -> None:
     assert disk.offered("git push") == "git push"
 
 
-@pytest.mark.parametrize("where", ["ws/.git/config", ".gitconfig", ".config/git/config"])
+@pytest.mark.parametrize(
+    "where", ["ws/.git/config", ".gitconfig", ".config/git/config"]
+)
 @pytest.mark.parametrize("hooks", [".husky", '".husky" # ours', "~/ws/hooks"])
 def test_hooks_in_the_workspace_hold_git_back(
     where: str, hooks: str, disk: Disk, monkeypatch: pytest.MonkeyPatch
@@ -186,14 +203,20 @@ def test_hooks_that_are_links_into_the_workspace_hold_git_back(
 
 def test_the_words_of_the_model_come_first_if_they_are_narrow(disk: Disk) -> None:
     assert (
-        disk.offered(disk.call("git push origin", ("git", "push", "origin"))) == "git push origin"
+        disk.offered(disk.call("git push origin", ("git", "push", "origin")))
+        == "git push origin"
     )
     assert disk.offered(disk.call("git push origin", ("git",))) == "git push"
-    assert disk.offered(disk.call(f"npm run {'x' * 100}", ("npm", "run", "x" * 100))) is None
+    assert (
+        disk.offered(disk.call(f"npm run {'x' * 100}", ("npm", "run", "x" * 100)))
+        is None
+    )
 
 
 def test_nothing_is_offered_for_a_command_that_stays_in_the_sandbox(disk: Disk) -> None:
     call = replace(disk.call("git push"), escalated=False)
-    found = decide(call, ApprovalPolicy.UNTRUSTED, "workspace-write", Rules(), (), disk.place)
+    found = decide(
+        call, ApprovalPolicy.UNTRUSTED, "workspace-write", Rules(), (), disk.place
+    )
     assert isinstance(found, Ask)
     assert found.request.prefix is None

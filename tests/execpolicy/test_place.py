@@ -43,7 +43,9 @@ class Disk:
         path.mkdir(parents=True)
         (path / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
 
-    def place(self, cwd: str = "", path: str = "{bin}", shell: str = "/bin/bash") -> Place:
+    def place(
+        self, cwd: str = "", path: str = "{bin}", shell: str = "/bin/bash"
+    ) -> Place:
         search_path = path.format(bin=self.bin, venv=self.venv, ws=self.ws)
         return Place(self.ws / cwd, {"PATH": search_path}, (self.ws,), shell=shell)
 
@@ -64,7 +66,9 @@ def test_a_program_that_the_path_leads_to_is_allowed(disk: Disk) -> None:
     assert not disk.allows(["missing"])
 
 
-@pytest.mark.parametrize("path", ["{venv}:{bin}", ":{bin}", ".venv/bin:{bin}", "{ws}/link:{bin}"])
+@pytest.mark.parametrize(
+    "path", ["{venv}:{bin}", ":{bin}", ".venv/bin:{bin}", "{ws}/link:{bin}"]
+)
 def test_a_program_of_the_workspace_is_not(path: str, disk: Disk) -> None:
     (disk.ws / "link").symlink_to(".venv/bin")
     place = disk.place(path=path)
@@ -77,7 +81,9 @@ def test_a_program_of_the_workspace_is_not(path: str, disk: Disk) -> None:
     assert place.safe_environment() == {"PATH": str(disk.bin)}
 
 
-def test_a_link_out_of_a_folder_of_the_system_into_the_workspace_is_not(disk: Disk) -> None:
+def test_a_link_out_of_a_folder_of_the_system_into_the_workspace_is_not(
+    disk: Disk,
+) -> None:
     own = disk.program(disk.ws / "own")
     (disk.bin / "tool").unlink()
     (disk.bin / "tool").symlink_to(own)
@@ -92,7 +98,9 @@ def test_a_relative_path_into_the_workspace_is_not(disk: Disk) -> None:
     assert disk.allows(["./tool"], outside)
 
 
-@pytest.mark.parametrize("command", ["sudo ./evil", "env A=1 ./evil", "cd sub && git fetch"])
+@pytest.mark.parametrize(
+    "command", ["sudo ./evil", "env A=1 ./evil", "cd sub && git fetch"]
+)
 def test_what_runs_in_the_end_counts(command: str, disk: Disk) -> None:
     disk.program(disk.ws / "evil")
     (disk.bin / "cd").symlink_to("tool")
@@ -105,9 +113,12 @@ def test_words_that_are_no_path_are_not_allowed(disk: Disk) -> None:
 
 
 @pytest.mark.parametrize(
-    "shell", ["./bash", "{ws}/bash", "/bin/../{ws}/bash", "{ws}/link/bash", "{bin}/bash"]
+    "shell",
+    ["./bash", "{ws}/bash", "/bin/../{ws}/bash", "{ws}/link/bash", "{bin}/bash"],
 )
-def test_the_commands_of_an_unknown_shell_are_not_taken_for_allowed(shell: str, disk: Disk) -> None:
+def test_the_commands_of_an_unknown_shell_are_not_taken_for_allowed(
+    shell: str, disk: Disk
+) -> None:
     disk.program(disk.ws / "bash")
     (disk.ws / "link").symlink_to("/bin")
     word = shell.format(ws=disk.ws, bin=disk.bin)
@@ -142,9 +153,12 @@ def test_known_shells_have_absolute_paths() -> None:
 
 
 @pytest.mark.parametrize(
-    "shell", ["fish", "/ws/bash", "./zsh-5.9", "bash5", "mksh", "bash-static", "busybox sh"]
+    "shell",
+    ["fish", "/ws/bash", "./zsh-5.9", "bash5", "mksh", "bash-static", "busybox sh"],
 )
-def test_a_rule_that_forbids_sees_through_whatever_is_called_like_a_shell(shell: str) -> None:
+def test_a_rule_that_forbids_sees_through_whatever_is_called_like_a_shell(
+    shell: str,
+) -> None:
     match = RULES.decide([*shell.split(), "-c", "npm publish"])
     assert match is not None
     assert match.decision is Decision.FORBIDDEN
@@ -171,15 +185,20 @@ def test_variables_lead_an_allowed_program_to_no_code_of_the_model(disk: Disk) -
     assert place.safe_environment() == {"PATH": str(disk.bin), **kept}
 
 
-def test_nothing_is_allowed_where_the_workspace_holds_the_users_profile(disk: Disk) -> None:
+def test_nothing_is_allowed_where_the_workspace_holds_the_users_profile(
+    disk: Disk,
+) -> None:
     home = disk.ws.parent / "home"
     home.mkdir()
-    place = replace(disk.place(), environment={"PATH": str(disk.bin), "HOME": str(home)})
+    place = replace(
+        disk.place(), environment={"PATH": str(disk.bin), "HOME": str(home)}
+    )
     assert disk.allows("tool", place)
     (home / ".bash_profile").symlink_to(disk.ws / "profile")
     assert not disk.allows("tool", replace(place))
     assert not disk.allows(
-        "tool", replace(place, environment={**(place.environment or {}), "HOME": str(disk.ws)})
+        "tool",
+        replace(place, environment={**(place.environment or {}), "HOME": str(disk.ws)}),
     )
 
 
@@ -190,7 +209,9 @@ def test_nothing_is_allowed_where_the_workspace_holds_the_users_profile(disk: Di
         *("git commit -c HEAD", "git add .", "git log -- nested", "git switch -c x", "git rebase main"),
     ],
 )  # fmt: skip
-def test_git_is_allowed_in_the_repository_of_the_project(command: str, disk: Disk) -> None:
+def test_git_is_allowed_in_the_repository_of_the_project(
+    command: str, disk: Disk
+) -> None:
     (disk.ws / ".git/config").write_text('[remote "origin"]\n', encoding="utf-8")
     assert disk.allows(command)
 
@@ -224,7 +245,13 @@ def test_git_contacts_no_repository_that_a_command_can_make(
     (disk.ws / ".git/config").write_text('[remote "origin"]\n', encoding="utf-8")
     for name in ("new", "./new", "../ws/new", "'~/ws/new'"):
         assert not disk.allows(f"git {command} {name} main")
-    for name in ("origin", "--depth 1 origin", "https://host/x", "git@host:x.git", "../bin/x"):
+    for name in (
+        "origin",
+        "--depth 1 origin",
+        "https://host/x",
+        "git@host:x.git",
+        "../bin/x",
+    ):
         assert disk.allows(f"git {command} {name}")
 
 
@@ -253,7 +280,9 @@ def test_a_pipe_in_place_of_the_index_is_not_waited_for(disk: Disk) -> None:
         *("git log -p --submodule=diff", "git diff --subm=diff a b"),
     ],
 )  # fmt: skip
-def test_git_is_not_allowed_to_run_what_its_arguments_say(command: str, disk: Disk) -> None:
+def test_git_is_not_allowed_to_run_what_its_arguments_say(
+    command: str, disk: Disk
+) -> None:
     disk.repository(disk.ws / "nested/.git")
     disk.repository(disk.ws / "bare.git")
     assert not disk.allows(command)

@@ -128,7 +128,14 @@ def test_a_mistake_is_told_with_its_place(text: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["\0", "a\0", "[" * 100_000, "-" * 100_000, "x = " + '"a" + ' * 100_000 + '"a"', "\ufeff"],
+    [
+        "\0",
+        "a\0",
+        "[" * 100_000,
+        "-" * 100_000,
+        "x = " + '"a" + ' * 100_000 + '"a"',
+        "\ufeff",
+    ],
 )
 def test_a_file_that_python_cannot_read_is_a_mistake_too(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^Error loading rules: x\.rules:1:\d+: "):
@@ -139,7 +146,11 @@ def test_examples_know_the_paths_of_the_whole_file() -> None:
     text = 'host_executable(name="git", paths=["/opt/git"])\n'
     rule = 'prefix_rule(pattern=["git"], match=["/opt/git x"], not_match=["/usr/bin/git x"])\n'
     expected = Rules((PrefixRule((("git",),)),), {"git": ("/opt/git",)})
-    assert parse_rules(text + rule, "x.rules") == parse_rules(rule + text, "x.rules") == expected
+    assert (
+        parse_rules(text + rule, "x.rules")
+        == parse_rules(rule + text, "x.rules")
+        == expected
+    )
     # The last one of a name counts.
     first = 'host_executable(name="git", paths=["/usr/bin/git"])\n'
     assert parse_rules(first + text + rule, "x.rules") == expected
@@ -161,11 +172,17 @@ def test_a_network_rule_is_accepted_with_a_warning() -> None:
 def test_the_files_of_folders_are_read_by_name(tmp_path: Path) -> None:
     for name, word in [("1/b.rules", "c"), ("1/a.rules", "b"), ("0/z.rules", "a")]:
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(f'prefix_rule(pattern=["{word}"])', encoding="utf-8")
+        (tmp_path / name).write_text(
+            f'prefix_rule(pattern=["{word}"])', encoding="utf-8"
+        )
     (tmp_path / "1" / "c.rules").mkdir()
     (tmp_path / "1" / "c.rules.bak").write_text("no", encoding="utf-8")
     rules = load_rules([tmp_path / "0", tmp_path / "missing", tmp_path / "1"])
-    assert [rule.pattern for rule in rules.prefix_rules] == [(("a",),), (("b",),), (("c",),)]
+    assert [rule.pattern for rule in rules.prefix_rules] == [
+        (("a",),),
+        (("b",),),
+        (("c",),),
+    ]
     assert load_rules([]) == load_rules([tmp_path / "0" / "z.rules"]) == Rules()
 
 
@@ -217,14 +234,19 @@ def test_what_is_in_the_file_stays(before: str, after: str, tmp_path: Path) -> N
 
 def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=_allow_several, args=(tmp_path, first)) for first in range(4)]
+    writers = [
+        context.Process(target=_allow_several, args=(tmp_path, first))
+        for first in range(4)
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
     found = {rule.pattern[0][0] for rule in load_rules([tmp_path]).prefix_rules}
     assert found == {f"w{n}" for n in range(13)}
-    assert len((tmp_path / "default.rules").read_text(encoding="utf-8").splitlines()) == 13
+    assert (
+        len((tmp_path / "default.rules").read_text(encoding="utf-8").splitlines()) == 13
+    )
 
 
 def _allow_several(folder: Path, first: int) -> None:

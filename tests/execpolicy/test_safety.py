@@ -32,7 +32,9 @@ def test_what_only_reads_is_safe(argv: list[str]) -> None:
     assert is_known_safe(argv)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other programs of the name elsewhere")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="other programs of the name elsewhere"
+)
 def test_more_is_safe_on_linux() -> None:
     assert is_known_safe(["tac", "x"])
     assert is_known_safe(["numfmt", "1000"])

@@ -13,16 +13,28 @@ MEGABYTE = 1_000_000
     ("script", "commands"),
     [
         ("ls", [["ls"]]),
-        ("cd a && git status | head -5; pwd || true", "cd a/git status/head -5/pwd/true"),
+        (
+            "cd a && git status | head -5; pwd || true",
+            "cd a/git status/head -5/pwd/true",
+        ),
         ("\n\n ls -l \n\n\tpwd\n", "ls -l/pwd"),
         ("ls;", "ls"),
         ("ls &&\n\n pwd |\n wc", "ls/pwd/wc"),
         ("# first\nls # second\n#", "ls"),
         ("echo a#b", "echo a#b"),
-        ("echo 'a  b' \"c d\" e\\ f g'h'\"i\"", [["echo", "a  b", "c d", "e f", "ghi"]]),
+        (
+            "echo 'a  b' \"c d\" e\\ f g'h'\"i\"",
+            [["echo", "a  b", "c d", "e f", "ghi"]],
+        ),
         ("echo '' \"\"", [["echo", "", ""]]),
-        ('echo \'\\n$x`y`!*\' "\\$x \\` \\" \\\\ \\n"', [["echo", "\\n$x`y`!*", '$x ` " \\ \\n']]),
-        ("echo \"a\\\nb\" 'c\\\nd' e\\\nf \\\n g", [["echo", "ab", "c\\\nd", "ef", "g"]]),
+        (
+            'echo \'\\n$x`y`!*\' "\\$x \\` \\" \\\\ \\n"',
+            [["echo", "\\n$x`y`!*", '$x ` " \\ \\n']],
+        ),
+        (
+            "echo \"a\\\nb\" 'c\\\nd' e\\\nf \\\n g",
+            [["echo", "ab", "c\\\nd", "ef", "g"]],
+        ),
         ("echo 'a\nb'", [["echo", "a\nb"]]),
         ("git show HEAD~1 HEAD^ @{}", [["git", "show", "HEAD~1", "HEAD^", "@{}"]]),
         ("find . -name \\*.py -exec cat {} \\;", "find . -name *.py -exec cat {} ;"),
@@ -121,7 +133,10 @@ def test_commands_are_found_wherever_they_are(script: str, found: list[str]) -> 
     expected = [part.removesuffix("…").rstrip() for part in found]
     assert len(shown) == len(expected)
     for part in expected:
-        assert any(text == part or (text.startswith(part) and "…" in str(found)) for text in shown)
+        assert any(
+            text == part or (text.startswith(part) and "…" in str(found))
+            for text in shown
+        )
 
 
 def test_what_is_nested_too_deep_is_not_followed() -> None:
@@ -183,7 +198,9 @@ def test_what_is_too_much_to_read_is_told(script: str) -> None:
         "cat > f <<'EOF'\n"
         + "some ordinary line (with 'quotes' and $vars | <b>)\n" * 10_000
         + "EOF\n",
-        "cat > f <<EOF\n" + "some ordinary line (with quotes and | <b>)\n" * 11_000 + "EOF\n",
+        "cat > f <<EOF\n"
+        + "some ordinary line (with quotes and | <b>)\n" * 11_000
+        + "EOF\n",
         "python3 -c '" + 'print("x" | 3)\n' * 30_000 + "' > x",
         "for i in 1 2 3; do echo $i; if [ -f x ]; then cat x; fi; done\n" * 800,
     ],

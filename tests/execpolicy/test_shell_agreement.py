@@ -16,7 +16,9 @@ thorough = settings(max_examples=share(120), deadline=None, database=None)
 quick = settings(max_examples=share(400), deadline=None, database=None)
 
 NAMES = ("zq0", "zq1", "zq2")
-SHELLS = [shell for shell in ("/bin/bash", "/bin/dash", "/bin/zsh") if Path(shell).exists()]
+SHELLS = [
+    shell for shell in ("/bin/bash", "/bin/dash", "/bin/zsh") if Path(shell).exists()
+]
 
 characters = st.sampled_from("ab0-_./:@%+,^=!#~{}'\"\\$`*?[]()<>|&; \n\t\ré\u00a0")
 values = st.one_of(
@@ -32,7 +34,9 @@ def quoted(draw: st.DrawFn, value: str) -> str:
             st.sampled_from(
                 [
                     shlex.quote(character),
-                    '"' + (f"\\{character}" if character in '"\\$`' else character) + '"',
+                    '"'
+                    + (f"\\{character}" if character in '"\\$`' else character)
+                    + '"',
                     character if character.isalnum() else shlex.quote(character),
                     "\\" + character if character != "\n" else "'\n'",
                 ]
@@ -49,7 +53,9 @@ def scripts(draw: st.DrawFn) -> str:
     for index in range(draw(st.integers(1, 4))):
         if index:
             text += draw(
-                st.sampled_from([" && ", "||", " ; ", ";", " | ", "\n", " # c\n", " \\\n&& "])
+                st.sampled_from(
+                    [" && ", "||", " ; ", ";", " | ", "\n", " # c\n", " \\\n&& "]
+                )
             )
         words = [draw(st.sampled_from(NAMES))]
         words += [draw(quoted(value)) for value in draw(st.lists(values, max_size=3))]
@@ -63,7 +69,9 @@ def damaged_scripts(draw: st.DrawFn) -> str:
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(text)))
         text = (
-            text[:at] + draw(st.text(characters, max_size=2)) + text[at + draw(st.integers(0, 1)) :]
+            text[:at]
+            + draw(st.text(characters, max_size=2))
+            + text[at + draw(st.integers(0, 1)) :]
         )
     return text
 
@@ -78,7 +86,9 @@ def commands_run_by(shell: str, script: str, folder: Path) -> set[tuple[str, ...
     )
     found: set[tuple[str, ...]] = set()
     for status in (0, 1):
-        functions = (f'{name}() {{ set -- {name} "$@"; {record} {status}; }}\n' for name in NAMES)
+        functions = (
+            f'{name}() {{ set -- {name} "$@"; {record} {status}; }}\n' for name in NAMES
+        )
         subprocess.run(
             [shell, "-c", "".join(functions) + script],
             cwd=folder,
@@ -100,7 +110,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @thorough
 @given(script=scripts(), shell=st.sampled_from(SHELLS))
-def test_a_shell_gets_the_words_that_were_read(script: str, shell: str, folder: Path) -> None:
+def test_a_shell_gets_the_words_that_were_read(
+    script: str, shell: str, folder: Path
+) -> None:
     commands = plain_commands(["bash", "-c", script])
     if commands is None:
         # Written with a character that is never plain, or not at the start of a word.
@@ -117,7 +129,9 @@ def test_a_damaged_script_is_read_as_a_shell_reads_it_or_not_at_all(
     commands = plain_commands(["bash", "-c", script])
     if commands is None:
         return
-    checked = subprocess.run(["/bin/bash", "-nc", script], capture_output=True, check=False)
+    checked = subprocess.run(
+        ["/bin/bash", "-nc", script], capture_output=True, check=False
+    )
     assert (checked.returncode, checked.stderr) == (0, b"")
     if all(command[0] in NAMES for command in commands):
         assert commands_run_by(shell, script, folder) == set(commands)
@@ -125,7 +139,9 @@ def test_a_damaged_script_is_read_as_a_shell_reads_it_or_not_at_all(
 
 @thorough
 @given(st.lists(st.lists(values, min_size=1, max_size=4), min_size=1, max_size=3))
-def test_words_that_are_quoted_again_are_read_as_they_were(commands: list[list[str]]) -> None:
+def test_words_that_are_quoted_again_are_read_as_they_were(
+    commands: list[list[str]],
+) -> None:
     script = " && ".join(shlex.join(command) for command in commands)
     read = plain_commands(["bash", "-c", script])
     assert read is None or read == tuple(tuple(command) for command in commands)

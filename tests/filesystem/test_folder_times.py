@@ -61,7 +61,9 @@ def test_a_change_that_fails_changes_no_time(tmp_path: Path) -> None:
     assert changed_ns(times, tmp_path) == before_ns
 
 
-def test_a_folder_that_took_the_place_of_another_has_its_own_time(tmp_path: Path) -> None:
+def test_a_folder_that_took_the_place_of_another_has_its_own_time(
+    tmp_path: Path,
+) -> None:
     times, folder = FolderTimes(), tmp_path / "folder"
     folder.mkdir()
     with times.without(folder):

@@ -31,7 +31,9 @@ def test_a_worktree_of_a_submodule_is_known(linked: Path) -> None:
 def test_a_submodule_that_names_no_tree_or_another_worktree_has_none(
     linked: Path, broken: str
 ) -> None:
-    (linked.parent / "over/.git/modules/sub" / broken).write_text("[core]\n", encoding="utf-8")
+    (linked.parent / "over/.git/modules/sub" / broken).write_text(
+        "[core]\n", encoding="utf-8"
+    )
     assert main_work_tree(linked) is None
 
 

@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.filesystem.reading import NotOrdinary, open_ordinary, read_start, read_whole
+from codex_py.filesystem.reading import (
+    NotOrdinary,
+    open_ordinary,
+    read_start,
+    read_whole,
+)
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs procfs")
 
@@ -36,10 +41,15 @@ def test_links_within_the_root_are_followed(repo: Path) -> None:
     assert read_whole(repo / "folder" / "link", 10, root=repo) == b"inside"
 
 
-def test_a_root_may_be_reached_through_a_link_itself(repo: Path, tmp_path: Path) -> None:
+def test_a_root_may_be_reached_through_a_link_itself(
+    repo: Path, tmp_path: Path
+) -> None:
     (tmp_path / "to-repo").symlink_to(repo)
     (repo / "link").symlink_to(repo / "file")
-    assert read_whole(tmp_path / "to-repo" / "link", 10, root=tmp_path / "to-repo") == b"inside"
+    assert (
+        read_whole(tmp_path / "to-repo" / "link", 10, root=tmp_path / "to-repo")
+        == b"inside"
+    )
 
 
 def test_no_link_leads_out_of_the_root(repo: Path, tmp_path: Path) -> None:
@@ -112,6 +122,10 @@ def test_no_descriptor_stays_open(repo: Path) -> None:
     (repo / "link").symlink_to("../secret")
     before = len(list(Path("/dev/fd").iterdir()))
     read_whole(repo / "file", 10)
-    for path, root in ((repo / "link", repo), (repo / "sub", None), (Path("/dev/zero"), None)):
+    for path, root in (
+        (repo / "link", repo),
+        (repo / "sub", None),
+        (Path("/dev/zero"), None),
+    ):
         reason(path, root)
     assert len(list(Path("/dev/fd").iterdir())) == before

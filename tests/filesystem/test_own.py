@@ -51,9 +51,14 @@ def held(path: Path) -> int:
 @pytest.mark.timeout(20)
 def test_a_lock_that_is_not_let_go_of_is_given_up(tmp_path: Path) -> None:
     descriptor = held(tmp_path)
-    with pytest.raises(TimeoutError, match="another process has locked it"), locked(tmp_path, 0.1):
+    with (
+        pytest.raises(TimeoutError, match="another process has locked it"),
+        locked(tmp_path, 0.1),
+    ):
         pass
-    with pytest.raises(ConfigError, match=r"config\.toml cannot be written: another process has"):
+    with pytest.raises(
+        ConfigError, match=r"config\.toml cannot be written: another process has"
+    ):
         edit_config(tmp_path, lambda text, _path: text)
     os.close(descriptor)
     with locked(tmp_path, 0.1):

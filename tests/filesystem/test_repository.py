@@ -8,13 +8,28 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.filesystem.repository import ForeignRepository, check_contents, own_repository
+from codex_py.filesystem.repository import (
+    ForeignRepository,
+    check_contents,
+    own_repository,
+)
 
 
 def git(folder: Path, *words: str) -> str:
-    settings = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "protocol.file.allow=always")
+    settings = (
+        "-c",
+        "user.name=n",
+        "-c",
+        "user.email=e@x",
+        "-c",
+        "protocol.file.allow=always",
+    )
     done = subprocess.run(
-        ["git", *settings, *words], cwd=folder, check=True, capture_output=True, encoding="utf-8"
+        ["git", *settings, *words],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
     )
     return done.stdout
 
@@ -24,7 +39,9 @@ def make(folder: Path, *options: str) -> Path:
     git(folder.parent, "init", "-q", "-b", "main", *options, str(folder))
     (folder / "LICENSE").write_text("free\n", encoding="utf-8")
     for number in range(5):
-        (folder / f"file{number}").write_text(f"{folder.name} {number}\n", encoding="utf-8")
+        (folder / f"file{number}").write_text(
+            f"{folder.name} {number}\n", encoding="utf-8"
+        )
     git(folder, "add", ".")
     git(folder, "commit", "-qm", "one")
     return folder
@@ -61,7 +78,11 @@ def separate_with(*options: str) -> Callable[[Path], Path]:
 
 
 def separate_in_sha256(tmp_path: Path) -> Path:
-    options = ("--separate-git-dir", str(tmp_path / "tree.git"), "--object-format=sha256")
+    options = (
+        "--separate-git-dir",
+        str(tmp_path / "tree.git"),
+        "--object-format=sha256",
+    )
     return make(tmp_path / "tree", *options)
 
 
@@ -71,7 +92,14 @@ def linked(tmp_path: Path) -> Path:
 
 
 def linked_to_a_bare_one(tmp_path: Path) -> Path:
-    git(tmp_path, "clone", "-q", "--bare", str(make(tmp_path / "main")), str(tmp_path / "bare"))
+    git(
+        tmp_path,
+        "clone",
+        "-q",
+        "--bare",
+        str(make(tmp_path / "main")),
+        str(tmp_path / "bare"),
+    )
     git(tmp_path / "bare", "worktree", "add", "-q", str(tmp_path / "tree"))
     return tmp_path / "tree"
 
@@ -116,7 +144,9 @@ def through_a_link(tmp_path: Path) -> Path:
 def borrowing_from_inside(tmp_path: Path) -> Path:
     tree = make(tmp_path / "tree")
     (tree / ".git/more").mkdir()
-    (tree / ".git/objects/info/alternates").write_text("# inside\n../more\n", encoding="utf-8")
+    (tree / ".git/objects/info/alternates").write_text(
+        "# inside\n../more\n", encoding="utf-8"
+    )
     return tree
 
 
@@ -127,11 +157,19 @@ def borrowing_from_inside(tmp_path: Path) -> Path:
         separate_with("--index-version=4"),
         separate_with("--skip-worktree", "LICENSE"),
         separate_in_sha256,
-        *(linked, linked_to_a_bare_one, submodule, sparse_submodule, worktree_of_a_submodule),
+        *(
+            linked,
+            linked_to_a_bare_one,
+            submodule,
+            sparse_submodule,
+            worktree_of_a_submodule,
+        ),
         *(inner_folder, linked_hooks, through_a_link, borrowing_from_inside),
     ],
 )
-def test_a_tree_has_its_own_repository(tmp_path: Path, kind: Callable[[Path], Path]) -> None:
+def test_a_tree_has_its_own_repository(
+    tmp_path: Path, kind: Callable[[Path], Path]
+) -> None:
     tree = kind(tmp_path)
     found = own_repository(tree)
     check_contents(found)
@@ -160,7 +198,9 @@ def leads_to_a_bare_one(tree: Path, other: Path) -> None:
 def leads_to_the_entry_of_another_tree(tree: Path, other: Path) -> None:
     git(other, "worktree", "add", "-q", str(other.parent / "linked"))
     shutil.rmtree(tree / ".git")
-    (tree / ".git").write_text(f"gitdir: {other}/.git/worktrees/linked\n", encoding="utf-8")
+    (tree / ".git").write_text(
+        f"gitdir: {other}/.git/worktrees/linked\n", encoding="utf-8"
+    )
 
 
 def leads_to_one_of_another_name(tree: Path, other: Path) -> None:
@@ -193,7 +233,9 @@ def leads_by_a_common_folder(tree: Path, other: Path) -> None:
 
 
 def leads_by_alternates(tree: Path, other: Path) -> None:
-    (tree / ".git/objects/info/alternates").write_text(f"{other}/.git/objects\n", encoding="utf-8")
+    (tree / ".git/objects/info/alternates").write_text(
+        f"{other}/.git/objects\n", encoding="utf-8"
+    )
 
 
 def leads_by_relative_alternates(tree: Path, other: Path) -> None:
@@ -204,7 +246,9 @@ def leads_by_relative_alternates(tree: Path, other: Path) -> None:
 def leads_by_alternates_of_alternates(tree: Path, other: Path) -> None:
     (tree / "more/info").mkdir(parents=True)
     (tree / ".git/objects/info/alternates").write_text("../../more\n", encoding="utf-8")
-    (tree / "more/info/alternates").write_text(f"{other}/.git/objects\n", encoding="utf-8")
+    (tree / "more/info/alternates").write_text(
+        f"{other}/.git/objects\n", encoding="utf-8"
+    )
 
 
 def leads_by_quoted_alternates(tree: Path, other: Path) -> None:
@@ -243,7 +287,9 @@ def leads_by_links_in_an_inner_store(tree: Path, other: Path) -> None:
     (tree / "store").mkdir()
     for folder in (other / ".git/objects").glob("??"):
         (tree / "store" / folder.name).symlink_to(folder)
-    (tree / ".git/objects/info/alternates").write_text("../../store\n", encoding="utf-8")
+    (tree / ".git/objects/info/alternates").write_text(
+        "../../store\n", encoding="utf-8"
+    )
 
 
 def leads_by_a_link_to_links(tree: Path, other: Path) -> None:
@@ -261,10 +307,18 @@ def leads_by_a_link_to_links(tree: Path, other: Path) -> None:
         *(leads_by_a_file, leads_by_a_link, leads_to_a_bare_one),
         *(leads_to_the_entry_of_another_tree, leads_to_one_of_another_name),
         *(leads_to_a_separate_one, leads_by_an_inner_entry, leads_by_a_common_folder),
-        *(leads_by_alternates, leads_by_relative_alternates, leads_by_alternates_of_alternates),
+        *(
+            leads_by_alternates,
+            leads_by_relative_alternates,
+            leads_by_alternates_of_alternates,
+        ),
         *(leads_by_quoted_alternates, leads_by_an_object, leads_by_a_folder_of_objects),
         *(leads_by_links_in_an_inner_store, leads_by_a_link_to_links),
-        *(leads_by_links_in("objects/pack"), leads_by_links_in("index"), leads_by_links_in("HEAD")),
+        *(
+            leads_by_links_in("objects/pack"),
+            leads_by_links_in("index"),
+            leads_by_links_in("HEAD"),
+        ),
         *(leads_by_links_in("objects"), leads_by_links_in("refs", "packed-refs")),
         *(
             leads_by_links_in("config"),
@@ -284,7 +338,14 @@ def test_what_leads_to_another_repository_is_refused(
 
 @pytest.mark.parametrize(
     "name",
-    ["config", "index", "HEAD", "packed-refs", "objects/info/alternates", "objects/pack/x.idx"],
+    [
+        "config",
+        "index",
+        "HEAD",
+        "packed-refs",
+        "objects/info/alternates",
+        "objects/pack/x.idx",
+    ],
 )
 @pytest.mark.parametrize("is_link", [False, True])
 def test_no_named_pipe_in_a_repository_makes_git_wait(
@@ -331,7 +392,9 @@ def test_a_damaged_index_knows_nothing(tmp_path: Path, cut: int) -> None:
         own_repository(tree)
 
 
-def test_a_repository_has_the_trees_that_name_it_too(tmp_path: Path, other: Path) -> None:
+def test_a_repository_has_the_trees_that_name_it_too(
+    tmp_path: Path, other: Path
+) -> None:
     tree = linked(tmp_path)
     repository = own_repository(tmp_path / "main")
     assert repository.has_tree(tree)

@@ -69,7 +69,9 @@ def test_a_damaged_body_is_named(encoding: str, body: bytes) -> None:
         unpacked(encoding, body)
 
 
-@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "deflate, gzip", "new"])
+@pytest.mark.parametrize(
+    "encoding", ["br", "zstd", "gzip, gzip", "deflate, gzip", "new"]
+)
 def test_any_other_packing_is_refused_in_one_sentence(encoding: str) -> None:
     assert unreadable(encoding) == (
         f"the server packed its answer ({encoding!r}), which nobody asked it to do;"

@@ -12,7 +12,9 @@ from codex_py.http.http1 import (
 )
 
 
-def head(*headers: tuple[bytes, bytes], status: int = 200, version: bytes = b"1.1") -> Head:
+def head(
+    *headers: tuple[bytes, bytes], status: int = 200, version: bytes = b"1.1"
+) -> Head:
     return Head(version, status, list(headers))
 
 
@@ -24,7 +26,10 @@ def test_a_head_is_split_from_what_follows() -> None:
 
 @pytest.mark.parametrize("size", range(1, 42))
 def test_an_unfinished_head_is_none(size: int) -> None:
-    assert split_head(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"[:size]) is None
+    assert (
+        split_head(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"[:size])
+        is None
+    )
 
 
 def test_bare_line_feeds_no_reason_and_folded_lines_are_read() -> None:
@@ -119,7 +124,9 @@ def test_the_framing_follows_the_head() -> None:
         [(b"transfer-encoding", b"chunked, chunked")],
     ],
 )
-def test_contradictory_framing_is_a_protocol_error(headers: list[tuple[bytes, bytes]]) -> None:
+def test_contradictory_framing_is_a_protocol_error(
+    headers: list[tuple[bytes, bytes]],
+) -> None:
     with pytest.raises(httpx.RemoteProtocolError):
         body_of(head(*headers), "POST")
 
@@ -153,7 +160,9 @@ def test_a_request_head_states_the_length_of_the_body_at_hand() -> None:
 
 
 def test_a_header_that_would_end_its_line_is_refused_without_its_value() -> None:
-    request = httpx.Request("GET", "http://h/", headers=[(b"x-key", b"secret\r\nevil: 1")])
+    request = httpx.Request(
+        "GET", "http://h/", headers=[(b"x-key", b"secret\r\nevil: 1")]
+    )
     with pytest.raises(httpx.LocalProtocolError, match="x-key") as caught:
         request_head(request, b"")
     assert "secret" not in str(caught.value)

@@ -23,7 +23,11 @@ def test_without_proxy_variables_there_is_no_proxy() -> None:
 
 
 def test_the_scheme_picks_the_variable() -> None:
-    environment = {"HTTP_PROXY": "plain:1", "https_proxy": "http://tls:2", "ALL_PROXY": "all:3"}
+    environment = {
+        "HTTP_PROXY": "plain:1",
+        "https_proxy": "http://tls:2",
+        "ALL_PROXY": "all:3",
+    }
     assert proxy_for("http://h/", **environment) == ("HTTP_PROXY", "http://plain:1")
     assert proxy_for("https://h/", **environment) == ("https_proxy", "http://tls:2")
     assert proxy_for("https://h/", ALL_PROXY="all:3") == ("ALL_PROXY", "http://all:3")
@@ -31,7 +35,10 @@ def test_the_scheme_picks_the_variable() -> None:
 
 
 def test_small_letters_win() -> None:
-    assert proxy_for("http://h/", HTTP_PROXY="a", http_proxy="b") == ("http_proxy", "http://b")
+    assert proxy_for("http://h/", HTTP_PROXY="a", http_proxy="b") == (
+        "http_proxy",
+        "http://b",
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,7 +116,10 @@ def test_socks_without_a_version_is_socks_5(value: str) -> None:
 
 def test_requests_go_through_the_proxy_but_for_the_exempt() -> None:
     async def main() -> tuple[list[bytes], list[bytes]]:
-        async with raw_server(answers(RESPONSE)) as proxy, raw_server(answers(RESPONSE)) as direct:
+        async with (
+            raw_server(answers(RESPONSE)) as proxy,
+            raw_server(answers(RESPONSE)) as direct,
+        ):
             environment = {
                 "HTTP_PROXY": proxy.url.replace("//", "//user:secret@"),
                 "NO_PROXY": "127.0.0.1",
@@ -147,7 +157,9 @@ def test_https_goes_through_a_tunnel_and_a_refusal_names_the_proxy() -> None:
 
 def test_a_socks_proxy_without_its_package_says_what_is_missing() -> None:
     async def main() -> None:
-        async with http_client(environment={"ALL_PROXY": "socks5://127.0.0.1:9"}) as client:
+        async with http_client(
+            environment={"ALL_PROXY": "socks5://127.0.0.1:9"}
+        ) as client:
             await client.get("http://model.example/v1")
 
     pytest.importorskip("httpcore")

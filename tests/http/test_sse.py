@@ -42,11 +42,15 @@ def events(
     return asyncio.run(main())
 
 
-def read(*pieces: bytes | Exception, content_type: str | None = "text/event-stream") -> list[str]:
+def read(
+    *pieces: bytes | Exception, content_type: str | None = "text/event-stream"
+) -> list[str]:
     return [data for _, data in events(*pieces, content_type=content_type)]
 
 
-def failure(*pieces: bytes | Exception, content_type: str = "text/event-stream") -> ModelError:
+def failure(
+    *pieces: bytes | Exception, content_type: str = "text/event-stream"
+) -> ModelError:
     with pytest.raises(ModelError) as error:
         read(*pieces, content_type=content_type)
     return error.value
@@ -54,7 +58,9 @@ def failure(*pieces: bytes | Exception, content_type: str = "text/event-stream")
 
 def decoded(pieces: Iterable[bytes]) -> list[ResponseEvent]:
     decoder = ResponsesDecoder()
-    out = [event for name, data in events(*pieces) for event in decoder.feed(data, name)]
+    out = [
+        event for name, data in events(*pieces) for event in decoder.feed(data, name)
+    ]
     return [*out, *decoder.end()]
 
 
@@ -136,7 +142,11 @@ def test_every_fault_of_the_connection_has_a_name(
 
 def test_a_body_that_is_packed_is_no_stream_however_often_it_is_asked_for() -> None:
     error = failure(b"", httpx.DecodingError("it is packed"))
-    assert (str(error), error.code, error.retryable) == ("it is packed", "packed", False)
+    assert (str(error), error.code, error.retryable) == (
+        "it is packed",
+        "packed",
+        False,
+    )
 
 
 def test_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +159,11 @@ def test_event_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_large_line_takes_time_in_proportion_to_its_size() -> None:
     text = b"x" * 20_000_000
-    pieces = [b"data: ", *(text[n : n + 4096] for n in range(0, len(text), 4096)), b"\n\n"]
+    pieces = [
+        b"data: ",
+        *(text[n : n + 4096] for n in range(0, len(text), 4096)),
+        b"\n\n",
+    ]
     start = time.process_time()
     assert read(*pieces) == [text.decode()]
     # Some 50 ms; with a copy for each piece it is minutes.
@@ -180,7 +194,9 @@ def test_full_stream_reads_the_same_however_it_is_cut(seed: int) -> None:
 
 
 @pytest.mark.parametrize("sign", [b": keep-alive\n\n", b"data: {}\n\n"])
-def test_signs_of_life_without_an_event_are_waited_for_so_long_only(sign: bytes) -> None:
+def test_signs_of_life_without_an_event_are_waited_for_so_long_only(
+    sign: bytes,
+) -> None:
     async def main() -> None:
         response = answer(itertools.repeat(sign))
         async for _ in server_sent_events(response, max_quiet_s=0.05):
@@ -224,10 +240,14 @@ def test_events_are_split_as_httpx_sse_splits_them(
     lines: list[str], end: str, cuts: list[int]
 ) -> None:
     # Each of the two begins and ends a body in its own way.
-    body = "".join(f"{line}{end}" for line in ["data: first", "", *lines, "", ""]).encode()
+    body = "".join(
+        f"{line}{end}" for line in ["data: first", "", *lines, "", ""]
+    ).encode()
     places = sorted({0, *(cut for cut in cuts if cut < len(body)), len(body)})
     pieces = [body[start:stop] for start, stop in itertools.pairwise(places)]
     expected = httpx_sse.EventSource(
         httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body)
     ).iter_sse()
-    assert events(*pieces) == [(each.event, each.data) for each in expected if each.data]
+    assert events(*pieces) == [
+        (each.event, each.data) for each in expected if each.data
+    ]

@@ -14,7 +14,13 @@ import pytest
 from codex_py.errors import ExitCode, ModelError
 from codex_py.http.connection import Connection
 from codex_py.http.transport import BulkTransport, http_client
-from tests.support.raw_server import Handler, RawConnection, RawServer, answers, raw_server
+from tests.support.raw_server import (
+    Handler,
+    RawConnection,
+    RawServer,
+    answers,
+    raw_server,
+)
 
 Client = httpx.AsyncClient
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -55,7 +61,9 @@ def test_a_packed_body_is_refused_in_bounded_memory_and_its_connection_closed() 
     async def use(client: Client, server: RawServer) -> int:
         async with client.stream("GET", server.url) as response:
             assert response.status_code == 200
-            with pytest.raises(httpx.DecodingError, match=r"packed its answer \('GZip, gzip'\)"):
+            with pytest.raises(
+                httpx.DecodingError, match=r"packed its answer \('GZip, gzip'\)"
+            ):
                 await response.aread()
         await server.ended.wait()
         return tracemalloc.get_traced_memory()[1]
@@ -86,14 +94,20 @@ def test_a_response_may_be_cut_at_any_byte() -> None:
             await asyncio.sleep(0)
             await connection.send(RESPONSE[at:])
 
-    async def use(client: Client, server: RawServer) -> tuple[set[tuple[int, bytes]], int]:
-        return {await post(client, server) for _ in range(1, len(RESPONSE))}, server.connections
+    async def use(
+        client: Client, server: RawServer
+    ) -> tuple[set[tuple[int, bytes]], int]:
+        return {
+            await post(client, server) for _ in range(1, len(RESPONSE))
+        }, server.connections
 
     assert run(handler, use) == ({(200, b"hello, world")}, 1)
 
 
 def test_a_connection_is_kept_for_the_next_request() -> None:
-    async def use(client: Client, server: RawServer) -> tuple[list[tuple[int, bytes]], int]:
+    async def use(
+        client: Client, server: RawServer
+    ) -> tuple[list[tuple[int, bytes]], int]:
         return [await post(client, server) for _ in range(3)], server.connections
 
     handler = answers(sized(b"1"), CHUNKED + b"1\r\n2\r\n0\r\n\r\n", sized(b"3"))
@@ -122,7 +136,9 @@ def test_a_connection_that_cannot_be_kept_is_closed(response: bytes) -> None:
     assert run(handler, use) == 2
 
 
-def test_unasked_bytes_behind_an_empty_response_are_no_answer_to_the_next_request() -> None:
+def test_unasked_bytes_behind_an_empty_response_are_no_answer_to_the_next_request() -> (
+    None
+):
     async def handler(connection: RawConnection) -> None:
         await connection.request()
         await connection.send(b"HTTP/1.1 204 No Content\r\n\r\n" + sized(b"unasked"))
@@ -139,7 +155,9 @@ def test_unasked_bytes_behind_an_empty_response_are_no_answer_to_the_next_reques
 
 
 def test_a_kept_connection_closed_by_the_server_is_replaced() -> None:
-    async def use(client: Client, server: RawServer) -> tuple[list[tuple[int, bytes]], int]:
+    async def use(
+        client: Client, server: RawServer
+    ) -> tuple[list[tuple[int, bytes]], int]:
         first = await post(client, server)
         await server.ended.wait()
         return [first, await post(client, server)], server.connections
@@ -155,7 +173,9 @@ def test_a_request_that_meets_a_closing_connection_is_sent_again() -> None:
             # The second request has been taken off the wire when the connection goes.
             await connection.request()
 
-    async def use(client: Client, server: RawServer) -> tuple[list[tuple[int, bytes]], int]:
+    async def use(
+        client: Client, server: RawServer
+    ) -> tuple[list[tuple[int, bytes]], int]:
         return [await post(client, server) for _ in range(2)], len(server.requests)
 
     assert run(handler, use) == ([(200, b"x"), (200, b"x")], 3)
@@ -214,14 +234,19 @@ def test_a_body_without_a_length_ends_with_the_connection() -> None:
     async def use(client: Client, server: RawServer) -> tuple[int, bytes]:
         return await post(client, server)
 
-    assert run(answers(b"HTTP/1.1 200 OK\r\n\r\nto the end"), use) == (200, b"to the end")
+    assert run(answers(b"HTTP/1.1 200 OK\r\n\r\nto the end"), use) == (
+        200,
+        b"to the end",
+    )
 
 
 def test_interim_responses_are_skipped() -> None:
     async def use(client: Client, server: RawServer) -> tuple[int, bytes]:
         return await post(client, server)
 
-    interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+    interim = (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+    )
     assert run(answers(interim + sized(b"x")), use) == (200, b"x")
 
 
@@ -289,7 +314,9 @@ def test_a_server_that_takes_nothing_is_a_write_timeout() -> None:
     async def use(client: Client, server: RawServer) -> None:
         with pytest.raises(httpx.WriteTimeout):
             await client.post(
-                server.url, content=b"x" * 30_000_000, timeout=httpx.Timeout(5, write=0.05)
+                server.url,
+                content=b"x" * 30_000_000,
+                timeout=httpx.Timeout(5, write=0.05),
             )
         done.set()
 
@@ -475,7 +502,9 @@ def certificate(tmp_path: Path) -> Path:
     command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
     subprocess.run(
-        [*command, *names, "-keyout", str(key), "-out", str(pem)], check=True, capture_output=True
+        [*command, *names, "-keyout", str(key), "-out", str(pem)],
+        check=True,
+        capture_output=True,
     )
     pem.write_bytes(pem.read_bytes() + key.read_bytes())
     return pem
@@ -486,7 +515,10 @@ def get_over_tls(certificate: Path) -> tuple[list[httpx.Response], int]:
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(certificate)
         handler = answers(sized(b"x"), CHUNKED + b"1\r\ny\r\n0\r\n\r\n")
-        async with raw_server(handler, tls) as server, http_client(environment={}) as client:
+        async with (
+            raw_server(handler, tls) as server,
+            http_client(environment={}) as client,
+        ):
             return [await client.get(server.url) for _ in range(2)], server.connections
 
     return asyncio.run(main())
@@ -509,8 +541,13 @@ def test_a_slow_stream_over_tls_is_whole_and_keeps_its_connection(
     async def main() -> tuple[list[bytes], int]:
         tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         tls.load_cert_chain(certificate)
-        async with raw_server(slowly, tls) as server, http_client(environment={}) as client:
-            return [(await client.get(server.url)).content for _ in range(3)], server.connections
+        async with (
+            raw_server(slowly, tls) as server,
+            http_client(environment={}) as client,
+        ):
+            return [
+                (await client.get(server.url)).content for _ in range(3)
+            ], server.connections
 
     assert asyncio.run(main()) == ([b"".join(pieces)] * 3, 1)
 
@@ -532,15 +569,22 @@ def test_a_certificate_that_is_not_trusted_says_why(
         get_over_tls(certificate)
 
 
-def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_certificates_that_cannot_be_read_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def main() -> None:
         async with http_client(environment={}) as client:
             await client.get("https://127.0.0.1:9/")
 
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
-    with pytest.raises(ModelError, match=r"read from /nowhere\.pem: No such file") as caught:
+    with pytest.raises(
+        ModelError, match=r"read from /nowhere\.pem: No such file"
+    ) as caught:
         asyncio.run(main())
-    assert (caught.value.exit_code, caught.value.retryable) == (ExitCode.CONFIGURATION, False)
+    assert (caught.value.exit_code, caught.value.retryable) == (
+        ExitCode.CONFIGURATION,
+        False,
+    )
 
 
 _NO_TLS = r"^the TLS handshake failed: .*\w \w.*; is it an http:// address\?$"

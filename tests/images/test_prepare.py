@@ -75,7 +75,8 @@ def test_large_images_are_shrunk_as_codex_does(
 
 
 @pytest.mark.parametrize(
-    ("kind", "becomes"), [("png", "png"), ("jpeg", "jpeg"), ("gif", "png"), ("webp", "webp")]
+    ("kind", "becomes"),
+    [("png", "png"), ("jpeg", "jpeg"), ("gif", "png"), ("webp", "webp")],
 )
 def test_a_shrunk_image_keeps_its_kind(kind: str, becomes: str) -> None:
     media_type, data = prepared(saved(Image.new("RGB", (3000, 900), "red"), kind))
@@ -128,7 +129,9 @@ def test_without_pillow_an_image_goes_as_it_is_as_far_as_the_provider_takes_it(
     data = png(7000, 100)
     assert prepared(data) == ("image/png", data)
     assert prepared(data, image_rule("high", "anthropic")) == ("image/png", data)
-    with pytest.raises(UnusableImage, match=r"takes 8000 a side; `pip install 'codex-py-agent\[i"):
+    with pytest.raises(
+        UnusableImage, match=r"takes 8000 a side; `pip install 'codex-py-agent\[i"
+    ):
         image_part(png(9000, 100), image_rule("high", "anthropic"))
     with pytest.raises(UnusableImage, match="bytes in Base64"):
         image_part(data, ImageRule(max_encoded_bytes=10))

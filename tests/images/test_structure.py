@@ -26,7 +26,9 @@ def test_a_whole_image_has_a_size(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(("kind", "modes", "options"), KINDS)
-def test_images_of_every_kind_are_whole(kind: str, modes: str, options: dict[str, Any]) -> None:
+def test_images_of_every_kind_are_whole(
+    kind: str, modes: str, options: dict[str, Any]
+) -> None:
     for mode in modes.split():
         stream = io.BytesIO()
         Image.new(mode, (37, 23)).save(stream, kind, **options)

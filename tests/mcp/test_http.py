@@ -19,11 +19,15 @@ from tests.support.mcp_http import HttpMcpServer, http_mcp_server
 
 def server(url: str, **transport: Any) -> ServerSettings:
     headers = {"X-Team": "blue", "Authorization": "Bearer t0k"}
-    return ServerSettings(name="web", transport=HttpTransport(url, headers, **transport))
+    return ServerSettings(
+        name="web", transport=HttpTransport(url, headers, **transport)
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_server_at_an_address_is_spoken_to_until_the_end(tmp_path: Path, stream: bool) -> None:
+def test_a_server_at_an_address_is_spoken_to_until_the_end(
+    tmp_path: Path, stream: bool
+) -> None:
     async def run(url: str) -> None:
         async with started(tmp_path, others=[server(url)]) as it:
             assert list(it.servers.tools()) == ["mcp__web__echo"]
@@ -36,14 +40,19 @@ def test_a_server_at_an_address_is_spoken_to_until_the_end(tmp_path: Path, strea
         asyncio.run(run(http.url))
         (call,) = http.sent("tools/call")
         assert (call["x-team"], call["authorization"]) == ("blue", "Bearer t0k")
-        assert (call["mcp-session-id"], call["mcp-protocol-version"]) == ("s1", "2025-11-25")
+        assert (call["mcp-session-id"], call["mcp-protocol-version"]) == (
+            "s1",
+            "2025-11-25",
+        )
         assert len(http.sent("DELETE")) == 1
 
 
 def test_a_refusal_is_told_with_its_status(tmp_path: Path) -> None:
     async def run(url: str) -> None:
         async with started(tmp_path, others=[server(url)]) as it:
-            assert it.warnings == ["MCP server `web` answered with HTTP 401 Unauthorized"]
+            assert it.warnings == [
+                "MCP server `web` answered with HTTP 401 Unauthorized"
+            ]
 
     with http_mcp_server(refuse=401) as http:
         asyncio.run(run(http.url))
@@ -53,10 +62,14 @@ def test_a_call_that_is_refused_leaves_the_connection_alone(tmp_path: Path) -> N
     async def run(http: HttpMcpServer) -> None:
         async with started(tmp_path, others=[server(http.url)]) as it:
             http.refuse = 503
-            with pytest.raises(RequestFailed, match=r"\(HTTP 503 Service Unavailable\)"):
+            with pytest.raises(
+                RequestFailed, match=r"\(HTTP 503 Service Unavailable\)"
+            ):
                 await it.call("web", "echo")
             http.refuse = None
-            assert await it.call("web", "echo") == {"content": [{"type": "text", "text": "{}"}]}
+            assert await it.call("web", "echo") == {
+                "content": [{"type": "text", "text": "{}"}]
+            }
 
     with http_mcp_server() as http:
         asyncio.run(run(http))
@@ -98,7 +111,9 @@ def test_a_server_that_forgot_the_session_is_greeted_anew(
         async with started(tmp_path, others=[server(http.url)]) as it:
             http.forget = True
             # It has done nothing, so the call is sent again.
-            assert await it.call("web", "echo") == {"content": [{"type": "text", "text": "{}"}]}
+            assert await it.call("web", "echo") == {
+                "content": [{"type": "text", "text": "{}"}]
+            }
             assert it.warnings == []
 
     with http_mcp_server(forgetful_answer=answer) as http:
@@ -135,7 +150,9 @@ def test_a_server_that_keeps_no_session_is_not_asked_for_ever(tmp_path: Path) ->
     async def run(http: HttpMcpServer) -> None:
         async with started(tmp_path, others=[server(http.url)]) as it:
             http.refuse_calls = 404
-            with pytest.raises(RequestFailed, match="answered with HTTP 404 Not Found") as lost:
+            with pytest.raises(
+                RequestFailed, match="answered with HTTP 404 Not Found"
+            ) as lost:
                 await it.call("web", "echo")
             assert lost.value.code == "SessionLost"
 
@@ -145,13 +162,17 @@ def test_a_server_that_keeps_no_session_is_not_asked_for_ever(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("answer", [b"", b"{{{", b"{}"])
-def test_an_answer_that_is_no_message_is_told_in_one_line(tmp_path: Path, answer: bytes) -> None:
+def test_an_answer_that_is_no_message_is_told_in_one_line(
+    tmp_path: Path, answer: bytes
+) -> None:
     async def run(http: HttpMcpServer) -> None:
         async with started(tmp_path, others=[server(http.url)]) as it:
             http.instead = answer
             with pytest.raises(RequestFailed) as failed:
                 await it.call("web", "echo")
-            assert str(failed.value) == "Mcp error: -32700: Failed to parse JSON response"
+            assert (
+                str(failed.value) == "Mcp error: -32700: Failed to parse JSON response"
+            )
         async with started(tmp_path, others=[server(http.url)]) as it:
             assert it.warnings == [
                 "MCP server `web` refused the handshake: Failed to parse JSON response"
@@ -167,7 +188,9 @@ def test_an_answer_may_have_text_that_is_no_unicode(tmp_path: Path) -> None:
             content = b'{"content": [{"type": "text", "text": "\\ud800"}]}'
             http.instead = b'{"jsonrpc": "2.0", "id": 3, "result": ' + content + b"}"
             result = await it.call("web", "echo")
-            assert result["content"] == [{"type": "text", "text": "\N{REPLACEMENT CHARACTER}"}]
+            assert result["content"] == [
+                {"type": "text", "text": "\N{REPLACEMENT CHARACTER}"}
+            ]
 
     with http_mcp_server() as http:
         asyncio.run(run(http))
@@ -187,7 +210,9 @@ def test_a_server_may_pack_all_its_answers(
 
     with http_mcp_server(stream=stream, encoding=encoding, pack=pack) as http:
         asyncio.run(run(http.url))
-        assert {headers["accept-encoding"] for _, headers, _ in http.requests} == {"identity"}
+        assert {headers["accept-encoding"] for _, headers, _ in http.requests} == {
+            "identity"
+        }
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -246,7 +271,9 @@ def test_a_result_without_end_is_not_taken(tmp_path: Path, stream: bool) -> None
 
 
 @pytest.mark.parametrize("end", ["\n", "\x00x", "\x7f", " "])
-def test_a_header_that_cannot_be_sent_is_named_without_its_value(tmp_path: Path, end: str) -> None:
+def test_a_header_that_cannot_be_sent_is_named_without_its_value(
+    tmp_path: Path, end: str
+) -> None:
     async def run(url: str) -> None:
         transport = HttpTransport(url, {"Authorization": f"Bearer t0k{end}"})
         settings = ServerSettings(name="web", transport=transport)
@@ -260,7 +287,9 @@ def test_a_header_that_cannot_be_sent_is_named_without_its_value(tmp_path: Path,
 
 
 class Signed(httpx2.Auth):
-    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response]:
+    def auth_flow(
+        self, request: httpx2.Request
+    ) -> Generator[httpx2.Request, httpx2.Response]:
         request.headers["X-Signed"] = "yes"
         yield request
 

@@ -15,7 +15,9 @@ from codex_py.mcp.stdio import salvaged_answer
     ],
 )
 def test_text_that_is_no_unicode_does_not_cost_the_result(text: bytes) -> None:
-    answer = JSONRPCResponse(jsonrpc="2.0", id=3, result={"a": "b\N{REPLACEMENT CHARACTER}"})
+    answer = JSONRPCResponse(
+        jsonrpc="2.0", id=3, result={"a": "b\N{REPLACEMENT CHARACTER}"}
+    )
     assert salvaged_answer(text + b"\n") == answer
 
 
@@ -24,7 +26,10 @@ def test_text_that_is_no_unicode_does_not_cost_the_result(text: bytes) -> None:
     [
         b'{"jsonrpc":"2.0","id":3,"result":null}',
         b'{"jsonrpc":"2.0","id":3,"error":"out of order"}',
-        b'{"id":3,"jsonrpc":"2.0","result":{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}}",
+        b'{"id":3,"jsonrpc":"2.0","result":{"a":'
+        + b"[" * 10_000
+        + b"]" * 10_000
+        + b"}}",
         b'{"jsonrpc":"2.0","id":3,"result":{{}',
     ],
 )

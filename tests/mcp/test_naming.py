@@ -29,4 +29,8 @@ def test_names_that_are_alike_are_told_apart_whatever_the_order() -> None:
 
 
 def test_spellings_that_models_mix_up_are_one() -> None:
-    assert folded("mcp__s__get-sum") == folded("mcp__s__get_sum") == folded("mcp__s__get.sum")
+    assert (
+        folded("mcp__s__get-sum")
+        == folded("mcp__s__get_sum")
+        == folded("mcp__s__get.sum")
+    )

@@ -39,9 +39,19 @@ def test_the_reference_server_shows_all_that_there_is(tmp_path: Path) -> None:
                 "content": [{"type": "text", "text": "Echo: hi"}]
             }
             image = await it.call("every", "get-tiny-image")
-            assert [part["type"] for part in image["content"]] == ["text", "image", "text"]
-            result = await it.call("every", "get-structured-content", location="New York")
-            assert set(result["structuredContent"]) == {"temperature", "conditions", "humidity"}
+            assert [part["type"] for part in image["content"]] == [
+                "text",
+                "image",
+                "text",
+            ]
+            result = await it.call(
+                "every", "get-structured-content", location="New York"
+            )
+            assert set(result["structuredContent"]) == {
+                "temperature",
+                "conditions",
+                "humidity",
+            }
             await it.call(
                 "every",
                 "trigger-long-running-operation",
@@ -77,7 +87,8 @@ def test_several_python_servers_work_side_by_side(tmp_path: Path) -> None:
 
     async def main() -> None:
         peers = [
-            peer(name, f"mcp-server-{name}", cwd=tmp_path) for name in ("git", "time", "fetch")
+            peer(name, f"mcp-server-{name}", cwd=tmp_path)
+            for name in ("git", "time", "fetch")
         ]
         async with started(tmp_path, others=peers) as it:
             assert it.warnings == []

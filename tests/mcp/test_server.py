@@ -27,9 +27,13 @@ def test_a_tool_is_called_and_its_result_comes_as_it_was_sent(tmp_path: Path) ->
     async def run() -> None:
         async with started(tmp_path, "fails") as it:
             assert [tool.name for tool in it.get("fails").tools] == ["echo", "fails"]
-            assert await it.call("fails", "echo", a=[1, "é"]) == text('{"a": [1, "\\u00e9"]}')
+            assert await it.call("fails", "echo", a=[1, "é"]) == text(
+                '{"a": [1, "\\u00e9"]}'
+            )
             assert await it.call("fails", "fails") == {**text("no"), "isError": True}
-            with pytest.raises(RequestFailed, match=r"Mcp error: -32602: no tool nope") as caught:
+            with pytest.raises(
+                RequestFailed, match=r"Mcp error: -32602: no tool nope"
+            ) as caught:
                 await it.call("fails", "nope")
             assert caught.value.code == "McpError"
             assert it.warnings == []
@@ -37,7 +41,9 @@ def test_a_tool_is_called_and_its_result_comes_as_it_was_sent(tmp_path: Path) ->
     asyncio.run(run())
 
 
-def test_a_server_gets_no_more_of_our_environment_than_it_is_given(tmp_path: Path) -> None:
+def test_a_server_gets_no_more_of_our_environment_than_it_is_given(
+    tmp_path: Path,
+) -> None:
     async def run() -> None:
         async with started(tmp_path, "environment") as it:
             result = await it.call("environment", "environment")
@@ -49,12 +55,18 @@ def test_a_server_gets_no_more_of_our_environment_than_it_is_given(tmp_path: Pat
 
 def test_those_that_fail_say_why_and_the_others_work(tmp_path: Path) -> None:
     async def run() -> None:
-        absent = ServerSettings(name="absent", transport=StdioTransport(("nope",), tmp_path, {}))
+        absent = ServerSettings(
+            name="absent", transport=StdioTransport(("nope",), tmp_path, {})
+        )
         lost = ServerSettings(
-            name="lost", transport=StdioTransport(("sh",), tmp_path / "gone", dict(os.environ))
+            name="lost",
+            transport=StdioTransport(("sh",), tmp_path / "gone", dict(os.environ)),
         )
         # The others have all the time that a busy machine takes.
-        slow = [odd_server(tmp_path, name, startup_timeout_s=2) for name in ("mute", "unlisted")]
+        slow = [
+            odd_server(tmp_path, name, startup_timeout_s=2)
+            for name in ("mute", "unlisted")
+        ]
         others = [absent, lost, *slow]
         async with started(tmp_path, "dies-at-start", "fine", others=others) as it:
             assert await it.call("fine", "echo") == text("{}")
@@ -85,21 +97,32 @@ sys.stdin.read()
 @pytest.mark.parametrize(
     ("greeting", "reason"),
     [
-        ({"protocolVersion": "1999-01-01"}, "Unsupported protocol version from the server"),
+        (
+            {"protocolVersion": "1999-01-01"},
+            "Unsupported protocol version from the server",
+        ),
         ({"protocolVersion": 1}, "protocolVersion: Input should be a valid string"),
     ],
 )
 def test_a_handshake_of_another_protocol_is_told(
     tmp_path: Path, greeting: dict[str, Any], reason: str
 ) -> None:
-    answer = {"capabilities": {}, "serverInfo": {"name": "s", "version": "1"}, **greeting}
+    answer = {
+        "capabilities": {},
+        "serverInfo": {"name": "s", "version": "1"},
+        **greeting,
+    }
     argv = (sys.executable, "-c", _GREETS, json.dumps(answer))
-    other = ServerSettings(name="s", transport=StdioTransport(argv, tmp_path, dict(os.environ)))
+    other = ServerSettings(
+        name="s", transport=StdioTransport(argv, tmp_path, dict(os.environ))
+    )
 
     async def run() -> None:
         async with started(tmp_path, others=[other]) as it:
             (warning,) = it.warnings
-            assert warning.startswith(f"MCP server `s` is no MCP server that we know: {reason}")
+            assert warning.startswith(
+                f"MCP server `s` is no MCP server that we know: {reason}"
+            )
 
     asyncio.run(run())
 
@@ -127,7 +150,9 @@ def test_what_is_no_message_is_skipped_and_told_once(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_dies_comes_back_once_and_no_call_is_repeated(tmp_path: Path) -> None:
+def test_a_server_that_dies_comes_back_once_and_no_call_is_repeated(
+    tmp_path: Path,
+) -> None:
     async def run() -> None:
         async with started(tmp_path, "dies") as it:
             with pytest.raises(RequestFailed) as first:
@@ -159,7 +184,9 @@ def test_a_server_that_dies_comes_back_once_and_no_call_is_repeated(tmp_path: Pa
 def test_an_error_of_any_number_is_an_answer(tmp_path: Path) -> None:
     async def run() -> None:
         async with started(tmp_path, "refuses") as it:
-            with pytest.raises(RequestFailed, match=r"Mcp error: -32000: rrr") as caught:
+            with pytest.raises(
+                RequestFailed, match=r"Mcp error: -32000: rrr"
+            ) as caught:
                 await it.call("refuses", "refuses")
             assert caught.value.code == "McpError"
             assert len(str(caught.value)) < 11_000
@@ -183,7 +210,9 @@ def test_what_json_or_unicode_lack_does_not_cost_the_result(tmp_path: Path) -> N
 def test_an_answer_that_is_no_result_is_not_waited_for(tmp_path: Path) -> None:
     async def run() -> None:
         async with started(tmp_path, "answers-nothing") as it:
-            with pytest.raises(RequestFailed, match="the server's answer is no valid one"):
+            with pytest.raises(
+                RequestFailed, match="the server's answer is no valid one"
+            ):
                 await it.call("answers-nothing", "answers-nothing")
 
     asyncio.run(run())
@@ -196,12 +225,17 @@ def test_an_answer_that_is_no_result_is_not_waited_for(tmp_path: Path) -> None:
         ("leaves", "MCP server `leaves` closed the connection"),
     ],
 )
-def test_how_a_connection_ended_is_told(tmp_path: Path, behaviour: str, end: str) -> None:
+def test_how_a_connection_ended_is_told(
+    tmp_path: Path, behaviour: str, end: str
+) -> None:
     async def run() -> None:
         async with started(tmp_path, behaviour) as it:
             with pytest.raises(RequestFailed) as lost:
                 await it.call(behaviour, behaviour)
-            assert (str(lost.value).splitlines()[0], lost.value.code) == (end, "ConnectionLost")
+            assert (str(lost.value).splitlines()[0], lost.value.code) == (
+                end,
+                "ConnectionLost",
+            )
 
     asyncio.run(run())
 
@@ -210,7 +244,9 @@ def test_all_calls_that_ran_are_told_and_later_ones_wait(tmp_path: Path) -> None
     async def run() -> None:
         async with started(tmp_path, "dies") as it:
             names = ["silent", "silent", "dies"]
-            silent, cancelled, dies = [asyncio.create_task(it.call("dies", n)) for n in names]
+            silent, cancelled, dies = [
+                asyncio.create_task(it.call("dies", n)) for n in names
+            ]
             with pytest.raises(RequestFailed):
                 await asyncio.wait_for(dies, 5)
             cancelled.cancel()
@@ -221,7 +257,9 @@ def test_all_calls_that_ran_are_told_and_later_ones_wait(tmp_path: Path) -> None
     asyncio.run(run())
 
 
-def test_a_call_that_takes_too_long_is_given_up_and_the_server_is_told(tmp_path: Path) -> None:
+def test_a_call_that_takes_too_long_is_given_up_and_the_server_is_told(
+    tmp_path: Path,
+) -> None:
     async def run() -> None:
         async with started(tmp_path, "silent", tool_timeout_s=0.2) as it:
             with pytest.raises(RequestFailed) as caught:
@@ -232,7 +270,9 @@ def test_a_call_that_takes_too_long_is_given_up_and_the_server_is_told(tmp_path:
             )
             # Whatever is answered now was read after the cancellation.
             await it.call("silent", "echo")
-            assert [params["requestId"] for params in it.sent("notifications/cancelled")] == [3]
+            assert [
+                params["requestId"] for params in it.sent("notifications/cancelled")
+            ] == [3]
 
     asyncio.run(run())
 
@@ -283,7 +323,10 @@ def test_a_changed_list_of_tools_is_there_for_the_next_request(tmp_path: Path) -
 def test_a_list_of_tools_that_never_ends_is_cut(tmp_path: Path) -> None:
     async def run() -> None:
         async with started(tmp_path, "endless", startup_timeout_s=60) as it:
-            assert [tool.name for tool in it.get("endless").tools] == ["echo", "endless"]
+            assert [tool.name for tool in it.get("endless").tools] == [
+                "echo",
+                "endless",
+            ]
             assert await it.call("endless", "echo") == text("{}")
             assert len(it.sent("tools/list")) == MAX_PAGES
             assert it.warnings == [
@@ -306,7 +349,9 @@ def test_a_tool_that_can_only_run_as_a_task_is_left_out(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_always_announces_changes_holds_nothing_up(tmp_path: Path) -> None:
+def test_a_server_that_always_announces_changes_holds_nothing_up(
+    tmp_path: Path,
+) -> None:
     async def run() -> None:
         async with started(tmp_path, "nervous") as it:
             for _ in range(2):
@@ -325,7 +370,9 @@ def test_a_server_may_ask_and_its_clock_stands_still_meanwhile(tmp_path: Path) -
     elicitor = Slow(ElicitationAnswer("accept", {"name": "me"}))
 
     async def run() -> None:
-        async with started(tmp_path, "asks", elicitor=elicitor, tool_timeout_s=0.7) as it:
+        async with started(
+            tmp_path, "asks", elicitor=elicitor, tool_timeout_s=0.7
+        ) as it:
             result = await it.call("asks", "asks")
             assert json.loads(result["content"][0]["text"]) == {
                 "action": "accept",
@@ -350,7 +397,9 @@ def test_a_long_result_is_taken_and_one_without_end_is_not(tmp_path: Path) -> No
         async with started(tmp_path, "huge") as it:
             result = await it.call("huge", "huge", megabytes=20)
             assert len(result["content"][0]["text"]) == 20 << 20
-            with pytest.raises(RequestFailed, match="`huge` sent a message of more than 32 MB"):
+            with pytest.raises(
+                RequestFailed, match="`huge` sent a message of more than 32 MB"
+            ):
                 await it.call("huge", "huge", megabytes=40)
             assert await it.call("huge", "echo") == text("{}")
 
@@ -392,7 +441,9 @@ def test_a_server_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     async def run() -> None:
         with Lifeline(tmp_path) as lifeline:
             script = f"{lifeline.hold} exec {sys.executable} -ES {ODD_SERVER} stubborn"
-            transport = StdioTransport(("bash", "-c", script), tmp_path, dict(os.environ))
+            transport = StdioTransport(
+                ("bash", "-c", script), tmp_path, dict(os.environ)
+            )
             stubborn = ServerSettings(name="stubborn", transport=transport)
             async with started(tmp_path, others=[stubborn]) as it:
                 assert await it.call("stubborn", "echo") == text("{}")

@@ -18,9 +18,21 @@ from codex_py.model.provider_data import Maker
 from codex_py.model.responses.wire import ResponsesWire
 from codex_py.model.text.format import session_tag
 from codex_py.model.text.wire import TextToolsWire
-from codex_py.protocol.items import CustomToolCall, FunctionCall, Message, Reasoning, ResponseItem
+from codex_py.protocol.items import (
+    CustomToolCall,
+    FunctionCall,
+    Message,
+    Reasoning,
+    ResponseItem,
+)
 from codex_py.protocol.messages import EncodedItem, encode_json
-from codex_py.protocol.stream import OutputItemDone, OutputTextDelta, Prompt, ReasoningDelta, Wire
+from codex_py.protocol.stream import (
+    OutputItemDone,
+    OutputTextDelta,
+    Prompt,
+    ReasoningDelta,
+    Wire,
+)
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec
 from codex_py.testing import (
     ev_completed,
@@ -43,18 +55,30 @@ from tests.support.searches import share
 
 HERE, AWAY = Maker("here", "here"), Maker("here", "elsewhere")
 TOOLS = (
-    FunctionSpec("shell", "Runs.", {"type": "object", "properties": {"cmd": {"type": "string"}}}),
+    FunctionSpec(
+        "shell", "Runs.", {"type": "object", "properties": {"cmd": {"type": "string"}}}
+    ),
     FreeformSpec("apply_patch", "Patches.", "start: x"),
 )
 
-IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,aGk=", "detail": "auto"}
+IMAGE = {
+    "type": "input_image",
+    "image_url": "data:image/png;base64,aGk=",
+    "detail": "auto",
+}
 EXAMPLES = int(os.environ.get("WIRE_EXAMPLES", share(40)))
-TEXTS = st.sampled_from(["", " ", "a", "b c", "é “x”", "end ", "[ERROR:EXIT] 1", "<tool>"])
+TEXTS = st.sampled_from(
+    ["", " ", "a", "b c", "é “x”", "end ", "[ERROR:EXIT] 1", "<tool>"]
+)
 WORDS = st.text(st.characters(codec="utf-8"), max_size=12)
-ARGUMENTS = st.dictionaries(WORDS, st.one_of(WORDS, st.integers(), st.none()), max_size=3)
+ARGUMENTS = st.dictionaries(
+    WORDS, st.one_of(WORDS, st.integers(), st.none()), max_size=3
+)
 BROKEN = st.sampled_from(["", "{", '"x"', "[1]", "null", '{"a": 1} x'])
 NAMES = st.sampled_from(["shell", "view image", "a.b", "x" * 70])
-IDS = st.sampled_from(["call_1", "call_2", "functions.shell:0", "ü", "x" * 90, "call 3"])
+IDS = st.sampled_from(
+    ["call_1", "call_2", "functions.shell:0", "ü", "x" * 90, "call 3"]
+)
 
 
 def told(role: str, *parts: JsonObject) -> JsonObject:
@@ -87,7 +111,9 @@ def thoughts(draw: st.DrawFn) -> JsonObject:
         "type": "reasoning",
         "summary": [{"type": "summary_text", "text": text}] if text else [],
     }
-    provider, model = draw(st.sampled_from([("here", "m"), ("here", "n"), ("elsewhere", "m")]))
+    provider, model = draw(
+        st.sampled_from([("here", "m"), ("here", "n"), ("elsewhere", "m")])
+    )
     own: list[JsonObject] = [
         {"signature": f"of {text}"},
         {"redacted": "zz"},
@@ -155,7 +181,10 @@ def responses(draw: st.DrawFn) -> list[JsonObject]:
             kept.append(item)
             if "call_id" in item:
                 called[item["call_id"]] = item
-    outputs = [answer(call, draw(OUTPUTS)) for call in draw(st.permutations([*called.values()]))]
+    outputs = [
+        answer(call, draw(OUTPUTS))
+        for call in draw(st.permutations([*called.values()]))
+    ]
     if outputs and draw(st.booleans()):
         outputs.insert(draw(st.integers(0, len(outputs))), draw(PROMPTS))
     return [*kept, *outputs]
@@ -188,7 +217,9 @@ def encoded(items: Sequence[JsonObject]) -> list[EncodedItem]:
 
 def sent(wire: Wire, items: Sequence[EncodedItem]) -> JsonObject:
     first = EncodedItem(encode_json(told("user", text_part("go"))))
-    prompt = Prompt(model="m", input=[first, *items], cache_key="t", tools=TOOLS, instructions="Be")
+    prompt = Prompt(
+        model="m", input=[first, *items], cache_key="t", tools=TOOLS, instructions="Be"
+    )
     return json.loads(wire.body(prompt))
 
 
@@ -204,7 +235,9 @@ def signatures(items: Sequence[JsonObject]) -> Mapping[str, str]:
 def check(api: str, body: JsonObject, items: Sequence[JsonObject]) -> None:
     match api:
         case "anthropic":
-            check_anthropic(body, {"anthropic-version": "2023-06-01"}, signatures(items))
+            check_anthropic(
+                body, {"anthropic-version": "2023-06-01"}, signatures(items)
+            )
         case "responses":
             assert pairing_problem(body["input"]) is None
         case _:
@@ -306,7 +339,10 @@ def of_chat(body: JsonObject) -> Iterator[tuple[str, str]]:
         yield kinds[message["role"]], message["content"] or ""
         for call in message.get("tool_calls", ()):
             function = call["function"]
-            yield "call", json.dumps([function["name"], json.loads(function["arguments"])])
+            yield (
+                "call",
+                json.dumps([function["name"], json.loads(function["arguments"])]),
+            )
 
 
 def of_anthropic(body: JsonObject) -> Iterator[tuple[str, str]]:
@@ -316,7 +352,10 @@ def of_anthropic(body: JsonObject) -> Iterator[tuple[str, str]]:
         for block in blocks(message["content"]):
             match block["type"]:
                 case "text":
-                    yield ("told" if message["role"] == "user" else "said"), block["text"]
+                    yield (
+                        ("told" if message["role"] == "user" else "said"),
+                        block["text"],
+                    )
                 case "tool_use":
                     yield "call", json.dumps([block["name"], block["input"]])
                 case _:
@@ -330,8 +369,15 @@ def plain_turns(draw: st.DrawFn) -> list[JsonObject]:
     for number in range(draw(st.integers(1, 4))):
         called: list[JsonObject] = []
         for place in range(draw(st.integers(0, 3))):
-            call_id, function = f"call_{number}_{place}", {"type": "function_call", "name": "shell"}
-            custom = {"type": "custom_tool_call", "name": "apply_patch", "input": draw(WORDS)}
+            call_id, function = (
+                f"call_{number}_{place}",
+                {"type": "function_call", "name": "shell"},
+            )
+            custom = {
+                "type": "custom_tool_call",
+                "name": "apply_patch",
+                "input": draw(WORDS),
+            }
             arguments = json.dumps(draw(ARGUMENTS))
             call = draw(st.sampled_from([{**function, "arguments": arguments}, custom]))
             called.append({**call, "call_id": call_id})
@@ -361,9 +407,13 @@ def answers(draw: st.DrawFn) -> list[tuple[str, str, str]]:
         found.append(("reasoning", "", "R" + draw(WORDS)))
     if draw(st.booleans()):
         found.append(("message", "", "T" + draw(WORDS)))
-    function = st.tuples(st.just("function_call"), st.just("shell"), ARGUMENTS.map(json.dumps))
+    function = st.tuples(
+        st.just("function_call"), st.just("shell"), ARGUMENTS.map(json.dumps)
+    )
     custom = st.tuples(st.just("custom_tool_call"), st.just("apply_patch"), WORDS)
-    called = st.lists(st.one_of(function, custom), min_size=0 if found else 1, max_size=3)
+    called = st.lists(
+        st.one_of(function, custom), min_size=0 if found else 1, max_size=3
+    )
     return [*found, *draw(called)]
 
 
@@ -403,7 +453,9 @@ def test_an_answer_comes_back_as_the_items_that_it_was(
     api: str, entries: list[tuple[str, str, str]]
 ) -> None:
     response = events(entries)
-    stream = ChatStream({}) if api == "chat" else AnthropicStream({}, response, secret="s")
+    stream = (
+        ChatStream({}) if api == "chat" else AnthropicStream({}, response, secret="s")
+    )
     raw = b"".join(stream.render(event) for event in response)
     watched = (OutputTextDelta, ReasoningDelta)
     prompt = Prompt(model="m", input=[], cache_key="t", tools=TOOLS)

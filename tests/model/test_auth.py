@@ -20,7 +20,9 @@ def provider(**values: Any) -> Provider:
 OPENAI = provider(requires_openai_auth=True)
 
 
-def find_key(asked: Provider, *, environment: Mapping[str, str], home: Path) -> Key | None:
+def find_key(
+    asked: Provider, *, environment: Mapping[str, str], home: Path
+) -> Key | None:
     def start(command: TokenCommand) -> subprocess.Popen[bytes]:
         started = Start([command.command, *command.args], home, environment)
         return started.detached(subprocess.PIPE)
@@ -34,7 +36,9 @@ def test_a_provider_that_asks_for_no_key_gets_none(tmp_path: Path) -> None:
 
 
 def test_the_variable_of_the_provider_is_read(tmp_path: Path) -> None:
-    key = find_key(provider(env_key="K"), environment={"K": " secret\r\n"}, home=tmp_path)
+    key = find_key(
+        provider(env_key="K"), environment={"K": " secret\r\n"}, home=tmp_path
+    )
     assert key == Key("secret", "environment variable K")
     assert "secret" not in repr(key)
 
@@ -51,7 +55,9 @@ def test_a_missing_variable_is_named_with_its_instructions(
     environment: dict[str, str], state: str, tmp_path: Path
 ) -> None:
     asking = provider(
-        env_key="K", env_key_instructions="Get one at the desk.", env_key_place="/a/config.toml:3"
+        env_key="K",
+        env_key_instructions="Get one at the desk.",
+        env_key_place="/a/config.toml:3",
     )
     with pytest.raises(ModelError) as caught:
         find_key(asking, environment=environment, home=tmp_path)
@@ -111,13 +117,17 @@ def test_an_auth_file_without_a_key_is_explained(
 def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(
     value: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ModelError, match="environment variable K holds characters") as caught:
+    with pytest.raises(
+        ModelError, match="environment variable K holds characters"
+    ) as caught:
         find_key(provider(env_key="K"), environment={"K": value}, home=tmp_path)
     assert value not in str(caught.value)
 
 
 def by_command(code: str, timeout_ms: int = 20_000) -> Provider:
-    return provider(auth=TokenCommand(sys.executable, ("-c", code), timeout_ms=timeout_ms))
+    return provider(
+        auth=TokenCommand(sys.executable, ("-c", code), timeout_ms=timeout_ms)
+    )
 
 
 def test_a_command_prints_the_key(tmp_path: Path) -> None:

@@ -40,7 +40,9 @@ def test_the_default_model_is_known() -> None:
         ("codex-mini-latest", "local_shell", False),
     ],
 )
-def test_the_longest_slug_gives_the_tools(slug: str, shell_tool: str, freeform: bool) -> None:
+def test_the_longest_slug_gives_the_tools(
+    slug: str, shell_tool: str, freeform: bool
+) -> None:
     for spelled in (slug, f"openai/{slug}"):
         info = model_info(spelled)
         assert (info.slug, info.shell_tool, info.freeform_apply_patch, info.known) == (
@@ -71,7 +73,11 @@ def test_a_catalogue_file_replaces_what_is_built_in(tmp_path: Path) -> None:
         "truncation_policy": {"mode": "bytes", "limit": 8_000},
         "context_window": 1_000,
         "default_reasoning_level": "low",
-        "supported_reasoning_levels": [{"effort": "low"}, {"effort": "xhigh"}, {"effort": "ultra"}],
+        "supported_reasoning_levels": [
+            {"effort": "low"},
+            {"effort": "xhigh"},
+            {"effort": "ultra"},
+        ],
         "supports_image_detail_original": True,
         "supports_parallel_tool_calls": False,
         "apply_patch_tool_type": None,

@@ -75,10 +75,17 @@ def status(line: str, body: bytes = b"", headers: bytes = b"") -> bytes:
     return b"HTTP/1.1 " + line.encode() + b"\r\n" + length + headers + b"\r\n" + body
 
 
-def model_client(url: str, wire: FakeWire | None = None, **values: Any) -> HttpModelClient:
-    arguments: dict[str, Any] = {"key": Key("secret", "environment variable K"), "headers": {}}
+def model_client(
+    url: str, wire: FakeWire | None = None, **values: Any
+) -> HttpModelClient:
+    arguments: dict[str, Any] = {
+        "key": Key("secret", "environment variable K"),
+        "headers": {},
+    }
     provider_values = {
-        name: values.pop(name) for name in list(values) if name in Provider.__dataclass_fields__
+        name: values.pop(name)
+        for name in list(values)
+        if name in Provider.__dataclass_fields__
     }
     return HttpModelClient(
         provider=Provider(id="mock", name="Mock", base_url=url, **provider_values),
@@ -93,7 +100,9 @@ async def collect(client: HttpModelClient) -> list[ResponseEvent]:
         return [event async for event in events]
 
 
-def ask(*responses: bytes, **values: Any) -> tuple[list[list[ResponseEvent]], RawServer]:
+def ask(
+    *responses: bytes, **values: Any
+) -> tuple[list[list[ResponseEvent]], RawServer]:
     """The events of as many requests as there are responses on one connection, each in turn."""
 
     async def main() -> tuple[list[list[ResponseEvent]], RawServer]:
@@ -131,7 +140,9 @@ def test_the_request_carries_headers_key_and_query() -> None:
     )
     head, _, body = server.requests[0].partition(b"\r\n\r\n")
     first, *lines = head.split(b"\r\n")
-    names = {line.partition(b": ")[0].lower(): line.partition(b": ")[2] for line in lines}
+    names = {
+        line.partition(b": ")[0].lower(): line.partition(b": ")[2] for line in lines
+    }
     assert first == b"POST /v1/responses?api-version=a+b HTTP/1.1"
     for boring in (b"host", b"user-agent", b"connection"):
         names.pop(boring)
@@ -292,9 +303,13 @@ def test_silence_before_the_answer_is_a_timeout() -> None:
 )
 def test_a_refused_key_says_where_it_came_from(key: Key | None, note: str) -> None:
     body = b'{"error": {"message": "Incorrect API key"}}'
-    error = failure_of(status("401 Unauthorized", body), key=key, query_params={"k": "secret"})
+    error = failure_of(
+        status("401 Unauthorized", body), key=key, query_params={"k": "secret"}
+    )
     text = str(error)
-    assert text.startswith("unexpected status 401 Unauthorized: Incorrect API key, url: http://")
+    assert text.startswith(
+        "unexpected status 401 Unauthorized: Incorrect API key, url: http://"
+    )
     assert text.endswith(f"/v1/responses {note}")
     assert "secret" not in text
     assert (error.status, error.exit_code, error.retryable) == (
@@ -318,7 +333,9 @@ _ADVICE = "; look at `base_url` and `wire_api`, which is 'responses'"
         (b'{"error": {"message": "gone", "code": "model_not_found"}}', ""),
     ],
 )
-def test_an_address_that_is_not_there_names_what_to_look_at(body: bytes, advice: str) -> None:
+def test_an_address_that_is_not_there_names_what_to_look_at(
+    body: bytes, advice: str
+) -> None:
     error = failure_of(status("404 Not Found", body))
     assert str(error).partition("/v1/responses")[2] == advice
     assert (error.status, error.exit_code) == (404, ExitCode.TURN_FAILED)
@@ -359,7 +376,9 @@ def test_a_redirect_is_an_error_that_says_where_to() -> None:
         (b"http://a\x1b[2J/", "an address that is no URL"),
     ],
 )
-def test_a_redirect_to_what_is_no_address_is_the_same_error(location: bytes, shown: str) -> None:
+def test_a_redirect_to_what_is_no_address_is_the_same_error(
+    location: bytes, shown: str
+) -> None:
     error = failure_of(status("302 Found", headers=b"Location: " + location + b"\r\n"))
     assert f"is redirected to {shown} (status 302)" in str(error)
     assert (error.code, error.retryable) == ("redirect", False)
@@ -376,12 +395,16 @@ def test_a_header_that_cannot_be_sent_is_named_without_its_value() -> None:
 
 
 @pytest.mark.parametrize("name", ["x y", "", "x:", "ключ"])
-def test_a_header_whose_name_cannot_be_sent_is_an_error_of_the_configuration(name: str) -> None:
+def test_a_header_whose_name_cannot_be_sent_is_an_error_of_the_configuration(
+    name: str,
+) -> None:
     with pytest.raises(ConfigError, match="has a name or value that cannot be sent"):
         model_client("http://127.0.0.1:1", http_headers={name: "1"})
 
 
-def test_a_base_url_whose_host_cannot_be_read_is_an_error_of_the_configuration() -> None:
+def test_a_base_url_whose_host_cannot_be_read_is_an_error_of_the_configuration() -> (
+    None
+):
     with pytest.raises(ConfigError, match=r"model_providers\.mock\.base_url: "):
         model_client("http://xn--a.example/v1")
 

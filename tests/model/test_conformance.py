@@ -42,23 +42,43 @@ from tests.support.wires import (
 OTHERS = list(WIRES)[1:]
 
 
-SEALED: dict[str, Any] = {"type": "reasoning", "summary": [], "encrypted_content": "sealed"}
-FIVE = [event for n in range(5) for event in runs(f"c{n}", f"echo {n} >f{n}; echo {n}", n)]
+SEALED: dict[str, Any] = {
+    "type": "reasoning",
+    "summary": [],
+    "encrypted_content": "sealed",
+}
+FIVE = [
+    event for n in range(5) for event in runs(f"c{n}", f"echo {n} >f{n}; echo {n}", n)
+]
 SESSIONS: dict[str, list[list[Any]]] = {
     "text": [ends(*ev_message("Hello\n\nthere.", pieces=4))],
     "reasoning": [ends(*ev_reasoning("Look *first*."), *ev_message("Hello.", index=1))],
     "one call": [ends(*ev_message("Look:"), *runs("c1", "echo hi", 1)), DONE],
-    "reasoning before a call": [ends(*ev_reasoning("Hm."), *runs("c1", "echo hi", 1)), DONE],
+    "reasoning before a call": [
+        ends(*ev_reasoning("Hm."), *runs("c1", "echo hi", 1)),
+        DONE,
+    ],
     "five calls": [ends(*FIVE), DONE],
-    "calls one after the other": [ends(*runs("c1", "echo 1")), ends(*runs("c2", "echo 2")), DONE],
+    "calls one after the other": [
+        ends(*runs("c1", "echo 1")),
+        ends(*runs("c2", "echo 2")),
+        DONE,
+    ],
     "freeform tool": [ends(*ev_custom_tool_call("c1", "apply_patch", ADD)), DONE],
     "failing command": [ends(*runs("c1", "echo no >&2; exit 3")), DONE],
     "failing tool": [
-        ends(*ev_custom_tool_call("c1", "apply_patch", ADD.replace("Add File", "Delete File"))),
+        ends(
+            *ev_custom_tool_call(
+                "c1", "apply_patch", ADD.replace("Add File", "Delete File")
+            )
+        ),
         DONE,
     ],
     "bad arguments": [ends(*ev_function_call("c1", "exec_command", '{"cmd":')), DONE],
-    "wrong arguments": [ends(*ev_function_call("c1", "exec_command", '{"cmd": [1]}')), DONE],
+    "wrong arguments": [
+        ends(*ev_function_call("c1", "exec_command", '{"cmd": [1]}')),
+        DONE,
+    ],
     "no arguments": [ends(*ev_function_call("c1", "view_image", "{}")), DONE],
     "reasoning that is not shown": [
         ends(ev_item_done(SEALED), *runs("c1", "echo hi", 1)),
@@ -67,7 +87,10 @@ SESSIONS: dict[str, list[list[Any]]] = {
     "illegal name": [ends(*ev_function_call("c1", "no.such/tool", {})), DONE],
     "unknown tool": [ends(*ev_function_call("c1", "no_such_tool", {"x": 1})), DONE],
     "image": [
-        ends(*ev_function_call("c1", "view_image", {"path": "a.png"}), *runs("c2", "echo hi", 1)),
+        ends(
+            *ev_function_call("c1", "view_image", {"path": "a.png"}),
+            *runs("c2", "echo hi", 1),
+        ),
         DONE,
     ],
 }
@@ -96,7 +119,9 @@ def test_a_session_leaves_behind_what_it_does_with_the_responses_api(
     ids=["empty", "white space", "reasoning", "nothing"],
 )
 def test_an_answer_may_be_blank(ours: AnyWire, blank: list[Any], wire: str) -> None:
-    thread = ours.prompt(wire, "go", ends(*blank, *runs("c1", "echo hi", 1)), ends(*blank))
+    thread = ours.prompt(
+        wire, "go", ends(*blank, *runs("c1", "echo hi", 1)), ends(*blank)
+    )
     ours.prompt(wire, "again", DONE, resume=thread)
     assert ours.shown[-1]["text"] == "Done."
 
@@ -157,11 +182,16 @@ def test_a_failure_is_the_same_on_every_wire(
 
 
 @pytest.mark.parametrize("wire", OTHERS)
-@pytest.mark.parametrize("end", [[], [ev_failed("server_error", "Oh.")]], ids=["no end", "error"])
+@pytest.mark.parametrize(
+    "end", [[], [ev_failed("server_error", "Oh.")]], ids=["no end", "error"]
+)
 def test_an_answer_that_breaks_off_is_asked_for_again(
     place: Workplace, tmp_path: Path, end: list[Any], wire: str
 ) -> None:
-    sessions = AnyWire(place, retries=1), AnyWire(workplace(tmp_path / "reference"), retries=1)
+    sessions = (
+        AnyWire(place, retries=1),
+        AnyWire(workplace(tmp_path / "reference"), retries=1),
+    )
     with sessions[0] as ours, sessions[1] as reference:
         for session, kind in ((ours, wire), (reference, "responses")):
             session.prompt(kind, "go", [*HALF, *end], DONE)
@@ -176,9 +206,13 @@ def test_a_text_that_was_complete_when_the_answer_broke_off_is_asked_for_again(
     """Else the request would end in it, which newer models of Anthropic refuse."""
     with AnyWire(place, retries=1) as ours:
         broken = [*ev_message("Half."), ev_failed("server_error", "Oh.")]
-        ours.prompt(wire, "go", broken, ends(*ev_reasoning("Hm."), *runs("c1", "true", 1)), DONE)
+        ours.prompt(
+            wire, "go", broken, ends(*ev_reasoning("Hm."), *runs("c1", "true", 1)), DONE
+        )
         assert ours.requests[0].raw == ours.requests[1].raw
-        assert [item["text"] for item in ours.shown if item["type"] == "agent_message"] == ["Done."]
+        assert [
+            item["text"] for item in ours.shown if item["type"] == "agent_message"
+        ] == ["Done."]
 
 
 @pytest.mark.parametrize("wire", OTHERS)
@@ -187,7 +221,9 @@ def test_an_interrupted_turn_can_be_gone_on_with(
     ours: AnyWire, reference: Reference, at_work: str, wire: str
 ) -> None:
     script = {
-        "command": ends(*ev_reasoning("Hm."), *runs("c1", "echo up; exec sleep 600", 1)),
+        "command": ends(
+            *ev_reasoning("Hm."), *runs("c1", "echo up; exec sleep 600", 1)
+        ),
         "answer": [*ev_text_deltas(["Half"]), Pause()],
     }
 
@@ -204,7 +240,9 @@ def test_an_interrupted_turn_can_be_gone_on_with(
 def test_a_turn_that_is_interrupted_after_reasoning_can_be_gone_on_with(
     ours: AnyWire, wire: str
 ) -> None:
-    interrupt(ours, wire, [*ev_reasoning("Hm."), *ev_text_deltas(["Half"], index=1), Pause()])
+    interrupt(
+        ours, wire, [*ev_reasoning("Hm."), *ev_text_deltas(["Half"], index=1), Pause()]
+    )
     assert ours.shown[-1]["text"] == "Done."
 
 
@@ -228,7 +266,9 @@ def interrupt(session: AnyWire, wire: str, script: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("wire", OTHERS)
-def test_a_session_can_be_resumed(ours: AnyWire, reference: Reference, wire: str) -> None:
+def test_a_session_can_be_resumed(
+    ours: AnyWire, reference: Reference, wire: str
+) -> None:
     def story(session: AnyWire, kind: str) -> None:
         thread = session.prompt(kind, "go", *EVERYTHING)
         session.prompt(kind, "again", ends(*runs("c5", "echo 5")), DONE, resume=thread)

@@ -20,7 +20,13 @@ from codex_py.model.text.format import session_tag
 from codex_py.model.text.wire import TextToolsWire
 from codex_py.protocol.items import CustomToolCall, FunctionCall
 from codex_py.protocol.stream import Completed, OutputItemDone, ResponseEvent, Wire
-from codex_py.testing import ev_completed, ev_created, ev_function_call, ev_incomplete, ev_message
+from codex_py.testing import (
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_incomplete,
+    ev_message,
+)
 from codex_py.testing.rendering.chat import ChatStream
 from tests.model.transcripts import WIRES, make_wire, prompt, read_exchanges
 from tests.support.searches import share
@@ -28,7 +34,20 @@ from tests.support.text_calls import with_calls_as_text
 
 CASES = int(os.environ.get("WIRE_CASES", share(200)))
 APIS = [*WIRES, "text"]
-VALUES: list[Any] = [None, True, -1, 10**30, 1.5, "", "x", "\ud800", [], {}, [None], {"a": [1]}]
+VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    10**30,
+    1.5,
+    "",
+    "x",
+    "\ud800",
+    [],
+    {},
+    [None],
+    {"a": [1]},
+]
 
 
 @dataclass(frozen=True)
@@ -66,7 +85,11 @@ def read(wire: Wire, body: bytes) -> Read:
 
 
 def wire_of(api: str) -> Wire:
-    return TextToolsWire(make_wire("chat"), session_id="t") if api == "text" else make_wire(api)
+    return (
+        TextToolsWire(make_wire("chat"), session_id="t")
+        if api == "text"
+        else make_wire(api)
+    )
 
 
 def streams(api: str) -> list[bytes]:
@@ -82,7 +105,9 @@ def streams(api: str) -> list[bytes]:
 
 def written(end: dict[str, Any]) -> bytes:
     """Calls in the text of an answer."""
-    calls = [ev_function_call(f"call_{n}", "shell", {"cmd": "ls"}, index=n) for n in range(2)]
+    calls = [
+        ev_function_call(f"call_{n}", "shell", {"cmd": "ls"}, index=n) for n in range(2)
+    ]
     parts = [ev_created(), *ev_message("I look."), *calls[0], *calls[1], end]
     events = with_calls_as_text(parts, session_tag("t"))
     stream = ChatStream({})
@@ -115,7 +140,9 @@ def test_a_stream_that_was_cut_runs_only_calls_that_are_whole(api: str) -> None:
         whole = [content(call) for call in read(wire, body).calls]
         found = read(wire, body[: rng.randrange(len(body) + 1)])
         check(api, found)
-        assert [content(call) for call in found.calls if content(call) not in whole] == []
+        assert [
+            content(call) for call in found.calls if content(call) not in whole
+        ] == []
 
 
 streams_of = {api: streams(api) for api in APIS}
@@ -125,7 +152,9 @@ def bytes_damaged(rng: random.Random, body: bytes) -> bytes:
     start = rng.randrange(len(body))
     end = min(len(body), start + rng.choice([1, 1, 2, 8, 100]))
     piece = body[start:end]
-    other = rng.choice([b"", piece * 2, piece[::-1], rng.randbytes(len(piece)), b"\n\n", b"\0"])
+    other = rng.choice(
+        [b"", piece * 2, piece[::-1], rng.randbytes(len(piece)), b"\n\n", b"\0"]
+    )
     return body[:start] + other + body[end:]
 
 
@@ -167,7 +196,9 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     keys: list[Any] = list(holder) if isinstance(value, dict) else []
     if isinstance(value, list):
         keys = list(range(len(holder)))
-    return [(holder, key) for key in keys] + [p for key in keys for p in places(holder[key])]
+    return [(holder, key) for key in keys] + [
+        p for key in keys for p in places(holder[key])
+    ]
 
 
 @pytest.mark.parametrize("damage", [bytes_damaged, events_damaged, values_damaged])

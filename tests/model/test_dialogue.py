@@ -6,7 +6,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codex_py.model.dialogue import MISSING_RESULT, Call, Dialogue, ModelTurn, Text, Told, Turn
+from codex_py.model.dialogue import (
+    MISSING_RESULT,
+    Call,
+    Dialogue,
+    ModelTurn,
+    Text,
+    Told,
+    Turn,
+)
 from codex_py.model.provider_data import Maker
 from codex_py.protocol.messages import EncodedItem, encode_json
 
@@ -22,7 +30,11 @@ def dialogue(*items: dict[str, Any], maker: Maker = HERE) -> list[Turn]:
 
 
 def told(text: str, role: str = "user") -> dict[str, Any]:
-    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
+    return {
+        "type": "message",
+        "role": role,
+        "content": [{"type": "input_text", "text": text}],
+    }
 
 
 def said(text: str) -> dict[str, Any]:
@@ -31,7 +43,13 @@ def said(text: str) -> dict[str, Any]:
 
 
 def call(call_id: str, **extra: Any) -> dict[str, Any]:
-    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": "{}", **extra}
+    return {
+        "type": "function_call",
+        "call_id": call_id,
+        "name": "f",
+        "arguments": "{}",
+        **extra,
+    }
 
 
 def output(call_id: str, text: str = "done") -> dict[str, Any]:
@@ -45,7 +63,13 @@ def model_turn(turn: Turn) -> ModelTurn:
 
 def test_the_calls_of_a_response_and_their_results_are_one_turn() -> None:
     _, turn, after = dialogue(
-        told("go"), said("two"), call("a"), call("b"), output("b", "B"), output("a", "A"), said("!")
+        told("go"),
+        said("two"),
+        call("a"),
+        call("b"),
+        output("b", "B"),
+        output("a", "A"),
+        said("!"),
     )
     turn = model_turn(turn)
     assert [type(block) for block in turn.blocks] == [Text, Call, Call]
@@ -60,9 +84,13 @@ def test_what_is_said_between_a_call_and_its_result_comes_after_it() -> None:
     assert (note.role, note.text) == ("developer", "a note")
 
 
-def test_a_call_without_a_result_gets_one_and_a_result_without_a_call_is_left_out() -> None:
+def test_a_call_without_a_result_gets_one_and_a_result_without_a_call_is_left_out() -> (
+    None
+):
     turn, prompt = dialogue(output("x"), call("a"), told("stop"))
-    assert [result.text for result in model_turn(turn).complete_results()] == [MISSING_RESULT]
+    assert [result.text for result in model_turn(turn).complete_results()] == [
+        MISSING_RESULT
+    ]
     assert isinstance(prompt, Told)
 
 
@@ -73,10 +101,16 @@ def test_ids_that_come_again_are_paired_by_place() -> None:
 
 def test_data_of_another_provider_or_model_is_not_given_out() -> None:
     data = {"provider": "here", "model": "m", "signature": "s"}
-    thought: dict[str, Any] = {"type": "reasoning", "summary": [], "provider_data": data}
+    thought: dict[str, Any] = {
+        "type": "reasoning",
+        "summary": [],
+        "provider_data": data,
+    }
     away = Maker("here", "elsewhere")
     (own,) = dialogue(thought, maker=away)
-    (other_model,) = dialogue({**thought, "provider_data": {**data, "model": "x"}}, maker=away)
+    (other_model,) = dialogue(
+        {**thought, "provider_data": {**data, "model": "x"}}, maker=away
+    )
     (unmarked,) = dialogue({"type": "reasoning", "summary": []}, maker=away)
     found = [model_turn(turn).blocks[0] for turn in (own, other_model, unmarked)]
     assert [getattr(block, "data", "") for block in found] == [data, None, None]

@@ -12,7 +12,10 @@ URL = "http://127.0.0.1/v1/responses"
 
 
 def http(
-    status: int, body: object = b"", headers: dict[str, str] | None = None, url: str = URL
+    status: int,
+    body: object = b"",
+    headers: dict[str, str] | None = None,
+    url: str = URL,
 ) -> ModelError:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     failure = http_failure(status, headers or {}, data, url)
@@ -46,7 +49,9 @@ def retry_after_s(failure: ModelError) -> float | None:
         (599, "server_error", True, ExitCode.UNAVAILABLE),
     ],
 )
-def test_class_of_each_status(status: int, code: str, retryable: bool, exit_code: ExitCode) -> None:
+def test_class_of_each_status(
+    status: int, code: str, retryable: bool, exit_code: ExitCode
+) -> None:
     failure = http(status)
     assert (failure.code, failure.retryable) == (code, retryable)
     assert failure.exit_code is exit_code
@@ -56,13 +61,33 @@ def test_class_of_each_status(status: int, code: str, retryable: bool, exit_code
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"error": {"message": "bad key", "type": "x", "code": "invalid_api_key"}}, "bad key"),
-        ({"error": {"code": 401, "message": "bad key", "metadata": {"raw": "?"}}}, "bad key"),
         (
-            {"type": "error", "error": {"type": "authentication_error", "message": "bad key"}},
+            {"error": {"message": "bad key", "type": "x", "code": "invalid_api_key"}},
             "bad key",
         ),
-        ([{"error": {"code": 401, "message": "bad key", "status": "UNAUTHENTICATED"}}], "bad key"),
+        (
+            {"error": {"code": 401, "message": "bad key", "metadata": {"raw": "?"}}},
+            "bad key",
+        ),
+        (
+            {
+                "type": "error",
+                "error": {"type": "authentication_error", "message": "bad key"},
+            },
+            "bad key",
+        ),
+        (
+            [
+                {
+                    "error": {
+                        "code": 401,
+                        "message": "bad key",
+                        "status": "UNAUTHENTICATED",
+                    }
+                }
+            ],
+            "bad key",
+        ),
         ({"error": "bad key"}, "bad key"),
         ({"message": "bad key"}, "bad key"),
         ({"detail": "bad key"}, "bad key"),
@@ -80,14 +105,20 @@ def test_class_of_each_status(status: int, code: str, retryable: bool, exit_code
     ],
 )
 def test_message_of_each_shape_of_body(body: object, message: str) -> None:
-    assert str(http(401, body)) == f"unexpected status 401 Unauthorized: {message}, url: {URL}"
+    assert (
+        str(http(401, body))
+        == f"unexpected status 401 Unauthorized: {message}, url: {URL}"
+    )
 
 
 def test_bad_request_is_told_in_the_words_of_the_server_with_its_address() -> None:
     assert str(http(400, {"error": {"message": "Unknown parameter: 'x'."}})) == (
         f"unexpected status 400 Bad Request: Unknown parameter: 'x'., url: {URL}"
     )
-    assert str(http(400)) == f"unexpected status 400 Bad Request: Unknown error, url: {URL}"
+    assert (
+        str(http(400))
+        == f"unexpected status 400 Bad Request: Unknown error, url: {URL}"
+    )
 
 
 def test_message_is_bounded_and_shows_no_secret_of_the_url() -> None:
@@ -97,7 +128,9 @@ def test_message_is_bounded_and_shows_no_secret_of_the_url() -> None:
     assert str(http(599)).startswith("unexpected status 599: ")
 
 
-@pytest.mark.parametrize("headers", [{"x-should-retry": "false"}, {"x-should-retry": "False"}])
+@pytest.mark.parametrize(
+    "headers", [{"x-should-retry": "false"}, {"x-should-retry": "False"}]
+)
 def test_server_can_forbid_a_retry(headers: dict[str, str]) -> None:
     assert not http(503, headers=headers).retryable
 
@@ -132,12 +165,17 @@ def test_server_can_ask_for_a_retry() -> None:
 )
 def test_used_up_quota_is_final(error: dict[str, Any], message: str) -> None:
     failure = http(429, {"error": error})
-    assert (failure.code, failure.retryable) == (error.get("code") or error["type"], False)
+    assert (failure.code, failure.retryable) == (
+        error.get("code") or error["type"],
+        False,
+    )
     assert failure.exit_code is ExitCode.TURN_FAILED
     assert str(failure) == message
 
 
-def test_a_payment_that_is_required_is_told_with_advice_and_the_words_of_the_provider() -> None:
+def test_a_payment_that_is_required_is_told_with_advice_and_the_words_of_the_provider() -> (
+    None
+):
     assert str(http(402, {"error": {"message": "Top up at the desk"}})) == (
         "Quota exceeded. Check your plan and billing details."
         f" (unexpected status 402 Payment Required: Top up at the desk, url: {URL})"
@@ -147,17 +185,27 @@ def test_a_payment_that_is_required_is_told_with_advice_and_the_words_of_the_pro
 def test_end_of_a_usage_limit_is_told() -> None:
     resets_at = 1_790_000_000
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(resets_at))
-    failure = http(429, {"error": {"type": "usage_limit_reached", "resets_at": resets_at}})
-    assert str(failure).startswith(f"You've hit your usage limit. Try again at {when}. (unexpected")
-    unreadable = http(429, {"error": {"type": "usage_limit_reached", "resets_at": 1e300}})
-    assert str(unreadable).startswith("You've hit your usage limit. (unexpected status 429")
+    failure = http(
+        429, {"error": {"type": "usage_limit_reached", "resets_at": resets_at}}
+    )
+    assert str(failure).startswith(
+        f"You've hit your usage limit. Try again at {when}. (unexpected"
+    )
+    unreadable = http(
+        429, {"error": {"type": "usage_limit_reached", "resets_at": 1e300}}
+    )
+    assert str(unreadable).startswith(
+        "You've hit your usage limit. (unexpected status 429"
+    )
 
 
 def test_overload_is_temporary_whatever_its_status() -> None:
     failure = http(503, {"error": {"code": "server_is_overloaded", "message": "m"}})
     assert (failure.code, failure.retryable) == ("server_is_overloaded", True)
     assert failure.exit_code is ExitCode.TEMPORARY
-    failure = http(500, {"type": "error", "error": {"type": "overloaded_error", "message": "m"}})
+    failure = http(
+        500, {"type": "error", "error": {"type": "overloaded_error", "message": "m"}}
+    )
     assert (failure.code, failure.exit_code) == ("overloaded_error", ExitCode.TEMPORARY)
 
 
@@ -189,7 +237,9 @@ def test_status_decides_where_the_type_says_little() -> None:
     ],
 )
 def test_lack_of_room_is_known_by_its_wording(message: str) -> None:
-    failure = http(400, {"error": {"message": message, "type": "invalid_request_error"}})
+    failure = http(
+        400, {"error": {"message": message, "type": "invalid_request_error"}}
+    )
     assert (failure.code, failure.retryable) == ("context_length_exceeded", False)
     assert str(failure) == f"unexpected status 400 Bad Request: {message}, url: {URL}"
     assert stream_failure({"message": message}).code == "context_length_exceeded"
@@ -198,7 +248,10 @@ def test_lack_of_room_is_known_by_its_wording(message: str) -> None:
 
 @pytest.mark.parametrize(
     "message",
-    ["too many tokens, please wait: maximum context length", "image exceeds the limit of 20 MB"],
+    [
+        "too many tokens, please wait: maximum context length",
+        "image exceeds the limit of 20 MB",
+    ],
 )
 def test_other_limits_are_not_taken_for_a_lack_of_room(message: str) -> None:
     assert http(429, {"error": {"message": message}}).code == "rate_limited"
@@ -285,7 +338,9 @@ def test_date_without_a_clock_of_the_server_is_held_against_ours() -> None:
 def test_delay_in_a_message_is_understood(text: str, delay_s: float | None) -> None:
     message = f"Rate limit reached for m. Please try again in {text}. Visit the site."
     failure = stream_failure({"code": "rate_limit_exceeded", "message": message})
-    assert retry_after_s(failure) == (None if delay_s is None else pytest.approx(delay_s))
+    assert retry_after_s(failure) == (
+        None if delay_s is None else pytest.approx(delay_s)
+    )
     assert str(failure) == f"rate limit exceeded: {message}"
 
 
@@ -315,7 +370,12 @@ def test_delay_in_a_message_is_understood(text: str, delay_s: float | None) -> N
             ExitCode.TEMPORARY,
             "Selected model is at capacity. Please try a different model. (told so)",
         ),
-        ("rate_limit_exceeded", True, ExitCode.TEMPORARY, "rate limit exceeded: told so"),
+        (
+            "rate_limit_exceeded",
+            True,
+            ExitCode.TEMPORARY,
+            "rate limit exceeded: told so",
+        ),
         (
             "server_error",
             True,
@@ -369,4 +429,6 @@ def test_failure_without_a_reason_has_the_words_of_the_caller(reported: object) 
 )
 def test_a_wait_without_end_is_shown_in_few_digits(asked: str, shown: str) -> None:
     failure = http(429, headers={"retry-after": asked})
-    assert str(failure).endswith(f"; the server asks to wait {shown} s before the next try")
+    assert str(failure).endswith(
+        f"; the server asks to wait {shown} s before the next try"
+    )

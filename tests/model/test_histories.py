@@ -120,7 +120,10 @@ def test_what_only_the_responses_api_has_is_translated_or_left_out(
     thread = ours.prompt("responses", "go", first, DONE)
     ours.prompt(wire, "again", DONE, resume=thread)
     shell, unknown = results(ours.requests[-1])
-    assert ("hi" in shell, "unsupported call: mcp__files__no_such_tool" in unknown) == (True, True)
+    assert ("hi" in shell, "unsupported call: mcp__files__no_such_tool" in unknown) == (
+        True,
+        True,
+    )
     assert b"weather" not in ours.requests[-1].raw
 
 
@@ -146,14 +149,18 @@ def test_a_history_can_be_compacted(place: Workplace, wire: str) -> None:
             await session.run_turn("again")
 
         summary = ends(*ev_message("A summary."))
-        ours.session(wire, work, *EVERYTHING, summary, ends(*runs("c9", "echo 9")), DONE)
+        ours.session(
+            wire, work, *EVERYTHING, summary, ends(*runs("c9", "echo 9")), DONE
+        )
         assert b"A summary." in ours.requests[-1].raw
         (result,) = results(ours.requests[-1])
         assert result.endswith("9\n")
 
 
 @pytest.mark.parametrize("wire", OTHERS)
-def test_the_user_can_show_images(ours: AnyWire, reference: Reference, wire: str) -> None:
+def test_the_user_can_show_images(
+    ours: AnyWire, reference: Reference, wire: str
+) -> None:
     def story(session: AnyWire, kind: str) -> None:
         image = session.cwd / "a.png"
         view = ev_function_call("c1", "view_image", {"path": "a.png"})
@@ -167,7 +174,11 @@ def test_the_user_can_show_images(ours: AnyWire, reference: Reference, wire: str
     story(ours, wire)
     theirs = reference("images", story)
     assert_same(ours, theirs)
-    assert [images(r) for r in ours.requests] == [images(r) for r in theirs.requests] == [1, 2, 4]
+    assert (
+        [images(r) for r in ours.requests]
+        == [images(r) for r in theirs.requests]
+        == [1, 2, 4]
+    )
 
 
 @pytest.mark.parametrize("wire", OTHERS)
@@ -179,7 +190,9 @@ def test_notes_come_where_the_wire_allows_them(
     @tool
     def weigh(what: str) -> ToolOutput:
         """Weighs something."""
-        return ToolOutput("5 kg", notes=(Note(f"{what} is heavy"), Note("mind it", "user")))
+        return ToolOutput(
+            "5 kg", notes=(Note(f"{what} is heavy"), Note("mind it", "user"))
+        )
 
     async def before_request() -> list[Note]:
         return [Note("a moment has passed")]
@@ -191,7 +204,9 @@ def test_notes_come_where_the_wire_allows_them(
         calls = [
             event
             for n in range(2)
-            for event in ev_function_call(f"c{n}", "weigh", {"what": f"stone {n}"}, index=n)
+            for event in ev_function_call(
+                f"c{n}", "weigh", {"what": f"stone {n}"}, index=n
+            )
         ]
         session.session(
             kind,
@@ -207,7 +222,12 @@ def test_notes_come_where_the_wire_allows_them(
     theirs = reference("notes", story)
     assert_same(ours, theirs)
     assert results(ours.requests[-1]) == results(theirs.requests[-1])
-    for text in (b"stone 0 is heavy", b"stone 1 is heavy", b"mind it", b"a moment has passed"):
+    for text in (
+        b"stone 0 is heavy",
+        b"stone 1 is heavy",
+        b"mind it",
+        b"a moment has passed",
+    ):
         assert ours.requests[-1].raw.count(text) == theirs.requests[-1].raw.count(text)
 
 
@@ -224,7 +244,9 @@ def test_a_turn_can_be_steered(ours: AnyWire, reference: Reference, wire: str) -
                 pause.until.set()
                 await turn
 
-        session.session(kind, work, [pause, *runs("c1", "echo hi"), ev_completed()], DONE)
+        session.session(
+            kind, work, [pause, *runs("c1", "echo hi"), ev_completed()], DONE
+        )
 
     story(ours, wire)
     theirs = reference("steered", story)

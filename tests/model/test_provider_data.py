@@ -28,9 +28,14 @@ CALL: dict[str, Any] = {
 }
 
 
-def sent(maker: Maker, *items: dict[str, Any], functions_only: bool = False) -> list[Any]:
+def sent(
+    maker: Maker, *items: dict[str, Any], functions_only: bool = False
+) -> list[Any]:
     own = OwnItems(maker, functions_only=functions_only)
-    return [json.loads(item) for item in own.of([EncodedItem(encode_json(i)) for i in items])]
+    return [
+        json.loads(item)
+        for item in own.of([EncodedItem(encode_json(i)) for i in items])
+    ]
 
 
 def test_the_first_provider_gets_its_items_back_as_they_are() -> None:
@@ -47,7 +52,9 @@ def test_what_another_provider_made_comes_back_to_it_alone() -> None:
     away = Maker("b", "a")
     made = [away.marked(REASONING), away.marked(CALL)]
     assert sent(away, *made) == [REASONING, CALL]
-    assert sent(Maker("a", "a"), *made) == [{k: v for k, v in CALL.items() if k != "id"}]
+    assert sent(Maker("a", "a"), *made) == [
+        {k: v for k, v in CALL.items() if k != "id"}
+    ]
 
 
 def test_no_provider_data_is_ever_sent() -> None:
@@ -58,7 +65,12 @@ def test_no_provider_data_is_ever_sent() -> None:
 
 
 def test_a_server_without_freeform_tools_is_sent_their_calls_as_functions() -> None:
-    call = {"type": "custom_tool_call", "call_id": "c", "name": "apply_patch", "input": "*** x"}
+    call = {
+        "type": "custom_tool_call",
+        "call_id": "c",
+        "name": "apply_patch",
+        "input": "*** x",
+    }
     output = {"type": "custom_tool_call_output", "call_id": "c", "output": "done"}
     assert sent(Maker("a", "a"), call, output, functions_only=True) == [
         {
@@ -71,11 +83,16 @@ def test_a_server_without_freeform_tools_is_sent_their_calls_as_functions() -> N
     ]
 
 
-@pytest.mark.parametrize("value", [None, 5, "x", [], ["x"], [5, {}], {"a": 1}, [{"type": "text"}]])
 @pytest.mark.parametrize(
-    "name", ["provider", "model", "field", "details", "signature", "redacted", "blocks", "all"]
+    "value", [None, 5, "x", [], ["x"], [5, {}], {"a": 1}, [{"type": "text"}]]
 )
-def test_a_session_file_with_other_data_than_was_written_can_be_sent(name: str, value: Any) -> None:
+@pytest.mark.parametrize(
+    "name",
+    ["provider", "model", "field", "details", "signature", "redacted", "blocks", "all"],
+)
+def test_a_session_file_with_other_data_than_was_written_can_be_sent(
+    name: str, value: Any
+) -> None:
     data = value if name == "all" else {"provider": "p", "model": "m", name: value}
     summary = [{"type": "summary_text", "text": "hm"}]
     history = [
@@ -86,8 +103,13 @@ def test_a_session_file_with_other_data_than_was_written_can_be_sent(name: str, 
             CALL,
         )
     ]
-    prompt = Prompt("m", [EncodedItem(encode_json(item)) for item in history], cache_key="t")
+    prompt = Prompt(
+        "m", [EncodedItem(encode_json(item)) for item in history], cache_key="t"
+    )
     home = Maker("p", "p")
     wires = [kind(maker=home) for kind in (AnthropicWire, ChatWire, ResponsesWire)]
-    for wire in (*wires, TextToolsWire(ChatWire(maker=home), session_id="t", maker=home)):
+    for wire in (
+        *wires,
+        TextToolsWire(ChatWire(maker=home), session_id="t", maker=home),
+    ):
         json.loads(wire.body(prompt))

@@ -8,7 +8,12 @@ import pytest
 
 from codex_py.errors import ConfigError, ModelError
 from codex_py.model.auth import find_key
-from codex_py.model.providers import Provider, TokenCommand, key_variable, resolve_provider
+from codex_py.model.providers import (
+    Provider,
+    TokenCommand,
+    key_variable,
+    resolve_provider,
+)
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
 
 FULL: dict[str, Any] = {
@@ -63,9 +68,13 @@ def test_the_built_in_providers_need_no_table() -> None:
 def test_the_address_of_openai_can_be_set_and_the_setting_wins() -> None:
     environment = {"OPENAI_BASE_URL": "http://env/v1"}
     setting = "http://set/v1"
-    of_both = resolve_provider("openai", {}, openai_base_url=setting, environment=environment)
+    of_both = resolve_provider(
+        "openai", {}, openai_base_url=setting, environment=environment
+    )
     of_one = resolve_provider("openai", {}, environment=environment)
-    other = resolve_provider("ollama", {}, openai_base_url=setting, environment=environment)
+    other = resolve_provider(
+        "ollama", {}, openai_base_url=setting, environment=environment
+    )
     assert (of_both.base_url, of_one.base_url) == ("http://set/v1", "http://env/v1")
     assert other.base_url == "http://localhost:11434/v1"
 
@@ -99,18 +108,38 @@ def test_an_address_may_have_the_endpoint_and_for_messages_no_version(
     [
         ("nope", {}, "Model provider `nope` not found; known are: anthropic, azure,"),
         ("ollama", {"ollama": FULL}, "cannot be redefined"),
-        ("azure", {}, "Azure OpenAI has no fixed address: set AZURE_OPENAI_ENDPOINT, or"),
+        (
+            "azure",
+            {},
+            "Azure OpenAI has no fixed address: set AZURE_OPENAI_ENDPOINT, or",
+        ),
         ("openai", {"openai": FULL}, "cannot be redefined"),
         ("m", {"m": {"name": "m"}}, "model_providers.m.base_url is missing"),
-        ("m", {"m": {**FULL, "base_url": "example.com"}}, "no http:// or https:// address"),
-        ("m", {"m": {**FULL, "base_url": "http://h:port/"}}, "no http:// or https:// address"),
-        ("m", {"m": {**FULL, "base_url": "http://[h/"}}, "no http:// or https:// address"),
+        (
+            "m",
+            {"m": {**FULL, "base_url": "example.com"}},
+            "no http:// or https:// address",
+        ),
+        (
+            "m",
+            {"m": {**FULL, "base_url": "http://h:port/"}},
+            "no http:// or https:// address",
+        ),
+        (
+            "m",
+            {"m": {**FULL, "base_url": "http://[h/"}},
+            "no http:// or https:// address",
+        ),
         (
             "m",
             {"m": {**FULL, "base_url": "https://a/v1/chat/completions"}},
             "base_url: /chat/completions is asked by the `wire_api` 'chat', and this one is 'responses'",
         ),
-        ("m", {"m": {**FULL, "wire_api": "soap"}}, "m.wire_api: 'soap' is not supported"),
+        (
+            "m",
+            {"m": {**FULL, "wire_api": "soap"}},
+            "m.wire_api: 'soap' is not supported",
+        ),
         ("m", {"m": {**FULL, "auth": {"args": []}}}, "m.auth.command is missing"),
     ],
 )
@@ -125,19 +154,32 @@ def test_what_cannot_be_used_is_a_config_error(
 @pytest.mark.parametrize(
     ("profile", "problem"),
     [
-        ({"tools": "maybe"}, "profile.tools: 'maybe' is not supported; use one of native, text"),
+        (
+            {"tools": "maybe"},
+            "profile.tools: 'maybe' is not supported; use one of native, text",
+        ),
         ({"toolz": "text"}, "profile.toolz: no such setting"),
         ({"openai_fields": "yes"}, "profile.openai_fields: 'yes' is not a boolean"),
-        ({"extra_body": {"day": date(2026, 1, 1)}}, "profile.extra_body: JSON has no dates"),
-        ({"extra_body": {"list": [math.nan]}}, "profile.extra_body: JSON has no dates, no nan"),
+        (
+            {"extra_body": {"day": date(2026, 1, 1)}},
+            "profile.extra_body: JSON has no dates",
+        ),
+        (
+            {"extra_body": {"list": [math.nan]}},
+            "profile.extra_body: JSON has no dates, no nan",
+        ),
     ],
 )
-def test_a_profile_that_cannot_be_is_a_config_error(profile: dict[str, Any], problem: str) -> None:
+def test_a_profile_that_cannot_be_is_a_config_error(
+    profile: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(ConfigError, match=problem):
         resolve_provider("m", {"m": {**FULL, "profile": profile}})
 
 
-def test_the_text_wire_writes_calls_as_text_and_anthropic_has_a_key_header_of_its_own() -> None:
+def test_the_text_wire_writes_calls_as_text_and_anthropic_has_a_key_header_of_its_own() -> (
+    None
+):
     text = resolve_provider("m", {"m": {**FULL, "wire_api": "text"}})
     anthropic = resolve_provider("m", {"m": {**FULL, "wire_api": "anthropic"}})
     assert (text.profile.tools, text.key_header) == ("text", "bearer")
@@ -167,28 +209,49 @@ def test_a_table_that_codex_could_use_means_what_it_means_there() -> None:
 def test_a_table_overrides_fields_of_a_built_in_provider() -> None:
     own = {"base_url": "http://127.0.0.1:1/v1", "profile": {"tool_ids": "verbatim"}}
     provider = resolve_provider("mistral", {"mistral": own})
-    assert (provider.base_url, provider.env_key) == ("http://127.0.0.1:1/v1", "MISTRAL_API_KEY")
-    assert (provider.profile.tool_ids, provider.profile.tool_choice) == ("verbatim", "any")
+    assert (provider.base_url, provider.env_key) == (
+        "http://127.0.0.1:1/v1",
+        "MISTRAL_API_KEY",
+    )
+    assert (provider.profile.tool_ids, provider.profile.tool_choice) == (
+        "verbatim",
+        "any",
+    )
 
 
 def test_a_key_of_another_kind_takes_the_place_of_the_variable() -> None:
     own = {"base_url": "https://a/openai/v1", "experimental_bearer_token": "t"}
     provider = resolve_provider("azure", {"azure": own})
-    assert (provider.env_key, provider.bearer_token, provider.key_header) == (None, "t", "bearer")
+    assert (provider.env_key, provider.bearer_token, provider.key_header) == (
+        None,
+        "t",
+        "bearer",
+    )
 
 
 @pytest.mark.parametrize(
     "endpoint", ["https://a.openai.azure.com", "https://a.openai.azure.com/openai/v1/"]
 )
 def test_azure_is_found_by_its_variable(endpoint: str) -> None:
-    provider = resolve_provider("azure", {}, environment={"AZURE_OPENAI_ENDPOINT": endpoint})
+    provider = resolve_provider(
+        "azure", {}, environment={"AZURE_OPENAI_ENDPOINT": endpoint}
+    )
     assert provider.base_url == "https://a.openai.azure.com/openai/v1"
     assert (provider.wire_api, provider.key_header) == ("responses", "api-key")
 
 
 def test_variables_of_codex_say_where_its_local_servers_are() -> None:
     url = {"CODEX_OSS_BASE_URL": "http://127.0.0.1:9/v1", "CODEX_OSS_PORT": "1"}
-    assert resolve_provider("ollama", {}, environment=url).base_url == "http://127.0.0.1:9/v1"
+    assert (
+        resolve_provider("ollama", {}, environment=url).base_url
+        == "http://127.0.0.1:9/v1"
+    )
     port = {"CODEX_OSS_PORT": "1"}
-    assert resolve_provider("lmstudio", {}, environment=port).base_url == "http://localhost:1/v1"
-    assert resolve_provider("vllm", {}, environment=port).base_url == "http://localhost:8000/v1"
+    assert (
+        resolve_provider("lmstudio", {}, environment=port).base_url
+        == "http://localhost:1/v1"
+    )
+    assert (
+        resolve_provider("vllm", {}, environment=port).base_url
+        == "http://localhost:8000/v1"
+    )

@@ -37,20 +37,28 @@ WIRES: Mapping[str, Callable[[], Wire]] = {
 }
 
 SAYINGS: Sayings = {
-    "name": lambda name, _, __: f"Invalid schema for function '{name}': array schema missing items",
+    "name": lambda name, _, __: (
+        f"Invalid schema for function '{name}': array schema missing items"
+    ),
     "brackets": lambda _, at, __: (
         f"Invalid 'tools{at}.function.parameters': array schema missing items"
     ),
-    "dots": lambda _, at, __: f"tools{_dotted(at)}.custom.input_schema: JSON schema is invalid",
+    "dots": lambda _, at, __: (
+        f"tools{_dotted(at)}.custom.input_schema: JSON schema is invalid"
+    ),
     "param": lambda _, at, __: "Invalid schema. param: tools" + at + ".parameters",
     "gemini": lambda _, __, n: (
         f"* GenerateContentRequest.tools[0].function_declarations[{n}].parameters.items: missing field."
     ),
     "aws": lambda _, at, __: (
-        "Value at 'toolConfig.tools" + _from_one(at) + ".member.toolSpec.inputSchema' is invalid"
+        "Value at 'toolConfig.tools"
+        + _from_one(at)
+        + ".member.toolSpec.inputSchema' is invalid"
     ),
     "path": lambda _, at, __: (
-        "tools" + _dotted(at).replace(".", " -> ") + " -> function -> parameters: invalid schema"
+        "tools"
+        + _dotted(at).replace(".", " -> ")
+        + " -> function -> parameters: invalid schema"
     ),
 }
 """How servers name a tool: by its name, its place in the list, or its place among the functions."""
@@ -66,11 +74,15 @@ def _from_one(at: str) -> str:
 
 
 def good(name: str) -> FunctionSpec:
-    return FunctionSpec(name, "", {"type": "object", "properties": {"a": {"type": "string"}}})
+    return FunctionSpec(
+        name, "", {"type": "object", "properties": {"a": {"type": "string"}}}
+    )
 
 
 def bad(name: str) -> FunctionSpec:
-    return FunctionSpec(name, "", {"type": "object", "properties": {"bad": {"type": "array"}}})
+    return FunctionSpec(
+        name, "", {"type": "object", "properties": {"bad": {"type": "array"}}}
+    )
 
 
 AGENT_SPECS: Sequence[ToolSpec] = [
@@ -93,8 +105,12 @@ def mixtures() -> Iterator[tuple[Sequence[ToolSpec], str]]:
         count = random.randint(1, 30)
         place = random.randrange(count)
         names = [f"mcp__s{n % 3}__t{n}" for n in range(count)]
-        groups = [[bad(name) if n == place else good(name)] for n, name in enumerate(names)]
-        groups += [list(group) for group in random.sample(OWN, random.randint(0, len(OWN)))]
+        groups = [
+            [bad(name) if n == place else good(name)] for n, name in enumerate(names)
+        ]
+        groups += [
+            list(group) for group in random.sample(OWN, random.randint(0, len(OWN)))
+        ]
         random.shuffle(groups)
         yield [spec for group in groups for spec in group], names[place]
 
@@ -103,7 +119,9 @@ def sent_tools(body: bytes) -> list[dict[str, Any]]:
     return json.loads(body).get("tools", [])
 
 
-def refusal(body: bytes, says: Callable[[str, str, int], str], offending: str) -> str | None:
+def refusal(
+    body: bytes, says: Callable[[str, str, int], str], offending: str
+) -> str | None:
     """What a server that does not like a tool says of a request; None if it takes it."""
     functions = 0
     for place, entry in enumerate(sent_tools(body)):
@@ -119,14 +137,19 @@ def refusal(body: bytes, says: Callable[[str, str, int], str], offending: str) -
 
 
 def ends_with(
-    wire: Wire, tools: Sequence[ToolSpec], says: Callable[[str, str, int], str], offending: str
+    wire: Wire,
+    tools: Sequence[ToolSpec],
+    says: Callable[[str, str, int], str],
+    offending: str,
 ) -> tuple[int, Sequence[ToolSpec]]:
     """How many requests it takes until the server is content, and what it gets then."""
     refusals, count = ToolRefusals(), 0
     while True:
         count += 1
         offered = refusals.offered(tools)
-        body = wire.body(Prompt("m", [message("user", [input_text("go")])], "t", tools=offered))
+        body = wire.body(
+            Prompt("m", [message("user", [input_text("go")])], "t", tools=offered)
+        )
         words = refusal(body, says, offending)
         if words is None:
             return count, offered
@@ -144,15 +167,21 @@ def test_the_one_bad_tool_is_changed_and_no_healthy_one(name: str, saying: str) 
         count, offered = ends_with(WIRES[name](), tools, SAYINGS[saying], '"bad":')
         assert count == 2
         assert [spec.name for spec in offered] == [spec.name for spec in tools]
-        changed = [old.name for old, new in zip(tools, offered, strict=True) if old != new]
+        changed = [
+            old.name for old, new in zip(tools, offered, strict=True) if old != new
+        ]
         assert changed == [culprit]
 
 
 @pytest.mark.parametrize("saying", SAYINGS)
 @pytest.mark.parametrize("name", WIRES)
-def test_a_tool_that_is_refused_in_any_form_is_left_out_alone(name: str, saying: str) -> None:
+def test_a_tool_that_is_refused_in_any_form_is_left_out_alone(
+    name: str, saying: str
+) -> None:
     for tools, culprit in mixtures():
-        count, offered = ends_with(WIRES[name](), tools, SAYINGS[saying], f'"{culprit}"')
+        count, offered = ends_with(
+            WIRES[name](), tools, SAYINGS[saying], f'"{culprit}"'
+        )
         assert count == 3
         assert [spec for spec in tools if spec.name != culprit] == list(offered)
 
@@ -178,6 +207,8 @@ def test_a_tool_is_named_by_whole_words_alone(words: str, name: str | None) -> N
     assert refused_tool(words, body) == name
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"tools":7}', b'{"tools":[1,{}]}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'{"tools":7}', b'{"tools":[1,{}]}']
+)
 def test_any_request_is_looked_into(body: bytes) -> None:
     assert refused_tool("tools[0] and tools[1].tools[2]", body) is None

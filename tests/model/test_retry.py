@@ -17,7 +17,10 @@ def test_delays_double_in_each_layer_until_the_budget_is_spent() -> None:
     budget = retries(2, 2)
     found = [budget.next(failure()) for _ in range(9)]
     delays_s = [0.2, 0.4, 0.2, 0.2, 0.4, 0.4, 0.2, 0.4]
-    assert found == [*(Retry(n, 8, delay_s) for n, delay_s in enumerate(delays_s, 1)), None]
+    assert found == [
+        *(Retry(n, 8, delay_s) for n, delay_s in enumerate(delays_s, 1)),
+        None,
+    ]
 
 
 def test_a_service_may_be_away_for_twenty_seconds() -> None:
@@ -26,7 +29,9 @@ def test_a_service_may_be_away_for_twenty_seconds() -> None:
     assert (len(waits), sum(waits)) == (29, pytest.approx(24.2))
 
 
-def test_a_server_of_this_machine_that_is_not_there_is_waited_for_some_seconds() -> None:
+def test_a_server_of_this_machine_that_is_not_there_is_waited_for_some_seconds() -> (
+    None
+):
     budget = retries()
     refused = StreamError("x", local=True)
     waits = [retry.delay_s for retry in iter(lambda: budget.next(refused), None)]

@@ -54,17 +54,23 @@ FAILURES = {
 """A failure within a stream, in the words of the proxy."""
 
 
-def read(wire: str, case: str, exchange: Exchange) -> tuple[list[ResponseEvent], ModelError | None]:
+def read(
+    wire: str, case: str, exchange: Exchange
+) -> tuple[list[ResponseEvent], ModelError | None]:
     """The events, and the error at the end."""
     events: list[ResponseEvent] = []
 
     def answer(_: httpx.Request) -> httpx.Response:
         headers = {"content-type": exchange.content_type}
-        return httpx.Response(exchange.status, headers=headers, text="\n".join(exchange.body))
+        return httpx.Response(
+            exchange.status, headers=headers, text="\n".join(exchange.body)
+        )
 
     async def main() -> None:
         client = HttpModelClient(
-            provider=Provider(id="p", name="p", base_url="http://peer/v1", wire_api=wire),
+            provider=Provider(
+                id="p", name="p", base_url="http://peer/v1", wire_api=wire
+            ),
             wire=make_wire(wire),
             http=httpx.AsyncClient(transport=httpx.MockTransport(answer)),
             key=None,
@@ -117,7 +123,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("peer", "wire", "case", "exchange"), CASES)
-def test_what_a_server_said_is_read(peer: str, wire: str, case: str, exchange: Exchange) -> None:
+def test_what_a_server_said_is_read(
+    peer: str, wire: str, case: str, exchange: Exchange
+) -> None:
     events, error = read(wire, case, exchange)
     if case in READ:
         assert error is None
@@ -125,7 +133,9 @@ def test_what_a_server_said_is_read(peer: str, wire: str, case: str, exchange: E
     else:
         assert error is not None
         assert error.code == (_OWN_CODES.get((peer, wire, case)) or CODES.get(case))
-    assert shown(events) == _OWN_ITEMS.get((peer, wire, case), {**READ, **CUT}.get(case, []))
+    assert shown(events) == _OWN_ITEMS.get(
+        (peer, wire, case), {**READ, **CUT}.get(case, [])
+    )
 
 
 _OWN_ITEMS: dict[tuple[str, str, str], Any] = {

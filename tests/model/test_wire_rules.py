@@ -28,7 +28,9 @@ Item = dict[str, Any]
 thorough = settings(max_examples=share(100), deadline=None, database=None)
 HERE = Maker("here", "elsewhere")
 TOOLS = (
-    FunctionSpec("run", "Runs.", {"type": "object", "properties": {"cmd": {"type": "string"}}}),
+    FunctionSpec(
+        "run", "Runs.", {"type": "object", "properties": {"cmd": {"type": "string"}}}
+    ),
     FreeformSpec("apply_patch", "Patches.", "start: x"),
 )
 TEXTS = st.sampled_from(["", " \n", "one", "two\n\nlines ", "é\ud800", '{"a": 1}'])
@@ -92,16 +94,23 @@ CALLS = st.lists(
         call,
         IDS,
         NAMES,
-        st.sampled_from(["", "{}", '{"cmd": "ls"}', '{"cmd":', "[1]", "*** Begin Patch"]),
+        st.sampled_from(
+            ["", "{}", '{"cmd": "ls"}', '{"cmd":', "[1]", "*** Begin Patch"]
+        ),
         st.sampled_from(["function_call", "custom_tool_call", "local_shell_call"]),
     ),
     min_size=1,
     max_size=3,
 )
-OUTPUTS = st.one_of(TEXTS, st.just([text("seen"), IMAGE]), st.just([IMAGE]), st.just([]))
+OUTPUTS = st.one_of(
+    TEXTS, st.just([text("seen"), IMAGE]), st.just([IMAGE]), st.just([])
+)
 SERVER_TOOL: Item = {
     "type": "web_search_call",
-    "provider_data": {**OWN, "blocks": [{"type": "server_tool_use", "id": "s", "input": {}}]},
+    "provider_data": {
+        **OWN,
+        "blocks": [{"type": "server_tool_use", "id": "s", "input": {}}],
+    },
 }
 STEPS = st.one_of(
     TOLD.map(lambda item: [item]),
@@ -123,12 +132,19 @@ PROFILES = st.sampled_from(
     [
         Profile(),
         Profile(thinking="budget", replay_reasoning="required", tool_ids="mistral"),
-        Profile(text_content_only=True, assistant_after_tool=True, tool_ids="anthropic"),
+        Profile(
+            text_content_only=True, assistant_after_tool=True, tool_ids="anthropic"
+        ),
         Profile(openai_fields=True, replay_reasoning="never", cache_marks=False),
     ]
 )
 CHOICES = st.sampled_from(
-    [ToolChoice(), ToolChoice("none"), ToolChoice("required"), ToolChoice("required", ("run",))]
+    [
+        ToolChoice(),
+        ToolChoice("none"),
+        ToolChoice("required"),
+        ToolChoice("required", ("run",)),
+    ]
 )
 
 
@@ -169,7 +185,10 @@ def wires(profile: Profile) -> list[Wire]:
 
 @thorough
 @given(
-    st.lists(STEPS | LOST.map(lambda item: [item]), max_size=8), PROFILES, CHOICES, st.booleans()
+    st.lists(STEPS | LOST.map(lambda item: [item]), max_size=8),
+    PROFILES,
+    CHOICES,
+    st.booleans(),
 )
 def test_any_history_keeps_the_rules(
     steps: list[list[Item]], profile: Profile, choice: ToolChoice, has_tools: bool
@@ -177,7 +196,9 @@ def test_any_history_keeps_the_rules(
     items = [item for step in [*steps, [GO]] for item in step]
     fields: Item = {"tools": TOOLS, "tool_choice": choice} if has_tools else {}
     for wire in wires(profile):
-        body = json.loads(wire.body(prompt(encoded(items), instructions="Be brief.", **fields)))
+        body = json.loads(
+            wire.body(prompt(encoded(items), instructions="Be brief.", **fields))
+        )
         check(wire, body, items)
 
 

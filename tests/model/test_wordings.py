@@ -36,10 +36,14 @@ def test_each_row_fits_its_own_example(row: Wording) -> None:
 
 @pytest.mark.parametrize("row", of("too_long"), ids=lambda row: row.provider)
 def test_each_example_of_a_lack_of_room_is_one(row: Wording) -> None:
-    assert failure({"error": {"message": row.example}}).code == "context_length_exceeded"
+    assert (
+        failure({"error": {"message": row.example}}).code == "context_length_exceeded"
+    )
 
 
-@pytest.mark.parametrize("row", of("throttled", "other", "no_tools", "no_images", "bad_schema"))
+@pytest.mark.parametrize(
+    "row", of("throttled", "other", "no_tools", "no_images", "bad_schema")
+)
 def test_no_other_example_is_a_lack_of_room(row: Wording) -> None:
     assert not failure({"error": {"message": row.example}}).is_too_long
 
@@ -54,8 +58,18 @@ def in_envelopes(message: str) -> list[object]:
         {"error": message},
         {"message": message},
         {"detail": message},
-        {"detail": [{"loc": ["body", "messages"], "msg": message, "type": "value_error"}]},
-        {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": text}}},
+        {
+            "detail": [
+                {"loc": ["body", "messages"], "msg": message, "type": "value_error"}
+            ]
+        },
+        {
+            "error": {
+                "message": "Provider returned error",
+                "code": 400,
+                "metadata": {"raw": text},
+            }
+        },
         {"error": {"message": "Provider returned error", "metadata": {"raw": message}}},
         {"error": {"message": f"litellm.BadRequestError: AnthropicException - {text}"}},
         {"error": {"message": text, "type": "BadRequestError", "code": "400"}},
@@ -89,7 +103,9 @@ def test_a_lack_of_room_is_known_behind_every_envelope(message: str) -> None:
 def test_the_user_reads_what_the_service_behind_a_gateway_says() -> None:
     raw = json.dumps({"error": {"message": "Invalid schema for function 'x'"}})
     body = {"error": {"message": "Provider returned error", "metadata": {"raw": raw}}}
-    assert "Provider returned error: Invalid schema for function 'x'" in str(failure(body))
+    assert "Provider returned error: Invalid schema for function 'x'" in str(
+        failure(body)
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,9 +159,15 @@ def test_unknown_words_about_a_size_may_mean_a_lack_of_room(message: str) -> Non
 @pytest.mark.parametrize(
     ("message", "limit"),
     [
-        ("This model's maximum context length is 32768 tokens. You requested 40000.", 32768),
+        (
+            "This model's maximum context length is 32768 tokens. You requested 40000.",
+            32768,
+        ),
         ("prompt is too long: 213462 tokens > 200000 maximum", 200_000),
-        ("the model's context length is only 131072 tokens, resulting in a maximum input", 131_072),
+        (
+            "the model's context length is only 131072 tokens, resulting in a maximum input",
+            131_072,
+        ),
         ("Range of input length should be [1, 98304]", 98_304),
         ("Input is too long for requested model.", None),
         ("Rate limit: maximum context length is 4096, please wait", None),

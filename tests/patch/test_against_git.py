@@ -14,7 +14,15 @@ import pytest
 
 from codex_py.errors import PatchError
 from codex_py.patch.unified.plan import plan_unified
-from tests.patch.trees import DIRECTORY, Node, Tree, commit_tree, entries, git, write_nodes
+from tests.patch.trees import (
+    DIRECTORY,
+    Node,
+    Tree,
+    commit_tree,
+    entries,
+    git,
+    write_nodes,
+)
 from tests.support.searches import share
 
 CASES = int(os.environ.get("PATCH_CASES", "60"))
@@ -39,7 +47,9 @@ def a_file(rng: random.Random) -> Node:
 
 
 def a_node(rng: random.Random) -> Node:
-    return Node(rng.choice(TARGETS), is_link=True) if rng.random() < 0.25 else a_file(rng)
+    return (
+        Node(rng.choice(TARGETS), is_link=True) if rng.random() < 0.25 else a_file(rng)
+    )
 
 
 def put(tree: Tree, name: str, node: Node) -> None:
@@ -53,7 +63,9 @@ def put(tree: Tree, name: str, node: Node) -> None:
 def edited(rng: random.Random, node: Node) -> Node:
     match rng.randrange(4):
         case 0:
-            return replace(node, is_executable=not node.is_executable and not node.is_link)
+            return replace(
+                node, is_executable=not node.is_executable and not node.is_link
+            )
         case 1:
             return a_node(rng)
         case _ if node.is_link:
@@ -92,7 +104,9 @@ def disturb(rng: random.Random, root: Path) -> None:
     name = rng.choice([*there, rng.choice(NAMES)])
     path = root / name
     if any(
-        stat.S_ISLNK(parent.lstat().st_mode) for parent in path.parents if os.path.lexists(parent)
+        stat.S_ISLNK(parent.lstat().st_mode)
+        for parent in path.parents
+        if os.path.lexists(parent)
     ):
         return
     node = there.get(name)
@@ -146,7 +160,12 @@ def applied_by_us(root: Path, diff: bytes, *, reverse: bool) -> str | None:
 
 
 def difference(
-    repository: Path, old: Tree, new: Tree, options: Sequence[str], *, all_binary: bool = False
+    repository: Path,
+    old: Tree,
+    new: Tree,
+    options: Sequence[str],
+    *,
+    all_binary: bool = False,
 ) -> bytes:
     repository.mkdir(parents=True)
     names: list[str] = []
@@ -182,9 +201,13 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        if self.our_tree == self.git_tree and (self.by_us is None) == (self.by_git is None):
+        if self.our_tree == self.git_tree and (self.by_us is None) == (
+            self.by_git is None
+        ):
             return True
-        if self.wanted is not None and (self.by_git or files(self.git_tree) != self.wanted):
+        if self.wanted is not None and (
+            self.by_git or files(self.git_tree) != self.wanted
+        ):
             # git cannot reverse all of its own copies, nor always tell that a link goes.
             return self.by_us is not None or files(self.our_tree) == self.wanted
         if self.by_git is None:
@@ -213,11 +236,15 @@ def compared(seed: int, root: Path, form: str) -> Comparison | None:
     before = entries(theirs)
     by_git = applied_by_git(theirs, diff, reverse=reverse)
     by_us = applied_by_us(ours, diff, reverse=reverse)
-    return Comparison(diff, before, wanted, by_git, by_us, entries(theirs), entries(ours))
+    return Comparison(
+        diff, before, wanted, by_git, by_us, entries(theirs), entries(ours)
+    )
 
 
 @pytest.mark.parametrize("form", ["--text", "--binary"])
-def test_diffs_of_git_are_applied_as_git_applies_them(tmp_path: Path, form: str) -> None:
+def test_diffs_of_git_are_applied_as_git_applies_them(
+    tmp_path: Path, form: str
+) -> None:
     wrong: list[int] = []
     for seed in range(share(CASES)):
         comparison = compared(seed, tmp_path / f"{seed}", form)

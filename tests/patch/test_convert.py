@@ -30,7 +30,12 @@ ENVELOPE = """*** Begin Patch
 +2
 *** End Patch
 """
-FILES = {"mod": b"one\ntwo\nthree\n", "crlf": b"a\r\nb\r\n", "gone": b"g\n", "old": b"x\n"}
+FILES = {
+    "mod": b"one\ntwo\nthree\n",
+    "crlf": b"a\r\nb\r\n",
+    "gone": b"g\n",
+    "old": b"x\n",
+}
 
 
 def applied(files: dict[str, bytes], patch: str, root: Path) -> dict[str, bytes]:
@@ -160,7 +165,9 @@ def test_what_an_envelope_cannot_say_is_refused(tmp_path: Path, diff: str, reaso
         ),
     ],
 )
-def test_what_an_envelope_cannot_say_of_entries_is_refused(tmp_path: Path, diff: str, reason: str):
+def test_what_an_envelope_cannot_say_of_entries_is_refused(
+    tmp_path: Path, diff: str, reason: str
+):
     write(tmp_path, {"f": b"1\n", "d/f": b"2\n"})
     (tmp_path / "l").symlink_to("f")
     with pytest.raises(PatchError) as caught:
@@ -171,9 +178,7 @@ def test_what_an_envelope_cannot_say_of_entries_is_refused(tmp_path: Path, diff:
 def test_files_in_place_of_one_another_can_be_said(tmp_path: Path):
     files = {"f": b"1\n"}
     write(tmp_path / "a", files)
-    diff = (
-        "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n--- /dev/null\n+++ b/f/g\n@@ -0,0 +1 @@\n+2\n"
-    )
+    diff = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n--- /dev/null\n+++ b/f/g\n@@ -0,0 +1 @@\n+2\n"
     envelope = to_envelope(diff, tmp_path / "a")
     assert applied(files, envelope, tmp_path / "b") == {"f/g": b"2\n"}
 

@@ -156,21 +156,27 @@ def outcome(root: Path, program: list[str], patch: bytes) -> Outcome:
     done = subprocess.run(
         [*program, RUN_AS_APPLY_PATCH, patch],
         cwd=root,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2]), "CODEX_HOME": ""},
+        env=os.environ
+        | {"PYTHONPATH": str(Path(__file__).parents[2]), "CODEX_HOME": ""},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=120,
         check=False,
     )
     return Outcome(
-        done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace"), tree(root)
+        done.returncode,
+        done.stdout.decode(),
+        done.stderr.decode("utf-8", "replace"),
+        tree(root),
     )
 
 
 OURS = [sys.executable, "-m", "codex_py"]
 
 
-@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda found: found.why.replace(" ", "-"))
+@pytest.mark.parametrize(
+    "difference", DIFFERENCES, ids=lambda found: found.why.replace(" ", "-")
+)
 def test_we_differ_on_purpose(tmp_path: Path, difference: Difference) -> None:
     fill(tmp_path / "tree", difference.files)
     found = outcome(tmp_path / "tree", OURS, difference.patch.encode())
@@ -178,7 +184,9 @@ def test_we_differ_on_purpose(tmp_path: Path, difference: Difference) -> None:
 
 
 @needs_codex
-@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda found: found.why.replace(" ", "-"))
+@pytest.mark.parametrize(
+    "difference", DIFFERENCES, ids=lambda found: found.why.replace(" ", "-")
+)
 def test_codex_does_what_is_said_of_it(tmp_path: Path, difference: Difference) -> None:
     assert CODEX is not None
     fill(tmp_path / "tree", difference.files)
@@ -204,11 +212,15 @@ def test_nothing_else_differs(tmp_path: Path) -> None:
     assert wrong == []
 
 
-def agree(case: PatchCase, before: Mapping[str, bytes], ours: Outcome, theirs: Outcome) -> bool:
+def agree(
+    case: PatchCase, before: Mapping[str, bytes], ours: Outcome, theirs: Outcome
+) -> bool:
     """Whether both did the same, but for what is decided otherwise and for explanations."""
     if theirs.code == 0:
         return ours == theirs
-    if case.lax and (ours.code == 0 or not ours.stderr.startswith(theirs.stderr.rstrip("\n"))):
+    if case.lax and (
+        ours.code == 0 or not ours.stderr.startswith(theirs.stderr.rstrip("\n"))
+    ):
         # Read further than Codex reads it, whatever came of that.
         return ours.code == 0 or ours.tree == before
     return (ours.code, ours.stdout, ours.tree) == (

@@ -17,7 +17,10 @@ DIFF = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
         (ENVELOPE, Detected("envelope", ENVELOPE, "an envelope")),
         (f"Sure:\n```\n{ENVELOPE}```\n", "an envelope in other text"),
         (DIFF, Detected("unified", DIFF, "a unified diff")),
-        (f"Index: f\n{DIFF}", Detected("unified", f"Index: f\n{DIFF}", "a unified diff")),
+        (
+            f"Index: f\n{DIFF}",
+            Detected("unified", f"Index: f\n{DIFF}", "a unified diff"),
+        ),
         (
             f"Do:\n```diff\n{DIFF}```\nok?",
             Detected("unified", DIFF, "a unified diff in a fenced block"),
@@ -37,9 +40,15 @@ DIFF = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
             f"From {'1' * 40} Mon Sep 17 00:00:00 2001\nFrom: x\n\n{ENVELOPE}\n{DIFF}",
             "a unified diff behind a message",
         ),
-        (f"commit {'a' * 40}\nAuthor: x\n\n{ENVELOPE}\n{DIFF}", "a unified diff behind a message"),
+        (
+            f"commit {'a' * 40}\nAuthor: x\n\n{ENVELOPE}\n{DIFF}",
+            "a unified diff behind a message",
+        ),
         (f"Subject: Fix\n\n{ENVELOPE}", "an envelope in other text"),
-        ("*** Begin Patch\n*** Update File: f\n@@\n--- a\n+++ b\n*** End Patch", "an envelope"),
+        (
+            "*** Begin Patch\n*** Update File: f\n@@\n--- a\n+++ b\n*** End Patch",
+            "an envelope",
+        ),
     ],
 )
 def test_the_patch_is_found(text: str, expected: Detected | str):
@@ -53,11 +62,17 @@ def test_the_patch_is_found(text: str, expected: Detected | str):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("hello", "it has neither '*** Begin Patch' nor the headers of a unified diff in it"),
+        (
+            "hello",
+            "it has neither '*** Begin Patch' nor the headers of a unified diff in it",
+        ),
         ("@@ -1 +1 @@\n-a\n+b\n", "it has hunks, but no names of files"),
         (f"{DIFF}{ENVELOPE}", "it has both an envelope and a unified diff in it"),
         (f"x\n{ENVELOPE}\n{ENVELOPE}", "it has several envelopes in it"),
-        (f"```\n{DIFF}```\n```\n{DIFF}```\n", "several fenced blocks have unified diffs in them"),
+        (
+            f"```\n{DIFF}```\n```\n{DIFF}```\n",
+            "several fenced blocks have unified diffs in them",
+        ),
     ],
 )
 def test_what_is_no_single_patch_is_refused(text: str, message: str):
@@ -74,7 +89,11 @@ def test_fences_inside_a_diff_do_not_end_its_block():
 
 
 def test_a_long_diff_is_recognised_in_linear_time():
-    text = "Do:\n" + DIFF + "".join(f"@@ -{n} +{n} @@\n ```\n-a\n+b\n" for n in range(50_000))
+    text = (
+        "Do:\n"
+        + DIFF
+        + "".join(f"@@ -{n} +{n} @@\n ```\n-a\n+b\n" for n in range(50_000))
+    )
     started = time.process_time()
     assert detect(text).kind == "unified"
     assert time.process_time() - started < 2
@@ -87,7 +106,9 @@ def test_blank_input_is_an_empty_patch():
 
 
 def test_only_a_diff_may_be_other_than_utf_8():
-    assert detect(DIFF.encode().replace(b"-a", b"-\xe9")).text == DIFF.replace("-a", "-\udce9")
+    assert detect(DIFF.encode().replace(b"-a", b"-\xe9")).text == DIFF.replace(
+        "-a", "-\udce9"
+    )
     with pytest.raises(PatchError, match="an envelope must be UTF-8"):
         detect(ENVELOPE.encode().replace(b"a\n", b"\xe9\n"))
 
@@ -98,6 +119,10 @@ def test_an_envelope_is_applied_without_the_modules_for_diffs():
         "print(sorted({'unidiff', 'codex_py.patch.unified.hunks'} & set(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, encoding="utf-8"
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
     )
     assert done.stdout == "[]\n"

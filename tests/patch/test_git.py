@@ -30,7 +30,10 @@ def git(hostile: HostileRepository) -> Git:
 
 def test_the_repository_is_as_hostile_as_it_looks(hostile: HostileRepository) -> None:
     subprocess.run(
-        ["git", "cat-file", "blob", MISSING], cwd=hostile.root, capture_output=True, check=False
+        ["git", "cat-file", "blob", MISSING],
+        cwd=hostile.root,
+        capture_output=True,
+        check=False,
     )
     assert hostile.marker.exists()
 
@@ -52,11 +55,18 @@ def test_nothing_that_it_names_is_run(
     assert not hostile.marker.exists()
 
 
-def test_an_interrupt_of_the_terminal_does_not_reach_one_that_tidies_up(tmp_path: Path) -> None:
+def test_an_interrupt_of_the_terminal_does_not_reach_one_that_tidies_up(
+    tmp_path: Path,
+) -> None:
     program = tmp_path / "git"
-    program.write_text(f"#!{sys.executable}\nimport os\nprint(os.getpgrp())\n", encoding="utf-8")
+    program.write_text(
+        f"#!{sys.executable}\nimport os\nprint(os.getpgrp())\n", encoding="utf-8"
+    )
     program.chmod(0o755)
-    assert int(Git(str(program), {}, is_shielded=True).output(tmp_path, "status")) != os.getpgrp()
+    assert (
+        int(Git(str(program), {}, is_shielded=True).output(tmp_path, "status"))
+        != os.getpgrp()
+    )
 
 
 def _script(path: Path, text: str) -> Git:
@@ -74,7 +84,11 @@ def test_a_git_that_cannot_be_run_is_told_in_words(tmp_path: Path) -> None:
         (works, gone, "No such file or directory"),
         (works, file, "Not a directory"),
         (Git(str(tmp_path / "none"), {}), tmp_path, "No such file or directory"),
-        (_script(tmp_path / "odd", "#!/none/sh\n"), tmp_path, "No such file or directory"),
+        (
+            _script(tmp_path / "odd", "#!/none/sh\n"),
+            tmp_path,
+            "No such file or directory",
+        ),
     ):
         with pytest.raises(CodexError) as caught:
             git.run(folder, "status")
@@ -94,7 +108,15 @@ def test_a_commit_of_ours_runs_no_hooks(
     (hostile.root / ".gitattributes").unlink()
     done = git.run(
         hostile.root,
-        *("-c", "user.name=a", "-c", "user.email=a@example.invalid", "commit", "-qam", "Second"),
+        *(
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.invalid",
+            "commit",
+            "-qam",
+            "Second",
+        ),
     )
     assert done.returncode == 0, done.stderr
     assert not hostile.marker.exists()
@@ -117,7 +139,9 @@ def test_a_git_that_is_linked_into_the_tree_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_repository_of_somebody_else_is_refused_with_the_advice_of_git(tmp_path: Path) -> None:
+def test_a_repository_of_somebody_else_is_refused_with_the_advice_of_git(
+    tmp_path: Path,
+) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     for path in (tmp_path, tmp_path / ".git"):
         os.chown(path, 12345, -1)
@@ -154,7 +178,9 @@ def test_a_repository_whose_settings_include_a_pipe_is_refused_soon(
         file.write(settings.format(root=tree))
     variables = {**os.environ, "HOME": str(tree)}
     with pytest.raises(CodexError, match="look at the files that they include"):
-        repository_git(programs_outside(tmp_path / "home", variables, tree), variables, tree)
+        repository_git(
+            programs_outside(tmp_path / "home", variables, tree), variables, tree
+        )
 
 
 def test_a_repository_whose_settings_include_a_file_is_read(tmp_path: Path) -> None:
@@ -163,5 +189,7 @@ def test_a_repository_whose_settings_include_a_file_is_read(tmp_path: Path) -> N
     (tree / ".git/more").write_text("[user]\n\tname = included\n", encoding="ascii")
     with (tree / ".git/config").open("a", encoding="ascii") as file:
         file.write("[include]\n\tpath = more\n\tpath = missing\n")
-    git = repository_git(programs_outside(tmp_path / "home", os.environ, tree), os.environ, tree)
+    git = repository_git(
+        programs_outside(tmp_path / "home", os.environ, tree), os.environ, tree
+    )
     assert git.output(tree, "config", "user.name") == "included"

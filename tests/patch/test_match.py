@@ -32,21 +32,32 @@ def test_a_stricter_level_wins_over_an_earlier_place():
         ("a\xa0\u2002\u2003\u200a\u202f\u205f\u3000b", "a       b"),
     ],
 )
-def test_typographic_characters_match_their_ascii_forms_last(line: str, ascii_form: str):
+def test_typographic_characters_match_their_ascii_forms_last(
+    line: str, ascii_form: str
+):
     assert find([line], [ascii_form]) == Match(0, 1, Level.PUNCTUATION)
     assert find([ascii_form], [line]) == Match(0, 1, Level.PUNCTUATION)
 
 
 @pytest.mark.parametrize(
     ("line", "wanted"),
-    [("a\u2000b", "a b"), ("…", "..."), ("«", '"'), ("\u200bx", "x"), ("\x1cx", "x"), ("X", "x")],
+    [
+        ("a\u2000b", "a b"),
+        ("…", "..."),
+        ("«", '"'),
+        ("\u200bx", "x"),
+        ("\x1cx", "x"),
+        ("X", "x"),
+    ],
 )
 def test_other_characters_match_only_themselves(line: str, wanted: str):
     assert find([line], [wanted]) is None
 
 
 def test_one_level_applies_to_all_lines_of_a_block():
-    assert find(["a ", "b", " a", "b-"], [" a", "b\u2013"]) == Match(2, 2, Level.PUNCTUATION)
+    assert find(["a ", "b", " a", "b-"], [" a", "b\u2013"]) == Match(
+        2, 2, Level.PUNCTUATION
+    )
 
 
 def test_the_last_lines_are_found_at_the_end_only():
@@ -58,8 +69,17 @@ def test_the_last_lines_are_found_at_the_end_only():
 
 def test_the_nearest_place_is_found_on_either_side():
     index = LineIndex(["a", "x", "x", "a", "x", "x", "x", "a"], ["a"], "f")
-    places = {target: index.find_nearest(["a"], 0, target) for target in (0, 1, 2, 5, 6, 99)}
-    assert {t: m.start for t, m in places.items() if m} == {0: 0, 1: 0, 2: 3, 5: 7, 6: 7, 99: 7}
+    places = {
+        target: index.find_nearest(["a"], 0, target) for target in (0, 1, 2, 5, 6, 99)
+    }
+    assert {t: m.start for t, m in places.items() if m} == {
+        0: 0,
+        1: 0,
+        2: 3,
+        5: 7,
+        6: 7,
+        99: 7,
+    }
     assert index.find_nearest(["a"], 4, 0) == Match(7, 1, Level.EXACT)
 
 

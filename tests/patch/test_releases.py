@@ -19,6 +19,8 @@ def test_there_are_releases_to_compare() -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("old", "new"), PAIRS, ids=[new.name for _, new in PAIRS])
-def test_one_release_is_made_of_the_one_before(tmp_path: Path, old: Path, new: Path) -> None:
+def test_one_release_is_made_of_the_one_before(
+    tmp_path: Path, old: Path, new: Path
+) -> None:
     outcome = apply_release(old, new, [sys.executable, "-m", "codex_py"], tmp_path)
     assert outcome.wrong == []

@@ -16,7 +16,9 @@ _ENVIRONMENT = {
 }
 
 
-def git(cwd: Path, *arguments: str, stdin: bytes = b"", codes: tuple[int, ...] = (0,)) -> bytes:
+def git(
+    cwd: Path, *arguments: str, stdin: bytes = b"", codes: tuple[int, ...] = (0,)
+) -> bytes:
     """What git prints; it finds no repository above `cwd`."""
     done = subprocess.run(
         ["git", *arguments],

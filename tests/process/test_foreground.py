@@ -12,7 +12,9 @@ from codex_py.process.sessions import ProcessSessions
 
 
 def run(
-    script: str, cwd: Path, meanwhile: Callable[[ForegroundCommand], object] = lambda _: None
+    script: str,
+    cwd: Path,
+    meanwhile: Callable[[ForegroundCommand], object] = lambda _: None,
 ) -> tuple[int | None, str]:
     """The exit code, and the output until then."""
 
@@ -58,7 +60,9 @@ def test_a_command_ends_with_its_code_and_all_of_its_output(
 
 
 def test_a_command_reads_what_is_typed(tmp_path: Path) -> None:
-    typed = run("read x; echo got $x", tmp_path, lambda command: command.process.write(b"it\r"))
+    typed = run(
+        "read x; echo got $x", tmp_path, lambda command: command.process.write(b"it\r")
+    )
     assert typed == (0, "it\ngot it\n")
 
 

@@ -67,16 +67,22 @@ def test_background_processes_die_with_an_agent_that_is_killed(tmp_path: Path) -
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_daemons_die_with_an_agent_that_is_killed(tmp_path: Path) -> None:
     with Lifeline(tmp_path) as lifeline:
-        daemon = f"setsid sh -c '{lifeline.hold} exec sleep 1000' >/dev/null 2>&1 & exit 0"
+        daemon = (
+            f"setsid sh -c '{lifeline.hold} exec sleep 1000' >/dev/null 2>&1 & exit 0"
+        )
         _kill_an_agent_that_runs(daemon, lifeline=lifeline)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_guardian_does_its_work_whatever_signals_it_got(number: int, tmp_path: Path) -> None:
+def test_a_guardian_does_its_work_whatever_signals_it_got(
+    number: int, tmp_path: Path
+) -> None:
     with Lifeline(tmp_path) as lifeline:
         script = f"{lifeline.hold} exec sleep 1000"
         _kill_an_agent_that_runs(
-            script, lifeline=lifeline, first=lambda agent: _signal_guardian(agent, number)
+            script,
+            lifeline=lifeline,
+            first=lambda agent: _signal_guardian(agent, number),
         )
 
 
@@ -84,7 +90,9 @@ def test_a_guardian_that_was_killed_is_replaced(tmp_path: Path) -> None:
     async def main() -> None:
         async with aclosing(ProcessSessions()) as sessions:
             for _ in range(3):
-                process = sessions.spawn(["true"], cwd=tmp_path, environment=dict(os.environ))
+                process = sessions.spawn(
+                    ["true"], cwd=tmp_path, environment=dict(os.environ)
+                )
                 assert await process.wait(_WAIT_S)
                 await asyncio.to_thread(_signal_guardian, os.getpid(), signal.SIGKILL)
 

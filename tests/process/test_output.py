@@ -24,7 +24,11 @@ def test_the_lines_that_are_left_out_are_counted() -> None:
 
 def test_output_within_the_limit_is_kept_whole() -> None:
     buffer = _buffer(b"ab", b"cdef", b"gh")
-    assert (buffer.text(), buffer.total_bytes, buffer.omitted_bytes) == ("abcdefgh", 8, 0)
+    assert (buffer.text(), buffer.total_bytes, buffer.omitted_bytes) == (
+        "abcdefgh",
+        8,
+        0,
+    )
 
 
 def test_output_beyond_the_limit_keeps_both_ends() -> None:
@@ -62,7 +66,9 @@ def test_lines_that_were_not_kept_are_counted() -> None:
 
 @pytest.mark.parametrize("first", [0, 3, 8, 50])
 @pytest.mark.parametrize("second", [0, 3, 8, 50])
-def test_absorbing_a_buffer_gives_what_one_buffer_would_have(first: int, second: int) -> None:
+def test_absorbing_a_buffer_gives_what_one_buffer_would_have(
+    first: int, second: int
+) -> None:
     data = bytes(65 + i % 26 if i % 7 else 10 for i in range(first + second))
     one, two = _buffer(data[:first]), _buffer(data[first:])
     one.absorb(two)
@@ -85,6 +91,11 @@ def test_absorbing_a_buffer_gives_what_one_buffer_would_have(first: int, second:
         (b"a\x82\x82", b""),
     ],
 )
-def test_only_the_beginning_of_a_character_is_popped(data: bytes, popped: bytes) -> None:
+def test_only_the_beginning_of_a_character_is_popped(
+    data: bytes, popped: bytes
+) -> None:
     buffer = _buffer(data)
-    assert (buffer.pop_incomplete(), buffer.total_bytes) == (popped, len(data) - len(popped))
+    assert (buffer.pop_incomplete(), buffer.total_bytes) == (
+        popped,
+        len(data) - len(popped),
+    )

@@ -16,7 +16,9 @@ from tests.support.lifeline import Lifeline
 async def running(script: str, cwd: Path) -> AsyncGenerator[PipedProcess]:
     guardian = Guardian()
     environment = {"PATH": os.environ["PATH"]}
-    process = PipedProcess(guardian, ["sh", "-c", script], cwd=cwd, environment=environment)
+    process = PipedProcess(
+        guardian, ["sh", "-c", script], cwd=cwd, environment=environment
+    )
     try:
         yield process
     finally:
@@ -66,7 +68,9 @@ def test_what_does_not_end_is_killed_with_what_it_started(tmp_path: Path) -> Non
 def test_what_a_program_leaves_behind_ends_with_it(tmp_path: Path) -> None:
     async def run() -> None:
         with Lifeline(tmp_path) as lifeline:
-            async with running(f"{lifeline.hold} sleep 1000 & read", tmp_path) as process:
+            async with running(
+                f"{lifeline.hold} sleep 1000 & read", tmp_path
+            ) as process:
                 reader, writer = await process.streams(max_line_bytes=1000)
                 lifeline.wait_until_up()
                 writer.write(b"\n")
@@ -81,7 +85,9 @@ def test_a_program_that_is_missing_is_an_error(tmp_path: Path) -> None:
         guardian = Guardian()
         try:
             with pytest.raises(FileNotFoundError):
-                PipedProcess(guardian, ["no-such-program"], cwd=tmp_path, environment={})
+                PipedProcess(
+                    guardian, ["no-such-program"], cwd=tmp_path, environment={}
+                )
         finally:
             guardian.close()
 
@@ -124,11 +130,15 @@ def test_output_is_read_that_comes_just_after_the_end(
     assert (tmp_path / "kept").exists() == bool(stdout or stderr)
 
 
-@pytest.mark.parametrize("leftover", ["sleep 600", "yes", "yes >&2", "yes >/dev/null 2>&1"])
+@pytest.mark.parametrize(
+    "leftover", ["sleep 600", "yes", "yes >&2", "yes >/dev/null 2>&1"]
+)
 def test_what_goes_on_for_long_is_ended_soon(tmp_path: Path, leftover: str) -> None:
     with Lifeline(tmp_path) as line:
         began = time.monotonic()
-        code, _, _ = asyncio.run(_run_program(f"{line.hold} {leftover} & exit 9", tmp_path))
+        code, _, _ = asyncio.run(
+            _run_program(f"{line.hold} {leftover} & exit 9", tmp_path)
+        )
         assert code == 9
         assert time.monotonic() - began < 15
         line.wait_until_dead()

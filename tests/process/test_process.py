@@ -21,10 +21,14 @@ _WAIT_S = 20.0
 def _start(
     sessions: ProcessSessions, script: str, cwd: Path = Path("/"), *, tty: bool = False
 ) -> Process:
-    return sessions.spawn(["sh", "-c", script], cwd=cwd, environment=dict(os.environ), tty=tty)
+    return sessions.spawn(
+        ["sh", "-c", script], cwd=cwd, environment=dict(os.environ), tty=tty
+    )
 
 
-def _run(script: str, cwd: Path = Path("/"), *, tty: bool = False) -> tuple[int | None, str]:
+def _run(
+    script: str, cwd: Path = Path("/"), *, tty: bool = False
+) -> tuple[int | None, str]:
     """Exit code and output of a script that ends by itself."""
 
     async def main() -> tuple[int | None, str]:
@@ -37,7 +41,9 @@ def _run(script: str, cwd: Path = Path("/"), *, tty: bool = False) -> tuple[int 
 
 
 @pytest.fixture(params=["pidfd", "thread"])
-def _both_waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+def _both_waits(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:  # pyright: ignore[reportUnusedFunction]
     if request.param == "thread":
         monkeypatch.delattr(os, "pidfd_open", raising=False)
     elif not hasattr(os, "pidfd_open"):
@@ -47,7 +53,8 @@ def _both_waits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("_both_waits")
 @pytest.mark.parametrize("tty", [False, True])
 @pytest.mark.parametrize(
-    ("script", "exit_code"), [("true", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill $$", 143)]
+    ("script", "exit_code"),
+    [("true", 0), ("exit 3", 3), ("kill -9 $$", 137), ("kill $$", 143)],
 )
 def test_exit_codes_are_a_shells(script: str, exit_code: int, tty: bool) -> None:
     assert _run(script, tty=tty) == (exit_code, "")
@@ -65,10 +72,14 @@ def test_stdin_is_at_its_end() -> None:
     assert _run("cat; read x; echo $?") == (0, "1\n")
 
 
-def test_a_command_has_a_session_of_its_own_and_none_of_our_descriptors(tmp_path: Path) -> None:
+def test_a_command_has_a_session_of_its_own_and_none_of_our_descriptors(
+    tmp_path: Path,
+) -> None:
     # The fourth is the directory that `ls` reads.
     listing = "ls /proc/self/fd | wc -l" if sys.platform == "linux" else "echo 4"
-    code, text = _run(f"ps -o pgid= -p $$ | tr -d ' '; echo $$; pwd; {listing}", tmp_path)
+    code, text = _run(
+        f"ps -o pgid= -p $$ | tr -d ' '; echo $$; pwd; {listing}", tmp_path
+    )
     group, leader, *rest = text.split()
     assert (code, group, rest) == (0, leader, [str(tmp_path), "4"])
 
@@ -91,7 +102,9 @@ def test_a_background_child_that_holds_the_pipe_delays_the_end_only_a_little(
 ) -> None:
     async def main(lifeline: Lifeline) -> None:
         async with aclosing(ProcessSessions()) as sessions:
-            process = _start(sessions, f"{lifeline.hold} sleep 1000 & echo done; exit 5")
+            process = _start(
+                sessions, f"{lifeline.hold} sleep 1000 & echo done; exit 5"
+            )
             assert await process.wait(_WAIT_S)
             assert (process.exit_code, process.take_output().text()) == (5, "done\n")
             assert process.duration_s < 5
@@ -110,7 +123,11 @@ def test_a_background_child_that_holds_the_pipe_delays_the_end_only_a_little(
         ("(sleep 0.1; echo late) & echo early; exit 3", 3, "early late"),
         ("(for n in 1 2 3 4 5; do sleep 0.2; echo $n; done) & exit 4", 4, "1 2 3 4 5"),
         ("setsid sh -c 'sleep 0.1; echo late' & kill -9 $$", 137, "late"),
-        ("exec bash -c 'exec > >(sleep 0.1; tee) 2>&1; trap : HUP; echo text; exit 5'", 5, "text"),
+        (
+            "exec bash -c 'exec > >(sleep 0.1; tee) 2>&1; trap : HUP; echo text; exit 5'",
+            5,
+            "text",
+        ),
     ],
 )
 def test_output_is_read_that_comes_just_after_the_end(
@@ -121,7 +138,9 @@ def test_output_is_read_that_comes_just_after_the_end(
     assert (ended, text.split()) == (code, output.split())
 
 
-def test_a_background_child_that_never_stops_printing_delays_the_end_only_a_little() -> None:
+def test_a_background_child_that_never_stops_printing_delays_the_end_only_a_little() -> (
+    None
+):
     async def main() -> float:
         async with aclosing(ProcessSessions()) as sessions:
             process = _start(sessions, "yes & exit 5")
@@ -140,7 +159,9 @@ def test_what_stays_in_the_background_can_go_on_printing(tmp_path: Path) -> None
 
     async def main() -> str:
         async with aclosing(ProcessSessions()) as sessions:
-            background = f"(read x <{go}; head -c 3000000 /dev/zero; echo survived >{done}) &"
+            background = (
+                f"(read x <{go}; head -c 3000000 /dev/zero; echo survived >{done}) &"
+            )
             process = _start(sessions, background)
             assert await process.wait(_WAIT_S)
             go.write_text("now\n", encoding="utf-8")
@@ -194,7 +215,9 @@ def test_output_is_taken_in_turns_and_characters_stay_whole(tmp_path: Path) -> N
 def test_a_killed_command_takes_its_descendants_along(tmp_path: Path) -> None:
     async def main(lifeline: Lifeline) -> int | None:
         async with aclosing(ProcessSessions()) as sessions:
-            script = f"trap '' TERM; {lifeline.hold} sleep 1000 & (sleep 1000; true) & wait"
+            script = (
+                f"trap '' TERM; {lifeline.hold} sleep 1000 & (sleep 1000; true) & wait"
+            )
             process = _start(sessions, script)
             lifeline.wait_until_up()
             await process.stop()
@@ -233,7 +256,8 @@ def test_killing_a_finished_command_does_nothing() -> None:
 
 def test_a_terminal_is_the_controlling_one_and_has_a_size() -> None:
     code, text = _run(
-        "test -t 0 && test -t 1 && test -t 2; echo $?; echo hi >/dev/tty; stty size", tty=True
+        "test -t 0 && test -t 1 && test -t 2; echo $?; echo hi >/dev/tty; stty size",
+        tty=True,
     )
     assert (code, text) == (0, "0\r\nhi\r\n40 120\r\n")
 
@@ -296,14 +320,18 @@ def test_a_missing_directory_is_told_from_a_missing_program(tmp_path: Path) -> N
                 _start(sessions, "true", missing)
             assert directory.value.filename == missing
             with pytest.raises(FileNotFoundError) as program:
-                sessions.spawn(["no-such-program"], cwd=tmp_path, environment={"PATH": "/bin"})
+                sessions.spawn(
+                    ["no-such-program"], cwd=tmp_path, environment={"PATH": "/bin"}
+                )
             assert program.value.filename == "no-such-program"
 
     asyncio.run(main())
 
 
 @pytest.mark.parametrize("tty", [False, True])
-def test_a_command_that_cannot_start_leaves_nothing_open(tmp_path: Path, tty: bool) -> None:
+def test_a_command_that_cannot_start_leaves_nothing_open(
+    tmp_path: Path, tty: bool
+) -> None:
     async def main() -> None:
         async with aclosing(ProcessSessions()) as sessions:
             assert await _start(sessions, "true").wait(_WAIT_S)
@@ -311,10 +339,15 @@ def test_a_command_that_cannot_start_leaves_nothing_open(tmp_path: Path, tty: bo
             for _ in range(3):
                 with pytest.raises(OSError, match=f"Errno {errno.E2BIG}"):
                     sessions.spawn(
-                        ["true", "x" * 10_000_000], cwd=tmp_path, environment={}, tty=tty
+                        ["true", "x" * 10_000_000],
+                        cwd=tmp_path,
+                        environment={},
+                        tty=tty,
                     )
                 with pytest.raises(ValueError, match="null byte"):
-                    sessions.spawn(["true", "a\0b"], cwd=tmp_path, environment={}, tty=tty)
+                    sessions.spawn(
+                        ["true", "a\0b"], cwd=tmp_path, environment={}, tty=tty
+                    )
             assert _open_descriptor_count() <= before
 
     asyncio.run(main())

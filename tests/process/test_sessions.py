@@ -68,7 +68,8 @@ def test_closing_lets_a_command_save_its_state(tmp_path: Path) -> None:
     async def main(lifeline: Lifeline) -> int | None:
         sessions = ProcessSessions()
         process = _start(
-            sessions, f"trap 'echo x >{saved}; exit 4' TERM; {lifeline.hold} sleep 1000 & wait"
+            sessions,
+            f"trap 'echo x >{saved}; exit 4' TERM; {lifeline.hold} sleep 1000 & wait",
         )
         lifeline.wait_until_up()
         await sessions.aclose()
@@ -85,7 +86,11 @@ def test_closing_kills_what_does_not_listen(tmp_path: Path) -> None:
         ended: list[int | None] = []
         for tty in (False, True):
             sessions.spawn(
-                ["sh", "-c", f"trap '' TERM HUP; {lifeline.hold} while :; do sleep 1000; done"],
+                [
+                    "sh",
+                    "-c",
+                    f"trap '' TERM HUP; {lifeline.hold} while :; do sleep 1000; done",
+                ],
                 cwd=tmp_path,
                 environment=dict(os.environ),
                 tty=tty,
@@ -100,11 +105,14 @@ def test_closing_kills_what_does_not_listen(tmp_path: Path) -> None:
         asyncio.run(main(lifeline))
 
 
-def test_closing_kills_what_finished_commands_left_in_the_background(tmp_path: Path) -> None:
+def test_closing_kills_what_finished_commands_left_in_the_background(
+    tmp_path: Path,
+) -> None:
     async def main(lifeline: Lifeline) -> None:
         sessions = ProcessSessions()
         process = _start(
-            sessions, f"{lifeline.hold} sleep 1000 >/dev/null 2>&1 & (setsid sleep 1000 &) ; exit 0"
+            sessions,
+            f"{lifeline.hold} sleep 1000 >/dev/null 2>&1 & (setsid sleep 1000 &) ; exit 0",
         )
         assert await process.wait(_WAIT_S)
         lifeline.wait_until_up()
@@ -121,7 +129,9 @@ def test_closing_kills_what_finished_commands_left_in_the_background(tmp_path: P
 def test_a_cancelled_close_still_kills_everything(tmp_path: Path) -> None:
     async def main(lifeline: Lifeline) -> int | None:
         sessions = ProcessSessions()
-        process = _start(sessions, f"trap '' TERM; {lifeline.hold} while :; do sleep 1000; done")
+        process = _start(
+            sessions, f"trap '' TERM; {lifeline.hold} while :; do sleep 1000; done"
+        )
         lifeline.wait_until_up()
         closing = asyncio.ensure_future(sessions.aclose())
         await asyncio.sleep(0)
@@ -164,7 +174,9 @@ def test_what_has_ended_and_is_never_reaped_does_not_run_in_the_background() -> 
 
     async def main() -> None:
         async with aclosing(ProcessSessions()) as sessions:
-            process = _start(sessions, f"exec {sys.executable} -c {shlex.quote(code)} | read -r _")
+            process = _start(
+                sessions, f"exec {sys.executable} -c {shlex.quote(code)} | read -r _"
+            )
             assert await process.wait(_WAIT_S)
             assert sessions.is_idle
 

@@ -33,11 +33,20 @@ class Whole:
         ({"name": "x", "number": 3}, Whole(name="x", count=3)),
         ({"name": "x", "count": 2, "n": 3}, Whole(name="x", count=2)),
         # As models write them.
-        ({"name": "x", "count": "3", "is_old": "True"}, Whole(name="x", count=3, is_old=True)),
+        (
+            {"name": "x", "count": "3", "is_old": "True"},
+            Whole(name="x", count=3, is_old=True),
+        ),
         ({"name": "x", "count": 3.0, "share": 1}, Whole(name="x", count=3, share=1.0)),
         ({"name": "x", "kind": "c", "words": ["a", 1]}, Whole(name="x")),
-        ({"name": "x", "kind": "b", "words": ["a"]}, Whole(name="x", kind="b", words=("a",))),
-        ({"name": "x", "parts": [{"text": "t"}]}, Whole(name="x", parts=[Part(text="t")])),
+        (
+            {"name": "x", "kind": "b", "words": ["a"]},
+            Whole(name="x", kind="b", words=("a",)),
+        ),
+        (
+            {"name": "x", "parts": [{"text": "t"}]},
+            Whole(name="x", parts=[Part(text="t")]),
+        ),
         ({"name": "x", "line": "a b"}, Whole(name="x", line="a b")),
         ({"name": "x", "line": ["a", "b"]}, Whole(name="x", line=["a", "b"])),
     ],
@@ -56,7 +65,10 @@ def test_fields_are_read_as_they_are_annotated(data: Any, whole: Whole) -> None:
         ({"name": "", "count": True}, "invalid value true for `count`"),
         ({"name": "", "count": 0.5}, "invalid value 0.5 for `count`"),
         ({"name": "", "n": float("inf")}, "invalid value Infinity for `n`"),
-        ({"name": "", "count": "[" * 9_000}, "for `count`: Input should be a valid integer"),
+        (
+            {"name": "", "count": "[" * 9_000},
+            "for `count`: Input should be a valid integer",
+        ),
         ({"name": "", "is_old": 1}, "for `is_old`: Input should be a valid boolean"),
         ({"name": "", "share": ""}, 'invalid value "" for `share`'),
         ({"name": "", "parts": [{"text": ""}, {}]}, "missing field `parts.1.text`"),
@@ -122,7 +134,9 @@ class Steps:
         ),
     ],
 )
-def test_a_wrong_choice_names_the_choices_and_all_problems_are_told(data: Any, words: str) -> None:
+def test_a_wrong_choice_names_the_choices_and_all_problems_are_told(
+    data: Any, words: str
+) -> None:
     with pytest.raises(WrongValue) as error:
         checked(Steps, data)
     assert str(error.value) == words

@@ -13,7 +13,9 @@ from codex_py.protocol.stream import Usage
 
 ITEMS = [
     event_items.AgentMessage(id="item_0", text="Hello."),
-    event_items.FileChange(id="item_1", changes=[event_items.Change(path="/a", kind="add")]),
+    event_items.FileChange(
+        id="item_1", changes=[event_items.Change(path="/a", kind="add")]
+    ),
     event_items.UserMessage(id="live_0", text="go", images=["/a.png"]),
     event_items.ContextCompaction(id="live_1"),
 ]
@@ -27,7 +29,9 @@ EVENTS: list[events.Event] = [
     events.TurnCompleted(Usage(), diff="d", facts={"verified": True}),
     events.TurnFailed(events.ErrorInfo("m", "c")),
     events.Error("m", "c"),
-    events.Reconnecting("m", "c", None, cause="x", attempt=1, max_attempts=5, wait_s=0.5),
+    events.Reconnecting(
+        "m", "c", None, cause="x", attempt=1, max_attempts=5, wait_s=0.5
+    ),
     events.MessageDelta("Hel"),
     events.ReasoningSummaryDelta("Look", 0),
     events.CommandOutputDelta("item_1", "a"),
@@ -64,7 +68,11 @@ def test_a_compaction_is_printed_from_its_start_to_its_end() -> None:
         printed = event_data(events.ItemCompleted(ended))
         assert printed is not None
         assert printed["type"] == "item.completed"
-        assert printed["item"] == {"id": "live_1", "type": "context_compaction", "status": status}
+        assert printed["item"] == {
+            "id": "live_1",
+            "type": "context_compaction",
+            "status": status,
+        }
 
 
 def test_the_list_has_them_all() -> None:
@@ -75,18 +83,33 @@ def test_the_list_has_them_all() -> None:
     ("event", "data"),
     [
         (events.CommandOutputDelta("item_1", "a"), {"item_id": "item_1", "delta": "a"}),
-        (events.FilesPatched([FILE], 3), {"files": [{"path": "/a", "kind": "add"}], "entry": 3}),
+        (
+            events.FilesPatched([FILE], 3),
+            {"files": [{"path": "/a", "kind": "add"}], "entry": 3},
+        ),
         (
             events.AgentEvent("child", events.MessageDelta("Hel")),
             {"type": "message_delta", "delta": "Hel", "thread_id": "child"},
         ),
         (
             events.ItemCompleted(event_items.UserMessage(id="live_0", text="go")),
-            {"item": {"id": "live_0", "type": "user_message", "text": "go", "images": []}},
+            {
+                "item": {
+                    "id": "live_0",
+                    "type": "user_message",
+                    "text": "go",
+                    "images": [],
+                }
+            },
         ),
     ],
 )
-def test_live_events_have_all_their_fields(event: events.Event, data: dict[str, Any]) -> None:
-    names = {"CommandOutputDelta": "command_output_delta", "FilesPatched": "files_patched"}
+def test_live_events_have_all_their_fields(
+    event: events.Event, data: dict[str, Any]
+) -> None:
+    names = {
+        "CommandOutputDelta": "command_output_delta",
+        "FilesPatched": "files_patched",
+    }
     names |= {"AgentEvent": "message_delta", "ItemCompleted": "item.completed"}
     assert event_json(event) == {"type": names[type(event).__name__], **data}

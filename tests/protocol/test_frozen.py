@@ -37,7 +37,9 @@ def test_wrong_fields_are_a_type_error() -> None:
         ((1,), {"z": 1}),
     ]
     for values, given in wrong:
-        with pytest.raises(TypeError, match="Point takes the fields x, y, label, secret, tags"):
+        with pytest.raises(
+            TypeError, match="Point takes the fields x, y, label, secret, tags"
+        ):
             Point(*values, **given)
     with pytest.raises(TypeError, match=r"; it has no field w, z; x must be given$"):
         Point(w=1, z=2)  # pyright: ignore[reportCallIssue]

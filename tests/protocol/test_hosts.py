@@ -35,15 +35,30 @@ _MATCHES = [
 
 
 @pytest.mark.parametrize(("text", "host", "is_match"), _MATCHES)
-def test_a_pattern_is_for_these_hosts_at_port_80(text: str, host: str, *, is_match: bool):
+def test_a_pattern_is_for_these_hosts_at_port_80(
+    text: str, host: str, *, is_match: bool
+):
     assert matches(pattern(text), normal_host(host), 80) is is_match
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("http://allowed.test", "allowed.test/x", "a b.test", "user@allowed.test", "10.0.0.0/8"),
-        *("a..test", "*..test", ".test", "allowed.test:x", "allowed.test:0", "allowed.test:70000"),
+        *(
+            "http://allowed.test",
+            "allowed.test/x",
+            "a b.test",
+            "user@allowed.test",
+            "10.0.0.0/8",
+        ),
+        *(
+            "a..test",
+            "*..test",
+            ".test",
+            "allowed.test:x",
+            "allowed.test:0",
+            "allowed.test:70000",
+        ),
         *("[::1", "1.2.3.256", "a[b].test", "a?.test", "fe80::1%eth0", "{a,b}.test"),
     ],
 )
@@ -58,7 +73,9 @@ def test_a_pattern_without_a_name_is_empty(text: str):
         pattern(text)
 
 
-@pytest.mark.parametrize("host", ["", "a b", "a/b", "a@b", "a..b", "1.2.3.256", "::1%lo", "a\0b"])
+@pytest.mark.parametrize(
+    "host", ["", "a b", "a/b", "a@b", "a..b", "1.2.3.256", "::1%lo", "a\0b"]
+)
 def test_no_host_has_such_a_name(host: str):
     with pytest.raises(ValueError, match=r"is no host|codec"):
         normal_host(host)
@@ -67,8 +84,23 @@ def test_no_host_has_such_a_name(host: str):
 @pytest.mark.parametrize(
     "host",
     [
-        *("127.1", "0", "10.9.8.7", "169.254.169.254", "100.100.100.200", "224.0.0.1", "::1", "::"),
-        *("::7f00:1", "64:ff9b::7f00:1", "64:ff9b:1::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::"),
+        *(
+            "127.1",
+            "0",
+            "10.9.8.7",
+            "169.254.169.254",
+            "100.100.100.200",
+            "224.0.0.1",
+            "::1",
+            "::",
+        ),
+        *(
+            "::7f00:1",
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::7f00:1",
+            "2002:7f00:1::",
+            "2001:0:7f00:1::",
+        ),
         *(
             "fd00::1",
             "fe80::1",

@@ -5,7 +5,11 @@ from codex_py.protocol.ids import is_thread_id, new_thread_id, utc_timestamp
 
 def test_thread_ids_are_uuids_of_version_seven() -> None:
     parsed = uuid.UUID(thread_id := new_thread_id())
-    assert (parsed.version, parsed.variant, str(parsed)) == (7, uuid.RFC_4122, thread_id)
+    assert (parsed.version, parsed.variant, str(parsed)) == (
+        7,
+        uuid.RFC_4122,
+        thread_id,
+    )
 
 
 def test_thread_ids_made_in_turn_sort_by_their_millisecond() -> None:

@@ -11,7 +11,9 @@ from codex_py.rollout.records import SESSIONS, SessionMeta
 TIMESTAMP = "2026-11-20T17:52:59.450Z"
 
 
-def meta(cwd: str = "/repo", *, provider: str | None = "mock", **more: Any) -> SessionMeta:
+def meta(
+    cwd: str = "/repo", *, provider: str | None = "mock", **more: Any
+) -> SessionMeta:
     values: dict[str, Any] = {
         "id": new_thread_id(),
         "cwd": cwd,
@@ -39,22 +41,37 @@ def assistant(text: str) -> EncodedItem:
 
 def call(call_id: str, kind: str = "function_call") -> EncodedItem:
     field = "input" if kind == "custom_tool_call" else "arguments"
-    return EncodedItem(encode_json({"type": kind, "name": "shell", field: "", "call_id": call_id}))
+    return EncodedItem(
+        encode_json({"type": kind, "name": "shell", field: "", "call_id": call_id})
+    )
 
 
-def output(call_id: str, text: str = "done", kind: str = "function_call_output") -> EncodedItem:
+def output(
+    call_id: str, text: str = "done", kind: str = "function_call_output"
+) -> EncodedItem:
     return EncodedItem(encode_json({"type": kind, "call_id": call_id, "output": text}))
 
 
 def record(kind: str, payload: object, **more: Any) -> str:
     """A line of a session file, without its newline; `more` are fields beside the classic three."""
-    fields: dict[str, Any] = {"timestamp": TIMESTAMP, "type": kind, "payload": payload, **more}
+    fields: dict[str, Any] = {
+        "timestamp": TIMESTAMP,
+        "type": kind,
+        "payload": payload,
+        **more,
+    }
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
 def numbered(ordinal: int, kind: str, payload: object, **more: Any) -> str:
     """A line as today's Codex writes it."""
-    fields = {"timestamp": TIMESTAMP, "ordinal": ordinal, "type": kind, "payload": payload, **more}
+    fields = {
+        "timestamp": TIMESTAMP,
+        "ordinal": ordinal,
+        "type": kind,
+        "payload": payload,
+        **more,
+    }
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 

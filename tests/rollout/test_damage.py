@@ -98,8 +98,12 @@ LOSSES: dict[str, Callable[[list[bytes], int], list[bytes]]] = {
     "torn at its end": lambda lines, n: replaced(lines, n, lines[n][:-2] + b"\n"),
     "garbage": lambda lines, n: replaced(lines, n, garbage(lines[n])),
     "zeros": lambda lines, n: replaced(lines, n, b"\0" * len(lines[n])),
-    "half overwritten": lambda lines, n: replaced(lines, n, lines[1][:60] + lines[n][60:]),
-    "no id": lambda lines, n: replaced(lines, n, lines[n].replace(b'"call_id":"', b'"call_no":"')),
+    "half overwritten": lambda lines, n: replaced(
+        lines, n, lines[1][:60] + lines[n][60:]
+    ),
+    "no id": lambda lines, n: replaced(
+        lines, n, lines[n].replace(b'"call_id":"', b'"call_no":"')
+    ),
     "no place": lambda lines, n: replaced(lines, n, without_place(lines[n])),
     "no place and no id": lambda lines, n: replaced(
         lines, n, without_place(lines[n]).replace(b'"call_id":"', b'"call_no":"')

@@ -31,7 +31,9 @@ for n in range(1_000_000):
 
 
 @pytest.mark.parametrize("seed", sample(range(10)))
-def test_a_killed_writer_leaves_every_line_that_it_had_finished(tmp_path: Path, seed: int) -> None:
+def test_a_killed_writer_leaves_every_line_that_it_had_finished(
+    tmp_path: Path, seed: int
+) -> None:
     wanted = random.Random(seed).randrange(1, 400)
     with subprocess.Popen(
         [sys.executable, "-c", _WRITER, str(tmp_path)],
@@ -57,7 +59,9 @@ def test_a_killed_writer_leaves_every_line_that_it_had_finished(tmp_path: Path, 
     assert read_session(path).items == [*stored.items, user("and on")]
 
 
-def test_a_kill_leaves_no_part_of_a_copy_to_be_taken_for_the_whole(tmp_path: Path) -> None:
+def test_a_kill_leaves_no_part_of_a_copy_to_be_taken_for_the_whole(
+    tmp_path: Path,
+) -> None:
     """Else a resumed session of Codex would go on from there."""
     copier = (
         "import os, signal, sys\n"

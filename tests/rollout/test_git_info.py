@@ -20,7 +20,12 @@ _ENVIRONMENT = {
 def _git(cwd: Path, *arguments: str) -> str:
     command = ["git", "-C", str(cwd), *arguments]
     run = subprocess.run(
-        command, env=_ENVIRONMENT, capture_output=True, text=True, check=True, encoding="utf-8"
+        command,
+        env=_ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
     )
     return run.stdout.strip()
 
@@ -60,7 +65,9 @@ def test_a_detached_head_has_no_branch(repo: Path) -> None:
     assert git_info(repo) == {"commit_hash": _git(repo, "rev-parse", "HEAD")}
 
 
-def test_a_worktree_has_a_branch_of_its_own_and_shares_the_rest(repo: Path, tmp_path: Path) -> None:
+def test_a_worktree_has_a_branch_of_its_own_and_shares_the_rest(
+    repo: Path, tmp_path: Path
+) -> None:
     _git(repo, "remote", "add", "origin", "https://example.com/a.git")
     _git(repo, "worktree", "add", "-q", "-b", "other", str(tmp_path / "tree"))
     _git(tmp_path / "tree", "commit", "-q", "--allow-empty", "-m", "second")

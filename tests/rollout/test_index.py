@@ -18,7 +18,11 @@ from tests.rollout.builders import meta, record, session_file
 
 
 def _session(
-    home: Path, *, stamp: str = "2026-11-20T10-00-00", used_at: int = 0, **fields: object
+    home: Path,
+    *,
+    stamp: str = "2026-11-20T10-00-00",
+    used_at: int = 0,
+    **fields: object,
 ) -> Path:
     session = meta(**fields)  # pyright: ignore[reportArgumentType]: fields of any type pass through
     first = record("session_meta", session.payload())
@@ -28,9 +32,14 @@ def _session(
 
 
 def _named(home: Path, *names: tuple[str, str]) -> None:
-    lines = [json.dumps({"id": id_, "thread_name": name, "updated_at": "x"}) for id_, name in names]
+    lines = [
+        json.dumps({"id": id_, "thread_name": name, "updated_at": "x"})
+        for id_, name in names
+    ]
     damaged = ["[" * 100_000, "{cut"]
-    (home / "session_index.jsonl").write_text("\n".join([*lines, *damaged]), encoding="utf-8")
+    (home / "session_index.jsonl").write_text(
+        "\n".join([*lines, *damaged]), encoding="utf-8"
+    )
 
 
 def test_a_session_is_found_by_its_id_in_either_case(tmp_path: Path) -> None:
@@ -53,7 +62,9 @@ def test_an_archived_session_is_found(tmp_path: Path) -> None:
     assert latest_session(tmp_path, cwd=None) is None
 
 
-def test_of_the_files_of_a_thread_that_was_taken_back_the_newest_holds(tmp_path: Path) -> None:
+def test_of_the_files_of_a_thread_that_was_taken_back_the_newest_holds(
+    tmp_path: Path,
+) -> None:
     thread_id = new_thread_id()
     _session(tmp_path, id=thread_id)
     first = record("session_meta", meta(id=thread_id).payload())
@@ -153,6 +164,8 @@ def test_sessions_in_a_linked_folder_are_found_once(tmp_path: Path) -> None:
     assert [*files_of_thread(tmp_path, identifier)] == [path]
 
 
-def test_a_folder_with_a_name_that_no_folder_can_have_does_not_exist(tmp_path: Path) -> None:
+def test_a_folder_with_a_name_that_no_folder_can_have_does_not_exist(
+    tmp_path: Path,
+) -> None:
     _session(tmp_path, cwd=f"/{'x' * 300}")
     assert "does not exist any more" in why_none(tmp_path)

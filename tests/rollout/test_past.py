@@ -18,10 +18,15 @@ def _event(kind: str, **more: Any) -> tuple[str, dict[str, Any]]:
 
 
 BEGUN, COPIED = _event("task_started"), _event("token_count", info=None)
-SUMMARY: tuple[str, dict[str, Any]] = "compacted", {"message": "", "replacement_history": []}
+SUMMARY: tuple[str, dict[str, Any]] = (
+    "compacted",
+    {"message": "", "replacement_history": []},
+)
 
 
-def _write(home: Path, first_s: int, *lines: tuple[str, dict[str, Any]], fork_of: str = "") -> Path:
+def _write(
+    home: Path, first_s: int, *lines: tuple[str, dict[str, Any]], fork_of: str = ""
+) -> Path:
     """A session file whose lines are a second apart."""
     thread_id = new_thread_id()
     meta = {"id": thread_id, "timestamp": _stamp(first_s), "cwd": "/"}
@@ -31,7 +36,10 @@ def _write(home: Path, first_s: int, *lines: tuple[str, dict[str, Any]], fork_of
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"rollout-2026-01-01T00-00-{first_s:02}-{thread_id}.jsonl"
     rows = [
-        encode_json({"timestamp": _stamp(first_s + n), "type": kind, "payload": payload}) + b"\n"
+        encode_json(
+            {"timestamp": _stamp(first_s + n), "type": kind, "payload": payload}
+        )
+        + b"\n"
         for n, (kind, payload) in enumerate([("session_meta", meta), *lines])
     ]
     path.write_bytes(b"".join(rows))
@@ -49,7 +57,9 @@ def _read(path: Path) -> list[tuple[str, int]]:
 
 def test_prompts_have_their_times_and_those_taken_back_are_gone(tmp_path: Path) -> None:
     back = _event("thread_rolled_back", num_turns=1)
-    path = _write(tmp_path, 0, BEGUN, _said("one"), BEGUN, _said("two"), back, BEGUN, _said("new"))
+    path = _write(
+        tmp_path, 0, BEGUN, _said("one"), BEGUN, _said("two"), back, BEGUN, _said("new")
+    )
     assert _read(path) == [("one", 2), ("new", 7)]
 
 
@@ -80,7 +90,9 @@ def test_a_copy_has_the_times_of_the_thread_that_it_is_of(tmp_path: Path) -> Non
 
 
 def test_a_thread_that_says_it_is_a_copy_of_itself_is_read_once(tmp_path: Path) -> None:
-    path = _write(tmp_path, 0, _said("one"), COPIED, BEGUN, _said("two"), fork_of=new_thread_id())
+    path = _write(
+        tmp_path, 0, _said("one"), COPIED, BEGUN, _said("two"), fork_of=new_thread_id()
+    )
     own, claimed = (f'"{key}":"' for key in ("id", "forked_from_id"))
     text = path.read_text(encoding="utf-8")
     thread_id, other = (text.split(mark)[1].split('"')[0] for mark in (own, claimed))

@@ -24,7 +24,9 @@ from tests.rollout.builders import (
     user,
 )
 
-_PREFIX = "Another language model started to solve this problem and produced a summary.\n"
+_PREFIX = (
+    "Another language model started to solve this problem and produced a summary.\n"
+)
 
 
 def _read(home: Path, *lines: str) -> StoredSession:
@@ -47,9 +49,20 @@ def _tokens(total: int, last: int) -> str:
 
 def test_a_session_is_read_as_it_was_recorded(tmp_path: Path) -> None:
     context = developer("<permissions instructions>ask</permissions instructions>")
-    environment = user("<environment_context>\n  <cwd>/repo</cwd>\n</environment_context>")
-    items = [context, environment, user("hi"), call("a"), output("a"), assistant("done")]
-    session = meta(base_instructions="be good", forked_from_id="an id", git={"branch": "main"})
+    environment = user(
+        "<environment_context>\n  <cwd>/repo</cwd>\n</environment_context>"
+    )
+    items = [
+        context,
+        environment,
+        user("hi"),
+        call("a"),
+        output("a"),
+        assistant("done"),
+    ]
+    session = meta(
+        base_instructions="be good", forked_from_id="an id", git={"branch": "main"}
+    )
     lines = [
         record("session_meta", session.payload()),
         *map(_item, items),
@@ -108,7 +121,9 @@ def test_a_line_separator_within_a_line_does_not_end_it(tmp_path: Path) -> None:
 def test_a_lone_surrogate_does_not_reach_the_next_request(tmp_path: Path) -> None:
     line = record("response_item", {"type": "message", "role": "user", "content": "?"})
     stored = _read(tmp_path, line.replace("?", "\\ud800 \\ud83d\\ude00"))
-    assert [json.loads(item)["content"] for item in stored.items] == ["\ufffd \U0001f600"]
+    assert [json.loads(item)["content"] for item in stored.items] == [
+        "\ufffd \U0001f600"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -119,10 +134,13 @@ def test_a_lone_surrogate_does_not_reach_the_next_request(tmp_path: Path) -> Non
         pytest.param("\x00" * 100, id="zeros"),
         pytest.param("[" * 100_000, id="deep"),
         pytest.param(
-            '{"timestamp":"x","type":"response_item","payload":' + "[" * 99_999, id="deeper"
+            '{"timestamp":"x","type":"response_item","payload":' + "[" * 99_999,
+            id="deeper",
         ),
         pytest.param(record("response_item", "text"), id="no object"),
-        pytest.param('{"timestamp":"x","type":"response_item","payload":{"n":NaN}}', id="NaN"),
+        pytest.param(
+            '{"timestamp":"x","type":"response_item","payload":{"n":NaN}}', id="NaN"
+        ),
         pytest.param("7", id="a number"),
     ],
 )
@@ -143,7 +161,9 @@ def test_bytes_that_are_no_text_are_a_damaged_line(tmp_path: Path) -> None:
     [
         pytest.param([output("a"), user("x")], [user("x")], id="output without a call"),
         pytest.param(
-            [call("a"), user("x")], [call("a"), output("a", "aborted"), user("x")], id="no output"
+            [call("a"), user("x")],
+            [call("a"), output("a", "aborted"), user("x")],
+            id="no output",
         ),
         pytest.param(
             [call("a"), call("b"), call("c"), output("a")],
@@ -159,7 +179,14 @@ def test_bytes_that_are_no_text_are_a_damaged_line(tmp_path: Path) -> None:
         ),
         pytest.param(
             [call("a"), call("b"), output("b"), call("c"), output("c")],
-            [call("a"), call("b"), output("b"), output("a", "aborted"), call("c"), output("c")],
+            [
+                call("a"),
+                call("b"),
+                output("b"),
+                output("a", "aborted"),
+                call("c"),
+                output("c"),
+            ],
             id="before the next response",
         ),
         pytest.param(
@@ -207,22 +234,38 @@ def test_every_call_has_one_output_and_every_output_its_call(
     ],
     ids=str,
 )
-def test_an_item_that_no_provider_takes_is_damage(tmp_path: Path, damage: dict[str, Any]) -> None:
+def test_an_item_that_no_provider_takes_is_damage(
+    tmp_path: Path, damage: dict[str, Any]
+) -> None:
     item = {**json.loads(call("a")), "role": "user", "content": "x", **damage}
-    stored = _read(tmp_path, _item(user("x")), record("response_item", item), _item(output("a")))
+    stored = _read(
+        tmp_path, _item(user("x")), record("response_item", item), _item(output("a"))
+    )
     assert [json.loads(each) for each in stored.items] == [json.loads(user("x"))]
     assert stored.damaged_lines == 1
 
 
 def test_an_old_local_shell_call_is_answered_under_its_id(tmp_path: Path) -> None:
-    shell = {"type": "local_shell_call", "id": "lsh_1", "call_id": None, "action": {"type": "exec"}}
+    shell = {
+        "type": "local_shell_call",
+        "id": "lsh_1",
+        "call_id": None,
+        "action": {"type": "exec"},
+    }
     stored = _read(tmp_path, record("response_item", shell))
     assert json.loads(stored.items[-1]) == json.loads(output("lsh_1", "aborted"))
 
 
 def test_a_compaction_replaces_what_came_before_it(tmp_path: Path) -> None:
-    kept = [developer("<permissions instructions>now"), user("hi"), user(_PREFIX + "all is well")]
-    compacted = {"message": "…", "replacement_history": [json.loads(item) for item in kept]}
+    kept = [
+        developer("<permissions instructions>now"),
+        user("hi"),
+        user(_PREFIX + "all is well"),
+    ]
+    compacted = {
+        "message": "…",
+        "replacement_history": [json.loads(item) for item in kept],
+    }
     stored = _read(
         tmp_path,
         _item(user("<environment_context>gone")),
@@ -231,12 +274,20 @@ def test_a_compaction_replaces_what_came_before_it(tmp_path: Path) -> None:
         _item(assistant("and on")),
     )
     assert stored.items == [*kept, assistant("and on")]
-    assert stored.context == {"<permissions instructions>": "<permissions instructions>now"}
+    assert stored.context == {
+        "<permissions instructions>": "<permissions instructions>now"
+    }
 
 
-def test_a_compaction_that_kept_its_summary_alone_is_built_again(tmp_path: Path) -> None:
+def test_a_compaction_that_kept_its_summary_alone_is_built_again(
+    tmp_path: Path,
+) -> None:
     environment = user("<environment_context>here</environment_context>")
-    long_ago, earlier, latest = user("x" * 60_000), user("y" * 30_000), user("z" * 40_000)
+    long_ago, earlier, latest = (
+        user("x" * 60_000),
+        user("y" * 30_000),
+        user("z" * 40_000),
+    )
     stored = _read(
         tmp_path,
         _item(environment),
@@ -250,11 +301,18 @@ def test_a_compaction_that_kept_its_summary_alone_is_built_again(tmp_path: Path)
         _item(assistant("yes")),
         record("compacted", {"message": _PREFIX + "the second summary"}),
     )
-    assert stored.items == [environment, earlier, latest, user(_PREFIX + "the second summary")]
+    assert stored.items == [
+        environment,
+        earlier,
+        latest,
+        user(_PREFIX + "the second summary"),
+    ]
 
 
 @pytest.mark.parametrize(("turns", "kept"), [(1, 4), (2, 1), (9, 1), (0, 7), ("x", 7)])
-def test_turns_that_were_taken_back_are_gone(tmp_path: Path, turns: object, kept: int) -> None:
+def test_turns_that_were_taken_back_are_gone(
+    tmp_path: Path, turns: object, kept: int
+) -> None:
     items = [
         user("<environment_context>here</environment_context>"),
         user("one"),
@@ -279,10 +337,16 @@ def _native(
     stamp: str = "2026-11-20T10-00-00",
 ) -> Path:
     """A file as today's Codex writes it: a prompt for each ordinal, with what it adds to items."""
-    payload: dict[str, Any] = {**meta(id=thread_id).payload(), "history_mode": "paginated"}
+    payload: dict[str, Any] = {
+        **meta(id=thread_id).payload(),
+        "history_mode": "paginated",
+    }
     payload["base_instructions"] = {"text": "be good", "provenance": "x"}
     if base is not None:
-        payload["history_base"] = {"thread_id": base[0], "end_ordinal_exclusive": base[1]}
+        payload["history_base"] = {
+            "thread_id": base[0],
+            "end_ordinal_exclusive": base[1],
+        }
     first = min(texts) - 1
     lines = [numbered(first, "session_meta", payload)]
     for ordinal, text in texts.items():
@@ -290,11 +354,15 @@ def _native(
             **json.loads(user(text)),
             "internal_chat_message_metadata_passthrough": {"turn_id": "t"},
         }
-        lines.append(numbered(ordinal, "response_item", item, metadata={"history_sequence": 1}))
+        lines.append(
+            numbered(ordinal, "response_item", item, metadata={"history_sequence": 1})
+        )
     return session_file(home, lines, thread_id + suffix, stamp=stamp)
 
 
-def test_a_native_session_is_read_without_what_is_private_to_its_service(tmp_path: Path) -> None:
+def test_a_native_session_is_read_without_what_is_private_to_its_service(
+    tmp_path: Path,
+) -> None:
     thread_id = new_thread_id()
     stored = read_session(_native(tmp_path, {1: "hi", 2: "é"}, thread_id=thread_id))
     assert stored.meta.native
@@ -303,10 +371,14 @@ def test_a_native_session_is_read_without_what_is_private_to_its_service(tmp_pat
     assert stored.damaged_lines == 0
 
 
-def test_a_native_fork_goes_on_from_the_lines_it_shares_with_its_parents(tmp_path: Path) -> None:
+def test_a_native_fork_goes_on_from_the_lines_it_shares_with_its_parents(
+    tmp_path: Path,
+) -> None:
     grandparent, parent, child = (new_thread_id() for _ in range(3))
     _native(tmp_path, {1: "a", 2: "b", 3: "not shared"}, thread_id=grandparent)
-    _native(tmp_path, {4: "c", 5: "not shared"}, thread_id=parent, base=(grandparent, 3))
+    _native(
+        tmp_path, {4: "c", 5: "not shared"}, thread_id=parent, base=(grandparent, 3)
+    )
     path = _native(tmp_path, {6: "d"}, thread_id=child, base=(parent, 5))
     stored = read_session(path)
     assert stored.items == [user("a"), user("b"), user("c"), user("d")]
@@ -359,7 +431,9 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
         record("session_meta", {"id": "../../etc/passwd"}),
     ],
 )
-def test_a_file_that_does_not_begin_as_a_session_is_refused(tmp_path: Path, first: str) -> None:
+def test_a_file_that_does_not_begin_as_a_session_is_refused(
+    tmp_path: Path, first: str
+) -> None:
     path = session_file(tmp_path, [first], new_thread_id())
     with pytest.raises(SessionError) as caught:
         read_session(path)
@@ -370,14 +444,21 @@ def test_a_file_that_does_not_begin_as_a_session_is_refused(tmp_path: Path, firs
 
 
 def test_metadata_is_read_as_it_was_written() -> None:
-    session = meta(base_instructions="be good", git={"branch": "main"}, source={"subagent": "x"})
-    assert SessionMeta.from_line(record("session_meta", session.payload()).encode()) == session
+    session = meta(
+        base_instructions="be good", git={"branch": "main"}, source={"subagent": "x"}
+    )
+    assert (
+        SessionMeta.from_line(record("session_meta", session.payload()).encode())
+        == session
+    )
 
 
 def test_a_session_of_twenty_megabytes_is_read_in_a_moment(tmp_path: Path) -> None:
     text = 'a line of output, "quoted", with\ta tab\n' * 230
     lines = [
-        line for n in range(1000) for line in (_item(call(str(n))), _item(output(str(n), text * 2)))
+        line
+        for n in range(1000)
+        for line in (_item(call(str(n))), _item(output(str(n), text * 2)))
     ]
     path = _read(tmp_path, *lines).path
     assert path.stat().st_size > 18_000_000

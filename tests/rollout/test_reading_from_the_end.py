@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 
 from codex_py.protocol.stream import Usage
-from codex_py.rollout.entries import Entry, compacted, context_of, paired, without_last_turns
+from codex_py.rollout.entries import (
+    Entry,
+    compacted,
+    context_of,
+    paired,
+    without_last_turns,
+)
 from codex_py.rollout.reader import StoredSession, read_session
 from codex_py.rollout.records import MAX_LINE_BYTES, SessionMeta, read_token_count
 from tests.rollout.builders import (
@@ -29,7 +35,9 @@ from tests.support.searches import sample
 _NO_USAGE = Usage()
 
 
-def _read_forward(files: list[tuple[Path, int | None]], meta: SessionMeta) -> StoredSession:
+def _read_forward(
+    files: list[tuple[Path, int | None]], meta: SessionMeta
+) -> StoredSession:
     """Read every line of the files, each up to the ordinal beside it, decoding all of them."""
     entries: list[Entry] = []
     usage, last_usage, model, damaged = _NO_USAGE, _NO_USAGE, None, 0
@@ -56,7 +64,10 @@ def _read_forward(files: list[tuple[Path, int | None]], meta: SessionMeta) -> St
             elif payload.get("type") == "token_count":
                 usage, last_usage = read_token_count(payload) or (usage, last_usage)
             elif payload.get("type") == "thread_rolled_back":
-                entries, last_usage = without_last_turns(entries, payload["num_turns"]), _NO_USAGE
+                entries, last_usage = (
+                    without_last_turns(entries, payload["num_turns"]),
+                    _NO_USAGE,
+                )
     return StoredSession(
         path=files[-1][0],
         meta=meta,
@@ -82,7 +93,9 @@ class _Generator:
             self._count += 1
             (kind, payload), is_damaged = self._record(), self._random.random() < 0.03
             if is_native:
-                line = numbered(self._count, kind, payload, metadata={"history_sequence": 1})
+                line = numbered(
+                    self._count, kind, payload, metadata={"history_sequence": 1}
+                )
             elif self._random.random() < 0.1:
                 line = json.dumps({"payload": payload, "type": kind})
             else:
@@ -108,7 +121,9 @@ class _Generator:
             return "response_item", json.loads(texts[chosen]())
         match chosen:
             case 6:
-                return "turn_context", self._random.choice([{"model": f"m{self._count}"}, {}])
+                return "turn_context", self._random.choice(
+                    [{"model": f"m{self._count}"}, {}]
+                )
             case 7:
                 turns = self._random.choice([1, 2, 9])
                 return "event_msg", {"type": "thread_rolled_back", "num_turns": turns}
@@ -132,7 +147,14 @@ class _Generator:
         return f"c{self._random.randrange(5)}"
 
     def _text(self) -> str:
-        words = ["word ", "é", '"compacted"', '{"type":"compacted"}\n', "\\", "\U0001f600"]
+        words = [
+            "word ",
+            "é",
+            '"compacted"',
+            '{"type":"compacted"}\n',
+            "\\",
+            "\U0001f600",
+        ]
         longest = self._random.choice([1, 10, 1000, 10_000])
         return self._random.choice(words) * self._random.randrange(longest)
 
@@ -144,12 +166,18 @@ def test_reading_from_the_last_compaction_gives_what_reading_everything_gives(
     made = _Generator(seed, compactions=[0, 0.3, 1, 5][seed % 4])
     session = meta()
     first = record("session_meta", session.payload())
-    path = session_file(tmp_path, [first, *made.lines(120, is_native=False)], session.id)
-    assert _decoded(read_session(path)) == _decoded(_read_forward([(path, None)], session))
+    path = session_file(
+        tmp_path, [first, *made.lines(120, is_native=False)], session.id
+    )
+    assert _decoded(read_session(path)) == _decoded(
+        _read_forward([(path, None)], session)
+    )
 
 
 @pytest.mark.parametrize("seed", sample(range(20)))
-def test_so_it_does_in_a_native_session_that_goes_on_from_others(tmp_path: Path, seed: int) -> None:
+def test_so_it_does_in_a_native_session_that_goes_on_from_others(
+    tmp_path: Path, seed: int
+) -> None:
     made = _Generator(seed, compactions=[0, 0.5, 1, 3][seed % 4])
     files: list[tuple[Path, int | None]] = []
     base: dict[str, Any] | None = None
@@ -160,7 +188,10 @@ def test_so_it_does_in_a_native_session_that_goes_on_from_others(tmp_path: Path,
         lines = list(made.lines(40, is_native=True))
         stamp = f"2026-11-20T1{generation}-00-00"
         path = session_file(
-            tmp_path, [numbered(0, "session_meta", payload), *lines], payload["id"], stamp=stamp
+            tmp_path,
+            [numbered(0, "session_meta", payload), *lines],
+            payload["id"],
+            stamp=stamp,
         )
         # Some of the last lines are not shared.
         end = 40 * generation + 30 + seed % 10
@@ -172,7 +203,9 @@ def test_so_it_does_in_a_native_session_that_goes_on_from_others(tmp_path: Path,
 
 
 def _decoded(stored: StoredSession) -> list[Any]:
-    values = [getattr(stored, name) for name in StoredSession.__slots__ if name != "items"]
+    values = [
+        getattr(stored, name) for name in StoredSession.__slots__ if name != "items"
+    ]
     return [*values, [json.loads(item) for item in stored.items]]
 
 
@@ -182,7 +215,10 @@ def test_what_a_compaction_replaced_is_not_read(tmp_path: Path) -> None:
         record("session_meta", session.payload()),
         record("turn_context", {"model": "m"}),
         "damaged",
-        record("compacted", {"message": "…", "replacement_history": [json.loads(user("kept"))]}),
+        record(
+            "compacted",
+            {"message": "…", "replacement_history": [json.loads(user("kept"))]},
+        ),
         record("response_item", json.loads(user("new"))),
     ]
     stored = read_session(session_file(tmp_path, lines, session.id))
@@ -196,7 +232,9 @@ def test_a_compaction_is_found_wherever_the_file_is_cut_into_blocks(
     tmp_path: Path, away: int, kept_bytes: int
 ) -> None:
     session, kept = meta(), user("x" * kept_bytes)
-    compaction = record("compacted", {"message": "…", "replacement_history": [json.loads(kept)]})
+    compaction = record(
+        "compacted", {"message": "…", "replacement_history": [json.loads(kept)]}
+    )
     filler = record("event_msg", {"type": "agent_message", "message": "?"})
     # What follows it fills a block, but for some bytes.
     filler = filler.replace("?", "?" * ((1 << 20) - len(filler) - away))
@@ -210,7 +248,9 @@ def test_a_compaction_is_found_wherever_the_file_is_cut_into_blocks(
 def test_a_compaction_behind_half_a_line_is_found(tmp_path: Path) -> None:
     session = meta()
     lost = record("response_item", json.loads(user("lost")))
-    compaction = record("compacted", {"replacement_history": [json.loads(user("kept"))]})
+    compaction = record(
+        "compacted", {"replacement_history": [json.loads(user("kept"))]}
+    )
     lines = [record("session_meta", session.payload()), lost, lost[:50] + compaction]
     stored = read_session(session_file(tmp_path, lines, session.id))
     assert (stored.items, stored.damaged_lines) == ([user("kept")], 0)
@@ -221,12 +261,16 @@ def test_a_line_that_is_too_long_for_an_item_is_skipped_as_damaged(
     tmp_path: Path, compacts: bool
 ) -> None:
     session = meta()
-    path = session_file(tmp_path, [record("session_meta", session.payload())], session.id)
+    path = session_file(
+        tmp_path, [record("session_meta", session.payload())], session.id
+    )
     before, after = user("before"), user("after")
     kept = {"message": "…", "replacement_history": [json.loads(before)]}
     with path.open("ab") as file:
         kind = "compacted" if compacts else "response_item"
-        file.write(record(kind, kept if compacts else json.loads(before)).encode() + b"\n")
+        file.write(
+            record(kind, kept if compacts else json.loads(before)).encode() + b"\n"
+        )
         # Zeros, as a crash of the machine leaves them.
         file.truncate(file.tell() + 2 * MAX_LINE_BYTES)
     with path.open("ab") as file:

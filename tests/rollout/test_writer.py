@@ -89,13 +89,18 @@ def test_a_session_is_written_in_the_classic_format(tmp_path: Path) -> None:
             "compacted",
             {
                 "message": "a summary",
-                "replacement_history": [json.loads(user("hi")), json.loads(user("a summary"))],
+                "replacement_history": [
+                    json.loads(user("hi")),
+                    json.loads(user("a summary")),
+                ],
             },
         ),
     ]
 
 
-def test_the_file_is_named_for_its_local_time_and_thread_and_private(tmp_path: Path) -> None:
+def test_the_file_is_named_for_its_local_time_and_thread_and_private(
+    tmp_path: Path,
+) -> None:
     session = meta()
     script = (
         "import sys, time; from pathlib import Path; time.tzset()\n"
@@ -114,8 +119,12 @@ def test_the_file_is_named_for_its_local_time_and_thread_and_private(tmp_path: P
     name = f"rollout-2026-11-21T02-52-59-{session.id}.jsonl"
     assert printed == f"/home/sessions/2026/11/21/{name}"
 
-    with closing(RolloutWriter.create(tmp_path / "home", session, warn=_fail)) as writer:
-        folders = [f for f in writer.path.parents if f.is_relative_to(tmp_path / "home")]
+    with closing(
+        RolloutWriter.create(tmp_path / "home", session, warn=_fail)
+    ) as writer:
+        folders = [
+            f for f in writer.path.parents if f.is_relative_to(tmp_path / "home")
+        ]
     assert {oct(folder.stat().st_mode & 0o777) for folder in folders} == {"0o700"}
     assert oct(writer.path.stat().st_mode & 0o777) == "0o600"
 
@@ -138,7 +147,9 @@ def test_a_resumed_session_goes_on_in_the_same_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 1, 60, -1])
-def test_a_cut_last_line_costs_nothing_else_when_resumed(tmp_path: Path, kept: int) -> None:
+def test_a_cut_last_line_costs_nothing_else_when_resumed(
+    tmp_path: Path, kept: int
+) -> None:
     """`kept` bytes of the last line, which was whole but for its newline where it is -1."""
     with closing(RolloutWriter.create(tmp_path, meta(), warn=_fail)) as writer:
         writer.response_item(user("first"))
@@ -177,7 +188,9 @@ def test_closing_twice_is_harmless(tmp_path: Path) -> None:
 
 def test_a_file_with_numbered_lines_is_not_appended_to(tmp_path: Path) -> None:
     session = meta()
-    path = session_file(tmp_path, [numbered(0, "session_meta", session.payload())], session.id)
+    path = session_file(
+        tmp_path, [numbered(0, "session_meta", session.payload())], session.id
+    )
     before = path.read_bytes()
     with pytest.raises(SessionError, match="cannot be appended to"):
         RolloutWriter.resume(path, warn=_fail)
@@ -185,7 +198,9 @@ def test_a_file_with_numbered_lines_is_not_appended_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}\n", "[" * 100_000, "not json\n"])
-def test_a_file_that_is_no_session_is_not_appended_to(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_no_session_is_not_appended_to(
+    tmp_path: Path, content: str
+) -> None:
     path = session_file(tmp_path, [], meta().id)
     path.write_text(content, encoding="utf-8")
     with pytest.raises(SessionError, match="does not start with session metadata"):
@@ -230,7 +245,9 @@ def test_a_disk_that_fills_up_is_reported_once_and_nothing_is_lost_when_it_has_r
 ) -> None:
     warnings: list[str] = []
     items = [call("a"), output("a", "x" * 500), call("b"), output("b")]
-    with closing(RolloutWriter.create(tmp_path, meta(), warn=warnings.append)) as writer:
+    with closing(
+        RolloutWriter.create(tmp_path, meta(), warn=warnings.append)
+    ) as writer:
         writer.response_item(user("first"))
         # The first of the lines is cut short, those behind it fail whole.
         room = writer.path.stat().st_size + 10

@@ -39,7 +39,10 @@ KNOWN_OPEN = {
     "supervised": {_READ_PIPE},
     "landlock": {
         *("change a mode outside", "change the flags of a file outside"),
-        *("make .git where there is none", "plant a hook above, below a temporary folder"),
+        *(
+            "make .git where there is none",
+            "plant a hook above, below a temporary folder",
+        ),
         "make .codex above, below a temporary folder",
         *(_READ_PIPE, _CHANGE_DEVICE),
     },
@@ -58,10 +61,14 @@ def try_escape(escape: Escape, backend: Backend) -> bool:
     folder = Path(tempfile.mkdtemp(prefix="codex-py-escape-")).resolve()
     try:
         with Target(folder) as target:
-            sandbox = PlatformSandbox(target.environment, home=target.home, backends=[backend])
+            sandbox = PlatformSandbox(
+                target.environment, home=target.home, backends=[backend]
+            )
             try:
                 done = subprocess.run(
-                    sandbox.command(["/bin/sh", "-c", escape.script], target.policy, target.work),
+                    sandbox.command(
+                        ["/bin/sh", "-c", escape.script], target.policy, target.work
+                    ),
                     cwd=target.work,
                     env=target.environment,
                     stdin=subprocess.DEVNULL,
@@ -87,7 +94,9 @@ def _sh(script: str) -> str:
 
 
 def _python(code: str) -> str:
-    begin = f'import ctypes, os, socket\nenv = os.environ\nprint("{_TRIED}", flush=True)'
+    begin = (
+        f'import ctypes, os, socket\nenv = os.environ\nprint("{_TRIED}", flush=True)'
+    )
     return f"\"$PYTHON\" -I -S -c '\n{begin}\n{code}'"
 
 
@@ -108,7 +117,9 @@ ESCAPES = (
     Escape("write outside", _sh("echo x >$OUT/a"), Target.is_changed),
     Escape("write into a file outside", _sh("echo x >>$OUT/kept"), Target.is_changed),
     Escape(
-        "cut a file outside", _python('os.truncate(env["OUT"] + "/kept", 0)'), Target.is_changed
+        "cut a file outside",
+        _python('os.truncate(env["OUT"] + "/kept", 0)'),
+        Target.is_changed,
     ),
     Escape(
         "cut a file outside that is only opened for reading",
@@ -116,15 +127,31 @@ ESCAPES = (
         Target.is_changed,
     ),
     Escape("remove outside", _sh("rm -f $OUT/kept"), Target.is_changed),
-    Escape("write through a link", _sh("ln -s $OUT link; echo x >link/a"), Target.is_changed),
-    Escape("write through a hard link", _sh("ln $OUT/kept hard; echo x >>hard"), Target.is_changed),
     Escape(
-        "write through /proc/self/root", _sh("echo x >/proc/self/root$OUT/a"), Target.is_changed
+        "write through a link",
+        _sh("ln -s $OUT link; echo x >link/a"),
+        Target.is_changed,
     ),
     Escape(
-        "write through another process", _sh("echo x >/proc/$VICTIM/root$OUT/a"), Target.is_changed
+        "write through a hard link",
+        _sh("ln $OUT/kept hard; echo x >>hard"),
+        Target.is_changed,
     ),
-    Escape("write through our parent", _sh("echo x >/proc/$PPID/root$OUT/a"), Target.is_changed),
+    Escape(
+        "write through /proc/self/root",
+        _sh("echo x >/proc/self/root$OUT/a"),
+        Target.is_changed,
+    ),
+    Escape(
+        "write through another process",
+        _sh("echo x >/proc/$VICTIM/root$OUT/a"),
+        Target.is_changed,
+    ),
+    Escape(
+        "write through our parent",
+        _sh("echo x >/proc/$PPID/root$OUT/a"),
+        Target.is_changed,
+    ),
     Escape("move a file out", _sh("echo x >a; mv a $OUT/a"), Target.is_changed),
     Escape("move a file in", _sh("mv $OUT/kept kept"), Target.is_changed),
     Escape("change a mode outside", _sh("chmod 644 $OUT/kept"), Target.is_changed),
@@ -143,15 +170,33 @@ ESCAPES = (
         _sh("echo 1 >/proc/sys/vm/drop_caches && echo escaped"),
         Target.has_escapee,
     ),
-    Escape("make a device", _sh("mknod disk b 1 0 && echo escaped"), Target.has_escapee),
-    Escape("plant a hook", _sh("echo x >.git/hooks/post-commit"), Target.is_planted),
-    Escape("replace .git", _sh("mv .git old; mkdir .git; echo x >.git/config"), Target.is_planted),
-    Escape("make .codex", _sh("mkdir .codex; echo x >.codex/config.toml"), Target.is_planted),
     Escape(
-        "replace what keeps .codex", _sh("rmdir .codex; mkdir .codex; >.codex/x"), Target.is_planted
+        "make a device", _sh("mknod disk b 1 0 && echo escaped"), Target.has_escapee
     ),
-    Escape("link .codex", _sh("mkdir c; >c/x; rmdir .codex; ln -s c .codex"), Target.is_planted),
-    Escape("move .codex there", _sh("mkdir c; >c/x; mv -T c .codex"), Target.is_planted),
+    Escape("plant a hook", _sh("echo x >.git/hooks/post-commit"), Target.is_planted),
+    Escape(
+        "replace .git",
+        _sh("mv .git old; mkdir .git; echo x >.git/config"),
+        Target.is_planted,
+    ),
+    Escape(
+        "make .codex",
+        _sh("mkdir .codex; echo x >.codex/config.toml"),
+        Target.is_planted,
+    ),
+    Escape(
+        "replace what keeps .codex",
+        _sh("rmdir .codex; mkdir .codex; >.codex/x"),
+        Target.is_planted,
+    ),
+    Escape(
+        "link .codex",
+        _sh("mkdir c; >c/x; rmdir .codex; ln -s c .codex"),
+        Target.is_planted,
+    ),
+    Escape(
+        "move .codex there", _sh("mkdir c; >c/x; mv -T c .codex"), Target.is_planted
+    ),
     Escape(
         "exchange .git with a folder",
         _python(
@@ -223,7 +268,9 @@ ESCAPES = (
     ),
     Escape(
         "change the rules of the home",
-        _sh("echo x >>$CODEX_HOME/rules/config; mkdir $CODEX_HOME/hooks; >$CODEX_HOME/hooks/x"),
+        _sh(
+            "echo x >>$CODEX_HOME/rules/config; mkdir $CODEX_HOME/hooks; >$CODEX_HOME/hooks/x"
+        ),
         Target.is_planted,
     ),
     Escape(
@@ -233,7 +280,9 @@ ESCAPES = (
     ),
     Escape(
         "write to a named pipe outside",
-        _python('os.write(os.open(env["PIPES"] + "/in.pipe", os.O_WRONLY | os.O_NONBLOCK), b"x")'),
+        _python(
+            'os.write(os.open(env["PIPES"] + "/in.pipe", os.O_WRONLY | os.O_NONBLOCK), b"x")'
+        ),
         Target.is_written_to,
     ),
     Escape(
@@ -260,22 +309,40 @@ ESCAPES = (
     ),
     Escape(
         "live on in another session",
-        _sh("(exec 9>line.pipe; env -i setsid sleep 5 </dev/null >/dev/null 2>&1 9>&9 &)"),
+        _sh(
+            "(exec 9>line.pipe; env -i setsid sleep 5 </dev/null >/dev/null 2>&1 9>&9 &)"
+        ),
         Target.is_survived,
     ),
-    Escape("mount over .git", _sh("mkdir m; mount --bind m .git && >.git/x"), Target.is_planted),
-    Escape("unmount", _sh("umount .git; umount -l .; echo x >.git/hooks/x"), Target.is_planted),
     Escape(
-        "a user namespace of one's own", _sh("unshare -Ur true && echo escaped"), Target.has_escapee
+        "mount over .git",
+        _sh("mkdir m; mount --bind m .git && >.git/x"),
+        Target.is_planted,
     ),
-    Escape("connect by TCP", _connect("", '("127.0.0.1", int(env["TCP"]))'), Target.is_reached),
+    Escape(
+        "unmount",
+        _sh("umount .git; umount -l .; echo x >.git/hooks/x"),
+        Target.is_planted,
+    ),
+    Escape(
+        "a user namespace of one's own",
+        _sh("unshare -Ur true && echo escaped"),
+        Target.has_escapee,
+    ),
+    Escape(
+        "connect by TCP",
+        _connect("", '("127.0.0.1", int(env["TCP"]))'),
+        Target.is_reached,
+    ),
     Escape(
         "send by UDP",
         _connect("type=socket.SOCK_DGRAM", '("127.0.0.1", int(env["UDP"]))'),
         Target.is_reached,
     ),
     Escape(
-        "connect to a socket file", _connect("socket.AF_UNIX", 'env["STREAM"]'), Target.is_reached
+        "connect to a socket file",
+        _connect("socket.AF_UNIX", 'env["STREAM"]'),
+        Target.is_reached,
     ),
     Escape(
         "send to a socket file",
@@ -296,7 +363,9 @@ ESCAPES = (
     ),
     Escape(
         "a socket of the kernel",
-        _python('socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); print("escaped")'),
+        _python(
+            'socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); print("escaped")'
+        ),
         Target.has_escapee,
     ),
     Escape(
@@ -351,7 +420,11 @@ ESCAPES = (
         _system_call(101, 117, '16, int(env["VICTIM"]), 0, 0'),
         Target.has_escapee,
     ),
-    Escape("read the keys of the kernel", _system_call(250, 219, "0, -3, 1"), Target.has_escapee),
+    Escape(
+        "read the keys of the kernel",
+        _system_call(250, 219, "0, -3, 1"),
+        Target.has_escapee,
+    ),
     Escape(
         "type into the terminal",
         _python('import fcntl\nfcntl.ioctl(0, 0x5412, b"x"); print("escaped")'),

@@ -11,7 +11,9 @@ from codex_py.sandbox.choice import PlatformSandbox, platform_backends, problem
 from codex_py.sandbox.layout import Layout
 
 BACKENDS = [
-    backend for backend in platform_backends(os.environ["PATH"]) if problem(backend) is None
+    backend
+    for backend in platform_backends(os.environ["PATH"])
+    if problem(backend) is None
 ]
 _DEADLINE_S = 120.0
 

@@ -19,7 +19,13 @@ _CONFIGURATIONS = (
     *("work/.git/config", "work/inner/.git/config", "linked/.git/config"),
     *("temporary/project/.git/config", "home/rules/config"),
 )
-_TCP, _UDP, _STREAM, _DATAGRAM, _ABSTRACT = "TCP", "UDP", "STREAM", "DATAGRAM", "ABSTRACT"
+_TCP, _UDP, _STREAM, _DATAGRAM, _ABSTRACT = (
+    "TCP",
+    "UDP",
+    "STREAM",
+    "DATAGRAM",
+    "ABSTRACT",
+)
 
 
 @dataclass(slots=True)
@@ -100,7 +106,11 @@ class Target:
             "workspace-write",
             (
                 *(self.work, self.work / "inner", self.folder / "bare", self.linked),
-                *(self.folder / "temporary/project/sub", self.home, self.home / "rules"),
+                *(
+                    self.folder / "temporary/project/sub",
+                    self.home,
+                    self.home / "rules",
+                ),
             ),
             exclude_slash_tmp=True,
         )
@@ -110,7 +120,9 @@ class Target:
         """For a script: where things are."""
         sockets = {
             name: str(
-                s.getsockname()[1] if s.family == socket.AF_INET else self.folder / name[0].lower()
+                s.getsockname()[1]
+                if s.family == socket.AF_INET
+                else self.folder / name[0].lower()
             )
             for name, s in self._sockets.items()
             if name != _ABSTRACT
@@ -128,9 +140,14 @@ class Target:
             "CODEX_HOME": str(self.home),
             "PIPES": str(self.folder),
             "TERMINAL": self._terminal,
-            "MOUNTS": os.readlink("/proc/self/ns/mnt") if sys.platform == "linux" else "",  # noqa: PTH115
+            "MOUNTS": self._mounts(),
             "PYTHON": os.path.realpath(sys.executable),
         }
+
+    def _mounts(self) -> str:
+        if sys.platform != "linux":
+            return ""
+        return os.readlink("/proc/self/ns/mnt")  # noqa: PTH115
 
     def is_changed(self) -> bool:
         """Whether anything outside is not as it was."""
@@ -183,7 +200,9 @@ class Target:
         self._pipes[name] = os.open(path, flags | os.O_NONBLOCK)
         self._stack.callback(os.close, self._pipes[name])
 
-    def _listen(self, name: str, family: int, kind: int, address: str | tuple[str, int]) -> None:
+    def _listen(
+        self, name: str, family: int, kind: int, address: str | tuple[str, int]
+    ) -> None:
         listener = self._stack.enter_context(socket.socket(family, kind))
         listener.bind(address)
         if kind == socket.SOCK_STREAM:

@@ -40,7 +40,12 @@ def test_the_first_that_works_is_found_once(tmp_path: Path) -> None:
     assert broken.asked == []
     for _ in range(2):
         assert sandbox.command(["ls"], SandboxPolicy(), tmp_path) == ["true"]
-    assert [len(backend.asked) for backend in (broken, missing, good, last)] == [1, 1, 3, 0]
+    assert [len(backend.asked) for backend in (broken, missing, good, last)] == [
+        1,
+        1,
+        3,
+        0,
+    ]
     assert sandbox.unavailable is None
 
 
@@ -72,7 +77,9 @@ def test_what_was_found_out_is_kept_for_others(tmp_path: Path) -> None:
     assert len(broken.asked) == 1
 
 
-def test_no_weaker_backend_is_taken_without_a_word_when_one_is_silent(tmp_path: Path) -> None:
+def test_no_weaker_backend_is_taken_without_a_word_when_one_is_silent(
+    tmp_path: Path,
+) -> None:
     silent, good = FakeBackend("silent", ["sleep", "60"]), FakeBackend("good", ["true"])
     sandbox = PlatformSandbox({}, backends=[silent, good])
     sandbox.command(["ls"], SandboxPolicy(), tmp_path)
@@ -109,7 +116,10 @@ def test_a_refusal_to_notify_a_supervisor_is_known_by_its_error() -> None:
             "OSError: [Errno 30] Read-only file system: '/proc/self/mem'",
             "Read-only file system: '/proc/self/mem'",
         ),
-        ("PermissionError: [Errno 13] Permission denied: '/a: b'", "Permission denied: '/a: b'"),
+        (
+            "PermissionError: [Errno 13] Permission denied: '/a: b'",
+            "Permission denied: '/a: b'",
+        ),
         ("no colon", "no colon"),
     ],
 )
@@ -138,7 +148,9 @@ def test_a_machine_with_other_system_calls_has_no_filter() -> None:
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64"])
 def test_a_filter_is_whole_and_short_enough(machine: str) -> None:
-    program = filter_program(machine, offline=True, guard_truncate=True, backend="supervised")
+    program = filter_program(
+        machine, offline=True, guard_truncate=True, backend="supervised"
+    )
     assert program is not None
     assert len(program) % 8 == 0
     # The most that the kernel takes.
@@ -151,9 +163,13 @@ def test_a_filter_is_whole_and_short_enough(machine: str) -> None:
 @pytest.mark.parametrize(
     "backend", [r for r in BACKENDS if r.name == "namespaces"], ids=["namespaces"]
 )
-def test_the_whole_disk_can_be_the_workspace(backend: FakeBackend, tmp_path: Path) -> None:
+def test_the_whole_disk_can_be_the_workspace(
+    backend: FakeBackend, tmp_path: Path
+) -> None:
     policy = SandboxPolicy("workspace-write", (Path("/"),))
-    done = run_in(backend, ["/bin/sh", "-c", "echo x >new; ls -d /.codex"], policy, tmp_path)
+    done = run_in(
+        backend, ["/bin/sh", "-c", "echo x >new; ls -d /.codex"], policy, tmp_path
+    )
     if os.access("/", os.W_OK):
         assert (done.returncode, done.stdout) == (0, "/.codex\n")
     assert (tmp_path / "new").exists()

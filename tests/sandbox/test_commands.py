@@ -22,7 +22,9 @@ _SCOPES_SINCE = 6
 PYTHON = os.path.realpath(sys.executable)
 GIT = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
 
-pytestmark = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
+pytestmark = pytest.mark.parametrize(
+    "backend", BACKENDS, ids=lambda backend: backend.name
+)
 
 
 @pytest.fixture
@@ -42,7 +44,9 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def sh(backend: Backend, script: str, policy: SandboxPolicy, cwd: Path) -> tuple[int, str]:
+def sh(
+    backend: Backend, script: str, policy: SandboxPolicy, cwd: Path
+) -> tuple[int, str]:
     done = run_in(backend, ["/bin/bash", "-c", script], policy, cwd)
     code = done.returncode
     return code if code >= 0 else 128 - code, done.stdout
@@ -74,9 +78,7 @@ def test_in_a_read_only_sandbox_everything_is_read_and_nothing_written(
     backend: Backend, tmp_path: Path
 ) -> None:
     (tmp_path / "kept").write_text("kept", encoding="ascii")
-    script = (
-        "cat kept; cat /etc/hostname >/dev/null; echo x >new || echo y >kept || echo z >/tmp/new"
-    )
+    script = "cat kept; cat /etc/hostname >/dev/null; echo x >new || echo y >kept || echo z >/tmp/new"
     code, output = sh(backend, script, SandboxPolicy(), tmp_path)
     assert code == 1
     assert output.startswith("kept")
@@ -84,7 +86,9 @@ def test_in_a_read_only_sandbox_everything_is_read_and_nothing_written(
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
-def test_devices_that_keep_nothing_can_be_written(backend: Backend, tmp_path: Path) -> None:
+def test_devices_that_keep_nothing_can_be_written(
+    backend: Backend, tmp_path: Path
+) -> None:
     script = (
         "echo x >/dev/null && echo x >/dev/zero && head -c 2 /dev/urandom | wc -c"
         " && echo out >/dev/stdout && echo err >/dev/stderr && cat <(echo sub)"
@@ -92,7 +96,9 @@ def test_devices_that_keep_nothing_can_be_written(backend: Backend, tmp_path: Pa
     assert sh(backend, script, SandboxPolicy(), tmp_path) == (0, "2\nout\nerr\nsub\n")
 
 
-def test_what_is_in_the_workspace_can_be_changed(backend: Backend, tmp_path: Path) -> None:
+def test_what_is_in_the_workspace_can_be_changed(
+    backend: Backend, tmp_path: Path
+) -> None:
     script = (
         "mkdir -p a/b && echo x >a/b/c && mv a/b/c a/d && ln a/d a/e && ln -s d a/f && chmod 600 a/d"
         " && cp a/d g && rm a/e && truncate -s 0 g && sed -i s/x/y/ a/d && cat a/f && touch -d @5 a/d"
@@ -100,7 +106,9 @@ def test_what_is_in_the_workspace_can_be_changed(backend: Backend, tmp_path: Pat
     assert sh(backend, script, workspace(tmp_path), tmp_path) == (0, "y\n")
 
 
-def test_folders_for_temporary_files_can_be_written(backend: Backend, tmp_path: Path) -> None:
+def test_folders_for_temporary_files_can_be_written(
+    backend: Backend, tmp_path: Path
+) -> None:
     temporary = tmp_path / "tmp"
     work = tmp_path / "work"
     temporary.mkdir()
@@ -108,7 +116,11 @@ def test_folders_for_temporary_files_can_be_written(backend: Backend, tmp_path: 
     policy = SandboxPolicy("workspace-write", (work,), exclude_slash_tmp=True)
     done = run_in(
         backend,
-        ["/bin/bash", "-c", "cat <<END\nheredoc\nEND\nmktemp >/dev/null && touch ../new"],
+        [
+            "/bin/bash",
+            "-c",
+            "cat <<END\nheredoc\nEND\nmktemp >/dev/null && touch ../new",
+        ],
         policy,
         work,
         {"TMPDIR": str(temporary)},
@@ -123,7 +135,9 @@ def test_folders_for_temporary_files_can_be_written(backend: Backend, tmp_path: 
     assert done.returncode == 1
 
 
-def test_slash_tmp_is_writable_unless_it_is_excluded(backend: Backend, tmp_path: Path) -> None:
+def test_slash_tmp_is_writable_unless_it_is_excluded(
+    backend: Backend, tmp_path: Path
+) -> None:
     policy = SandboxPolicy("workspace-write", (tmp_path,), exclude_tmpdir_env_var=True)
     script = "file=$(mktemp /tmp/codex-py-XXXXXX) && rm $file"
     assert sh(backend, script, policy, tmp_path) == (0, "")
@@ -131,17 +145,24 @@ def test_slash_tmp_is_writable_unless_it_is_excluded(backend: Backend, tmp_path:
 
 
 def test_git_reads_and_does_not_write(backend: Backend, repository: Path) -> None:
-    (repository / "main.c").write_text("int main(void) { return 8; }\n", encoding="ascii")
+    (repository / "main.c").write_text(
+        "int main(void) { return 8; }\n", encoding="ascii"
+    )
     script = "git -c safe.directory='*' status --short && git -c safe.directory='*' diff --stat"
     code, output = sh(backend, script, workspace(repository), repository)
     assert (code, output.splitlines()[0]) == (0, " M main.c")
     code, _ = sh(
-        backend, "git -c safe.directory='*' commit -qam x", workspace(repository), repository
+        backend,
+        "git -c safe.directory='*' commit -qam x",
+        workspace(repository),
+        repository,
     )
     assert code != 0
 
 
-def test_git_reads_a_folder_whose_git_is_held_away(backend: Backend, repository: Path) -> None:
+def test_git_reads_a_folder_whose_git_is_held_away(
+    backend: Backend, repository: Path
+) -> None:
     code, output = sh(
         backend,
         "git -c safe.directory='*' rev-parse --show-toplevel",
@@ -155,7 +176,9 @@ def test_git_reads_a_folder_whose_git_is_held_away(backend: Backend, repository:
     ]
 
 
-def test_python_runs_tests_and_keeps_its_caches(backend: Backend, tmp_path: Path) -> None:
+def test_python_runs_tests_and_keeps_its_caches(
+    backend: Backend, tmp_path: Path
+) -> None:
     (tmp_path / "code_.py").write_text("TWO = 2\n", encoding="ascii")
     (tmp_path / "test_it.py").write_text(
         "import asyncio, multiprocessing, unittest\nfrom code_ import TWO\n"
@@ -183,7 +206,9 @@ def test_a_compiler_works(backend: Backend, tmp_path: Path) -> None:
     assert code == 7, output
 
 
-def test_a_command_gets_no_descriptor_but_the_three(backend: Backend, tmp_path: Path) -> None:
+def test_a_command_gets_no_descriptor_but_the_three(
+    backend: Backend, tmp_path: Path
+) -> None:
     read_end, write_end = os.pipe()
     try:
         os.set_inheritable(write_end, True)
@@ -208,27 +233,39 @@ def test_signals_that_python_ignores_are_not_ignored_by_commands(
     assert (code, int(output.split()[1], 16)) == (0, 0)
 
 
-def test_the_network_is_there_where_it_is_allowed(backend: Backend, tmp_path: Path) -> None:
+def test_the_network_is_there_where_it_is_allowed(
+    backend: Backend, tmp_path: Path
+) -> None:
     policy = SandboxPolicy("workspace-write", (tmp_path,), network_access=True)
     done = run_in(
         backend,
-        [PYTHON, "-c", "import socket; socket.create_server(('127.0.0.1', 0)); print('up')"],
+        [
+            PYTHON,
+            "-c",
+            "import socket; socket.create_server(('127.0.0.1', 0)); print('up')",
+        ],
         policy,
         tmp_path,
     )
     assert (done.returncode, done.stdout) == (0, "up\n")
 
 
-def test_names_that_were_not_there_are_gone_afterwards(backend: Backend, tmp_path: Path) -> None:
+def test_names_that_were_not_there_are_gone_afterwards(
+    backend: Backend, tmp_path: Path
+) -> None:
     code, _ = sh(backend, "rm -rf .git .codex; touch a", workspace(tmp_path), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert code in {0, 1}
 
 
-def test_names_stay_held_when_another_agent_is_done(backend: Backend, tmp_path: Path) -> None:
+def test_names_stay_held_when_another_agent_is_done(
+    backend: Backend, tmp_path: Path
+) -> None:
     if backend.name == "landlock":
         pytest.skip("it holds no names")
-    first, second = (PlatformSandbox(dict(os.environ), backends=[backend]) for _ in range(2))
+    first, second = (
+        PlatformSandbox(dict(os.environ), backends=[backend]) for _ in range(2)
+    )
     policy = workspace(tmp_path)
     try:
         first.command(["true"], policy, tmp_path)
@@ -280,11 +317,15 @@ def test_names_are_held_again_after_somebody_removed_them(
         run("echo x >main.c")
         for folder in (repository, more):
             names = ["-c", f'git() {{ command {" ".join(GIT)} "$@"; }}; {script}']
-            subprocess.run(["/bin/sh", *names], cwd=folder, check=False, capture_output=True)
+            subprocess.run(
+                ["/bin/sh", *names], cwd=folder, check=False, capture_output=True
+            )
         run(plant)
     finally:
         sandbox.release()
-    assert [path for folder in (repository, more) for path in folder.rglob("settings.json")] == []
+    assert [
+        path for folder in (repository, more) for path in folder.rglob("settings.json")
+    ] == []
 
 
 def test_what_a_killed_agent_left_is_gone_after_the_next_command(
@@ -312,7 +353,9 @@ def test_a_command_signals_nobody_in_the_group_that_it_was_started_in(
     if backend.name == "bwrap" or version() < _SCOPES_SINCE:
         pytest.skip("the group is that of the command too")
     sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
-    command = sandbox.command(["/bin/sh", "-c", "kill -KILL 0"], SandboxPolicy(), tmp_path)
+    command = sandbox.command(
+        ["/bin/sh", "-c", "kill -KILL 0"], SandboxPolicy(), tmp_path
+    )
     done = subprocess.run(
         ["/bin/sh", "-c", '"$@"; echo survived', "sh", *command],
         stdout=subprocess.PIPE,
@@ -332,7 +375,10 @@ def test_a_command_lowers_its_own_priority(backend: Backend, tmp_path: Path) -> 
     script = f'nice -n 2 {PYTHON} -c "{code}"'
     before = os.getpriority(os.PRIO_PROCESS, 0)
     nice = min(before + 5, 19)
-    assert sh(backend, script, workspace(tmp_path), tmp_path) == (0, f"{nice} {os.SCHED_BATCH}\n")
+    assert sh(backend, script, workspace(tmp_path), tmp_path) == (
+        0,
+        f"{nice} {os.SCHED_BATCH}\n",
+    )
 
 
 def test_processes_share_locks(backend: Backend, tmp_path: Path) -> None:
@@ -341,7 +387,9 @@ def test_processes_share_locks(backend: Backend, tmp_path: Path) -> None:
     assert sh(backend, f'{PYTHON} -c "{code}"', policy, tmp_path) == (0, "shared\n")
 
 
-def test_a_program_without_a_name_is_not_there(backend: Backend, tmp_path: Path) -> None:
+def test_a_program_without_a_name_is_not_there(
+    backend: Backend, tmp_path: Path
+) -> None:
     done = run_in(backend, [""], SandboxPolicy(), tmp_path)
     assert done.returncode != 0
     assert "Traceback" not in done.stdout
@@ -353,16 +401,28 @@ def test_the_pointer_of_a_worktree_and_what_it_leads_to_are_held(
     if backend.name == "landlock":
         pytest.skip("the folders around it could not be written either")
     tree = repository / "tree"
-    subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
-    for script in ("echo x >tree/.git", "rm tree/.git", "echo x >.git/worktrees/tree/HEAD"):
+    subprocess.run(
+        [*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True
+    )
+    for script in (
+        "echo x >tree/.git",
+        "rm tree/.git",
+        "echo x >.git/worktrees/tree/HEAD",
+    ):
         code, _ = sh(backend, script, workspace(repository, tree), repository)
         assert code == 1
     script = "git -c safe.directory='*' status --short"
     assert sh(backend, script, workspace(tree), tree) == (0, "")
 
 
-def test_a_root_that_became_a_link_is_no_root_any_more(backend: Backend, tmp_path: Path) -> None:
-    root, inner, outside = tmp_path / "root", tmp_path / "root/inner", tmp_path / "outside"
+def test_a_root_that_became_a_link_is_no_root_any_more(
+    backend: Backend, tmp_path: Path
+) -> None:
+    root, inner, outside = (
+        tmp_path / "root",
+        tmp_path / "root/inner",
+        tmp_path / "outside",
+    )
     inner.mkdir(parents=True)
     outside.mkdir()
     policy = workspace(root, inner)
@@ -380,14 +440,14 @@ def test_a_root_that_became_a_link_is_no_root_any_more(backend: Backend, tmp_pat
     assert list(outside.iterdir()) == []
 
 
-def test_a_command_has_a_terminal_where_it_wants_one(backend: Backend, tmp_path: Path) -> None:
+def test_a_command_has_a_terminal_where_it_wants_one(
+    backend: Backend, tmp_path: Path
+) -> None:
     async def run() -> tuple[int | None, str]:
         sessions = ProcessSessions()
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         # bash can miss a signal that comes just before it waits: it looks again when the time of `read` is up.
-        script = (
-            "trap 'echo caught; exit 5' INT; echo there >/dev/tty; while :; do read -t 0.2; done"
-        )
+        script = "trap 'echo caught; exit 5' INT; echo there >/dev/tty; while :; do read -t 0.2; done"
         argv = sandbox.command(["/bin/bash", "-c", script], SandboxPolicy(), tmp_path)
         ready = asyncio.Event()
         process = sessions.spawn(
@@ -426,7 +486,9 @@ def test_other_terminals_are_not_read(backend: Backend, tmp_path: Path) -> None:
     assert "password" not in output
 
 
-def test_a_command_opens_its_own_terminal_by_every_name(backend: Backend, tmp_path: Path) -> None:
+def test_a_command_opens_its_own_terminal_by_every_name(
+    backend: Backend, tmp_path: Path
+) -> None:
     async def run() -> tuple[int | None, str]:
         sessions = ProcessSessions()
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
@@ -435,7 +497,9 @@ def test_a_command_opens_its_own_terminal_by_every_name(backend: Backend, tmp_pa
             " && read line </dev/stdin && echo $line >/dev/tty"
         )
         argv = sandbox.command(["/bin/bash", "-c", script], SandboxPolicy(), tmp_path)
-        process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ), tty=True)
+        process = sessions.spawn(
+            list(argv), cwd=tmp_path, environment=dict(os.environ), tty=True
+        )
         process.write(b"typed\n")
         async with asyncio.timeout(120):
             await process.finished.wait()
@@ -453,7 +517,9 @@ def test_a_command_opens_its_own_terminal_by_every_name(backend: Backend, tmp_pa
     assert output.split().count("typed") == 2
 
 
-def test_a_terminal_has_a_name_that_leads_to_it(backend: Backend, tmp_path: Path) -> None:
+def test_a_terminal_has_a_name_that_leads_to_it(
+    backend: Backend, tmp_path: Path
+) -> None:
     code = (
         "import os; name = os.ttyname(0); there = os.stat(name); here = os.fstat(0);"
         " print(os.path.samestat(there, here), {os.ttyname(n) for n in (0, 1, 2)} == {name});"
@@ -465,7 +531,9 @@ def test_a_terminal_has_a_name_that_leads_to_it(backend: Backend, tmp_path: Path
         sessions = ProcessSessions()
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         argv = sandbox.command(["/bin/bash", "-c", script], SandboxPolicy(), tmp_path)
-        process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ), tty=True)
+        process = sessions.spawn(
+            list(argv), cwd=tmp_path, environment=dict(os.environ), tty=True
+        )
         async with asyncio.timeout(120):
             await process.finished.wait()
         output = process.all_output().text()
@@ -488,12 +556,16 @@ def test_files_and_devices_are_read_as_before(backend: Backend, tmp_path: Path) 
     assert (code, output) == (0, "text\ncat\nin\n1\ntext\nsub\n")
 
 
-def test_nothing_is_left_when_the_group_is_killed(backend: Backend, tmp_path: Path) -> None:
+def test_nothing_is_left_when_the_group_is_killed(
+    backend: Backend, tmp_path: Path
+) -> None:
     async def run(line: Lifeline) -> int | None:
         sessions = ProcessSessions()
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         script = f"{line.hold} (setsid sleep 600 &) ; sleep 600"
-        argv = sandbox.command(["/bin/bash", "-c", script], workspace(tmp_path), tmp_path)
+        argv = sandbox.command(
+            ["/bin/bash", "-c", script], workspace(tmp_path), tmp_path
+        )
         process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ))
         await asyncio.to_thread(line.wait_until_up)
         await process.stop(exit_code=124)
@@ -506,15 +578,21 @@ def test_nothing_is_left_when_the_group_is_killed(backend: Backend, tmp_path: Pa
         line.wait_until_dead()
 
 
-def test_a_command_may_clean_up_when_it_is_asked_to_end(backend: Backend, tmp_path: Path) -> None:
+def test_a_command_may_clean_up_when_it_is_asked_to_end(
+    backend: Backend, tmp_path: Path
+) -> None:
     if backend.name == "bwrap":
         pytest.skip("its monitor dies of the signal and takes the command with it")
 
     async def run() -> int | None:
         sessions = ProcessSessions()
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
-        script = "trap 'echo bye >said; exit 0' TERM; echo up; while :; do sleep 0.05; done"
-        argv = sandbox.command(["/bin/bash", "-c", script], workspace(tmp_path), tmp_path)
+        script = (
+            "trap 'echo bye >said; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+        )
+        argv = sandbox.command(
+            ["/bin/bash", "-c", script], workspace(tmp_path), tmp_path
+        )
         ready = asyncio.Event()
         process = sessions.spawn(
             list(argv),
@@ -535,14 +613,21 @@ def test_a_command_may_clean_up_when_it_is_asked_to_end(backend: Backend, tmp_pa
     assert (tmp_path / "said").read_text(encoding="ascii") == "bye\n"
 
 
-def test_children_die_with_whoever_started_them(backend: Backend, tmp_path: Path) -> None:
+def test_children_die_with_whoever_started_them(
+    backend: Backend, tmp_path: Path
+) -> None:
     with Lifeline(tmp_path) as line:
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
         argv = sandbox.command(
             ["/bin/bash", "-c", f"{line.hold} sleep 600"], workspace(tmp_path), tmp_path
         )
         starter = subprocess.Popen(
-            [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", *argv],
+            [
+                sys.executable,
+                "-c",
+                "import subprocess, sys; subprocess.run(sys.argv[1:])",
+                *argv,
+            ],
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
         )
@@ -571,10 +656,15 @@ def test_logins_and_the_locks_of_the_home_are_hidden(
     argv = sandbox.command(["/bin/sh", "-c", script], workspace(work), work)
     done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
     sandbox.release()
-    assert (done.returncode != 0, done.stdout.removesuffix(b"server\n")) == (True, b"text")
+    assert (done.returncode != 0, done.stdout.removesuffix(b"server\n")) == (
+        True,
+        b"text",
+    )
 
 
-def test_no_command_makes_a_home_that_is_not_there_yet(backend: Backend, tmp_path: Path) -> None:
+def test_no_command_makes_a_home_that_is_not_there_yet(
+    backend: Backend, tmp_path: Path
+) -> None:
     if backend.name == "landlock":
         pytest.skip("it holds what exists")
     home, work = tmp_path / "user/settings", tmp_path / "work"
@@ -584,7 +674,9 @@ def test_no_command_makes_a_home_that_is_not_there_yet(backend: Backend, tmp_pat
     sandbox = PlatformSandbox(
         {**os.environ, "TMPDIR": str(tmp_path)}, home=home, backends=[backend]
     )
-    script = f"echo >{home.parent}/beside; mkdir -p {home}; echo evil >{home}/config.toml"
+    script = (
+        f"echo >{home.parent}/beside; mkdir -p {home}; echo evil >{home}/config.toml"
+    )
     argv = sandbox.command(["/bin/sh", "-c", script], policy, work)
     done = subprocess.run(argv, cwd=work, capture_output=True, check=False)
     sandbox.release()
@@ -592,7 +684,9 @@ def test_no_command_makes_a_home_that_is_not_there_yet(backend: Backend, tmp_pat
     assert [path.name for path in home.parent.iterdir()] == ["beside"]
 
 
-def test_a_stream_can_be_opened_anew_by_its_name(backend: Backend, tmp_path: Path) -> None:
+def test_a_stream_can_be_opened_anew_by_its_name(
+    backend: Backend, tmp_path: Path
+) -> None:
     sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
     script = "mkfifo pipe && (echo through >pipe &) && read line <pipe && echo $line >/dev/stdout"
     argv = sandbox.command(["/bin/sh", "-c", script], workspace(tmp_path), tmp_path)
@@ -615,7 +709,9 @@ def test_what_is_open_for_reading_is_not_opened_for_writing(
         ["/bin/sh", "-c", "echo lost >/proc/self/fd/0; cat"], workspace(work), work
     )
     with given.open("rb") as opened:
-        done = subprocess.run(argv, cwd=work, stdin=opened, capture_output=True, check=True)
+        done = subprocess.run(
+            argv, cwd=work, stdin=opened, capture_output=True, check=True
+        )
     sandbox.release()
     assert done.stdout.decode() == given.read_text(encoding="ascii") == "kept\n"
 
@@ -649,7 +745,9 @@ print(os.listdir(folder / "later"))
 """
 
 
-def test_what_is_mounted_later_cannot_be_written(backend: Backend, tmp_path: Path) -> None:
+def test_what_is_mounted_later_cannot_be_written(
+    backend: Backend, tmp_path: Path
+) -> None:
     if backend.name == "bwrap":
         pytest.skip("its mounts follow those outside")
     own = ["unshare", "--mount", "--map-root-user"]

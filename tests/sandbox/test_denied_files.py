@@ -81,9 +81,19 @@ FORMS = (
     Form("odd name", _globs("**/*.key"), _odd_name, ("a\n[b] 'c/x.key",)),
 )
 READERS = (
-    *('cat "$f"', 'head -c 9 < "$f"', "grep -r . .", "tar cf - .", 'cp "$f" new; cat new'),
+    *(
+        'cat "$f"',
+        'head -c 9 < "$f"',
+        "grep -r . .",
+        "tar cf - .",
+        'cp "$f" new; cat new',
+    ),
     *('ln "$f" new; cat new', 'ln -s "$f" new; cat new', 'mv "$f" new; cat new'),
-    *('cat "/proc/self/root$PWD/$f"', 'cat "/proc/1/root$PWD/$f"', 'cat "/proc/$PPID/root$PWD/$f"'),
+    *(
+        'cat "/proc/self/root$PWD/$f"',
+        'cat "/proc/1/root$PWD/$f"',
+        'cat "/proc/$PPID/root$PWD/$f"',
+    ),
     *('chmod 777 "$f" .; cat "$f"', 'umount "$f"; umount -l .; cat "$f"', 'dd if="$f"'),
     *("mv dir moved; cat moved/*", 'python3 -c "print(open(\\"$f\\").read())"'),
     *(
@@ -91,7 +101,11 @@ READERS = (
         "git grep --no-index s3",
         "find . -exec cat {} ;",
     ),
-    *('rm -f "$f"; cat "$f"', 'exec 3< "$f"; cat <&3', "cp -r . ../copy; cat ../copy/dir/*"),
+    *(
+        'rm -f "$f"; cat "$f"',
+        'exec 3< "$f"; cat <&3',
+        "cp -r . ../copy; cat ../copy/dir/*",
+    ),
 )
 
 
@@ -110,7 +124,9 @@ def denying(rules: FileRules, *roots: Path) -> SandboxPolicy:
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 @pytest.mark.parametrize("backend", HIDING, ids=lambda backend: backend.name)
-def test_no_command_reads_what_is_denied(backend: Backend, form: Form, cwd: Path) -> None:
+def test_no_command_reads_what_is_denied(
+    backend: Backend, form: Form, cwd: Path
+) -> None:
     form.prepare(cwd)
     for mode in ("workspace-write", "read-only", "danger-full-access"):
         policy = replace(denying(form.rules(cwd), cwd), mode=mode)
@@ -122,19 +138,27 @@ def test_no_command_reads_what_is_denied(backend: Backend, form: Form, cwd: Path
             # Each on its own, so that one which moves something does not help the next.
             script = "\n".join(f"({reader}) 2>&1" for reader in READERS)
             done = run_in(
-                backend, ["sh", "-c", f"f=$1; cat plain\n{script}", "sh", name], policy, cwd
+                backend,
+                ["sh", "-c", f"f=$1; cat plain\n{script}", "sh", name],
+                policy,
+                cwd,
             )
             assert "plain" in done.stdout
             assert SECRET not in done.stdout, (mode, name)
             # And what the first command has moved or copied, in the next one.
             done = run_in(
-                backend, ["sh", "-c", "find . ../copy -type f -exec cat {} +"], policy, cwd
+                backend,
+                ["sh", "-c", "find . ../copy -type f -exec cat {} +"],
+                policy,
+                cwd,
             )
             assert SECRET not in done.stdout, (mode, name)
 
 
 @pytest.mark.parametrize("backend", HIDING, ids=lambda backend: backend.name)
-def test_a_moved_folder_shows_nothing_in_the_next_command(backend: Backend, cwd: Path) -> None:
+def test_a_moved_folder_shows_nothing_in_the_next_command(
+    backend: Backend, cwd: Path
+) -> None:
     (cwd / "a/b").mkdir(parents=True)
     shutil.move(cwd / "dir/secret.key", cwd / "a/b/secret.key")
     policy = denying(FileRules(globs=((cwd, "a/*/*.key"),)), cwd)
@@ -142,7 +166,9 @@ def test_a_moved_folder_shows_nothing_in_the_next_command(backend: Backend, cwd:
     try:
         for script in ("mv a/b moved; mv a moved", "mv moved again; cat again/*"):
             argv = sandbox.command(["sh", "-c", f"({script}) 2>&1"], policy, cwd)
-            done = subprocess.run(argv, cwd=cwd, capture_output=True, check=False).stdout.decode()
+            done = subprocess.run(
+                argv, cwd=cwd, capture_output=True, check=False
+            ).stdout.decode()
             assert SECRET not in done
     finally:
         sandbox.release()
@@ -154,7 +180,12 @@ def test_what_earlier_sessions_have_read_is_hidden_too(
     backend: Backend, mode: SandboxMode, cwd: Path
 ) -> None:
     home = cwd.parent / "home"
-    for name in ("sessions", "codex-py/undo", "codex-py/best-of/run", "codex-py/imports"):
+    for name in (
+        "sessions",
+        "codex-py/undo",
+        "codex-py/best-of/run",
+        "codex-py/imports",
+    ):
         (home / name).mkdir(parents=True)
         (home / name / "x").write_text(SECRET, encoding="ascii")
     policy = replace(denying(_denied("dir")(cwd), cwd), mode=mode)
@@ -166,18 +197,24 @@ def test_what_earlier_sessions_have_read_is_hidden_too(
 
 
 @pytest.mark.parametrize("backend", HIDING, ids=lambda backend: backend.name)
-def test_no_command_renames_a_folder_around_what_is_denied(backend: Backend, cwd: Path) -> None:
+def test_no_command_renames_a_folder_around_what_is_denied(
+    backend: Backend, cwd: Path
+) -> None:
     # Otherwise one in the background would hide the folder from those who look for it.
     (cwd / "a").mkdir()
     (cwd / "dir").rename(cwd / "a/dir")
     policy = denying(_globs("**/*.key")(cwd), cwd)
-    done = run_in(backend, ["sh", "-c", "mv a/dir a/moved || mv a moved || echo no"], policy, cwd)
+    done = run_in(
+        backend, ["sh", "-c", "mv a/dir a/moved || mv a moved || echo no"], policy, cwd
+    )
     assert "no\n" in done.stdout
     assert (cwd / "a/dir/secret.key").exists()
 
 
 @pytest.mark.parametrize(
-    "backend", [b for b in HIDING if b.name != "bwrap"], ids=lambda backend: backend.name
+    "backend",
+    [b for b in HIDING if b.name != "bwrap"],
+    ids=lambda backend: backend.name,
 )
 def test_a_link_on_the_way_stays(backend: Backend, cwd: Path) -> None:
     _linked_folder(cwd)
@@ -188,9 +225,13 @@ def test_a_link_on_the_way_stays(backend: Backend, cwd: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["workspace-write", "danger-full-access"])
-@pytest.mark.parametrize("form", [_denied("name"), _globs("nam*")], ids=["path", "pattern"])
 @pytest.mark.parametrize(
-    "backend", [b for b in HIDING if b.name != "bwrap"], ids=lambda backend: backend.name
+    "form", [_denied("name"), _globs("nam*")], ids=["path", "pattern"]
+)
+@pytest.mark.parametrize(
+    "backend",
+    [b for b in HIDING if b.name != "bwrap"],
+    ids=lambda backend: backend.name,
 )
 def test_a_link_that_is_denied_stays(
     backend: Backend, form: Callable[[Path], FileRules], mode: SandboxMode, cwd: Path
@@ -199,7 +240,9 @@ def test_a_link_that_is_denied_stays(
     (cwd / "target").write_text(SECRET, encoding="ascii")
     (cwd / "name").symlink_to("target")
     policy = replace(denying(form(cwd), cwd), mode=mode)
-    run_in(backend, ["sh", "-c", "mv name x; rm -f name; ln -sfn plain name"], policy, cwd)
+    run_in(
+        backend, ["sh", "-c", "mv name x; rm -f name; ln -sfn plain name"], policy, cwd
+    )
     assert (cwd / "name").readlink() == Path("target")
     assert SECRET not in run_in(backend, ["cat", "target"], policy, cwd).stdout
 
@@ -210,10 +253,15 @@ def test_a_command_in_full_access_does_not_change_what_confines_the_next(
 ) -> None:
     policy = replace(denying(_denied("plain")(cwd), cwd), mode="danger-full-access")
     launcher = PACKAGE / "sandbox/child/launcher.py"
-    script = f"[ -w {launcher} ] || echo held; [ -w {cwd}/dir/secret.key ] && echo free; "
+    script = (
+        f"[ -w {launcher} ] || echo held; [ -w {cwd}/dir/secret.key ] && echo free; "
+    )
     # A mount point cannot be renamed.
     script += f"mountpoint -q {PACKAGE} && mountpoint -q {PACKAGE.parent} && echo stays"
-    assert run_in(backend, ["sh", "-c", script], policy, cwd).stdout == "held\nfree\nstays\n"
+    assert (
+        run_in(backend, ["sh", "-c", script], policy, cwd).stdout
+        == "held\nfree\nstays\n"
+    )
 
 
 def test_a_link_whose_name_matches_hides_no_folder_of_the_system(cwd: Path) -> None:
@@ -238,7 +286,8 @@ def test_the_deeper_entry_decides(backend: Backend, cwd: Path) -> None:
     assert (cwd / "dir/open/x").read_text(encoding="ascii") == "visible"
     rules = rules.plus(FileRules(((cwd / "dir/open", "read"),)))
     opened = replace(
-        rules, entries=tuple((p, "write" if a == "read" else a) for p, a in rules.entries)
+        rules,
+        entries=tuple((p, "write" if a == "read" else a) for p, a in rules.entries),
     )
     run_in(backend, ["sh", "-c", script], denying(opened, cwd), cwd)
     assert (cwd / "dir/open/x").read_text(encoding="ascii") == "n\n"
@@ -260,9 +309,16 @@ def test_what_is_not_there_cannot_be_made_and_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("backend", HIDING, ids=lambda backend: backend.name)
-def test_a_file_made_later_is_denied_from_the_next_command_on(backend: Backend, cwd: Path) -> None:
+def test_a_file_made_later_is_denied_from_the_next_command_on(
+    backend: Backend, cwd: Path
+) -> None:
     policy = denying(_globs("**/*.env")(cwd), cwd)
-    run_in(backend, ["sh", "-c", f"mkdir -p new/deep; echo {SECRET} > new/deep/x.env"], policy, cwd)
+    run_in(
+        backend,
+        ["sh", "-c", f"mkdir -p new/deep; echo {SECRET} > new/deep/x.env"],
+        policy,
+        cwd,
+    )
     assert (cwd / "new/deep/x.env").exists()
     done = run_in(backend, ["cat", "new/deep/x.env"], policy, cwd)
     assert done.returncode
@@ -270,7 +326,9 @@ def test_a_file_made_later_is_denied_from_the_next_command_on(backend: Backend, 
 
 
 @pytest.mark.parametrize(
-    "backend", [b for b in HIDING if b.name != "bwrap"], ids=lambda backend: backend.name
+    "backend",
+    [b for b in HIDING if b.name != "bwrap"],
+    ids=lambda backend: backend.name,
 )
 def test_any_number_of_matches(backend: Backend, cwd: Path) -> None:
     for number in range(50):
@@ -286,7 +344,9 @@ def test_any_number_of_matches(backend: Backend, cwd: Path) -> None:
 def test_another_name_outside_of_the_workspace_refuses_the_command(cwd: Path) -> None:
     os.link(cwd / "dir/secret.key", cwd.parent / "outside")
     policy = denying(_denied("dir/secret.key")(cwd), cwd)
-    with pytest.raises(ToolError, match=r"dir/secret.key is denied, and has another name"):
+    with pytest.raises(
+        ToolError, match=r"dir/secret.key is denied, and has another name"
+    ):
         PlatformSandbox(os.environ, backends=HIDING).command(["true"], policy, cwd)
 
 
@@ -318,7 +378,9 @@ def test_a_view_hides_nothing_where_other_processes_show_the_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    "backend", [b for b in BACKENDS if b not in HIDING], ids=lambda backend: backend.name
+    "backend",
+    [b for b in BACKENDS if b not in HIDING],
+    ids=lambda backend: backend.name,
 )
 def test_a_backend_that_cannot_hide_refuses_unless_that_is_accepted(
     backend: Backend, cwd: Path
@@ -328,4 +390,6 @@ def test_a_backend_that_cannot_hide_refuses_unless_that_is_accepted(
         run_in(backend, ["true"], policy, cwd)
     accepted = replace(policy, files=replace(policy.files, may_be_unenforced=True))
     for mode in ("workspace-write", "danger-full-access"):
-        assert run_in(backend, ["true"], replace(accepted, mode=mode), cwd).returncode == 0
+        assert (
+            run_in(backend, ["true"], replace(accepted, mode=mode), cwd).returncode == 0
+        )

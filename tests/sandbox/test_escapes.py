@@ -8,9 +8,23 @@ from tests.sandbox.local_backends import BACKENDS, Unconfined
 
 # What a kernel may refuse to everyone, and bare privileges of root.
 _NOT_FOR_EVERYONE = {
-    *("type into the terminal", "make a device", "mount over .git", "unmount", "io_uring"),
-    *("write to a kernel setting", "a user namespace of one's own", "read the keys of the kernel"),
-    *("trace a process", "write through another process", "change the flags of a file outside"),
+    *(
+        "type into the terminal",
+        "make a device",
+        "mount over .git",
+        "unmount",
+        "io_uring",
+    ),
+    *(
+        "write to a kernel setting",
+        "a user namespace of one's own",
+        "read the keys of the kernel",
+    ),
+    *(
+        "trace a process",
+        "write through another process",
+        "change the flags of a file outside",
+    ),
     *("get what is mounted outside later", "change the mode of a device"),
 }
 # Open or not as the machine has its mounts, and for root or not.

@@ -26,7 +26,9 @@ def test_links_to_roots_are_followed_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tmpdir", ["", "relative"])
-def test_only_a_full_path_is_a_folder_for_temporary_files(tmp_path: Path, tmpdir: str) -> None:
+def test_only_a_full_path_is_a_folder_for_temporary_files(
+    tmp_path: Path, tmpdir: str
+) -> None:
     policy = SandboxPolicy("workspace-write", (tmp_path,), exclude_slash_tmp=True)
     assert resolve_roots(policy, tmpdir).temporary == ()
 
@@ -47,17 +49,24 @@ def test_folders_between_two_roots_cannot_be_moved(tmp_path: Path) -> None:
     inner = tmp_path / "a/b/inner"
     (inner / ".git").mkdir(parents=True)
     assert view(workspace(inner, tmp_path)) == Layout(
-        (tmp_path, tmp_path / "a", tmp_path / "a/b", inner), (inner / ".git",), (), offline=True
+        (tmp_path, tmp_path / "a", tmp_path / "a/b", inner),
+        (inner / ".git",),
+        (),
+        offline=True,
     )
 
 
 def test_what_is_ours_is_protected_where_it_could_be_written(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
-    seen = view(workspace(tmp_path), tmp_path / "home", tmp_path / "missing", Path("/usr"))
+    seen = view(
+        workspace(tmp_path), tmp_path / "home", tmp_path / "missing", Path("/usr")
+    )
     assert seen.protected == (tmp_path / "home",)
 
 
-def test_a_link_with_a_protected_name_stays_and_leads_to_what_is_protected(tmp_path: Path) -> None:
+def test_a_link_with_a_protected_name_stays_and_leads_to_what_is_protected(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a/store").mkdir(parents=True)
     (tmp_path / ".agents").symlink_to("a/store")
     assert view(workspace(tmp_path)) == Layout(
@@ -69,13 +78,27 @@ def test_a_link_with_a_protected_name_stays_and_leads_to_what_is_protected(tmp_p
     )
 
 
-def test_where_a_link_with_a_protected_name_leads_nothing_comes_to_be(tmp_path: Path) -> None:
-    for name, target in ((".git", "later/git"), (".agents", "/missing"), (".codex", ".codex")):
+def test_where_a_link_with_a_protected_name_leads_nothing_comes_to_be(
+    tmp_path: Path,
+) -> None:
+    for name, target in (
+        (".git", "later/git"),
+        (".agents", "/missing"),
+        (".codex", ".codex"),
+    ):
         (tmp_path / name).symlink_to(target)
     roots = resolve_roots(workspace(tmp_path), "")
-    assert absent_names(roots) == [tmp_path / "later", tmp_path / ".claude", tmp_path / ".aws"]
+    assert absent_names(roots) == [
+        tmp_path / "later",
+        tmp_path / ".claude",
+        tmp_path / ".aws",
+    ]
     (tmp_path / "later").mkdir()
-    assert absent_names(roots) == [tmp_path / "later", tmp_path / ".claude", tmp_path / ".aws"]
+    assert absent_names(roots) == [
+        tmp_path / "later",
+        tmp_path / ".claude",
+        tmp_path / ".aws",
+    ]
     links = tuple(tmp_path / name for name in (".git", ".agents", ".codex"))
     assert layout(roots, (), offline=True).links == links
 
@@ -83,7 +106,10 @@ def test_where_a_link_with_a_protected_name_leads_nothing_comes_to_be(tmp_path: 
 def test_folders_around_what_is_protected_cannot_be_moved(tmp_path: Path) -> None:
     (tmp_path / "a/b/ours").mkdir(parents=True)
     seen = view(workspace(tmp_path), tmp_path / "a/b/ours", tmp_path / "a")
-    assert (seen.writable, seen.protected) == ((tmp_path,), (tmp_path / "a", tmp_path / "a/b/ours"))
+    assert (seen.writable, seen.protected) == (
+        (tmp_path,),
+        (tmp_path / "a", tmp_path / "a/b/ours"),
+    )
     seen = view(workspace(tmp_path), tmp_path / "a/b/ours")
     assert seen.writable == (tmp_path, tmp_path / "a", tmp_path / "a/b")
 
@@ -93,13 +119,17 @@ def test_a_pointer_to_a_git_folder_protects_that_too(tmp_path: Path) -> None:
     tree.mkdir()
     (git / "worktrees/tree").mkdir(parents=True)
     (git / "worktrees/tree/commondir").write_text("../..\n", encoding="ascii")
-    (tree / ".git").write_text("gitdir: ../main/.git/worktrees/tree\n", encoding="ascii")
+    (tree / ".git").write_text(
+        "gitdir: ../main/.git/worktrees/tree\n", encoding="ascii"
+    )
     seen = view(workspace(tmp_path, tree))
     assert set(seen.protected) == {tree / ".git", git, git / "worktrees/tree"}
 
 
 @pytest.mark.parametrize("text", ["", "no pointer", "gitdir: /missing"])
-def test_a_pointer_that_leads_nowhere_is_protected_itself(tmp_path: Path, text: str) -> None:
+def test_a_pointer_that_leads_nowhere_is_protected_itself(
+    tmp_path: Path, text: str
+) -> None:
     (tmp_path / ".git").write_text(text, encoding="ascii")
     assert view(workspace(tmp_path)).protected == (tmp_path / ".git",)
 
@@ -121,7 +151,9 @@ def test_a_root_that_was_replaced_is_left_out(tmp_path: Path) -> None:
     assert layout(roots, (), offline=True).writable == (tmp_path,)
 
 
-def test_names_are_protected_up_to_the_folder_that_can_be_written(tmp_path: Path) -> None:
+def test_names_are_protected_up_to_the_folder_that_can_be_written(
+    tmp_path: Path,
+) -> None:
     work, temporary = tmp_path / "tmp/project/a", tmp_path / "tmp"
     (temporary / "project/.git").mkdir(parents=True)
     (temporary / ".aws").mkdir()
@@ -132,7 +164,10 @@ def test_names_are_protected_up_to_the_folder_that_can_be_written(tmp_path: Path
     assert seen.protected == (temporary / ".aws", temporary / "project/.git")
     assert seen.writable == (temporary, temporary / "project", work)
     # None in the folder for temporary files itself, which is everybody's.
-    assert {path.parent for path in absent_names(roots)} == {work, temporary / "project"}
+    assert {path.parent for path in absent_names(roots)} == {
+        work,
+        temporary / "project",
+    }
 
 
 @pytest.mark.parametrize("root", ["", "rules", "codex-py/journal"])

@@ -13,7 +13,9 @@ from codex_py.sandbox.choice import PlatformSandbox
 from tests.sandbox.local_backends import BACKENDS, run_in, workspace
 from tests.support.lifeline import Lifeline
 
-pytestmark = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
+pytestmark = pytest.mark.parametrize(
+    "backend", BACKENDS, ids=lambda backend: backend.name
+)
 
 
 def bash(backend: Backend, script: str, cwd: Path) -> tuple[int, str]:
@@ -64,9 +66,13 @@ def test_what_goes_on_for_long_is_ended_soon(
     with Lifeline(tmp_path) as line:
         script = f"{line.hold} {leftover} & exit 9"
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
-        argv = sandbox.command(["/bin/bash", "-c", script], workspace(tmp_path), tmp_path)
+        argv = sandbox.command(
+            ["/bin/bash", "-c", script], workspace(tmp_path), tmp_path
+        )
         began_s = time.monotonic()
-        done = subprocess.run(argv, cwd=tmp_path, stdout=subprocess.PIPE, check=False, timeout=120)
+        done = subprocess.run(
+            argv, cwd=tmp_path, stdout=subprocess.PIPE, check=False, timeout=120
+        )
         took_s = time.monotonic() - began_s
         line.wait_until_dead()
         sandbox.release()

@@ -19,7 +19,9 @@ LIMITED = [
 ]
 PYTHON = os.path.realpath(sys.executable)
 
-pytestmark = pytest.mark.parametrize("backend", LIMITED, ids=lambda backend: backend.name)
+pytestmark = pytest.mark.parametrize(
+    "backend", LIMITED, ids=lambda backend: backend.name
+)
 
 # Ends of itself at 500, should nothing else bound it. Ids of processes are bounded at 300 and some more.
 # What counts now and then has ten seconds to notice.
@@ -49,7 +51,9 @@ BOUNDED = {(0, "bounded\n"), (137, "")}
 def bounds_processes(backend: Backend) -> bool:
     if os.geteuid() == 0:
         release = tuple(int(part) for part in os.uname().release.split(".")[:2])
-        return backend.name == "supervised" or (backend.name == "namespaces" and release >= (6, 14))
+        return backend.name == "supervised" or (
+            backend.name == "namespaces" and release >= (6, 14)
+        )
     return backend.name in {"namespaces", "bwrap", "views", "supervised"}
 
 
@@ -64,10 +68,16 @@ def test_a_fork_bomb_is_bounded(backend: Backend, tmp_path: Path) -> None:
     assert python(backend, FORK_BOMB, tmp_path) in BOUNDED
 
 
-def test_after_processes_have_ended_there_may_be_others(backend: Backend, tmp_path: Path) -> None:
+def test_after_processes_have_ended_there_may_be_others(
+    backend: Backend, tmp_path: Path
+) -> None:
     done = run_in(
         backend,
-        ["/bin/bash", "-c", "for i in {1..100}; do /bin/true & wait; done; (exit 7) & wait $!"],
+        [
+            "/bin/bash",
+            "-c",
+            "for i in {1..100}; do /bin/true & wait; done; (exit 7) & wait $!",
+        ],
         SandboxPolicy(),
         tmp_path,
     )
@@ -95,7 +105,9 @@ print("bounded")
     assert python(backend, code, tmp_path) in BOUNDED
 
 
-def test_a_process_opens_no_more_files_than_it_may(backend: Backend, tmp_path: Path) -> None:
+def test_a_process_opens_no_more_files_than_it_may(
+    backend: Backend, tmp_path: Path
+) -> None:
     code = """
 import os
 files = []
@@ -108,7 +120,9 @@ except OSError as error:
     assert python(backend, code, tmp_path) == (0, "Too many open files 49\n")
 
 
-def test_a_process_takes_no_more_memory_than_it_may(backend: Backend, tmp_path: Path) -> None:
+def test_a_process_takes_no_more_memory_than_it_may(
+    backend: Backend, tmp_path: Path
+) -> None:
     code = """
 small = bytearray(50 << 20)
 try:

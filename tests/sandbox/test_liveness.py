@@ -16,7 +16,9 @@ from codex_py.sandbox.liveness import LivenessPipe
 from tests.sandbox.local_backends import BACKENDS, workspace
 from tests.support.lifeline import Lifeline
 
-every_backend = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
+every_backend = pytest.mark.parametrize(
+    "backend", BACKENDS, ids=lambda backend: backend.name
+)
 
 # Each child moves a folder of its own to a protected name as soon as nothing has that.
 _PLANTERS = """
@@ -40,7 +42,9 @@ if sys.argv[1:]:
 
 
 @every_backend
-def test_what_a_command_leaves_behind_dies_with_it(backend: Backend, tmp_path: Path) -> None:
+def test_what_a_command_leaves_behind_dies_with_it(
+    backend: Backend, tmp_path: Path
+) -> None:
     sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
     with Lifeline(tmp_path) as line:
         script = f"{line.hold} (env -i setsid sleep 600 </dev/null >/dev/null 2>&1 &)"
@@ -52,13 +56,13 @@ def test_what_a_command_leaves_behind_dies_with_it(backend: Backend, tmp_path: P
 
 
 @every_backend
-def test_what_a_killed_command_leaves_behind_dies_too(backend: Backend, tmp_path: Path) -> None:
+def test_what_a_killed_command_leaves_behind_dies_too(
+    backend: Backend, tmp_path: Path
+) -> None:
     async def run(line: Lifeline) -> None:
         sessions = ProcessSessions()
         sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
-        script = (
-            f"{line.hold} env -i setsid sh -c 'sleep 600' </dev/null >/dev/null 2>&1 & sleep 600"
-        )
+        script = f"{line.hold} env -i setsid sh -c 'sleep 600' </dev/null >/dev/null 2>&1 & sleep 600"
         argv = sandbox.command(["/bin/sh", "-c", script], workspace(tmp_path), tmp_path)
         process = sessions.spawn(list(argv), cwd=tmp_path, environment=dict(os.environ))
         await asyncio.to_thread(line.wait_until_up)
@@ -73,7 +77,9 @@ def test_what_a_killed_command_leaves_behind_dies_too(backend: Backend, tmp_path
 
 @pytest.mark.parametrize("end", ["exits", "is killed"])
 @every_backend
-def test_nothing_is_planted_as_a_command_ends(backend: Backend, tmp_path: Path, end: str) -> None:
+def test_nothing_is_planted_as_a_command_ends(
+    backend: Backend, tmp_path: Path, end: str
+) -> None:
     if backend.name == "landlock":
         pytest.skip("it holds no names")
     sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
@@ -126,7 +132,9 @@ def test_whoever_has_the_pipe_open_lives() -> None:
 def test_the_first_process_of_a_namespace_is_waited_for() -> None:
     liveness = LivenessPipe()
     # This one is no first process: its number was given away again.
-    Path(liveness.path()).write_text(f'{{"child-pid": {os.getpid()}}}', encoding="ascii")
+    Path(liveness.path()).write_text(
+        f'{{"child-pid": {os.getpid()}}}', encoding="ascii"
+    )
     assert liveness.wait(0)
 
 

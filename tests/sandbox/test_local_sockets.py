@@ -21,10 +21,14 @@ OTHERS = [each for each in BACKENDS if each not in ISOLATED]
 
 
 def on_each(backends: list[Backend]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("backend", backends, ids=lambda backend: backend.name)
+    return pytest.mark.parametrize(
+        "backend", backends, ids=lambda backend: backend.name
+    )
 
 
-def python(backend: Backend, code: str, cwd: Path, policy: SandboxPolicy | None = None) -> str:
+def python(
+    backend: Backend, code: str, cwd: Path, policy: SandboxPolicy | None = None
+) -> str:
     argv = [PYTHON, "-I", "-c", f"import os, socket, threading, time\n{code}"]
     return run_in(backend, argv, policy or workspace(cwd), cwd).stdout
 
@@ -103,12 +107,16 @@ print(accepted.recv(9))
 @pytest.mark.parametrize(
     "path", ["s", "./s", "sub/../s", "sub/s", "link/s", "absolute/s", "\0abstract"]
 )
-def test_local_sockets_of_the_command_work(backend: Backend, work: Path, path: str) -> None:
+def test_local_sockets_of_the_command_work(
+    backend: Backend, work: Path, path: str
+) -> None:
     (work / "sub").mkdir()
     (work / "link").symlink_to("sub")
     (work / "absolute").symlink_to(work / "sub")
     for each in (path, path if path.startswith("\0") else f"{work}/{path}"):
-        code = _SERVE.format(path=each) + f"\nif {each!r}[0] != '\\0': os.unlink({each!r})"
+        code = (
+            _SERVE.format(path=each) + f"\nif {each!r}[0] != '\\0': os.unlink({each!r})"
+        )
         assert python(backend, code, work) == "b'x'\n"
 
 
@@ -181,7 +189,9 @@ print(attempt(lambda: socket.socket(1, 5).connect("n" * 100)))
     ],
     ids=["forkserver", "manager", "connection", "asyncio", "http"],
 )  # fmt: skip
-def test_what_libraries_do_with_sockets_works(backend: Backend, work: Path, code: str) -> None:
+def test_what_libraries_do_with_sockets_works(
+    backend: Backend, work: Path, code: str
+) -> None:
     policy = SandboxPolicy("workspace-write", (work,))
     assert python(backend, code, work, policy) == "8\n"
 
@@ -239,7 +249,9 @@ def test_services_of_the_machine_are_not_reached(
 
 
 @on_each(LOCAL)
-def test_a_service_in_a_writable_folder_is_not_reached(backend: Backend, work: Path) -> None:
+def test_a_service_in_a_writable_folder_is_not_reached(
+    backend: Backend, work: Path
+) -> None:
     with socket.socket(socket.AF_UNIX) as service:
         service.bind(str(work / "service"))
         service.listen()
@@ -344,7 +356,9 @@ def test_no_race_reaches_a_service(backend: Backend, work: Path) -> None:
 
 
 @on_each(LOCAL)
-def test_a_socket_is_made_only_where_the_command_may_write(backend: Backend, work: Path) -> None:
+def test_a_socket_is_made_only_where_the_command_may_write(
+    backend: Backend, work: Path
+) -> None:
     outside = work.parent / "outside"
     outside.mkdir()
     (work / ".git").mkdir()

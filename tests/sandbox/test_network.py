@@ -51,9 +51,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     info = "tiny-1.dist-info"
     with zipfile.ZipFile(folder / "simple/tiny" / wheel, "w") as file:
         file.writestr("tiny.py", "")
-        file.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n")
         file.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+            f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny\nVersion: 1\n"
+        )
+        file.writestr(
+            f"{info}/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         )
         file.writestr(f"{info}/RECORD", "")
     index = f'<a href="{wheel}">{wheel}</a>'
@@ -61,9 +64,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@t.test", "-C"]
     source = folder / "source"
     subprocess.run(["git", "init", "-q", str(source)], check=True)
-    subprocess.run([*git, str(source), "commit", "-q", "--allow-empty", "-m", "one"], check=True)
-    subprocess.run(["git", "clone", "-q", "--bare", str(source), f"{folder}/repo.git"], check=True)
-    subprocess.run(["git", "-C", f"{folder}/repo.git", "update-server-info"], check=True)
+    subprocess.run(
+        [*git, str(source), "commit", "-q", "--allow-empty", "-m", "one"], check=True
+    )
+    subprocess.run(
+        ["git", "clone", "-q", "--bare", str(source), f"{folder}/repo.git"], check=True
+    )
+    subprocess.run(
+        ["git", "-C", f"{folder}/repo.git", "update-server-info"], check=True
+    )
     return folder
 
 
@@ -86,7 +95,11 @@ def world(site: Path, tmp_path: Path) -> Generator[Path]:
 
 
 def run(
-    backend: Backend, script: str, cwd: Path, rules: DomainRules = RULES, **environment: str
+    backend: Backend,
+    script: str,
+    cwd: Path,
+    rules: DomainRules = RULES,
+    **environment: str,
 ) -> tuple[str, list[str]]:
     """What a script prints, and the blocked hosts with the reason."""
     report = NetworkReport()
@@ -109,12 +122,12 @@ def run(
     finally:
         sandbox.release()
     assert not [each for each in threading.enumerate() if each.name == "network proxy"]
-    return done.stdout, [f"{each.host}:{each.port} {each.reason}" for each in report.take()]
+    return done.stdout, [
+        f"{each.host}:{each.port} {each.reason}" for each in report.take()
+    ]
 
 
-_URLLIB = (
-    "python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode())'"
-)
+_URLLIB = "python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode())'"
 _REACHED = {
     "http": "curl -sS http://allowed.test/echo",
     "https": "curl -sSk https://allowed.test/echo",
@@ -138,9 +151,7 @@ _REACHED = {
 @needs_root
 @on_each
 def test_what_is_allowed_is_reached_by_real_programs(backend: Backend, world: Path):
-    prelude = (
-        "export HOME=$PWD; U=http://allowed.test P=http://127.0.0.1:28128 ALL=127.0.0.1:28128\n"
-    )
+    prelude = "export HOME=$PWD; U=http://allowed.test P=http://127.0.0.1:28128 ALL=127.0.0.1:28128\n"
     lines = [
         f"out=$( ({command}) 2>&1) && echo '{name}: ok' || echo \"{name}: $out\""
         for name, command in _REACHED.items()
@@ -212,7 +223,9 @@ def test_a_private_address_is_reached_only_where_it_is_listed(world: Path):
     def reached(*allow: str, local: bool = False) -> list[str]:
         rules = DomainRules(allow, allows_local=local)
         hosts = ("private.test", "10.9.8.7", "127.0.0.1", "localhost", "allowed.test")
-        script = "".join(f"curl -fs http://{host}/ >/dev/null && echo {host}\n" for host in hosts)
+        script = "".join(
+            f"curl -fs http://{host}/ >/dev/null && echo {host}\n" for host in hosts
+        )
         return run(backend, script, world, rules)[0].split()
 
     assert reached("*") == ["allowed.test"]
@@ -231,12 +244,13 @@ def test_the_limited_mode_lets_reading_requests_through(world: Path):
     rules = replace(RULES, is_limited=True)
     code = "curl -sk -o /dev/null -w '%{http_code}\\n'"
     script = f"{code} http://allowed.test/echo; {code} -d a http://allowed.test/echo; "
-    script += (
-        f"{code} -I http://allowed.test/x; curl -sk -w '%{{http_connect}}\\n' https://allowed.test/"
-    )
+    script += f"{code} -I http://allowed.test/x; curl -sk -w '%{{http_connect}}\\n' https://allowed.test/"
     printed, blocked = run(HOLDING[0], script, world, rules)
     assert printed.split() == ["200", "403", "404", "403"]
-    assert blocked == ["allowed.test:80 method_not_allowed", "allowed.test:443 mitm_required"]
+    assert blocked == [
+        "allowed.test:80 method_not_allowed",
+        "allowed.test:443 mitm_required",
+    ]
 
 
 @needs_root
@@ -259,7 +273,9 @@ def test_a_blocked_request_is_answered_as_codex_does(world: Path):
 
 @on_each
 def test_programs_find_the_proxy_by_their_variables(backend: Backend, tmp_path: Path):
-    printed, _ = run(backend, "env", tmp_path, HTTP_PROXY="http://elsewhere.test", NO_PROXY="*")
+    printed, _ = run(
+        backend, "env", tmp_path, HTTP_PROXY="http://elsewhere.test", NO_PROXY="*"
+    )
     found = dict(line.split("=", 1) for line in printed.splitlines() if "=" in line)
     http, socks = "http://127.0.0.1:28128", "socks5h://127.0.0.1:28128"
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "WS_PROXY", "WSS_PROXY"):
@@ -267,11 +283,17 @@ def test_programs_find_the_proxy_by_their_variables(backend: Backend, tmp_path: 
     for name in ("ALL_PROXY", "FTP_PROXY"):
         assert (found[name], found[name.lower()]) == (socks, socks)
     for name in ("proxy", "http_proxy", "https_proxy"):
-        assert found[f"npm_config_{name}"] == found[f"NPM_CONFIG_{name.upper()}"] == http
+        assert (
+            found[f"npm_config_{name}"] == found[f"NPM_CONFIG_{name.upper()}"] == http
+        )
     for name in ("YARN", "BUNDLE", "DOCKER"):
         assert found[f"{name}_HTTP_PROXY"] == found[f"{name}_HTTPS_PROXY"] == http
     assert found["PIP_PROXY"] == http
-    direct = {name for name, value in found.items() if value == "localhost,127.0.0.1,::1,0.0.0.0"}
+    direct = {
+        name
+        for name, value in found.items()
+        if value == "localhost,127.0.0.1,::1,0.0.0.0"
+    }
     assert direct == {
         "NO_PROXY",
         "no_proxy",
@@ -279,7 +301,10 @@ def test_programs_find_the_proxy_by_their_variables(backend: Backend, tmp_path: 
         "NPM_CONFIG_NOPROXY",
         "BUNDLE_NO_PROXY",
     }
-    assert (found["NODE_USE_ENV_PROXY"], found["ELECTRON_GET_USE_PROXY"]) == ("1", "true")
+    assert (found["NODE_USE_ENV_PROXY"], found["ELECTRON_GET_USE_PROXY"]) == (
+        "1",
+        "true",
+    )
     assert found["CODEX_NETWORK_PROXY_ACTIVE"] == "1"
     assert found["CODEX_NETWORK_ALLOW_LOCAL_BINDING"] == "0"
     assert "CODEX_SANDBOX_NETWORK_DISABLED" not in found
@@ -315,12 +340,23 @@ _CLIENTS = {
     "httpx": f"env -u all_proxy -u ALL_PROXY {sys.executable} -c '{_HTTPX}'",
     "node": f"node -e '{_NODE}'",
 }
-_SPELLINGS = ("localhost", "127.0.0.1", "0.0.0.0", "app.localhost", "LOCALHOST", "[::1]")
+_SPELLINGS = (
+    "localhost",
+    "127.0.0.1",
+    "0.0.0.0",
+    "app.localhost",
+    "LOCALHOST",
+    "[::1]",
+)
 
 
 @on_each
-def test_a_command_reaches_its_own_servers_past_the_proxy(backend: Backend, tmp_path: Path):
-    clients = [name for name in _CLIENTS if shutil.which(name) or name in {"urllib", "httpx"}]
+def test_a_command_reaches_its_own_servers_past_the_proxy(
+    backend: Backend, tmp_path: Path
+):
+    clients = [
+        name for name in _CLIENTS if shutil.which(name) or name in {"urllib", "httpx"}
+    ]
     lines = [
         f"echo '{name} {host}' $({_CLIENTS[name]} http://{host}:$1/ 2>&1)\n"
         for name in clients
@@ -329,13 +365,19 @@ def test_a_command_reaches_its_own_servers_past_the_proxy(backend: Backend, tmp_
     (tmp_path / "own.py").write_text(_OWN_SERVER, encoding="ascii")
     script = shlex.quote("".join(lines))
     printed, blocked = run(backend, f"{sys.executable} own.py {script} 0", tmp_path)
-    found = [line.split()[:2] for line in printed.splitlines() if line.endswith(" own server")]
+    found = [
+        line.split()[:2]
+        for line in printed.splitlines()
+        if line.endswith(" own server")
+    ]
     for name in clients:
         for host in ("localhost", "127.0.0.1", "0.0.0.0"):
             assert [name, host] in found
     for host in ("[::1]", "app.localhost", "LOCALHOST"):
         assert ["curl", host] in found
-    assert [each for each in blocked if each.startswith(("localhost:", "127.", "0.0."))] == []
+    assert [
+        each for each in blocked if each.startswith(("localhost:", "127.", "0.0."))
+    ] == []
 
 
 @pytest.mark.skipif(not HOLDING, reason="no backend holds a list")
@@ -350,8 +392,14 @@ def test_a_command_reaches_its_own_servers_past_the_proxy(backend: Backend, tmp_
         (DomainRules(("127.0.0.1", "[::1]:80")), "localhost,0.0.0.0"),
         (DomainRules(("*",), allows_local=True), ""),
         (DomainRules(("127.*",), allows_local=True), "localhost,::1,0.0.0.0"),
-        (DomainRules(("pypi.org",), allows_local=True), "localhost,127.0.0.1,::1,0.0.0.0"),
-        (DomainRules(("*",), ("localhost", "127.0.0.1:22"), allows_local=True), "localhost"),
+        (
+            DomainRules(("pypi.org",), allows_local=True),
+            "localhost,127.0.0.1,::1,0.0.0.0",
+        ),
+        (
+            DomainRules(("*",), ("localhost", "127.0.0.1:22"), allows_local=True),
+            "localhost",
+        ),
     ],
 )
 def test_a_local_host_that_the_list_opens_is_reached_through_the_proxy(
@@ -373,7 +421,9 @@ def test_a_listed_localhost_is_that_of_the_machine(backend: Backend, world: Path
 
 
 @pytest.mark.parametrize("backend", OTHERS, ids=lambda backend: backend.name)
-def test_a_backend_that_cannot_hold_a_list_runs_nothing(backend: Backend, tmp_path: Path):
+def test_a_backend_that_cannot_hold_a_list_runs_nothing(
+    backend: Backend, tmp_path: Path
+):
     sandbox = PlatformSandbox(os.environ, backends=[backend], network=NetworkReport())
     policy = SandboxPolicy("workspace-write", (tmp_path,), True, domains=RULES)
     with pytest.raises(ToolError, match=r"--allow-unenforced permissions\.network"):
@@ -408,7 +458,10 @@ def ask(text):
 for text in sys.argv[1:]:
     print(*ask(text))
 """
-_A, _TWO = "GET http://allowed.test/echo HTTP/1.1|Host: allowed.test|", "Content-Length: 3|"
+_A, _TWO = (
+    "GET http://allowed.test/echo HTTP/1.1|Host: allowed.test|",
+    "Content-Length: 3|",
+)
 _HOSTILE = {
     # Each request on a connection is judged.
     f"{_A}|GET http://other.test/ HTTP/1.1|Host: other.test||": "200 403",
@@ -455,7 +508,9 @@ def test_no_form_of_a_request_gets_past_the_list(world: Path):
 
 @needs_root
 @on_each
-def test_an_administrators_list_holds_commands_in_full_access(backend: Backend, world: Path):
+def test_an_administrators_list_holds_commands_in_full_access(
+    backend: Backend, world: Path
+):
     rules = replace(RULES, is_required=True)
     report = NetworkReport()
     sandbox = PlatformSandbox(os.environ, backends=[backend], network=report)
@@ -464,7 +519,9 @@ def test_an_administrators_list_holds_commands_in_full_access(backend: Backend, 
     script += f" curl -s --noproxy '*' http://{OTHER}/echo"
     try:
         command = sandbox.command(["sh", "-c", script], policy, world)
-        done = subprocess.run(command, cwd=world, capture_output=True, check=False, timeout=60)
+        done = subprocess.run(
+            command, cwd=world, capture_output=True, check=False, timeout=60
+        )
     finally:
         sandbox.release()
     assert done.stdout == b"GET allowed.test 0\n"
@@ -502,7 +559,10 @@ def test_names_that_are_slow_to_resolve_take_a_bounded_number_of_threads(
     monkeypatch.setattr(socket, "getaddrinfo", slow)
 
     async def many() -> list[Sequence[str]]:
-        asked = [asyncio.ensure_future(resolved(f"{number}.test", 80)) for number in range(100)]
+        asked = [
+            asyncio.ensure_future(resolved(f"{number}.test", 80))
+            for number in range(100)
+        ]
         await asyncio.sleep(0)
         names = [each.name for each in threading.enumerate()]
         assert 0 < names.count("name lookup") <= 64
@@ -557,7 +617,9 @@ def test_a_bug_ends_a_connection_or_the_network_of_one_command_and_is_told(
     try:
         for _ in range(2):
             command = sandbox.command([sys.executable, "-c", _ASK], policy, tmp_path)
-            subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
+            subprocess.run(
+                command, cwd=tmp_path, capture_output=True, check=False, timeout=60
+            )
     finally:
         sandbox.release()
     assert len(found) == 2 * count

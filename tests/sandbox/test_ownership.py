@@ -13,14 +13,20 @@ from codex_py.sandbox.choice import PlatformSandbox
 from tests.sandbox.local_backends import BACKENDS, run_in, workspace
 
 PYTHON = os.path.realpath(sys.executable)
-CHANGING = [each for each in BACKENDS if each.name in {"namespaces", "views", "supervised"}]
+CHANGING = [
+    each for each in BACKENDS if each.name in {"namespaces", "views", "supervised"}
+]
 _STRANGER = 12345
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="ordinary users own what they work on")
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="ordinary users own what they work on"
+)
 
 
 def on_each(backends: list[Backend]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("backend", backends, ids=lambda backend: backend.name)
+    return pytest.mark.parametrize(
+        "backend", backends, ids=lambda backend: backend.name
+    )
 
 
 def sh(backend: Backend, script: str, cwd: Path) -> tuple[int, str]:
@@ -55,7 +61,9 @@ def work(tmp_path: Path) -> Path:
         "mv file sub && rm -r sub",
     ],
 )
-def test_root_works_on_the_files_of_others(backend: Backend, work: Path, script: str) -> None:
+def test_root_works_on_the_files_of_others(
+    backend: Backend, work: Path, script: str
+) -> None:
     assert sh(backend, script, work) == (0, "")
 
 
@@ -83,7 +91,13 @@ for descriptor in 0, 2:
 def unread(path: Path) -> tuple[int, ...]:
     """The status of a file but for the time at which it was read last."""
     found = path.stat()
-    return (found.st_mode, found.st_uid, found.st_gid, found.st_mtime_ns, found.st_ctime_ns)
+    return (
+        found.st_mode,
+        found.st_uid,
+        found.st_gid,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+    )
 
 
 @on_each(CHANGING)
@@ -94,11 +108,19 @@ def test_root_changes_no_owner_outside(backend: Backend, work: Path) -> None:
     (work / "link").symlink_to(outside / "file")
     (work / ".git").mkdir()
     (work / ".git/config").touch()
-    paths = [outside, outside / "file", work / "link", work / ".git", work / ".git/config"]
+    paths = [
+        outside,
+        outside / "file",
+        work / "link",
+        work / ".git",
+        work / ".git/config",
+    ]
     for path in paths:
         os.chown(path, _STRANGER, _STRANGER)
     before = [unread(path) for path in paths]
-    words = [str(path) for path in (*paths, "/etc/passwd", "/dev/null", "/proc/version", "/")]
+    words = [
+        str(path) for path in (*paths, "/etc/passwd", "/dev/null", "/proc/version", "/")
+    ]
     done = run_in(
         backend, [PYTHON, "-I", "-c", f"import os; os.dup2(0, 2)\n{_OUTSIDE}", *words],
         workspace(work), work,
@@ -121,7 +143,9 @@ for descriptor in 0, 1:
 
 
 @on_each(BACKENDS)
-def test_root_changes_no_owner_of_what_it_was_given(backend: Backend, work: Path) -> None:
+def test_root_changes_no_owner_of_what_it_was_given(
+    backend: Backend, work: Path
+) -> None:
     given = work.parent / "given"
     given.touch()
     os.chown(given, _STRANGER, _STRANGER)
@@ -135,7 +159,10 @@ def test_root_changes_no_owner_of_what_it_was_given(backend: Backend, work: Path
         subprocess.run(argv, cwd=work, stdin=stdin, stdout=stdout, check=True)
         assert os.fstat(stdout.fileno()).st_uid == owner
     sandbox.release()
-    assert (given.stat().st_uid, given.stat().st_mode) == (before.st_uid, before.st_mode)
+    assert (given.stat().st_uid, given.stat().st_mode) == (
+        before.st_uid,
+        before.st_mode,
+    )
 
 
 _SET_USER = """
@@ -165,7 +192,9 @@ os.close(os.open("plain", os.O_CREAT | os.O_WRONLY, 0o2755))
 
 
 @on_each(BACKENDS)
-def test_root_leaves_no_program_that_makes_root_of_others(backend: Backend, work: Path) -> None:
+def test_root_leaves_no_program_that_makes_root_of_others(
+    backend: Backend, work: Path
+) -> None:
     done = run_in(backend, [PYTHON, "-I", "-c", _SET_USER], workspace(work), work)
     assert done.returncode == 0, done.stdout
     modes = {path.name: path.stat().st_mode for path in work.iterdir()}

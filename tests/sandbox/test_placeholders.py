@@ -113,9 +113,14 @@ print(placeholders.hold([folder / ".codex"]))
 """
 
 
-def test_a_name_that_only_a_command_might_make_later_is_an_error(tmp_path: Path) -> None:
+def test_a_name_that_only_a_command_might_make_later_is_an_error(
+    tmp_path: Path,
+) -> None:
     own = ["unshare", "--mount", "--map-root-user"]
-    if shutil.which(own[0]) is None or subprocess.run([*own, "true"], check=False).returncode:
+    if (
+        shutil.which(own[0]) is None
+        or subprocess.run([*own, "true"], check=False).returncode
+    ):
         pytest.skip("needs a user namespace")
     done = subprocess.run(
         [*own, sys.executable, "-c", _FULL_DISK, tmp_path],
@@ -178,7 +183,10 @@ def _hold_and_die(listed: Path, *paths: Path) -> None:
 
 
 def test_what_a_killed_agent_left_is_taken_away_from_elsewhere(tmp_path: Path) -> None:
-    listed, names = tmp_path / "home/listed", (".codex", ".agents\nodd", ".claude", ".aws", ".git")
+    listed, names = (
+        tmp_path / "home/listed",
+        (".codex", ".agents\nodd", ".claude", ".aws", ".git"),
+    )
     held = [tmp_path / name for name in names]
     _hold_and_die(listed, *held)
     living = Placeholders(listed)

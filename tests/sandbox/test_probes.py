@@ -17,13 +17,17 @@ _REFUSED_TO_ALL = "write through another process"
 @pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
 def test_a_backend_holds_what_it_can(backend: Backend) -> None:
     known = KNOWN_OPEN.get(backend.name, set[str]())
-    assert run_probes(backend) == {name: name not in known for name in run_probes(Unconfined())}
+    assert run_probes(backend) == {
+        name: name not in known for name in run_probes(Unconfined())
+    }
 
 
 def test_without_a_sandbox_every_probe_gets_out() -> None:
     found = run_probes(Unconfined())
     assert len(found) == 10
-    assert not any(held for name, held in found.items() if name != _REFUSED_TO_ALL), found
+    assert not any(held for name, held in found.items() if name != _REFUSED_TO_ALL), (
+        found
+    )
     assert None not in found.values()
 
 
@@ -34,7 +38,11 @@ class _Interrupted(Unconfined):
         self, argv: Sequence[str], view: Layout, cwd: Path, alive: str = ""
     ) -> list[str] | None:
         is_the_script = argv[-2].isdecimal()
-        return ["/bin/sh", "-c", f"sleep 0.5; kill -INT {argv[-2]}"] if is_the_script else [*argv]
+        return (
+            ["/bin/sh", "-c", f"sleep 0.5; kill -INT {argv[-2]}"]
+            if is_the_script
+            else [*argv]
+        )
 
 
 def test_an_interrupt_prints_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,9 @@ def test_a_command_does_not_change_what_the_runner_obeys(
     }
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    policy = SandboxPolicy("workspace-write", (tmp_path, tmp_path / "ws"), exclude_slash_tmp=True)
+    policy = SandboxPolicy(
+        "workspace-write", (tmp_path, tmp_path / "ws"), exclude_slash_tmp=True
+    )
     own = str(tmp_path / "own")
     done = run_in(
         backend,
@@ -68,7 +70,12 @@ _ATTACKS = {
 @pytest.mark.parametrize("temp", ["work/_temp", "link", "deep/other", "again"])
 @pytest.mark.parametrize("is_tmpdir", [False, True])
 def test_wherever_the_folder_of_a_runner_lies_a_command_changes_nothing_that_later_steps_use(
-    backend: Backend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, temp: str, *, is_tmpdir: bool
+    backend: Backend,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    temp: str,
+    *,
+    is_tmpdir: bool,
 ) -> None:
     if backend.name == "landlock":
         pytest.skip("it grants a folder for temporary files as a whole")
@@ -87,7 +94,9 @@ def test_wherever_the_folder_of_a_runner_lies_a_command_changes_nothing_that_lat
     monkeypatch.setenv("GITHUB_EVENT_PATH", str(given / "_github_workflow/event.json"))
     monkeypatch.setenv("RUNNER_TOOL_CACHE", str(work / "_tool"))
     temporary = given if is_tmpdir else tmp_path
-    policy = SandboxPolicy("workspace-write", (tmp_path / "ws", tmp_path), exclude_slash_tmp=True)
+    policy = SandboxPolicy(
+        "workspace-write", (tmp_path / "ws", tmp_path), exclude_slash_tmp=True
+    )
     script = f"""
     cd {tmp_path}
     for file in {" ".join(_ATTACKS)}; do echo evil >>work/$file; rm -f work/$file; done
@@ -116,7 +125,12 @@ def test_wherever_the_folder_of_a_runner_lies_a_command_changes_nothing_that_lat
         # An action that the repository itself has is a part of the work.
         ({"GITHUB_ACTION_PATH": "/t/ws"}, ["/t/ws"], [], ["/t/ws"]),
         ({"BASH_ENV": "/t/ws/ci/env.sh"}, ["/t/ws"], ["/t/ws/ci/env.sh"], ["/t/ws/ci"]),
-        ({"GITHUB_ENV": "/t/_temp/x/env"}, ["/t"], ["/t/_temp/x/env", "/t/_temp/x"], []),
+        (
+            {"GITHUB_ENV": "/t/_temp/x/env"},
+            ["/t"],
+            ["/t/_temp/x/env", "/t/_temp/x"],
+            [],
+        ),
         # The user's own TMPDIR stays writable, but not the files of the runner in it.
         (
             {"RUNNER_TEMP": "/t/_temp"},
@@ -134,6 +148,8 @@ def test_wherever_the_folder_of_a_runner_lies_a_command_changes_nothing_that_lat
 def test_files_of_a_runner_are_known_by_its_variables(
     variables: dict[str, str], roots: list[str], held: list[str], free: list[str]
 ) -> None:
-    found = {str(path) for path in runner_files(variables, [Path(root) for root in roots])}
+    found = {
+        str(path) for path in runner_files(variables, [Path(root) for root in roots])
+    }
     assert found.issuperset(held)
     assert found.isdisjoint(free)

@@ -14,7 +14,9 @@ from tests.sandbox.local_backends import BACKENDS, run_in, workspace
 PYTHON = os.path.realpath(sys.executable)
 _TRACES = {"namespaces", "bwrap", "views"}
 
-pytestmark = pytest.mark.parametrize("backend", BACKENDS, ids=lambda backend: backend.name)
+pytestmark = pytest.mark.parametrize(
+    "backend", BACKENDS, ids=lambda backend: backend.name
+)
 
 # Numbers of system calls: x86-64, then other machines.
 _TRACER = """
@@ -39,7 +41,9 @@ place = ctypes.addressof(secret)
 """
 
 
-def _python(backend: Backend, code: str, cwd: Path, policy: SandboxPolicy | None = None) -> str:
+def _python(
+    backend: Backend, code: str, cwd: Path, policy: SandboxPolicy | None = None
+) -> str:
     argv = [PYTHON, "-I", "-S", "-c", f"{_TRACER}\n{code}"]
     return run_in(backend, argv, policy or workspace(cwd), cwd).stdout
 
@@ -78,7 +82,8 @@ def test_debuggers_and_sanitizers_work(
     if shutil.which(tool) is None or shutil.which("gcc") is None:
         pytest.skip("needs its program")
     (tmp_path / "main.c").write_text(
-        "int f(int x) { return 7 * x; }\nint main(void) { return f(6); }\n", encoding="ascii"
+        "int f(int x) { return 7 * x; }\nint main(void) { return f(6); }\n",
+        encoding="ascii",
     )
     policy = SandboxPolicy("workspace-write", (tmp_path,))
     done = run_in(backend, ["/bin/bash", "-c", script], policy, tmp_path)
@@ -95,7 +100,9 @@ def test_a_leak_is_found(backend: Backend, tmp_path: Path) -> None:
     policy = SandboxPolicy("workspace-write", (tmp_path,))
     script = "gcc -fsanitize=address main.c && ./a.out"
     done = run_in(backend, ["/bin/bash", "-c", script], policy, tmp_path)
-    assert (done.returncode != 0, "7 byte(s) leaked" in done.stdout) == (True, True), done.stdout
+    assert (done.returncode != 0, "7 byte(s) leaked" in done.stdout) == (True, True), (
+        done.stdout
+    )
 
 
 _OTHERS = """
@@ -110,7 +117,9 @@ for process in {processes}:
 """
 
 
-def test_the_process_that_holds_a_command_is_not_traced(backend: Backend, tmp_path: Path) -> None:
+def test_the_process_that_holds_a_command_is_not_traced(
+    backend: Backend, tmp_path: Path
+) -> None:
     if backend.name == "bwrap":
         pytest.skip("it is bubblewrap's own, and nothing is in it")
     # The first one of the namespace, or the subreaper.
@@ -134,7 +143,9 @@ import subprocess
     try:
         argv = [PYTHON, "-I", "-S", "-c", f"{_TRACER}\n{code}"]
         environment = {"OTHER": str(other)}
-        output = run_in(backend, argv, workspace(tmp_path), tmp_path, environment).stdout
+        output = run_in(
+            backend, argv, workspace(tmp_path), tmp_path, environment
+        ).stdout
     finally:
         os.kill(other, 9)
         os.waitpid(other, 0)

@@ -21,7 +21,9 @@ def says(text: str, *, tokens: int = 10) -> list[dict[str, Any]]:
 def calls(
     name: str, call_id: str = "c1", *, index: int = 0, **arguments: Any
 ) -> list[dict[str, Any]]:
-    extra: dict[str, Any] = {"namespace": NAMESPACE} if name.endswith(("_agent", "_input")) else {}
+    extra: dict[str, Any] = (
+        {"namespace": NAMESPACE} if name.endswith(("_agent", "_input")) else {}
+    )
     call = ev_function_call(call_id, name, arguments, index=index, **extra)
     return [*call, ev_completed(input_tokens=10, output_tokens=1)]
 
@@ -37,7 +39,9 @@ class AgentServer(ScriptedServer):
         ids: thread ids of the children, in the order of their start.
     """
 
-    def __init__(self, parent: Sequence[Step], child: Sequence[Step] = (), **options: Any) -> None:
+    def __init__(
+        self, parent: Sequence[Step], child: Sequence[Step] = (), **options: Any
+    ) -> None:
         self.ids: list[str] = []
         self.is_running = False
         self._steps = {"": list(parent)}
@@ -54,7 +58,9 @@ class AgentServer(ScriptedServer):
 
     def _note_ids(self, request: RecordedRequest) -> None:
         for item in request.input:
-            if item["type"] == "function_call_output" and '"agent_id"' in str(item["output"]):
+            if item["type"] == "function_call_output" and '"agent_id"' in str(
+                item["output"]
+            ):
                 agent_id = json.loads(item["output"])["agent_id"]
                 if agent_id not in self.ids:
                     self.ids.append(agent_id)

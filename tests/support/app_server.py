@@ -101,13 +101,16 @@ class AppServer:
         return self.answered(self.send(method, params))["error"]
 
     def answered(self, number: int) -> Message:
-        return self.until(lambda message: message.get("id") == number and "method" not in message)
+        return self.until(
+            lambda message: message.get("id") == number and "method" not in message
+        )
 
     def told(self, method: str, **params: Any) -> Message:
         """The params of the next notification or request of this method, and with these params."""
         return self.until(
             lambda message: (
-                message.get("method") == method and params.items() <= message["params"].items()
+                message.get("method") == method
+                and params.items() <= message["params"].items()
             )
         )["params"]
 

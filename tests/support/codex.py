@@ -20,7 +20,9 @@ def _program() -> str | None:
         return None
     script = Path(named).resolve()
     beside = script.parents[2] if script.suffix == ".js" else script
-    return next((str(path) for path in beside.glob("codex-*/vendor/*/bin/codex")), named)
+    return next(
+        (str(path) for path in beside.glob("codex-*/vendor/*/bin/codex")), named
+    )
 
 
 CODEX = _program()
@@ -53,7 +55,10 @@ def ask_app_server(
 ) -> list[dict[str, Any]]:
     """The results of these methods with their parameters, one after another, by an `app-server` of Codex."""
     assert CODEX is not None
-    about = {"clientInfo": {"name": "x", "version": "1"}, "capabilities": {"experimentalApi": True}}
+    about = {
+        "clientInfo": {"name": "x", "version": "1"},
+        "capabilities": {"experimentalApi": True},
+    }
     asked = [("initialize", about), *questions]
     results: list[dict[str, Any]] = []
     with subprocess.Popen(

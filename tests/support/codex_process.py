@@ -52,7 +52,9 @@ def start_codex_py(
     """
     words = [os.fspath(arg) for arg in args]
     of_python = tuple(
-        sorted(item for item in environment.items() if item[0].startswith(_READ_BY_PYTHON))
+        sorted(
+            item for item in environment.items() if item[0].startswith(_READ_BY_PYTHON)
+        )
     )
     if real is False:
         of_python = tuple(item for item in of_python if item[0] not in _FOLDERS)
@@ -66,7 +68,9 @@ def start_codex_py(
             "environment": dict(environment),
             "terminal": terminal,
         }
-        return _Fork(_server(of_python, tuple(confined)), request, (stdin, stdout, stderr))
+        return _Fork(
+            _server(of_python, tuple(confined)), request, (stdin, stdout, stderr)
+        )
     argv = [*confined, sys.executable, "-m", "codex_py", *words]
     return subprocess.Popen(
         leading_session(argv) if terminal else argv,
@@ -89,7 +93,10 @@ def leading_session(argv: Sequence[str]) -> list[str]:
 
 class _Server:
     def __init__(
-        self, variables: Mapping[str, str], left_out: Sequence[str], confined: Sequence[str]
+        self,
+        variables: Mapping[str, str],
+        left_out: Sequence[str],
+        confined: Sequence[str],
     ) -> None:
         self._channel, theirs = socket.socketpair()
         self._turn = threading.Lock()
@@ -116,7 +123,9 @@ class _Server:
 
 
 @cache
-def _server(variables: tuple[tuple[str, str], ...], confined: tuple[str, ...]) -> _Server:
+def _server(
+    variables: tuple[tuple[str, str], ...], confined: tuple[str, ...]
+) -> _Server:
     few_runs = confined or variables not in _SERVERS
     left_out = (*_TERMINAL, *_MCP) if few_runs else _SERVERS[variables]
     return _Server(dict(variables), left_out, confined)
@@ -130,7 +139,9 @@ class _Fork(subprocess.Popen[bytes]):
     ) -> None:
         self._server, self._request = server, request
         stdin, stdout, stderr = streams
-        super().__init__(["codex-py", *request["args"]], stdin=stdin, stdout=stdout, stderr=stderr)
+        super().__init__(
+            ["codex-py", *request["args"]], stdin=stdin, stdout=stdout, stderr=stderr
+        )
 
     def _execute_child(self, *handed: Any) -> None:
         stdin, _, _, stdout, _, stderr = pipes = handed[10:16]

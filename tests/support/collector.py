@@ -95,7 +95,11 @@ class Collector:
 
     def config(self, protocol: str = "binary", more: str = "") -> str:
         """`[otel]` with everything exported to this."""
-        keys = {"exporter": "logs", "trace_exporter": "traces", "metrics_exporter": "metrics"}
+        keys = {
+            "exporter": "logs",
+            "trace_exporter": "traces",
+            "metrics_exporter": "metrics",
+        }
         lines = [
             f'{key} = {{ otlp-http = {{ endpoint = "{self.url(f"/v1/{signal}")}",'
             f' protocol = "{protocol}", headers = {{ x-team = "blue" }} }} }}'
@@ -176,7 +180,9 @@ class Collector:
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
-    return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in pairs}
+    return {
+        pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in pairs
+    }
 
 
 def _with_base64(value: Any) -> Any:

@@ -61,6 +61,9 @@ def can_become(user: int) -> bool:
         return False
     test = ["-c", "import codex_py.app.session; print()"]
     tried = subprocess.run(
-        in_container([sys.executable, *test], user=user), capture_output=True, cwd="/", check=False
+        in_container([sys.executable, *test], user=user),
+        capture_output=True,
+        cwd="/",
+        check=False,
     )
     return tried.returncode == 0

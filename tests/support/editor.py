@@ -148,14 +148,18 @@ class Editor:
         return [update for update in self.updates if update["sessionUpdate"] in kinds]
 
     def said(self, role: str = "agent_message") -> str:
-        return "".join(each["content"]["text"] for each in self.of_kind(f"{role}_chunk"))
+        return "".join(
+            each["content"]["text"] for each in self.of_kind(f"{role}_chunk")
+        )
 
     def calls(self) -> dict[str, Message]:
         """The calls by their ids, as they are after all updates."""
         calls: dict[str, Message] = {}
         for update in self.of_kind("tool_call", "tool_call_update"):
             is_new = update["sessionUpdate"] == "tool_call"
-            assert is_new == (update["toolCallId"] not in calls), "announced once, and first"
+            assert is_new == (update["toolCallId"] not in calls), (
+                "announced once, and first"
+            )
             calls.setdefault(update["toolCallId"], {}).update(update)
         return calls
 
@@ -207,7 +211,9 @@ def editor(
         try:
             client = Editor(program, answer or allows())
             client.request(
-                "initialize", protocolVersion=1, clientCapabilities=dict(capabilities or {})
+                "initialize",
+                protocolVersion=1,
+                clientCapabilities=dict(capabilities or {}),
             )
             yield client
             assert client.close() == 0
@@ -226,5 +232,8 @@ def prompt(client: Editor, session: str, *parts: Message | str) -> str:
 
 
 def begin_prompt(client: Editor, session: str, *parts: Message | str) -> int:
-    blocks = [{"type": "text", "text": x} if isinstance(x, str) else x for x in parts or ("go",)]
+    blocks = [
+        {"type": "text", "text": x} if isinstance(x, str) else x
+        for x in parts or ("go",)
+    ]
     return client.begin("session/prompt", sessionId=session, prompt=blocks)

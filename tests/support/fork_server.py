@@ -24,7 +24,9 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 CLONE: Final = (
-    {"x86_64": 56, "aarch64": 220}.get(os.uname().machine) if sys.platform == "linux" else None
+    {"x86_64": 56, "aarch64": 220}.get(os.uname().machine)
+    if sys.platform == "linux"
+    else None
 )
 """The number of the system call; None where it is not known, and nothing can be forked so."""
 _CLONE_PARENT = 0x8000
@@ -93,7 +95,9 @@ def _load(left_out: tuple[str, ...]) -> ModuleType:
     package = importlib.import_module("codex_py")
     importlib.import_module("codex_py.cli.main").keep_libraries_light()
     for module in pkgutil.walk_packages(package.__path__, "codex_py."):
-        if not module.name.endswith("__main__") and not module.name.startswith(left_out):
+        if not module.name.endswith("__main__") and not module.name.startswith(
+            left_out
+        ):
             # What needs a package that is not installed here fails in the run that wants it.
             with suppress(ModuleNotFoundError):
                 importlib.import_module(module.name)
@@ -105,7 +109,10 @@ def _load(left_out: tuple[str, ...]) -> ModuleType:
 def _fork_sibling() -> int:
     """Fork a child of the parent of this process. Returns its id; 0 in the child."""
     system_call = ctypes.PyDLL(None).syscall
-    before, after = ctypes.pythonapi.PyOS_BeforeFork, ctypes.pythonapi.PyOS_AfterFork_Parent
+    before, after = (
+        ctypes.pythonapi.PyOS_BeforeFork,
+        ctypes.pythonapi.PyOS_AfterFork_Parent,
+    )
     in_child = ctypes.pythonapi.PyOS_AfterFork_Child
     before()
     pid = system_call(CLONE, _CLONE_PARENT | signal.SIGCHLD, 0, 0, 0, 0)
@@ -117,7 +124,9 @@ def _fork_sibling() -> int:
     return 0
 
 
-def _run(program: ModuleType, request: Any, fds: list[int], coerced: dict[str, str]) -> NoReturn:
+def _run(
+    program: ModuleType, request: Any, fds: list[int], coerced: dict[str, str]
+) -> NoReturn:
     """Become a run of the program, as `python -m codex_py` begins it."""
     try:
         for number, fd in enumerate(fds):

@@ -31,7 +31,9 @@ class Hooked:
     place: Workplace
     results: list[TurnResult] = field(default_factory=list[TurnResult])
     events: list[Event] = field(default_factory=list[Event])
-    requests: list[list[dict[str, Any]]] = field(default_factory=list[list[dict[str, Any]]])
+    requests: list[list[dict[str, Any]]] = field(
+        default_factory=list[list[dict[str, Any]]]
+    )
 
     @property
     def warnings(self) -> list[str]:
@@ -55,7 +57,12 @@ class Hooked:
                 found.append((item["role"], item["content"][0]["text"]))
             elif item["type"].endswith("_output"):
                 output = item["output"]
-                found.append(("output", output if isinstance(output, str) else output[-1]["text"]))
+                found.append(
+                    (
+                        "output",
+                        output if isinstance(output, str) else output[-1]["text"],
+                    )
+                )
         return [(role, text) for role, text in found if not text.startswith(_USUAL)]
 
     def given(self, name: str) -> list[dict[str, Any]]:
@@ -63,7 +70,9 @@ class Hooked:
         path = self.place.home / f"{name}.log"
         if not path.exists():
             return []
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [
+            json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()
+        ]
 
 
 def note(name: str) -> str:
@@ -82,11 +91,18 @@ def specific(event: str, **fields: Any) -> str:
 
 def command(text: str, call_id: str = "c1", **arguments: Any) -> list[Any]:
     """A response that runs a command."""
-    return [*ev_function_call(call_id, "exec_command", {"cmd": text, **arguments}), ev_completed()]
+    return [
+        *ev_function_call(call_id, "exec_command", {"cmd": text, **arguments}),
+        ev_completed(),
+    ]
 
 
 def group(handler: Handler, matcher: str | None = None) -> dict[str, Any]:
-    parts = {"type": "command", "command": handler} if isinstance(handler, str) else dict(handler)
+    parts = (
+        {"type": "command", "command": handler}
+        if isinstance(handler, str)
+        else dict(handler)
+    )
     matched = {} if matcher is None else {"matcher": matcher}
     return {**matched, "hooks": [parts]}
 
@@ -100,7 +116,9 @@ def configure(place: Workplace, hooks: Mapping[str, Sequence[Any]]) -> None:
         ]
         for event, groups in hooks.items()
     }
-    (place.home / "hooks.json").write_text(json.dumps({"hooks": events}), encoding="utf-8")
+    (place.home / "hooks.json").write_text(
+        json.dumps({"hooks": events}), encoding="utf-8"
+    )
 
 
 def run(

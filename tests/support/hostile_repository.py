@@ -7,14 +7,30 @@ from pathlib import Path
 
 _NAMES_A_PROGRAM = (
     *("core.fsmonitor", "core.pager", "core.editor", "core.askPass", "core.sshCommand"),
-    *("core.gitProxy", "core.alternateRefsCommand", "diff.external", "credential.helper"),
+    *(
+        "core.gitProxy",
+        "core.alternateRefsCommand",
+        "diff.external",
+        "credential.helper",
+    ),
     *("filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "gpg.program"),
-    *("diff.evil.command", "diff.evil.textconv", "merge.evil.driver", "sequence.editor"),
+    *(
+        "diff.evil.command",
+        "diff.evil.textconv",
+        "merge.evil.driver",
+        "sequence.editor",
+    ),
     *("pager.cat-file", "pager.merge-file", "alias.cat-file", "alias.merge-file"),
     *("uploadpack.packObjectsHook", "remote.origin.uploadpack", "mergetool.evil.cmd"),
 )
 _HOOKS = (
-    *("post-checkout", "pre-commit", "post-commit", "post-index-change", "fsmonitor-watchman"),
+    *(
+        "post-checkout",
+        "pre-commit",
+        "post-commit",
+        "post-index-change",
+        "fsmonitor-watchman",
+    ),
     *("reference-transaction", "pre-auto-gc", "applypatch-msg", "prepare-commit-msg"),
 )
 
@@ -31,8 +47,12 @@ class HostileRepository:
         program = str(self.root / "evil")
         return {
             "PATH": f"{self.root}{os.pathsep}.{os.pathsep}{os.environ['PATH']}",
-            **dict.fromkeys(("GIT_EXTERNAL_DIFF", "GIT_PAGER", "PAGER", "GIT_ASKPASS"), program),
-            **dict.fromkeys(("GIT_SSH", "GIT_SSH_COMMAND", "GIT_EDITOR", "SSH_ASKPASS"), program),
+            **dict.fromkeys(
+                ("GIT_EXTERNAL_DIFF", "GIT_PAGER", "PAGER", "GIT_ASKPASS"), program
+            ),
+            **dict.fromkeys(
+                ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_EDITOR", "SSH_ASKPASS"), program
+            ),
             "GIT_EXEC_PATH": str(self.root),
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": "core.fsmonitor",
@@ -44,11 +64,21 @@ def make_hostile_repository(root: Path, marker: Path) -> HostileRepository:
     """A commit with the file `f`, of five lines; the blob of what was there before is missing here."""
     root.mkdir()
     (root / "f").write_text("a\nb\nc\nd\ne\n", encoding="utf-8")
-    (root / ".gitattributes").write_text("* filter=evil diff=evil merge=evil\n", encoding="utf-8")
+    (root / ".gitattributes").write_text(
+        "* filter=evil diff=evil merge=evil\n", encoding="utf-8"
+    )
     for words in (
         ["init", "-q"],
         ["add", "."],
-        ["-c", "user.name=a", "-c", "user.email=a@example.invalid", "commit", "-qm", "First"],
+        [
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.invalid",
+            "commit",
+            "-qm",
+            "First",
+        ],
     ):
         subprocess.run(["git", *words], cwd=root, check=True)
 

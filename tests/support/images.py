@@ -49,7 +49,9 @@ DAMAGED: Mapping[str, bytes] = {
     "PNG without a height": png(1, 0),
     "PNG without its last rows": png(10, 10, rows=5),
     "PNG without pixels": PNG[:33] + chunk(b"IEND", b""),
-    "PNG whose pixels are none": PNG[:33] + chunk(b"IDAT", b"nonsense") + chunk(b"IEND", b""),
+    "PNG whose pixels are none": PNG[:33]
+    + chunk(b"IDAT", b"nonsense")
+    + chunk(b"IEND", b""),
     "PNG of a signature alone": PNG[:8],
     "JPEG cut in its head": JPEG[:100],
     "JPEG cut in its pixels": JPEG[:-4],

@@ -22,9 +22,25 @@ from tests.support.server import ScriptedServer
 
 _PATH = os.environ["PATH"]
 """Of whoever runs the tests, also while one of them has another."""
-_PROGRAMS = ("bash", "bwrap", "git", "node", "python", "python3", "rg", "sh", "sleep", "uname")
+_PROGRAMS = (
+    "bash",
+    "bwrap",
+    "git",
+    "node",
+    "python",
+    "python3",
+    "rg",
+    "sh",
+    "sleep",
+    "uname",
+)
 """Names of programs that codex-py, or what it starts, may look up on `PATH`."""
-_GIT_HOOKS = ("pre-commit", "post-checkout", "post-index-change", "reference-transaction")
+_GIT_HOOKS = (
+    "pre-commit",
+    "post-checkout",
+    "post-index-change",
+    "reference-transaction",
+)
 
 _FORMATTER = r"""#!/bin/sh
 # Formats what was patched, as black does: blanks at the ends of lines go.
@@ -36,7 +52,9 @@ _GUARD = r"""#!/bin/sh
 if grep -q 'git push'; then echo 'not without me' >&2; exit 2; fi
 """
 _HOOKS = {
-    "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "~/bin/guard"}]}],
+    "PreToolUse": [
+        {"matcher": "Bash", "hooks": [{"type": "command", "command": "~/bin/guard"}]}
+    ],
     "PostToolUse": [
         {
             "matcher": "apply_patch",
@@ -49,7 +67,10 @@ _CLAUDE_SETTINGS = {
     "model": "opus",
     "hooks": {
         "PreToolUse": [
-            {"matcher": "Bash", "hooks": [{"type": "command", "command": "~/bin/guard"}]}
+            {
+                "matcher": "Bash",
+                "hooks": [{"type": "command", "command": "~/bin/guard"}],
+            }
         ],
         "Stop": [{"hooks": [{"type": "command", "command": "cat >/dev/null"}]}],
     },
@@ -86,7 +107,9 @@ _HOME = {
     ".claude/skills/review/SKILL.md": _skill("review"),
     ".agents/skills/measure/SKILL.md": _skill("measure"),
 }
-_ISOLATED = "---\nname: builder\ndescription: Builds.\nisolation: worktree\n---\nBuild it.\n"
+_ISOLATED = (
+    "---\nname: builder\ndescription: Builds.\nisolation: worktree\n---\nBuild it.\n"
+)
 _COMMITTED = {
     "notes.txt": "one\ntwo\nthree\n",
     "code.py": "ONE = 1\n",
@@ -148,7 +171,11 @@ class World:
 
     def configure(self, server: ScriptedServer, **provider: Any) -> None:
         """Have the scripted server as the provider; what else is configured stays."""
-        keys: dict[str, Any] = {"request_max_retries": 0, "stream_max_retries": 0, **provider}
+        keys: dict[str, Any] = {
+            "request_max_retries": 0,
+            "stream_max_retries": 0,
+            **provider,
+        }
         self.write_config(server.config_toml(**keys))
 
     def write_config(self, text: str) -> None:
@@ -170,13 +197,21 @@ class World:
             load_config(cwd=self.cwd, environment=self.environment), self.environment
         ).found:
             trust(self.place.home, hooks)
-        (self.marks / "config.toml").write_bytes((self.place.home / "config.toml").read_bytes())
+        (self.marks / "config.toml").write_bytes(
+            (self.place.home / "config.toml").read_bytes()
+        )
 
     def config_is_unchanged(self) -> bool:
-        written, is_there = self.marks / "config.toml", (self.place.home / "config.toml").exists()
+        written, is_there = (
+            self.marks / "config.toml",
+            (self.place.home / "config.toml").exists(),
+        )
         if not written.exists():
             return not is_there
-        return is_there and (self.place.home / "config.toml").read_bytes() == written.read_bytes()
+        return (
+            is_there
+            and (self.place.home / "config.toml").read_bytes() == written.read_bytes()
+        )
 
     def run(
         self,
@@ -239,7 +274,14 @@ def git_state(cwd: Path) -> str:
         ["for-each-ref"],
         ["stash", "list"],
         ["ls-files", "--stage", "-v"],
-        ["status", "--porcelain=v2", "-z", "--branch", "--ignored", "--untracked-files=all"],
+        [
+            "status",
+            "--porcelain=v2",
+            "-z",
+            "--branch",
+            "--ignored",
+            "--untracked-files=all",
+        ],
         ["submodule", "status"],
     )
     return "\n".join(git(cwd, *words) for words in commands)
@@ -249,7 +291,14 @@ def git(cwd: Path, *words: str) -> str:
     """Run git as nobody in particular, and without refreshing the index."""
     author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
     done = subprocess.run(
-        ["git", "--no-optional-locks", *author, "-c", "protocol.file.allow=always", *words],
+        [
+            "git",
+            "--no-optional-locks",
+            *author,
+            "-c",
+            "protocol.file.allow=always",
+            *words,
+        ],
         cwd=cwd,
         env={
             "PATH": _PATH,
@@ -286,8 +335,17 @@ def build_lived_in(root: Path) -> None:
     _build_repository(cwd)
     for name in _PROGRAMS:
         # It notes that it ran, and does nothing of what is asked.
-        _program(cwd / ".venv/bin" / name, f'#!/bin/sh\n: >>"$MARKS/lookalike-{name}"\nexit 1\n')
-    _write(cwd, {f"build/lib/{name}.py": _marking_module(name) for name in ("httpx", "pydantic")})
+        _program(
+            cwd / ".venv/bin" / name,
+            f'#!/bin/sh\n: >>"$MARKS/lookalike-{name}"\nexit 1\n',
+        )
+    _write(
+        cwd,
+        {
+            f"build/lib/{name}.py": _marking_module(name)
+            for name in ("httpx", "pydantic")
+        },
+    )
 
 
 def _build_repository(cwd: Path) -> None:
@@ -320,11 +378,17 @@ def _build_repository(cwd: Path) -> None:
     (cwd / "hidden.txt").write_text("edited, and hidden from git\n", encoding="utf-8")
     (cwd / "deleted.txt").unlink()
     git(cwd, "mv", "renamed.txt", "src/renamed to.txt")
-    _write(cwd, {".env": "TOKEN=t\n", "debug.log": "ignored\n", "untracked.txt": "untracked\n"})
+    _write(
+        cwd,
+        {".env": "TOKEN=t\n", "debug.log": "ignored\n", "untracked.txt": "untracked\n"},
+    )
     (cwd / "untracked.txt").chmod(0o640)
     (cwd / "empty folder").mkdir()
     for name in _GIT_HOOKS:
-        _program(cwd / ".git/hooks" / name, f'#!/bin/sh\n: >>"$MARKS/lookalike-hook-{name}"\n')
+        _program(
+            cwd / ".git/hooks" / name,
+            f'#!/bin/sh\n: >>"$MARKS/lookalike-hook-{name}"\n',
+        )
 
 
 def world_at(root: Path, *, is_lived_in: bool, confined: Sequence[str] = ()) -> World:
@@ -350,7 +414,9 @@ def world_at(root: Path, *, is_lived_in: bool, confined: Sequence[str] = ()) -> 
         "PYTHONPATH": os.pathsep.join((".", str(cwd / "build/lib"))),
         "PYTHONSTARTUP": str(home / "lib/startup.py"),
         "PYTHONWARNINGS": "default",
-        **dict.fromkeys(("GIT_PAGER", "GIT_EDITOR", "PAGER", "EDITOR", "VISUAL"), lookalike),
+        **dict.fromkeys(
+            ("GIT_PAGER", "GIT_EDITOR", "PAGER", "EDITOR", "VISUAL"), lookalike
+        ),
         "GIT_AUTHOR_NAME": "Ada at work",
         "GIT_TERMINAL_PROMPT": "0",
         "LANG": "tr_TR.ISO-8859-9",

@@ -51,7 +51,11 @@ class Started:
         return self.servers.by_name[name]
 
     async def call(
-        self, server: str, tool: str, on_progress: OnProgress | None = None, **arguments: Any
+        self,
+        server: str,
+        tool: str,
+        on_progress: OnProgress | None = None,
+        **arguments: Any,
     ) -> dict[str, Any]:
         params = {"name": tool, "arguments": arguments}
         return await self.get(server).request("tools/call", params, on_progress)
@@ -74,7 +78,9 @@ def odd_server(tmp_path: Path, behaviour: str, **settings: Any) -> ServerSetting
     command = odd_command(behaviour, tmp_path / "messages")
     settings.setdefault("startup_timeout_s", 120.0)
     return ServerSettings(
-        name=behaviour, transport=StdioTransport(command, tmp_path, environment), **settings
+        name=behaviour,
+        transport=StdioTransport(command, tmp_path, environment),
+        **settings,
     )
 
 
@@ -107,7 +113,10 @@ async def started(
 
     def server(settings: ServerSettings) -> McpServer:
         return McpServer(
-            settings, spawn=spawn, elicitor=elicitor or DecliningElicitor(), warn=warnings.append
+            settings,
+            spawn=spawn,
+            elicitor=elicitor or DecliningElicitor(),
+            warn=warnings.append,
         )
 
     odd = [odd_server(tmp_path, behaviour, **settings) for behaviour in behaviours]

@@ -43,7 +43,9 @@ class Agent:
     asked: list[str] = field(default_factory=list[str])
     event_came: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def call(self, tool: str = "codex", /, **arguments: Any) -> types.CallToolResult:
+    async def call(
+        self, tool: str = "codex", /, **arguments: Any
+    ) -> types.CallToolResult:
         """`_` in a name stands for `-`; the prompt is `go`, the sandbox off."""
         given = {name.replace("_", "-"): value for name, value in arguments.items()}
         defaults = {"prompt": "go"}
@@ -107,7 +109,9 @@ async def served(
             elicitation_callback=None if answer is None else elicited,
             logging_callback=logged,
             notification_bindings=[
-                NotificationBinding(method="codex/event", params_type=CodexEvent, handler=told)
+                NotificationBinding(
+                    method="codex/event", params_type=CodexEvent, handler=told
+                )
             ],
         ) as session,
     ):
@@ -119,7 +123,9 @@ async def served(
 @asynccontextmanager
 async def mcp_server(
     args: Sequence[str], cwd: Path, environment: Mapping[str, str]
-) -> AsyncGenerator[tuple[ObjectReceiveStream[Message], ObjectSendStream[SessionMessage]]]:
+) -> AsyncGenerator[
+    tuple[ObjectReceiveStream[Message], ObjectSendStream[SessionMessage]]
+]:
     """Start `codex-py mcp-server ARGS`. Gives the messages from it and to it; it ends when its standard input does."""
     program = start_codex_py(
         ["mcp-server", *args],
@@ -140,7 +146,9 @@ async def mcp_server(
                 with suppress(anyio.BrokenResourceError):
                     await came.send(
                         SessionMessage(
-                            types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                            types.jsonrpc_message_adapter.validate_json(
+                                line, by_name=False
+                            )
                         )
                     )
 
@@ -148,7 +156,9 @@ async def mcp_server(
         async with sent:
             async for one in sent:
                 text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await anyio.to_thread.run_sync(os.write, stdin.fileno(), f"{text}\n".encode())
+                await anyio.to_thread.run_sync(
+                    os.write, stdin.fileno(), f"{text}\n".encode()
+                )
 
     with program:
         try:

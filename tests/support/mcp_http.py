@@ -44,7 +44,9 @@ class HttpMcpServer:
         if not self.forget:
             return None
         status, body = self.forgetful_answer
-        return status, body.replace(b'"id": null', b'"id": %s' % json.dumps(request_id).encode())
+        return status, body.replace(
+            b'"id": null', b'"id": %s' % json.dumps(request_id).encode()
+        )
 
     def body_instead_of(self, message: bytes) -> bytes:
         body = message if self.instead is None else self.instead
@@ -52,7 +54,9 @@ class HttpMcpServer:
 
     def sent(self, method: str) -> list[dict[str, str]]:
         """The headers of the requests of one method, HTTP's or MCP's."""
-        return [headers for http, headers, mcp in self.requests if method in {http, mcp}]
+        return [
+            headers for http, headers, mcp in self.requests if method in {http, mcp}
+        ]
 
 
 @contextmanager
@@ -73,11 +77,19 @@ def http_mcp_server(**settings: Any) -> Generator[HttpMcpServer]:
             elif "id" not in body:
                 self._send(202, b"", "text/plain")
             else:
-                answer = {"jsonrpc": "2.0", "id": body["id"], "result": result(state, body)}
+                answer = {
+                    "jsonrpc": "2.0",
+                    "id": body["id"],
+                    "result": result(state, body),
+                }
                 data = json.dumps(answer).encode()
                 if state.stream:
                     data = b"event: message\ndata: " + data + b"\n\n"
-                self._send(200, data, "text/event-stream" if state.stream else "application/json")
+                self._send(
+                    200,
+                    data,
+                    "text/event-stream" if state.stream else "application/json",
+                )
 
         def do_GET(self) -> None:
             self._note("")

@@ -9,7 +9,13 @@ from typing import Any
 from codex_py.protocol.events import Reconnecting
 from codex_py.protocol.items import FunctionCall, Message, ResponseItem
 from codex_py.protocol.messages import input_text, message
-from codex_py.protocol.stream import Completed, OutputItemDone, Prompt, ResponseEvent, Usage
+from codex_py.protocol.stream import (
+    Completed,
+    OutputItemDone,
+    Prompt,
+    ResponseEvent,
+    Usage,
+)
 
 Step = ResponseEvent | Exception | Callable[[], Awaitable[None]]
 
@@ -26,10 +32,13 @@ class ScriptedModel:
         self.prompts: list[Prompt] = []
 
     @asynccontextmanager
-    async def stream(self, prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+    async def stream(
+        self, prompt: Prompt
+    ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
         base = [message("developer", [input_text(prompt.instructions)])]
         sent = [
-            json.loads(item) for item in (*(base if prompt.instructions else ()), *prompt.input)
+            json.loads(item)
+            for item in (*(base if prompt.instructions else ()), *prompt.input)
         ]
         if self.inputs and self._check_prefix:
             assert sent[: len(self.inputs[-1])] == self.inputs[-1]
@@ -59,15 +68,21 @@ def says(text: str, index: int = 0) -> OutputItemDone:
 def calls(
     call_id: str, name: str = "echo", arguments: str = "{}", index: int = 0
 ) -> OutputItemDone:
-    return OutputItemDone(index, FunctionCall(call_id=call_id, name=name, arguments=arguments))
+    return OutputItemDone(
+        index, FunctionCall(call_id=call_id, name=name, arguments=arguments)
+    )
 
 
 def done(index: int, item: ResponseItem) -> OutputItemDone:
     return OutputItemDone(index, item)
 
 
-def completed(input_tokens: int = 10, output_tokens: int = 5, **extra: Any) -> Completed:
-    return Completed(Usage(input_tokens=input_tokens, output_tokens=output_tokens), **extra)
+def completed(
+    input_tokens: int = 10, output_tokens: int = 5, **extra: Any
+) -> Completed:
+    return Completed(
+        Usage(input_tokens=input_tokens, output_tokens=output_tokens), **extra
+    )
 
 
 def reconnecting(

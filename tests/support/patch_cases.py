@@ -4,7 +4,21 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_LINES = ("a", "b", "", "  c", "\td", "e  ", "é", "f\u2013g", '"h"', "x = 1", "}", "return", "a")
+_LINES = (
+    "a",
+    "b",
+    "",
+    "  c",
+    "\td",
+    "e  ",
+    "é",
+    "f\u2013g",
+    '"h"',
+    "x = 1",
+    "}",
+    "return",
+    "a",
+)
 _ENDS = ("\n", "\n", "\n", "\r\n", "\r")
 _NAMES = ("a.txt", "b.txt", "sub/c.txt", "d e", "ü")
 
@@ -55,7 +69,10 @@ class _Maker:
         end = chance.choice(_ENDS)
         lines = [chance.choice(_LINES) for _ in range(chance.randint(0, 14))]
         text = "".join(
-            [line + (end if chance.random() < 0.95 else chance.choice(_ENDS)) for line in lines]
+            [
+                line + (end if chance.random() < 0.95 else chance.choice(_ENDS))
+                for line in lines
+            ]
         )
         return (text.rstrip("\r\n") if chance.random() < 0.2 else text).encode()
 
@@ -82,7 +99,9 @@ class _Maker:
         return lines
 
     def _added(self) -> list[str]:
-        return ["+" + self._chance.choice(_LINES) for _ in range(self._chance.randint(0, 3))]
+        return [
+            "+" + self._chance.choice(_LINES) for _ in range(self._chance.randint(0, 3))
+        ]
 
     def _hunk(self, content: Sequence[str], at: int) -> tuple[list[str], int]:
         chance = self._chance
@@ -97,7 +116,9 @@ class _Maker:
         has_old = False
         for line in content[at:until]:
             if chance.random() < 0.1:
-                line = chance.choice((line.strip(), line + " ", line.replace("\u2013", "-"), "zz"))
+                line = chance.choice(
+                    (line.strip(), line + " ", line.replace("\u2013", "-"), "zz")
+                )
             mark = chance.choice((" ", " ", "-", "-"))
             lines.append(mark + line if line or chance.random() < 0.5 else mark.strip())
             has_old = True
@@ -128,7 +149,9 @@ class _Maker:
             case 3:
                 lines[at] = " " + lines[at]
             case 4:
-                lines.insert(at, chance.choice(("", "  ", "@@", "@@ a", "***", "x", "+y", "-a")))
+                lines.insert(
+                    at, chance.choice(("", "  ", "@@", "@@ a", "***", "x", "+y", "-a"))
+                )
             case 5:
                 other = chance.randrange(len(lines))
                 lines[at], lines[other] = lines[other], lines[at]
@@ -136,8 +159,13 @@ class _Maker:
                 lines[at] = lines[at].replace(":", "").replace("@@", "@@@")
             case 7:
                 lines.insert(
-                    at, chance.choice(("*** End of File", "*** Move to: z", "\\ No newline"))
+                    at,
+                    chance.choice(
+                        ("*** End of File", "*** Move to: z", "\\ No newline")
+                    ),
                 )
             case _:
-                lines.insert(0, chance.choice(("```", "apply_patch <<'EOF'", "*** Begin Patch")))
+                lines.insert(
+                    0, chance.choice(("```", "apply_patch <<'EOF'", "*** Begin Patch"))
+                )
         self._lax = True

@@ -10,7 +10,17 @@ from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.files.journal import Journal
 
-_CALLS = ("open", "mkdir", "rmdir", "rename", "unlink", "symlink", "write", "ftruncate", "fchmod")
+_CALLS = (
+    "open",
+    "mkdir",
+    "rmdir",
+    "rename",
+    "unlink",
+    "symlink",
+    "write",
+    "ftruncate",
+    "fchmod",
+)
 """What a patch changes the disk with; each is a moment to die before."""
 
 

@@ -11,10 +11,15 @@ MANIFEST = ".claude-plugin/plugin.json"
 
 
 def write_plugin(
-    folder: Path, files: Mapping[str, str | dict[str, Any]] | None = None, **manifest: Any
+    folder: Path,
+    files: Mapping[str, str | dict[str, Any]] | None = None,
+    **manifest: Any,
 ) -> Path:
     """Write a plugin called `tools`, with these files; tables become JSON. Returns the folder."""
-    for name, content in {MANIFEST: {"name": "tools", **manifest}, **(files or {})}.items():
+    for name, content in {
+        MANIFEST: {"name": "tools", **manifest},
+        **(files or {}),
+    }.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         text = content if isinstance(content, str) else json.dumps(content)

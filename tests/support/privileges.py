@@ -32,5 +32,6 @@ def _drop(*capabilities: int) -> None:
 
 
 needs_permissions = pytest.mark.skipif(
-    os.geteuid() == 0 and sys.platform != "linux", reason="root may read and write everything"
+    os.geteuid() == 0 and sys.platform != "linux",
+    reason="root may read and write everything",
 )

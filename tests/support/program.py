@@ -36,7 +36,12 @@ def run_codex_py(
         subprocess.TimeoutExpired: it did not end.
     """
     program = start_codex_py(
-        args, cwd, environment(home, env), stdin=subprocess.PIPE, confined=confined, real=real
+        args,
+        cwd,
+        environment(home, env),
+        stdin=subprocess.PIPE,
+        confined=confined,
+        real=real,
     )
     with program:
         try:
@@ -61,7 +66,9 @@ def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, s
 
 
 EVENT_SCHEMA = Draft202012Validator(
-    json.loads((Path(codex_py.__file__).parent / "schemas" / "events.json").read_text("utf-8"))
+    json.loads(
+        (Path(codex_py.__file__).parent / "schemas" / "events.json").read_text("utf-8")
+    )
 )
 
 
@@ -88,7 +95,9 @@ class Outcome:
     @property
     def items(self) -> list[dict[str, Any]]:
         """The completed ones."""
-        return [event["item"] for event in self.events if event["type"] == "item.completed"]
+        return [
+            event["item"] for event in self.events if event["type"] == "item.completed"
+        ]
 
     @property
     def messages(self) -> list[str]:
@@ -110,8 +119,14 @@ class Workplace:
 
     def configure(self, server: ScriptedServer, **provider: Any) -> None:
         """Have the scripted server as the provider, without retries unless `provider` asks for them."""
-        keys: dict[str, Any] = {"request_max_retries": 0, "stream_max_retries": 0, **provider}
-        (self.home / "config.toml").write_text(server.config_toml(**keys), encoding="utf-8")
+        keys: dict[str, Any] = {
+            "request_max_retries": 0,
+            "stream_max_retries": 0,
+            **provider,
+        }
+        (self.home / "config.toml").write_text(
+            server.config_toml(**keys), encoding="utf-8"
+        )
 
     def run(
         self,
@@ -130,10 +145,16 @@ class Workplace:
     ) -> Outcome:
         """The same, with the configuration as it is."""
         done = run_codex_py(
-            ["exec", "--json", *_SETTINGS, *(args or ["go"])], self.home, self.cwd, env, stdin
+            ["exec", "--json", *_SETTINGS, *(args or ["go"])],
+            self.home,
+            self.cwd,
+            env,
+            stdin,
         )
         outcome = Outcome(done.returncode, jsonl(done.stdout), done.stderr.decode())
-        ends = [kind for kind in outcome.types if kind in {"turn.completed", "turn.failed"}]
+        ends = [
+            kind for kind in outcome.types if kind in {"turn.completed", "turn.failed"}
+        ]
         starts = outcome.types.count("turn.started")
         assert len(ends) == starts, f"{starts} turns, {ends}"
         return outcome

@@ -90,7 +90,13 @@ class PtyProgram:
         """Kept open, so that the modes can be read when the program has gone."""
         if codex_py:
             self.process = start_codex_py(
-                argv, cwd, environment, stdin=slave, stdout=slave, stderr=slave, terminal=True
+                argv,
+                cwd,
+                environment,
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                terminal=True,
             )
         else:
             self.process = subprocess.Popen(
@@ -131,7 +137,11 @@ class PtyProgram:
     @property
     def lines(self) -> list[str]:
         """What the screen shows, without blanks at the ends of lines and empty lines at its end."""
-        return "\n".join(line.rstrip() for line in self._screen.display).rstrip().split("\n")
+        return (
+            "\n".join(line.rstrip() for line in self._screen.display)
+            .rstrip()
+            .split("\n")
+        )
 
     @property
     def scrollback(self) -> list[str]:
@@ -182,14 +192,20 @@ class PtyProgram:
         self.wait_until(lambda: text in self.text, what=repr(text), timeout_s=timeout_s)
 
     def wait_until(
-        self, condition: Callable[[], bool], *, what: str = "it", timeout_s: float = _DEADLINE_S
+        self,
+        condition: Callable[[], bool],
+        *,
+        what: str = "it",
+        timeout_s: float = _DEADLINE_S,
     ) -> None:
         """Until the condition holds, which is asked again whenever something was written."""
         deadline = time.monotonic() + timeout_s
         while not condition():
             left = deadline - time.monotonic()
             if left <= 0 or not self._read(left):
-                assert condition(), f"waited for {what} in vain; on the screen:\n{self.text}"
+                assert condition(), (
+                    f"waited for {what} in vain; on the screen:\n{self.text}"
+                )
                 return
 
     def settle(self, quiet_s: float = 0.15) -> None:
@@ -207,7 +223,9 @@ class PtyProgram:
         """The exit code; what is written until then is read."""
         deadline = time.monotonic() + timeout_s
         while self.process.poll() is None:
-            assert time.monotonic() < deadline, f"it goes on; on the screen:\n{self.text}"
+            assert time.monotonic() < deadline, (
+                f"it goes on; on the screen:\n{self.text}"
+            )
             self._read(0.05)
         self.settle(0.02)
         return self.process.returncode
@@ -238,4 +256,6 @@ class PtyProgram:
         return bool(data)
 
     def _set_size(self, columns: int, rows: int) -> None:
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        fcntl.ioctl(
+            self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0)
+        )

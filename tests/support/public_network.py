@@ -34,19 +34,25 @@ def can_have_a_network() -> bool:
 @contextlib.contextmanager
 def public_network(folder: Path, hosts: Mapping[str, str] = HOSTS) -> Generator[None]:
     """This thread, and what it starts, are in a network of their own; `hosts` are its names."""
-    spaces = [os.open(f"/proc/thread-self/ns/{name}", os.O_RDONLY) for name in ("mnt", "net")]
+    spaces = [
+        os.open(f"/proc/thread-self/ns/{name}", os.O_RDONLY) for name in ("mnt", "net")
+    ]
     cwd = Path.cwd()
     try:
         _checked(_libc.unshare(_NEW_MOUNTS | _NEW_NETWORK))
         names = folder / "hosts"
         names.write_text(
-            "".join(f"{address} {name}\n" for name, address in hosts.items()), encoding="ascii"
+            "".join(f"{address} {name}\n" for name, address in hosts.items()),
+            encoding="ascii",
         )
         for command in (
             "mount --make-rprivate /",
             f"mount --bind {names} /etc/hosts",
             "ip link set lo up",
-            *(f"ip address add {address}/32 dev lo" for address in (ALLOWED, OTHER, PRIVATE)),
+            *(
+                f"ip address add {address}/32 dev lo"
+                for address in (ALLOWED, OTHER, PRIVATE)
+            ),
         ):
             subprocess.run(command.split(), check=True)
         yield
@@ -92,7 +98,9 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def web_server(folder: Path, port: int, certificate: Path | None = None) -> Generator[None]:
+def web_server(
+    folder: Path, port: int, certificate: Path | None = None
+) -> Generator[None]:
     """Serves the folder, and `/echo` and `/redirect`, at every address of the network."""
 
     def handler(*args: object) -> _Handler:

@@ -66,7 +66,9 @@ async def raw_server(
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
     port = server.sockets[0].getsockname()[1]
-    state.url = f"{'https' if tls else 'http'}://{'localhost' if tls else '127.0.0.1'}:{port}"
+    state.url = (
+        f"{'https' if tls else 'http'}://{'localhost' if tls else '127.0.0.1'}:{port}"
+    )
     try:
         yield state
     finally:

@@ -79,4 +79,6 @@ class ScriptedServer(testing.ScriptedServer):
         return super().config_toml(wire_api=wire_api or default, **settings)
 
     def add(self, *replies: Script) -> None:
-        super().add(*map(by_model_without_tools, replies) if self._text_tools else replies)
+        super().add(
+            *map(by_model_without_tools, replies) if self._text_tools else replies
+        )

@@ -13,7 +13,8 @@ import pytest
 def check_snapshot(path: Path, text: str) -> None:
     """The file has to hold the text. Control characters are written as their pictures (`␛`)."""
     shown = "".join(
-        chr(0x2400 + ord(char)) if char < " " and char != "\n" else char for char in text
+        chr(0x2400 + ord(char)) if char < " " and char != "\n" else char
+        for char in text
     )
     if os.environ.get("UPDATE_SNAPSHOTS"):
         path.parent.mkdir(exist_ok=True)
@@ -21,5 +22,7 @@ def check_snapshot(path: Path, text: str) -> None:
         return
     kept = path.read_text(encoding="utf-8") if path.exists() else ""
     if shown != kept:
-        lines = unified_diff(kept.split("\n"), shown.split("\n"), "kept", "now", lineterm="")
+        lines = unified_diff(
+            kept.split("\n"), shown.split("\n"), "kept", "now", lineterm=""
+        )
         pytest.fail(f"{path.name} looks different:\n" + "\n".join(lines), pytrace=False)

@@ -8,7 +8,8 @@ Event = dict[str, Any]
 
 def sse_bytes(*events: Event) -> bytes:
     return b"".join(
-        f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events
+        f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+        for event in events
     )
 
 
@@ -25,7 +26,12 @@ MESSAGE: Event = {
     "status": "completed",
     "phase": "commentary",
     "content": [
-        {"type": "output_text", "text": "Ich prüfe 👍 das.", "annotations": [], "logprobs": []}
+        {
+            "type": "output_text",
+            "text": "Ich prüfe 👍 das.",
+            "annotations": [],
+            "logprobs": [],
+        }
     ],
 }
 CALL: Event = {
@@ -52,7 +58,10 @@ def full_stream() -> list[Event]:
         _summary("part.done", part=REASONING["summary"][0]),
         _item("done", 0, REASONING),
         _item("added", 1, {**MESSAGE, "status": "in_progress", "content": []}),
-        _text("content_part.added", part={"type": "output_text", "text": "", "annotations": []}),
+        _text(
+            "content_part.added",
+            part={"type": "output_text", "text": "", "annotations": []},
+        ),
         _text("output_text.delta", delta="Ich prüfe "),
         _text("output_text.delta", delta="👍 das."),
         _text("output_text.done", text=text),
@@ -91,7 +100,11 @@ def _response(state: str, status: str, **fields: Any) -> Event:
 
 
 def _item(state: str, index: int, item: Event) -> Event:
-    return {"type": f"response.output_item.{state}", "output_index": index, "item": item}
+    return {
+        "type": f"response.output_item.{state}",
+        "output_index": index,
+        "item": item,
+    }
 
 
 def _summary(kind: str, **fields: Any) -> Event:

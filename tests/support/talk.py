@@ -30,7 +30,9 @@ def talk(
 
     async def run() -> str:
         env = environment(place.home)
-        config = load_config(cwd=place.cwd, environment=env, flags={"sandbox_mode": sandbox_mode})
+        config = load_config(
+            cwd=place.cwd, environment=env, flags={"sandbox_mode": sandbox_mode}
+        )
         session_options = SessionOptions(
             source="cli", originator="codex-tui", keep_commands=True, **options
         )

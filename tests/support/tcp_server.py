@@ -29,7 +29,9 @@ def tcp_server(*handlers: Handler) -> Generator[tuple[str, list[bytes]]]:
             except OSError:
                 return
             handler = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-            threading.Thread(target=serve, args=(connection, handler), daemon=True).start()
+            threading.Thread(
+                target=serve, args=(connection, handler), daemon=True
+            ).start()
 
     def serve(connection: socket.socket, handler: Handler) -> None:
         connection.settimeout(_TIMEOUT_S)
@@ -55,7 +57,11 @@ def read_request(connection: socket.socket) -> bytes:
             return b""
         data += more
     head, _, body = data.partition(b"\r\n\r\n")
-    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    lengths = [
+        line
+        for line in head.lower().split(b"\r\n")
+        if line.startswith(b"content-length:")
+    ]
     missing = int(lengths[0].partition(b":")[2]) - len(body) if lengths else 0
     while missing > 0 and (more := connection.recv(65_536)):
         data += more

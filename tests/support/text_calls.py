@@ -36,7 +36,9 @@ def by_model_without_tools(script: Script) -> Script:
         if isinstance(said, bytes):
             return said
         whole = said if isinstance(said, Reply) else Reply(events=said)
-        return replace(whole, events=with_calls_as_text(whole.events, text_tag(request)))
+        return replace(
+            whole, events=with_calls_as_text(whole.events, text_tag(request))
+        )
 
     return reply
 

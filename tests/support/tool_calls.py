@@ -44,14 +44,18 @@ class DirectSandbox(PlatformSandbox):
     def __init__(self) -> None:
         super().__init__({}, backends=())
 
-    def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
+    def command(
+        self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path
+    ) -> Sequence[str]:
         return argv
 
 
 class EchoSandbox(DirectSandbox):
     """Shows what a command would have been."""
 
-    def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
+    def command(
+        self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path
+    ) -> Sequence[str]:
         return ["echo", policy.mode, str(cwd), *argv]
 
 
@@ -101,14 +105,16 @@ class ToolCalls:
         return [
             event.item
             for event in self.events
-            if isinstance(event, ItemStarted) and isinstance(event.item, CommandExecution)
+            if isinstance(event, ItemStarted)
+            and isinstance(event.item, CommandExecution)
         ]
 
     def completed(self) -> list[CommandExecution]:
         return [
             event.item
             for event in self.events
-            if isinstance(event, ItemCompleted) and isinstance(event.item, CommandExecution)
+            if isinstance(event, ItemCompleted)
+            and isinstance(event.item, CommandExecution)
         ]
 
     def _emit(self, event: Event) -> None:

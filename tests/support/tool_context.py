@@ -39,4 +39,6 @@ def _numbered() -> Callable[[], str]:
 
 
 def router_of(*tools: Tool[Any]) -> ToolRouter:
-    return ToolRouter({tool.name: tool for tool in tools}.get, lambda dispatch: dispatch)
+    return ToolRouter(
+        {tool.name: tool for tool in tools}.get, lambda dispatch: dispatch
+    )

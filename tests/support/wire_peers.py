@@ -62,7 +62,18 @@ def aimock(folder: Path, fixtures: Sequence[Mapping[str, Any]]) -> Generator[Pee
     path = folder / "fixtures.json"
     path.write_text(json.dumps({"fixtures": fixtures}), encoding="utf-8")
     program = _program("node_modules/@copilotkit/aimock/dist/cli.js")
-    command = ["node", program, "-h", "127.0.0.1", "-p", str(port), "-f", str(path), "-c", "12"]
+    command = [
+        "node",
+        program,
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+        "-f",
+        str(path),
+        "-c",
+        "12",
+    ]
     with _running(command, folder, {}, "listening"):
         yield Peer(f"http://127.0.0.1:{port}/v1")
 

@@ -89,12 +89,16 @@ def workplace(folder: Path) -> Workplace:
 class AnyWire:
     """A provider for each wire, of its name, with a server of its own. Use it as a context manager."""
 
-    def __init__(self, place: Workplace, *, retries: int = 0, check_prefix: bool = True) -> None:
+    def __init__(
+        self, place: Workplace, *, retries: int = 0, check_prefix: bool = True
+    ) -> None:
         self._place = place
         self._stack = ExitStack()
         self.servers = {
             wire: ScriptedServer(
-                check_prefix=check_prefix, system_first=True, text_tools=wire.startswith("text")
+                check_prefix=check_prefix,
+                system_first=True,
+                text_tools=wire.startswith("text"),
             )
             for wire in WIRES
         }
@@ -136,7 +140,11 @@ class AnyWire:
         """
         self.servers[wire].add(*replies)
         env = environment(self._place.home)
-        more = {"sandbox_mode": "danger-full-access", "model_provider": wire, **(flags or {})}
+        more = {
+            "sandbox_mode": "danger-full-access",
+            "model_provider": wire,
+            **(flags or {}),
+        }
         config = load_config(cwd=self._place.cwd, environment=env, flags=more)
 
         def take(event: Event) -> None:
@@ -146,7 +154,9 @@ class AnyWire:
 
         async def run() -> str:
             options = SessionOptions(resume=resume, fork=fork)
-            async with open_session(config, options, take, environment=env, **parts) as session:
+            async with open_session(
+                config, options, take, environment=env, **parts
+            ) as session:
                 await work(session)
                 return session.thread_id
 
@@ -159,7 +169,9 @@ class AnyWire:
     @property
     def requests(self) -> list[RecordedRequest]:
         """To all servers, oldest first."""
-        every = [request for server in self.servers.values() for request in server.requests]
+        every = [
+            request for server in self.servers.values() for request in server.requests
+        ]
         return sorted(every, key=lambda request: request.received_s)
 
     @property
@@ -173,7 +185,9 @@ class AnyWire:
 
     @property
     def warnings(self) -> list[str]:
-        items = [event["item"] for event in self.events if event["type"] == "item.completed"]
+        items = [
+            event["item"] for event in self.events if event["type"] == "item.completed"
+        ]
         return [item["message"] for item in items if item["type"] == "error"]
 
     @property
@@ -191,7 +205,9 @@ class AnyWire:
             if event["type"] == "item.completed":
                 item: JsonObject = event["item"]
                 items.append((sessions, int(item["id"].removeprefix("item_")), item))
-        return _same([item for *_, item in sorted(items, key=lambda i: i[:2])], self.cwd)
+        return _same(
+            [item for *_, item in sorted(items, key=lambda i: i[:2])], self.cwd
+        )
 
     @property
     def files(self) -> dict[str, str]:
@@ -208,7 +224,9 @@ class AnyWire:
         (path,) = self._place.rollouts()
         items = [json.loads(item) for item in read_session(path).items]
         # Some APIs have no reasoning without a text.
-        kept = [item for item in items if item["type"] != "reasoning" or item["summary"]]
+        kept = [
+            item for item in items if item["type"] != "reasoning" or item["summary"]
+        ]
         return _same(kept, self.cwd, _ONE_WIRE_S_OWN)
 
 
@@ -219,7 +237,9 @@ def results(request: RecordedRequest) -> list[str]:
 
 def images(request: RecordedRequest) -> int:
     """How many images a request has."""
-    return request.raw.count(b"data:image/") + request.raw.count(b'"media_type":"image/')
+    return request.raw.count(b"data:image/") + request.raw.count(
+        b'"media_type":"image/'
+    )
 
 
 def _results(body: JsonObject) -> Iterator[str]:
@@ -229,7 +249,9 @@ def _results(body: JsonObject) -> Iterator[str]:
             yield _text(entry["output"])
         elif entry.get("role") == "tool":
             # Only a user can send the image.
-            yield _text(content).replace("(the result is the image in the next message)", "")
+            yield _text(content).replace(
+                "(the result is the image in the next message)", ""
+            )
         elif entry.get("role") == "user":
             yield from _TEXT_RESULT.findall(_text(content))
         for part in objects(content):

@@ -7,7 +7,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>-?\d+(?:\.\d+)?)|'(?P<text>(?:[^']|'')*)'|(?P<name>[A-Za-z_][\w-]*)"
@@ -45,7 +45,9 @@ def holds(condition: Any, context: Mapping[str, Any]) -> bool:
     """The value of an `if`. Without a status function it means `success() && …`."""
     if condition is None:
         condition = "success()"
-    expression = re.sub(r"^\s*\$\{\{(.*)\}\}\s*$", r"\1", as_text(condition), flags=re.DOTALL)
+    expression = re.sub(
+        r"^\s*\$\{\{(.*)\}\}\s*$", r"\1", as_text(condition), flags=re.DOTALL
+    )
     if not re.search(rf"\b(?:{'|'.join(STATUS)})\s*\(", expression):
         expression = f"success() && ({expression})"
     return bool(value_of(expression, context))
@@ -90,7 +92,11 @@ class _Reader:
         return value
 
     def _next(self, *signs: str) -> str | None:
-        if self._tokens and self._tokens[0][0] == "sign" and self._tokens[0][1] in signs:
+        if (
+            self._tokens
+            and self._tokens[0][0] == "sign"
+            and self._tokens[0][1] in signs
+        ):
             return self._tokens.pop(0)[1]
         return None
 
@@ -176,14 +182,19 @@ class _Reader:
             case "endswith", [text, part]:
                 return as_text(text).lower().endswith(as_text(part).lower())
             case "format", [text, *values]:
-                return re.sub(r"\{(\d+)\}", lambda m: as_text(values[int(m[1])]), as_text(text))
+                return re.sub(
+                    r"\{(\d+)\}", lambda m: as_text(values[int(m[1])]), as_text(text)
+                )
             case _:
-                raise ExpressionError(f"no such function: {name} with {len(arguments)} arguments")
+                raise ExpressionError(
+                    f"no such function: {name} with {len(arguments)} arguments"
+                )
 
 
 def _member(value: Any, key: Any) -> Any:
     if isinstance(value, dict):
-        names: dict[str, Any] = {str(name).lower(): each for name, each in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        fields = cast("dict[Any, Any]", value)
+        names = {str(name).lower(): each for name, each in fields.items()}
         return names.get(as_text(key).lower())
     if isinstance(value, list) and isinstance(key, float) and key < len(value):  # pyright: ignore[reportUnknownArgumentType]
         return value[int(key)]  # pyright: ignore[reportUnknownVariableType]

@@ -63,7 +63,9 @@ class JobResult:
     summary: str = ""
     steps: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """Of the job itself, by id: `outputs`, `outcome`, `conclusion`."""
-    all_outputs: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
+    all_outputs: list[Mapping[str, str]] = field(
+        default_factory=list[Mapping[str, str]]
+    )
     """Of each step, those within actions included."""
     outputs: dict[str, str] = field(default_factory=dict[str, str])
     left_behind: list[str] = field(default_factory=list[str])
@@ -175,7 +177,9 @@ class Job:
             if not holds(step.get("if"), context):
                 outcome = conclusion = "skipped"
             else:
-                own = {k: filled(v, context) for k, v in _table(step.get("env")).items()}
+                own = {
+                    k: filled(v, context) for k, v in _table(step.get("env")).items()
+                }
                 env = {**scope.env, **own}
                 context = self._context(scope, env)
                 if "uses" in step:
@@ -183,7 +187,10 @@ class Job:
                 else:
                     succeeded = self._run_script(step, scope, env, context, outputs)
                 outcome = conclusion = "success" if succeeded else "failure"
-                if not succeeded and filled(step.get("continue-on-error"), context) == "true":
+                if (
+                    not succeeded
+                    and filled(step.get("continue-on-error"), context) == "true"
+                ):
                     conclusion = "success"
             self._result.all_outputs.append(outputs)
             if "id" in step:
@@ -201,23 +208,33 @@ class Job:
         uses: str = step["uses"]
         given = {k: filled(v, context) for k, v in _table(step.get("with")).items()}
         local = self.workspace / uses
-        action = local if uses.startswith("./") else self._actions.get(uses.partition("@")[0])
+        action = (
+            local
+            if uses.startswith("./")
+            else self._actions.get(uses.partition("@")[0])
+        )
         if action is None:
             raise WorkflowError(f"no such action: {uses}")
         if not isinstance(action, Path):
             return True, dict(action(self, given))
-        table: dict[str, Any] = yaml.safe_load((action / "action.yml").read_text(encoding="utf-8"))
+        table: dict[str, Any] = yaml.safe_load(
+            (action / "action.yml").read_text(encoding="utf-8")
+        )
         if table["runs"]["using"] != "composite":
             raise WorkflowError(f"{uses} is not composite")
         declared = _table(table.get("inputs"))
         for name in given.keys() - declared.keys():
             self._say("warning", f"Unexpected input {name!r}")
-        defaults = {k: filled(_table(v).get("default"), context) for k, v in declared.items()}
+        defaults = {
+            k: filled(_table(v).get("default"), context) for k, v in declared.items()
+        }
         scope = _Scope({**defaults, **given}, action, env)
         self._run_steps(table["runs"]["steps"], scope)
         inner = self._context(scope)
         outputs = _table(table.get("outputs"))
-        return scope.status == "success", {k: filled(v["value"], inner) for k, v in outputs.items()}
+        return scope.status == "success", {
+            k: filled(v["value"], inner) for k, v in outputs.items()
+        }
 
     def _run_script(
         self,
@@ -237,7 +254,11 @@ class Job:
             file.touch()
         environment = {
             **self._variables,
-            **{f"GITHUB_{k.upper()}": v for k, v in self._github.items() if isinstance(v, str)},
+            **{
+                f"GITHUB_{k.upper()}": v
+                for k, v in self._github.items()
+                if isinstance(v, str)
+            },
             **self._env,
             **env,
             **{name: str(file) for name, file in files.items()},
@@ -246,10 +267,16 @@ class Job:
         if "GITHUB_TOKEN" in {**self._env, **env}:
             environment["GITHUB_TOKEN"] = {**self._env, **env}["GITHUB_TOKEN"]
         environment["GITHUB_ACTION_PATH"] = str(scope.action_path or "")
-        environment["PATH"] = os.pathsep.join([*reversed(self._paths), environment["PATH"]])
-        self._result.raw_log += f"Run {step.get('name') or step['run'].splitlines()[0]}\n"
+        environment["PATH"] = os.pathsep.join(
+            [*reversed(self._paths), environment["PATH"]]
+        )
+        self._result.raw_log += (
+            f"Run {step.get('name') or step['run'].splitlines()[0]}\n"
+        )
         shown = {**self._env, **env}
-        self._result.raw_log += "".join(f"  {name}: {value}\n" for name, value in shown.items())
+        self._result.raw_log += "".join(
+            f"  {name}: {value}\n" for name, value in shown.items()
+        )
         code = self._started(
             [*_SHELLS[step.get("shell", "bash")], str(script)],
             self.workspace / filled(step.get("working-directory", "."), context),
@@ -263,7 +290,9 @@ class Job:
             self._say("error", f"Process completed with exit code {code}.")
         return code == 0
 
-    def _started(self, argv: list[str], cwd: Path, environment: Mapping[str, str]) -> int:
+    def _started(
+        self, argv: list[str], cwd: Path, environment: Mapping[str, str]
+    ) -> int:
         """Run it to its end; the exit code. Its lines are the log, and those that are commands are obeyed."""
         stop: str | None = None
         with subprocess.Popen(
@@ -302,11 +331,15 @@ class Job:
                 self._result.raw_log += f"{line}\n"
         return process.returncode
 
-    def _say(self, level: str, message: str, properties: Mapping[str, str] | None = None) -> None:
+    def _say(
+        self, level: str, message: str, properties: Mapping[str, str] | None = None
+    ) -> None:
         self._result.annotations.append(Annotation(level, message, properties or {}))
         self._result.raw_log += f"##[{level}]{message}\n"
 
-    def _context(self, scope: _Scope, env: Mapping[str, str] | None = None) -> dict[str, Any]:
+    def _context(
+        self, scope: _Scope, env: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         context: dict[str, Any] = {
             "github": {**self._github, "action_path": str(scope.action_path or "")},
             "env": {**self._env, **(scope.env if env is None else env)},
@@ -316,7 +349,11 @@ class Job:
             "inputs": scope.inputs,
         }
         # Actions see no secrets but those that are handed to them.
-        return context if scope.action_path is not None else {**context, "secrets": self._secrets}
+        return (
+            context
+            if scope.action_path is not None
+            else {**context, "secrets": self._secrets}
+        )
 
     def _masked(self, text: str) -> str:
         for mask in sorted(self._masks, key=len, reverse=True):
@@ -339,7 +376,9 @@ class Job:
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if self._tracking.encode() in (folder / "environ").read_bytes():
-                    words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    words = (
+                        (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    )
                     found[int(folder.name)] = words
         return found
 

@@ -42,7 +42,12 @@ GO, HELLO = user(text("go")), says(text("Hello."))
 MARK = {"cache_control": {"type": "ephemeral"}}
 LONG_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 IMAGE = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
-SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "x"}}
+SEARCH = {
+    "type": "server_tool_use",
+    "id": "srv_1",
+    "name": "web_search",
+    "input": {"query": "x"},
+}
 FOUND: Event = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
 TOOL = {"name": "shell", "input_schema": {"type": "object"}}
 
@@ -82,9 +87,15 @@ BROKEN = [
     (anthropic(), "`messages` is empty"),
     (anthropic(HELLO, GO), "messages[0]: the first message is no user's"),
     (anthropic(GO, GO), "messages[1]: two messages of one role in a row"),
-    (anthropic(GO, {"role": "tool", "content": "x"}), "messages[1]: unknown role 'tool'"),
+    (
+        anthropic(GO, {"role": "tool", "content": "x"}),
+        "messages[1]: unknown role 'tool'",
+    ),
     (anthropic(user()), "messages[0]: a message without content"),
-    (anthropic(GO, says(call())), "`tool_use` without a `tool_result` right after it: ['a']"),
+    (
+        anthropic(GO, says(call())),
+        "`tool_use` without a `tool_result` right after it: ['a']",
+    ),
     (
         anthropic(GO, says(call()), GO),
         "messages[2]: no `tool_result` at its beginning for ['a']",
@@ -98,7 +109,9 @@ BROKEN = [
         "messages[2]: a `tool_result` behind other content",
     ),
     (
-        anthropic(GO, says(call("a"), call("b")), user(result("a"), text("So:"), result("b"))),
+        anthropic(
+            GO, says(call("a"), call("b")), user(result("a"), text("So:"), result("b"))
+        ),
         "messages[2]: a `tool_result` behind other content",
     ),
     (
@@ -182,7 +195,9 @@ BROKEN = [
         "thinking may not be on when a tool must be called",
     ),
     (
-        anthropic(GO, max_tokens=4000, thinking={"type": "enabled", "budget_tokens": 1000}),
+        anthropic(
+            GO, max_tokens=4000, thinking={"type": "enabled", "budget_tokens": 1000}
+        ),
         "`budget_tokens` is not from 1024 to below `max_tokens`",
     ),
     (
@@ -190,7 +205,10 @@ BROKEN = [
         "tools[0]: `input_schema` is no schema of an object",
     ),
     (anthropic(GO, tools=[TOOL, TOOL]), "several tools have the name ['shell']"),
-    (anthropic(GO, tools=[{**TOOL, "name": "a b"}]), "tools[0]: 'a b' is no legal name of a tool"),
+    (
+        anthropic(GO, tools=[{**TOOL, "name": "a b"}]),
+        "tools[0]: 'a b' is no legal name of a tool",
+    ),
     (
         anthropic(GO, says(text("Hello. "))),
         "the final assistant message ends in white space",
@@ -228,7 +246,10 @@ def test_a_request_that_breaks_a_rule_is_refused(body: Event, problem: str):
     status, answer = post(server, "anthropic", body)
     assert (status, json.loads(answer)) == (
         400,
-        {"type": "error", "error": {"type": "invalid_request_error", "message": problem}},
+        {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": problem},
+        },
     )
     with pytest.raises(AssertionError) as raised:
         server.close()
@@ -239,7 +260,9 @@ def test_the_version_of_the_api_is_needed():
     server = ScriptedServer([SAYS])
     server.start()
     assert post(server, "anthropic", anthropic(GO), headers={})[0] == 400
-    with pytest.raises(AssertionError, match="the header `anthropic-version` is missing"):
+    with pytest.raises(
+        AssertionError, match="the header `anthropic-version` is missing"
+    ):
         server.close()
 
 
@@ -260,23 +283,34 @@ def test_thinking_comes_back_with_the_signature_that_it_went_out_with():
     with ScriptedServer([THINKS, SAYS]) as server:
         block = answered_thinking(server)
         assert block["thinking"] == "Look first."
-        assert post(server, "anthropic", anthropic(GO, says(block, text("Hello.")), GO))[0] == 200
+        assert (
+            post(server, "anthropic", anthropic(GO, says(block, text("Hello.")), GO))[0]
+            == 200
+        )
 
 
 def test_a_message_cannot_end_with_its_thinking():
     server = ScriptedServer([THINKS, SAYS])
     server.start()
-    assert post(server, "anthropic", anthropic(GO, says(answered_thinking(server)), GO))[0] == 400
+    assert (
+        post(server, "anthropic", anthropic(GO, says(answered_thinking(server)), GO))[0]
+        == 400
+    )
     with pytest.raises(AssertionError, match="the final block cannot be thinking"):
         server.close()
 
 
-@pytest.mark.parametrize("change", [{"signature": "sig_1"}, {"thinking": "Look."}, MARK])
+@pytest.mark.parametrize(
+    "change", [{"signature": "sig_1"}, {"thinking": "Look."}, MARK]
+)
 def test_thinking_that_was_changed_is_refused(change: Event):
     server = ScriptedServer([THINKS, SAYS])
     server.start()
     block = {**answered_thinking(server), **change}
-    assert post(server, "anthropic", anthropic(GO, says(block, text("Hello.")), GO))[0] == 400
+    assert (
+        post(server, "anthropic", anthropic(GO, says(block, text("Hello.")), GO))[0]
+        == 400
+    )
     with pytest.raises(AssertionError, match=r"(of|on) a thinking block"):
         server.close()
 
@@ -287,7 +321,10 @@ def test_the_thinking_of_another_server_is_refused():
     server = ScriptedServer([THINKS, SAYS])
     server.start()
     answered_thinking(server)
-    assert post(server, "anthropic", anthropic(GO, says(block, text("Hello.")), GO))[0] == 400
+    assert (
+        post(server, "anthropic", anthropic(GO, says(block, text("Hello.")), GO))[0]
+        == 400
+    )
     with pytest.raises(AssertionError, match="is not that of its text"):
         server.close()
 
@@ -303,7 +340,12 @@ def test_signatures_in_events_of_the_api_and_in_bytes_are_known():
     ]
     with ScriptedServer([script, SAYS]) as server:
         post(server, "anthropic", anthropic(GO))
-        blocks = thinking("Hm.", "sig_1"), thinking("Hm.", "sig_2"), sealed, text("Hello.")
+        blocks = (
+            thinking("Hm.", "sig_1"),
+            thinking("Hm.", "sig_2"),
+            sealed,
+            text("Hello."),
+        )
         assert post(server, "anthropic", anthropic(GO, says(*blocks), GO))[0] == 200
 
 
@@ -315,8 +357,13 @@ def test_each_request_begins_with_the_one_before_it_cache_marks_aside():
     # A message may grow at its end.
     grown = anthropic(user(text("go"), text("on", **MARK)), system="Be brief.")
     assert post(server, "anthropic", grown)[0] == 200
-    assert post(server, "anthropic", anthropic(user(text("go")), system="Be kind."))[0] == 400
-    with pytest.raises(AssertionError, match="request 3: the input does not begin with the last"):
+    assert (
+        post(server, "anthropic", anthropic(user(text("go")), system="Be kind."))[0]
+        == 400
+    )
+    with pytest.raises(
+        AssertionError, match="request 3: the input does not begin with the last"
+    ):
         server.close()
 
 
@@ -324,7 +371,10 @@ def test_threads_are_told_apart_by_their_header():
     with ScriptedServer([SAYS, SAYS]) as server:
         for thread in "ab":
             headers = {**HEADERS, "thread-id": thread}
-            assert post(server, "anthropic", anthropic(user(text(thread))), headers)[0] == 200
+            assert (
+                post(server, "anthropic", anthropic(user(text(thread))), headers)[0]
+                == 200
+            )
 
 
 def test_the_result_of_a_call_is_found():

@@ -17,7 +17,9 @@ def call(call_id: str = "a", name: str = "shell", **fields: Any) -> dict[str, An
     return {"id": call_id, "type": "function", "function": function, **fields}
 
 
-def says(*calls: dict[str, Any], content: str | None = None, **fields: Any) -> dict[str, Any]:
+def says(
+    *calls: dict[str, Any], content: str | None = None, **fields: Any
+) -> dict[str, Any]:
     has_calls = {"tool_calls": [*calls]} if calls else {}
     return {"role": "assistant", "content": content, **has_calls, **fields}
 
@@ -35,10 +37,21 @@ TEXT = {"type": "text", "text": "Look."}
     "body",
     [
         chat(SYSTEM, GO, SYSTEM, {"role": "developer", "content": "Be kind."}),
-        chat(GO, says(call("a"), call("b"), content="Look:"), result("b"), result("a"), GO),
+        chat(
+            GO,
+            says(call("a"), call("b"), content="Look:"),
+            result("b"),
+            result("a"),
+            GO,
+        ),
         # An id may come again in a later turn.
         chat(GO, says(call("x:0")), result("x:0"), says(call("x:0")), result("x:0")),
-        chat(GO, says(call()), result(content=[TEXT]), {"role": "user", "content": [TEXT, IMAGE]}),
+        chat(
+            GO,
+            says(call()),
+            result(content=[TEXT]),
+            {"role": "user", "content": [TEXT, IMAGE]},
+        ),
         chat(GO, says(content="Hello."), GO, says(refusal="No."), GO),
         {"messages": [GO]},
         chat(GO, tools=[{"type": "custom", "custom": {"name": "apply_patch"}}]),
@@ -150,7 +163,9 @@ def test_a_system_message_may_have_to_be_the_first():
     server.start()
     assert post(server, "chat", chat(SYSTEM, GO))[0] == 200
     assert post(server, "chat", chat(SYSTEM, GO, SYSTEM))[0] == 400
-    with pytest.raises(AssertionError, match="the system message must be at the beginning"):
+    with pytest.raises(
+        AssertionError, match="the system message must be at the beginning"
+    ):
         server.close()
 
 
@@ -165,7 +180,9 @@ def test_each_request_begins_with_the_one_before_it():
     grown = {"role": "user", "content": [{"type": "text", "text": "go\n\non"}, IMAGE]}
     assert post(server, "chat", chat(GO, says(content="Hi."), grown))[0] == 200
     assert post(server, "chat", chat(GO, says(content="Ho."), grown))[0] == 400
-    with pytest.raises(AssertionError, match="request 5: the input does not begin with the last"):
+    with pytest.raises(
+        AssertionError, match="request 5: the input does not begin with the last"
+    ):
         server.close()
 
 

@@ -82,7 +82,9 @@ def test_reasoning_comes_as_a_summary_with_its_sealed_content():
 
 
 def test_a_function_call_carries_its_arguments_as_text():
-    *_, delta, done, item = ev_function_call("call_1", "shell", {"cmd": "ls"}, namespace="x")
+    *_, delta, done, item = ev_function_call(
+        "call_1", "shell", {"cmd": "ls"}, namespace="x"
+    )
     assert (delta["delta"], done["arguments"]) == ('{"cmd": "ls"}', '{"cmd": "ls"}')
     assert item["item"] == {
         "type": "function_call",
@@ -96,7 +98,10 @@ def test_a_function_call_carries_its_arguments_as_text():
 
 
 def test_arguments_given_as_text_go_out_as_they_are():
-    assert ev_function_call("call_1", "shell", "{not json")[-1]["item"]["arguments"] == "{not json"
+    assert (
+        ev_function_call("call_1", "shell", "{not json")[-1]["item"]["arguments"]
+        == "{not json"
+    )
 
 
 def test_a_custom_tool_call_carries_its_raw_input():
@@ -124,7 +129,9 @@ def test_calls_without_deltas_are_added_and_done():
 
 
 def test_a_response_ends_in_one_of_three_ways():
-    assert ev_completed(input_tokens=3, output_tokens=4, end_turn=False)["response"] == {
+    assert ev_completed(input_tokens=3, output_tokens=4, end_turn=False)[
+        "response"
+    ] == {
         "id": "resp_1",
         "object": "response",
         "status": "completed",
@@ -141,10 +148,15 @@ def test_a_response_ends_in_one_of_three_ways():
         "code": "server_error",
         "message": "oh",
     }
-    assert ev_incomplete()["response"]["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert ev_incomplete()["response"]["incomplete_details"] == {
+        "reason": "max_output_tokens"
+    }
 
 
 def test_events_become_a_stream_in_utf8():
     event = {"type": "x", "text": "Dóne"}
-    assert sse([event]) == f"event: x\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
+    assert (
+        sse([event])
+        == f"event: x\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()
+    )
     assert sse([ev_created(), event]).count(b"\n\n") == 2

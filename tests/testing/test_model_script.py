@@ -18,7 +18,9 @@ from scripts.model_script import load_script
 
 def script(tmp_path: Path, value: Any) -> Path:
     path = tmp_path / "script.json"
-    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+    path.write_text(
+        value if isinstance(value, str) else json.dumps(value), encoding="utf-8"
+    )
     return path
 
 
@@ -39,7 +41,9 @@ def test_a_list_says_texts_and_items_and_is_completed(tmp_path: Path):
 
 def test_a_list_that_ends_its_response_is_left_so(tmp_path: Path):
     failed = ev_failed("server_error", "oh")
-    assert load_script(script(tmp_path, [[failed]])) == [Reply(events=[ev_created(), failed])]
+    assert load_script(script(tmp_path, [[failed]])) == [
+        Reply(events=[ev_created(), failed])
+    ]
 
 
 def test_an_object_is_played_as_it_stands(tmp_path: Path):
@@ -74,7 +78,9 @@ NO_SCRIPTS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("written", "problem"), NO_SCRIPTS)
-def test_what_is_no_script_is_said_with_its_place(tmp_path: Path, written: Any, problem: str):
+def test_what_is_no_script_is_said_with_its_place(
+    tmp_path: Path, written: Any, problem: str
+):
     path = script(tmp_path, written)
     with pytest.raises(ValueError, match=f"^{re.escape(f'{path}: {problem}')}$"):
         load_script(path)

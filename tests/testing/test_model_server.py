@@ -56,9 +56,13 @@ def test_a_script_that_cannot_be_read_is_an_error(
 ):
     (tmp_path / "script.json").write_text("{}", encoding="utf-8")
     assert main([str(tmp_path / "script.json")]) == 1
-    assert capsys.readouterr().err.endswith("script.json: a script is a list of replies\n")
+    assert capsys.readouterr().err.endswith(
+        "script.json: a script is a list of replies\n"
+    )
     assert main([str(tmp_path / "none")]) == 1
-    assert capsys.readouterr().err.endswith("none cannot be read: No such file or directory\n")
+    assert capsys.readouterr().err.endswith(
+        "none cannot be read: No such file or directory\n"
+    )
 
 
 def test_a_port_that_is_none_is_an_error(capsys: pytest.CaptureFixture[str]):

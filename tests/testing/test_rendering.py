@@ -86,8 +86,13 @@ def test_chat_has_text_reasoning_and_calls_as_deltas():
 
 
 def test_chat_tells_the_usage_where_it_is_asked_for():
-    script = [*ev_message("Hi."), ev_completed(input_tokens=9, cached=4, output_tokens=2)]
-    *_, finish, usage, done = chat_answer(script, stream_options={"include_usage": True})
+    script = [
+        *ev_message("Hi."),
+        ev_completed(input_tokens=9, cached=4, output_tokens=2),
+    ]
+    *_, finish, usage, done = chat_answer(
+        script, stream_options={"include_usage": True}
+    )
     assert (finish["choices"][0]["finish_reason"], finish["usage"], done) == (
         "stop",
         None,
@@ -117,7 +122,9 @@ def test_anthropic_has_blocks_one_after_the_other():
     signature = events[4]["delta"].pop("signature")
     assert signature.startswith("sig_")
 
-    def block(index: int, kind: str, delta: str, *pieces: str, **start: Any) -> list[Event]:
+    def block(
+        index: int, kind: str, delta: str, *pieces: str, **start: Any
+    ) -> list[Event]:
         names = {"text": "text", "thinking": "thinking", "input_json": "partial_json"}
         return [
             {
@@ -136,8 +143,14 @@ def test_anthropic_has_blocks_one_after_the_other():
             {"type": "content_block_stop", "index": index},
         ]
 
-    thinking = block(0, "thinking", "thinking", "Look first.", thinking="", signature="")
-    sealed = {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta"}}
+    thinking = block(
+        0, "thinking", "thinking", "Look first.", thinking="", signature=""
+    )
+    sealed = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "signature_delta"},
+    }
     patch = ('{"input": "', json.dumps(PATCH)[1:-1], '"}')
     assert events == [
         {
@@ -158,8 +171,24 @@ def test_anthropic_has_blocks_one_after_the_other():
         sealed,
         thinking[2],
         *block(1, "text", "text", "Hel", "lo.", text=""),
-        *block(2, "tool_use", "input_json", '{"cmd": "ls"}', id="call_1", name="shell", input={}),
-        *block(3, "tool_use", "input_json", *patch, id="call_2", name="apply_patch", input={}),
+        *block(
+            2,
+            "tool_use",
+            "input_json",
+            '{"cmd": "ls"}',
+            id="call_1",
+            name="shell",
+            input={},
+        ),
+        *block(
+            3,
+            "tool_use",
+            "input_json",
+            *patch,
+            id="call_2",
+            name="apply_patch",
+            input={},
+        ),
         {
             "type": "message_delta",
             "delta": {"stop_reason": "tool_use", "stop_sequence": None},
@@ -171,9 +200,12 @@ def test_anthropic_has_blocks_one_after_the_other():
 
 def test_items_without_deltas_are_said_at_once():
     script = [
-        ev_item_done({"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}),
         ev_item_done(
-            {"type": "message", "content": [{"type": "output_text", "text": "Hi."}]}, index=1
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Hm."}]}
+        ),
+        ev_item_done(
+            {"type": "message", "content": [{"type": "output_text", "text": "Hi."}]},
+            index=1,
         ),
         *ev_local_shell_call("call_1", ["ls"], index=2),
         ev_item_done(
@@ -189,7 +221,9 @@ def test_items_without_deltas_are_said_at_once():
         ev_completed(),
     ]
     chunks = deltas(chat_answer(script))
-    assert [chunk.get("reasoning_content") or chunk.get("content") for chunk in chunks[:3]] == [
+    assert [
+        chunk.get("reasoning_content") or chunk.get("content") for chunk in chunks[:3]
+    ] == [
         "",
         "Hm.",
         "Hi.",
@@ -202,7 +236,9 @@ def test_items_without_deltas_are_said_at_once():
         {"arguments": "{}"},
     ]
     events = anthropic_answer(script)
-    starts = [e["content_block"]["type"] for e in events if e["type"] == "content_block_start"]
+    starts = [
+        e["content_block"]["type"] for e in events if e["type"] == "content_block_start"
+    ]
     assert starts == ["thinking", "text", "tool_use", "tool_use"]
 
 
@@ -239,10 +275,15 @@ def test_a_response_ends_for_a_reason(end: Event, finish_reason: str, stop_reaso
         ),
     ],
 )  # fmt: skip
-def test_a_failure_in_a_stream_ends_it(failure: Event, code: str, kind: str, message: str):
+def test_a_failure_in_a_stream_ends_it(
+    failure: Event, code: str, kind: str, message: str
+):
     script = [*ev_text_deltas(["Hi"]), failure]
     error = chat_answer(script)[-1]["error"]
-    assert (error["code"], error["message"]) == (code, failure.get("message") or error["message"])
+    assert (error["code"], error["message"]) == (
+        code,
+        failure.get("message") or error["message"],
+    )
     assert anthropic_answer(script)[-1] == {
         "type": "error",
         "error": {"type": kind, "message": message},
@@ -288,10 +329,16 @@ def test_events_of_an_api_and_bytes_go_out_as_they_are():
 
 def test_a_stream_that_breaks_off_has_no_end():
     pause = Pause()
-    with ScriptedServer([[*ev_text_deltas(["Half"]), pause, *ev_text_deltas([" way"])]]) as server:
+    with ScriptedServer(
+        [[*ev_text_deltas(["Half"]), pause, *ev_text_deltas([" way"])]]
+    ) as server:
         pause.until.set()
         _, answer = post(server, "chat", chat(user("go")))
-    assert [delta.get("content") for delta in deltas(data(answer))] == ["", "Half", " way"]
+    assert [delta.get("content") for delta in deltas(data(answer))] == [
+        "",
+        "Half",
+        " way",
+    ]
     assert pause.reached.is_set()
 
 
@@ -332,7 +379,9 @@ AS_TEXT = """Look:
 def test_a_model_without_tools_writes_its_calls():
     with ScriptedServer([TEXT_CALLS] * 3, text_tools=True) as server:
         chunks = data(post(server, "chat", without_tools(chat(user("go"))))[1])
-        blocks = data(post(server, "anthropic", without_tools(anthropic(user("go"))))[1])
+        blocks = data(
+            post(server, "anthropic", without_tools(anthropic(user("go"))))[1]
+        )
         announced: Event = {
             "input": [],
             "instructions": '<tool_0a1b2c3d name="NAME">',
@@ -341,11 +390,19 @@ def test_a_model_without_tools_writes_its_calls():
         items = post(server, "responses", announced)[1]
     assert "".join(delta.get("content", "") for delta in deltas(chunks)) == AS_TEXT
     assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
-    texts = [e["delta"].get("text", "") for e in blocks if e["type"] == "content_block_delta"]
+    texts = [
+        e["delta"].get("text", "") for e in blocks if e["type"] == "content_block_delta"
+    ]
     assert "".join(texts) == AS_TEXT
     assert items.startswith(sse(ev_message("Look:")))
-    done = [e["item"]["type"] for e in data(items) if e["type"] == "response.output_item.done"]
+    done = [
+        e["item"]["type"]
+        for e in data(items)
+        if e["type"] == "response.output_item.done"
+    ]
     assert done == ["message"] * 3
-    texts = [e["delta"] for e in data(items) if e["type"] == "response.output_text.delta"]
+    texts = [
+        e["delta"] for e in data(items) if e["type"] == "response.output_text.delta"
+    ]
     assert "".join(texts).replace("tool_0a1b2c3d", "tool") == AS_TEXT
     assert "tool_0a1b2c3d" in "".join(texts)

@@ -98,7 +98,10 @@ def test_the_responses_sdk_reads_all_items():
     ):
         response = stream.get_final_response()
     reasoning, text, *calls = response.output
-    assert (reasoning.summary[0].text, text.content[0].text) == ("Look first.", "Hello there.")
+    assert (reasoning.summary[0].text, text.content[0].text) == (
+        "Look first.",
+        "Hello there.",
+    )
     assert [call.call_id for call in calls] == ["call_1", "call_2", "call_3"]
     assert (calls[1].arguments, calls[2].input) == ('{"cmd": "pwd"}', 'a "b"\n')
     assert response.usage.total_tokens == 16
@@ -108,10 +111,14 @@ def test_the_chat_sdk_reads_text_reasoning_and_parallel_calls():
     with ScriptedServer([ANSWER]) as server, chat(server) as stream:
         completion = stream.get_final_completion()
     (choice,) = completion.choices
-    assert (choice.message.content, choice.finish_reason) == ("Hello there.", "tool_calls")
+    assert (choice.message.content, choice.finish_reason) == (
+        "Hello there.",
+        "tool_calls",
+    )
     assert choice.message.reasoning_content == "Look first."
     calls = [
-        (call.id, call.function.name, call.function.arguments) for call in choice.message.tool_calls
+        (call.id, call.function.name, call.function.arguments)
+        for call in choice.message.tool_calls
     ]
     assert calls == [
         ("call_1", "shell", '{"cmd": "ls"}'),
@@ -119,7 +126,11 @@ def test_the_chat_sdk_reads_text_reasoning_and_parallel_calls():
         ("call_3", "apply_patch", '{"input": "a \\"b\\"\\n"}'),
     ]
     usage = completion.usage
-    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (9, 7, 16)
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (
+        9,
+        7,
+        16,
+    )
     assert usage.prompt_tokens_details.cached_tokens == 4
     assert usage.completion_tokens_details.reasoning_tokens == 5
 
@@ -130,14 +141,22 @@ def test_the_anthropic_sdk_reads_text_thinking_and_parallel_calls():
     thinking, text, *calls = message.content
     assert (thinking.type, thinking.thinking) == ("thinking", "Look first.")
     assert thinking.signature.startswith("sig_")
-    assert (text.type, text.text, message.stop_reason) == ("text", "Hello there.", "tool_use")
+    assert (text.type, text.text, message.stop_reason) == (
+        "text",
+        "Hello there.",
+        "tool_use",
+    )
     assert [(call.id, call.name, call.input) for call in calls] == [
         ("call_1", "shell", {"cmd": "ls"}),
         ("call_2", "shell", {"cmd": "pwd"}),
         ("call_3", "apply_patch", {"input": 'a "b"\n'}),
     ]
     usage = message.usage
-    assert (usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens) == (5, 4, 7)
+    assert (usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens) == (
+        5,
+        4,
+        7,
+    )
 
 
 def test_the_rules_let_through_what_the_anthropic_sdk_sends_back():
@@ -145,9 +164,14 @@ def test_the_rules_let_through_what_the_anthropic_sdk_sends_back():
         with messages(server) as stream:
             content = stream.get_final_message().content
         calls = [block.id for block in content if block.type == "tool_use"]
-        results = [{"type": "tool_result", "tool_use_id": call, "content": "ok"} for call in calls]
+        results = [
+            {"type": "tool_result", "tool_use_id": call, "content": "ok"}
+            for call in calls
+        ]
         said = {"role": "assistant", "content": content}
-        with messages(server, ASKED, said, {"role": "user", "content": results}) as stream:
+        with messages(
+            server, ASKED, said, {"role": "user", "content": results}
+        ) as stream:
             assert stream.get_final_text() == "Hello"
 
 
@@ -163,7 +187,10 @@ def test_the_sdks_see_an_answer_that_was_cut_off(openai: Any):
 def test_the_sdks_raise_a_failure_within_a_stream(openai: Any, anthropic: Any):
     script = says(ev_failed("server_is_overloaded", "Busy."))
     with ScriptedServer([script, script]) as server:
-        with chat(server) as stream, pytest.raises(openai.APIError, match="Busy") as from_chat:
+        with (
+            chat(server) as stream,
+            pytest.raises(openai.APIError, match="Busy") as from_chat,
+        ):
             stream.until_done()
         with (
             messages(server) as stream,
@@ -171,7 +198,10 @@ def test_the_sdks_raise_a_failure_within_a_stream(openai: Any, anthropic: Any):
         ):
             stream.until_done()
     assert from_chat.value.code == "server_is_overloaded"
-    assert from_messages.value.body["error"] == {"type": "overloaded_error", "message": "Busy."}
+    assert from_messages.value.body["error"] == {
+        "type": "overloaded_error",
+        "message": "Busy.",
+    }
 
 
 def test_the_sdks_raise_a_status(openai: Any, anthropic: Any):
@@ -189,7 +219,10 @@ def test_the_sdks_raise_a_broken_rule(anthropic: Any):
     server = ScriptedServer()
     server.start()
     wrong = {"role": "assistant", "content": "hm"}
-    with pytest.raises(anthropic.BadRequestError, match="first message"), messages(server, wrong):
+    with (
+        pytest.raises(anthropic.BadRequestError, match="first message"),
+        messages(server, wrong),
+    ):
         pass
     with pytest.raises(AssertionError, match="first message"):
         server.close()
@@ -205,9 +238,14 @@ def test_openai_reads_a_whole_response(openai: Any) -> None:
 
 def test_openai_reads_a_whole_completion(openai: Any) -> None:
     with ScriptedServer([ANSWER]) as server, openai_client(server) as client:
-        completion = client.chat.completions.create(model="m", messages=[ASKED], stream=False)
+        completion = client.chat.completions.create(
+            model="m", messages=[ASKED], stream=False
+        )
     (choice,) = completion.choices
-    assert (choice.message.role, choice.message.content) == ("assistant", "Hello there.")
+    assert (choice.message.role, choice.message.content) == (
+        "assistant",
+        "Hello there.",
+    )
     assert choice.finish_reason == "tool_calls"
     first, second, _ = choice.message.tool_calls
     assert (first.id, first.function.arguments) == ("call_1", '{"cmd": "ls"}')
@@ -221,14 +259,23 @@ def test_anthropic_reads_a_whole_message(anthropic: Any) -> None:
     thinking, text, first, second, _ = message.content
     assert (thinking.thinking, text.text) == ("Look first.", "Hello there.")
     assert thinking.signature
-    assert (first.id, first.input, second.input) == ("call_1", {"cmd": "ls"}, {"cmd": "pwd"})
+    assert (first.id, first.input, second.input) == (
+        "call_1",
+        {"cmd": "ls"},
+        {"cmd": "pwd"},
+    )
     assert (message.stop_reason, message.usage.output_tokens) == ("tool_use", 7)
 
 
-def test_an_error_in_a_stream_is_one_of_http_without_it(openai: Any, anthropic: Any) -> None:
+def test_an_error_in_a_stream_is_one_of_http_without_it(
+    openai: Any, anthropic: Any
+) -> None:
     failure = ev_failed("server_error", "oh")
     with ScriptedServer([says(failure)] * 2) as server:
         with openai_client(server) as client, pytest.raises(openai.InternalServerError):
             client.chat.completions.create(model="m", messages=[ASKED])
-        with anthropic_client(server) as client, pytest.raises(anthropic.InternalServerError):
+        with (
+            anthropic_client(server) as client,
+            pytest.raises(anthropic.InternalServerError),
+        ):
             client.messages.create(model="m", max_tokens=9, messages=[ASKED])

@@ -30,8 +30,12 @@ def connect(server: ScriptedServer) -> http.client.HTTPConnection:
     return http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
 
 
-def send(connection: http.client.HTTPConnection, *items: Any, thread: str = "t") -> None:
-    body = json.dumps({"input": list(items), "prompt_cache_key": thread, "stream": True})
+def send(
+    connection: http.client.HTTPConnection, *items: Any, thread: str = "t"
+) -> None:
+    body = json.dumps(
+        {"input": list(items), "prompt_cache_key": thread, "stream": True}
+    )
     connection.request("POST", "/v1/responses", body, {"X-Trace": "1"})
 
 
@@ -72,7 +76,11 @@ def test_requests_are_recorded():
     first, second = server.requests
     assert (first.method, first.path) == ("POST", "/v1/responses")
     assert first.headers["x-trace"] == "1"
-    assert first.body == {"input": [CALL, OUTPUT], "prompt_cache_key": "t", "stream": True}
+    assert first.body == {
+        "input": [CALL, OUTPUT],
+        "prompt_cache_key": "t",
+        "stream": True,
+    }
     assert second.output("a") == "done"
     assert first.received_s < second.received_s
     with pytest.raises(LookupError, match="'b'"):
@@ -89,12 +97,17 @@ def test_a_reply_may_be_bytes_or_made_from_the_request():
 
 
 def test_a_status_comes_with_its_headers_and_body():
-    with ScriptedServer([Reply(status=429, headers={"Retry-After": "2"}, body=b"{}")]) as server:
+    with ScriptedServer(
+        [Reply(status=429, headers={"Retry-After": "2"}, body=b"{}")]
+    ) as server:
         connection = connect(server)
         send(connection)
         response = connection.getresponse()
         assert (response.status, response.headers["retry-after"]) == (429, "2")
-        assert (response.headers["content-type"], response.read()) == ("application/json", b"{}")
+        assert (response.headers["content-type"], response.read()) == (
+            "application/json",
+            b"{}",
+        )
         connection.close()
 
 
@@ -151,7 +164,9 @@ def test_a_closed_server_takes_no_connection():
 
 def test_a_cut_connection_ends_after_the_bytes_that_were_asked_for():
     body = sse(SAYS)[:100]
-    with ScriptedServer([Reply(events=[body], cut=True), Reply(body=b"half", cut=True)]) as server:
+    with ScriptedServer(
+        [Reply(events=[body], cut=True), Reply(body=b"half", cut=True)]
+    ) as server:
         assert raw_answer(server).endswith(b"\r\n\r\n64\r\n" + body + b"\r\n")
         assert raw_answer(server).endswith(b"\r\n\r\nhalf")
 

@@ -19,8 +19,13 @@ def says(*names: str) -> dict[str, Any]:
 
 
 def results(*names: str) -> dict[str, Any]:
-    parts = [f'<tool_result name="{name}" id="x">\nok\n</tool_result>' for name in names]
-    return {"role": "user", "content": [{"type": "text", "text": part} for part in parts]}
+    parts = [
+        f'<tool_result name="{name}" id="x">\nok\n</tool_result>' for name in names
+    ]
+    return {
+        "role": "user",
+        "content": [{"type": "text", "text": part} for part in parts],
+    }
 
 
 def test_each_result_has_its_call():
@@ -43,7 +48,9 @@ def test_a_result_without_a_call_before_it_is_refused(messages: list[Any], place
     server = ScriptedServer([SAYS], text_tools=True)
     server.start()
     assert post(server, "chat", without_tools(chat(*messages)))[0] == 400
-    with pytest.raises(AssertionError, match=f"message {place}: a result of 'a' without a call"):
+    with pytest.raises(
+        AssertionError, match=f"message {place}: a result of 'a' without a call"
+    ):
         server.close()
 
 

@@ -19,7 +19,9 @@ def post(
 ) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
     text = json.dumps(body)
-    connection.request("POST", PATHS[api], text, HEADERS if headers is None else headers)
+    connection.request(
+        "POST", PATHS[api], text, HEADERS if headers is None else headers
+    )
     response = connection.getresponse()
     answer = response.status, response.read()
     connection.close()
@@ -28,7 +30,9 @@ def post(
 
 def data(stream: bytes) -> list[Any]:
     """The data of server-sent events; `[DONE]` is a text."""
-    lines = [line[6:] for line in stream.decode().splitlines() if line.startswith("data: ")]
+    lines = [
+        line[6:] for line in stream.decode().splitlines() if line.startswith("data: ")
+    ]
     return [line if line == "[DONE]" else json.loads(line) for line in lines]
 
 
@@ -39,12 +43,24 @@ def user(text: str) -> dict[str, Any]:
 def chat(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
     tool = {"name": "shell", "description": "", "parameters": {"type": "object"}}
     tools = [{"type": "function", "function": tool}]
-    return {"model": "m", "stream": True, "messages": [*messages], "tools": tools, **fields}
+    return {
+        "model": "m",
+        "stream": True,
+        "messages": [*messages],
+        "tools": tools,
+        **fields,
+    }
 
 
 def anthropic(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
     tools = [{"name": "shell", "description": "", "input_schema": {"type": "object"}}]
-    body = {"model": "m", "max_tokens": 8, "stream": True, "messages": [*messages], "tools": tools}
+    body = {
+        "model": "m",
+        "max_tokens": 8,
+        "stream": True,
+        "messages": [*messages],
+        "tools": tools,
+    }
     return {**body, **fields}
 
 

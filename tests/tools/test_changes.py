@@ -27,7 +27,9 @@ def changes(name: str, **arguments: Any) -> Sequence[Path] | None:
     tool = TOOLS[name]
     params = tool.params.model_validate(arguments)
     call = ToolCall(name, "c", CustomPayload(""))
-    return changed_paths(ToolUse(call, tool, params, tool_context(Path("/repo"), lambda _: None)))
+    return changed_paths(
+        ToolUse(call, tool, params, tool_context(Path("/repo"), lambda _: None))
+    )
 
 
 def test_a_patch_changes_the_files_that_it_names() -> None:
@@ -54,5 +56,7 @@ def test_what_a_command_or_a_patch_without_headings_changes_is_unknown() -> None
         ("tool_search", {"query": "q"}),
     ],
 )
-def test_tools_that_only_look_change_nothing(name: str, arguments: dict[str, Any]) -> None:
+def test_tools_that_only_look_change_nothing(
+    name: str, arguments: dict[str, Any]
+) -> None:
     assert changes(name, **arguments) == ()

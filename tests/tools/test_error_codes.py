@@ -19,7 +19,9 @@ def constants(value: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-def strings(value: ast.AST, assigned: Mapping[str, Sequence[ast.expr]]) -> Iterator[str]:
+def strings(
+    value: ast.AST, assigned: Mapping[str, Sequence[ast.expr]]
+) -> Iterator[str]:
     """The texts that an expression may have. A name has those of its assignments in the module."""
     yield from constants(value)
     for node in ast.walk(value):
@@ -39,8 +41,12 @@ def codes_of(module: ast.Module) -> Iterator[str]:
         match node:
             case ast.Constant(value=str(text)):
                 yield from re.findall(r"^\[ERROR:(\w+)\] ", text)
-            case ast.Call(func=ast.Name(id=name), args=args, keywords=named) if name in _WITH_CODE:
-                values = [each.value for each in named if each.arg in {"code", "error_code"}]
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=named) if (
+                name in _WITH_CODE
+            ):
+                values = [
+                    each.value for each in named if each.arg in {"code", "error_code"}
+                ]
                 if name == "coded_text":
                     values.append(args[0])
                 if name == "RequestFailed":

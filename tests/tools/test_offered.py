@@ -50,7 +50,9 @@ def test_what_is_offered_is_what_the_tool_takes(name: str) -> None:
     model = tools()[name].params
     required = {each.name for each in fields(model) if each.default is MISSING}
     # `prefix_rule` is offered with the rules that make use of it; other keys are ignored.
-    assert set(offered["properties"]) - {"prefix_rule"} <= {each.name for each in fields(model)}
+    assert set(offered["properties"]) - {"prefix_rule"} <= {
+        each.name for each in fields(model)
+    }
     assert set(offered["required"]) == required
 
 
@@ -62,7 +64,9 @@ def test_the_schemas_are_those_of_the_parameter_models() -> None:
 def test_the_tools_of_the_default_model_are_sent_as_in_the_snapshot() -> None:
     """Every word here is read by a model: a change should be seen. Delete the file to renew it."""
     specs = tool_specs(
-        shell="unified_exec", freeform_patch=True, web_search={"external_web_access": False}
+        shell="unified_exec",
+        freeform_patch=True,
+        web_search={"external_web_access": False},
     )
     text = json.dumps([tool_entry(spec) for spec in specs], indent=1) + "\n"
     if not SNAPSHOT.exists():
@@ -81,6 +85,8 @@ def test_the_tools_of_the_default_model_are_sent_as_in_the_snapshot() -> None:
         ("disabled", []),
     ],
 )
-def test_each_family_of_models_gets_the_shell_it_knows(shell: ShellTool, names: list[str]) -> None:
+def test_each_family_of_models_gets_the_shell_it_knows(
+    shell: ShellTool, names: list[str]
+) -> None:
     offered = [spec.name for spec in tool_specs(shell=shell, freeform_patch=True)]
     assert offered == [*names, "update_plan", "apply_patch", "view_image"]

@@ -50,7 +50,9 @@ def test_the_plans_of_a_turn_are_one_item():
 
 
 def test_an_unknown_status_is_refused():
-    with pytest.raises(ValueError, match=r"invalid value \"done\" for `plan\.0\.status`"):
+    with pytest.raises(
+        ValueError, match=r"invalid value \"done\" for `plan\.0\.status`"
+    ):
         UpdatePlan.params.model_validate({"plan": [{"step": "a", "status": "done"}]})
 
 
@@ -60,9 +62,17 @@ def test_the_last_plan_is_kept_through_compactions() -> None:
         fields = {"type": "function_call", "call_id": "c", "name": "update_plan"}
         return EncodedItem(encode_json({**fields, "arguments": arguments}))
 
-    first = call([{"step": "look", "status": "completed"}, {"step": "mend", "status": "pending"}])
+    first = call(
+        [{"step": "look", "status": "completed"}, {"step": "mend", "status": "pending"}]
+    )
     assert plan_notes([message("user", [input_text('"update_plan"')])]) == []
-    (note,) = plan_notes([call([{"step": "old", "status": "pending"}]), first, call("none")])
+    (note,) = plan_notes(
+        [call([{"step": "old", "status": "pending"}]), first, call("none")]
+    )
     assert note.text.endswith("\n- [completed] look\n- [pending] mend")
-    assert plan_notes([note.encoded(), message("user", [input_text("go on")])]) == [note]
-    assert plan_notes([note.encoded(), call([{"step": "new", "status": "pending"}])]) != [note]
+    assert plan_notes([note.encoded(), message("user", [input_text("go on")])]) == [
+        note
+    ]
+    assert plan_notes(
+        [note.encoded(), call([{"step": "new", "status": "pending"}])]
+    ) != [note]

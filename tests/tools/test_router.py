@@ -112,7 +112,10 @@ def answer(item: dict[str, Any], router: ToolRouter = ROUTER) -> OutputItem:
     [
         (function("add", "{}"), ToolCall("add", "c1", FunctionPayload("{}"))),
         (function("functions.add"), ToolCall("add", "c1", FunctionPayload("{}"))),
-        (function("add", namespace="functions"), ToolCall("add", "c1", FunctionPayload("{}"))),
+        (
+            function("add", namespace="functions"),
+            ToolCall("add", "c1", FunctionPayload("{}")),
+        ),
         (function("container.exec"), ToolCall("shell", "c1", FunctionPayload("{}"))),
         (custom("apply_patch", "x"), ToolCall("apply_patch", "c1", CustomPayload("x"))),
         (
@@ -139,7 +142,11 @@ def answer(item: dict[str, Any], router: ToolRouter = ROUTER) -> OutputItem:
             {
                 "type": "local_shell_call",
                 "id": "lsh_1",
-                "action": {"type": "exec", "command": ["ls"], "working_directory": "/x"},
+                "action": {
+                    "type": "exec",
+                    "command": ["ls"],
+                    "working_directory": "/x",
+                },
             },
             ToolCall("local_shell", "lsh_1", LocalShellPayload(("ls",), "/x", None)),
         ),
@@ -154,13 +161,15 @@ def test_every_spelling_of_a_call_is_understood(
 
 
 def test_a_function_call_is_answered_under_its_call_id() -> None:
-    assert answer(function("add", '{"a":1,"b":2,"invented":true}')) == FunctionCallOutput(
-        call_id="c1", output="3"
-    )
+    assert answer(
+        function("add", '{"a":1,"b":2,"invented":true}')
+    ) == FunctionCallOutput(call_id="c1", output="3")
 
 
 def test_a_custom_call_is_answered_by_a_custom_output() -> None:
-    assert answer(custom("apply_patch", "hi")) == CustomToolCallOutput(call_id="c1", output="HI")
+    assert answer(custom("apply_patch", "hi")) == CustomToolCallOutput(
+        call_id="c1", output="HI"
+    )
 
 
 def test_a_local_shell_call_is_answered_by_a_function_output() -> None:
@@ -185,7 +194,9 @@ def test_a_freeform_text_may_come_wrapped_in_json() -> None:
 
 
 def test_a_function_tool_is_taken_as_a_custom_call_too() -> None:
-    assert answer(custom("add", '{"a":1}')) == CustomToolCallOutput(call_id="c1", output="1")
+    assert answer(custom("add", '{"a":1}')) == CustomToolCallOutput(
+        call_id="c1", output="1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,7 +229,10 @@ def test_a_function_tool_is_taken_as_a_custom_call_too() -> None:
             " Input should be a valid integer",
         ),
         (function("add", '{"a":-1}'), "[ERROR:EINVAL] a is negative"),
-        (function("add", '{"a":404}'), "[ERROR:ENOENT] [Errno 2] No such file: 'x.txt'"),
+        (
+            function("add", '{"a":404}'),
+            "[ERROR:ENOENT] [Errno 2] No such file: 'x.txt'",
+        ),
     ],
 )
 def test_a_call_that_cannot_run_gets_a_plain_answer_with_a_code(
@@ -250,17 +264,24 @@ def test_a_denial_is_told_to_whoever_watches() -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"a": -1}', "{}", '{"a": 404}'])
-def test_a_call_that_fails_before_it_has_an_item_is_an_error_item(arguments: str) -> None:
+def test_a_call_that_fails_before_it_has_an_item_is_an_error_item(
+    arguments: str,
+) -> None:
     events: list[Event] = []
     call = ToolCall("add", "c", FunctionPayload(arguments))
-    (output,) = asyncio.run(ROUTER.dispatch(call, tool_context(Path("/repo"), events.append)))
+    (output,) = asyncio.run(
+        ROUTER.dispatch(call, tool_context(Path("/repo"), events.append))
+    )
     (event,) = events
     assert isinstance(event, ItemCompleted)
     assert isinstance(event.item, ErrorItem)
     item = event.item
     assert (item.tool, item.call_id) == ("add", "c")
     assert isinstance(output, FunctionCallOutput)
-    assert output.output == f"[ERROR:{item.code}] {item.message.removeprefix('add failed: ')}"
+    assert (
+        output.output
+        == f"[ERROR:{item.code}] {item.message.removeprefix('add failed: ')}"
+    )
 
 
 def test_a_call_that_shows_an_item_has_no_other() -> None:
@@ -271,7 +292,9 @@ def test_a_call_that_shows_an_item_has_no_other() -> None:
 
     events: list[Event] = []
     call = ToolCall("add", "c", FunctionPayload('{"a": 1}'))
-    asyncio.run(router_of(Shows()).dispatch(call, tool_context(Path("/repo"), events.append)))
+    asyncio.run(
+        router_of(Shows()).dispatch(call, tool_context(Path("/repo"), events.append))
+    )
     assert events == [ItemCompleted(AgentMessage(id="item_0", text="shown"))]
 
 
@@ -293,7 +316,12 @@ def test_exclusive_calls_wait_for_those_before_and_hold_up_those_after() -> None
         params = Step
 
         def __init__(
-            self, name: str, *, parallel: bool, gate: asyncio.Event, two_started: asyncio.Event
+            self,
+            name: str,
+            *,
+            parallel: bool,
+            gate: asyncio.Event,
+            two_started: asyncio.Event,
         ) -> None:
             self.name = name
             self.parallel = parallel
@@ -320,7 +348,12 @@ def test_exclusive_calls_wait_for_those_before_and_hold_up_those_after() -> None
             await router.dispatch(ToolCall(name, label, payload), context())
 
         async with asyncio.TaskGroup() as group:
-            for name, label in [("read", "r1"), ("read", "r2"), ("write", "w"), ("read", "r3")]:
+            for name, label in [
+                ("read", "r1"),
+                ("read", "r2"),
+                ("write", "w"),
+                ("read", "r3"),
+            ]:
                 group.create_task(call(name, label))
             await two_started.wait()
             gate.set()

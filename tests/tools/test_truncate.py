@@ -2,7 +2,12 @@
 
 import pytest
 
-from codex_py.tools.truncate import line_count, token_count, truncate_middle, truncate_output
+from codex_py.tools.truncate import (
+    line_count,
+    token_count,
+    truncate_middle,
+    truncate_output,
+)
 
 
 def test_text_within_the_limit_is_left_alone() -> None:
@@ -55,7 +60,9 @@ def test_characters_stay_whole(character: str, limit: int) -> None:
     assert len((head + tail).encode()) <= limit
 
 
-@pytest.mark.parametrize(("text", "lines"), [("", 0), ("a", 1), ("a\n", 1), ("\n\nb", 3)])
+@pytest.mark.parametrize(
+    ("text", "lines"), [("", 0), ("a", 1), ("a\n", 1), ("\n\nb", 3)]
+)
 def test_lines_are_counted_with_the_unfinished_one(text: str, lines: int) -> None:
     assert line_count(text) == lines
 

@@ -19,7 +19,9 @@ def view(cwd: Path, path: str) -> ToolOutput:
     events: list[Event] = []
     context = tool_context(cwd, events.append)
     try:
-        return asyncio.run(ViewImage(ImageRule()).run(ViewImage.params(path=path), context))
+        return asyncio.run(
+            ViewImage(ImageRule()).run(ViewImage.params(path=path), context)
+        )
     finally:
         started, completed = events
         assert isinstance(started, ItemStarted)
@@ -42,7 +44,10 @@ def test_a_damaged_image_is_not_shown(tmp_path: Path, name: str):
     (tmp_path / "picture").write_bytes(DAMAGED[name])
     with pytest.raises(ToolError) as caught:
         view(tmp_path, "picture")
-    assert str(caught.value) == "unable to process image: invalid or unsupported image data"
+    assert (
+        str(caught.value)
+        == "unable to process image: invalid or unsupported image data"
+    )
 
 
 def test_what_cannot_be_shown_is_an_error(tmp_path: Path):
@@ -66,7 +71,10 @@ def test_what_cannot_be_shown_is_an_error(tmp_path: Path):
             "unable to process image: invalid or unsupported image data",
         ),
         "dir": ("EISDIR", f"image path `{tmp_path}/dir` is not a file: it is a folder"),
-        "pipe": ("EISDIR", f"image path `{tmp_path}/pipe` is not a file: it is a named pipe"),
+        "pipe": (
+            "EISDIR",
+            f"image path `{tmp_path}/pipe` is not a file: it is a named pipe",
+        ),
         "large": ("EFBIG", "unable to process image: it is larger than 20 MB"),
         "a\0b": (
             "InvalidArgs",

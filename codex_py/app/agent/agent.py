@@ -98,7 +98,10 @@ class Agent(Generic[OutputT]):
         own = {key: value for key, value in own.items() if value is not None}
         if callable(tools):
             raise TypeError("`tools` is a sequence of functions: tools=[function]")
-        nobody = {"approval_policy": "never"} if approve is None else {}
+        if approve is None:
+            nobody = {"approval_policy": "never"}
+        else:
+            nobody = {}
         setup = AgentSetup(
             cwd=Path(cwd).absolute(),
             settings=_checked({**nobody, **(config or {}), **own}),
@@ -111,8 +114,13 @@ class Agent(Generic[OutputT]):
             },
         )
         is_kept = not ephemeral and (transport is None or home is not None)
-        options = SessionOptions(ephemeral=not is_kept, resume=resume, transport=transport)
-        self._model = model if isinstance(model, str) or model is None else type(model).__name__
+        options = SessionOptions(
+            ephemeral=not is_kept, resume=resume, transport=transport
+        )
+        if isinstance(model, str) or model is None:
+            self._model = model
+        else:
+            self._model = type(model).__name__
         self._cwd = setup.cwd
         self._output_type = output_type
         self._begin(Conversation(setup, options))
@@ -124,8 +132,14 @@ class Agent(Generic[OutputT]):
 
     def __repr__(self) -> str:
         """Names the model as it was given, the folder and the conversation, and nothing that may be secret."""
-        model = "" if self._model is None else f"{self._model!r}, "
-        thread = "" if self.thread_id is None else f", thread_id={self.thread_id!r}"
+        if self._model is None:
+            model = ""
+        else:
+            model = f"{self._model!r}, "
+        if self.thread_id is None:
+            thread = ""
+        else:
+            thread = f", thread_id={self.thread_id!r}"
         return f"{type(self).__name__}({model}cwd={str(self._cwd)!r}{thread})"
 
     @property
@@ -136,13 +150,21 @@ class Agent(Generic[OutputT]):
     @property
     def thread_id(self) -> str | None:
         """The id of the conversation, for `resume`; None before the first turn."""
-        return None if self.session is None else self.session.thread_id
+        if self.session is None:
+            return None
+        return self.session.thread_id
 
     @overload
-    async def run(self, prompt: str, *, images: Sequence[Path | str] = ()) -> Result[OutputT]: ...
+    async def run(
+        self, prompt: str, *, images: Sequence[Path | str] = ()
+    ) -> Result[OutputT]: ...
     @overload
     async def run(
-        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: type[_ModelT]
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Path | str] = (),
+        output_type: type[_ModelT],
     ) -> Result[_ModelT]: ...
     async def run(
         self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
@@ -172,10 +194,16 @@ class Agent(Generic[OutputT]):
         return await self._run(prompt, images, output_type, lambda _: None)
 
     @overload
-    def run_sync(self, prompt: str, *, images: Sequence[Path | str] = ()) -> Result[OutputT]: ...
+    def run_sync(
+        self, prompt: str, *, images: Sequence[Path | str] = ()
+    ) -> Result[OutputT]: ...
     @overload
     def run_sync(
-        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: type[_ModelT]
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Path | str] = (),
+        output_type: type[_ModelT],
     ) -> Result[_ModelT]: ...
     def run_sync(
         self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
@@ -199,10 +227,16 @@ class Agent(Generic[OutputT]):
             raise
 
     @overload
-    def stream(self, prompt: str, *, images: Sequence[Path | str] = ()) -> EventStream[OutputT]: ...
+    def stream(
+        self, prompt: str, *, images: Sequence[Path | str] = ()
+    ) -> EventStream[OutputT]: ...
     @overload
     def stream(
-        self, prompt: str, *, images: Sequence[Path | str] = (), output_type: type[_ModelT]
+        self,
+        prompt: str,
+        *,
+        images: Sequence[Path | str] = (),
+        output_type: type[_ModelT],
     ) -> EventStream[_ModelT]: ...
     def stream(
         self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
@@ -212,7 +246,8 @@ class Agent(Generic[OutputT]):
         Arguments and errors are those of `run`. `event_json(event)` is the JSON form of an event.
         """
         return EventStream(
-            lambda tell: self._run(prompt, images, output_type, tell), self._conversation.leave
+            lambda tell: self._run(prompt, images, output_type, tell),
+            self._conversation.leave,
         )
 
     def steer(self, prompt: str, *, images: Sequence[Path | str] = ()) -> bool:
@@ -273,11 +308,15 @@ class Agent(Generic[OutputT]):
         tell: Callable[[Any], None],
     ) -> Result[Any]:
         output_type = output_type or self._output_type
-        return await self._conversation.run(prompt, self._files(images), output_type, tell)
+        return await self._conversation.run(
+            prompt, self._files(images), output_type, tell
+        )
 
     def _files(self, images: Sequence[Path | str]) -> list[Path]:
         if isinstance(images, str | Path):
-            raise TypeError(f"`images` is a sequence of files: images=[{str(images)!r}]")
+            raise TypeError(
+                f"`images` is a sequence of files: images=[{str(images)!r}]"
+            )
         files = [self._cwd / image for image in images]
         for file in files:
             if not file.is_file():

@@ -4,7 +4,13 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, cast
 
-from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision, as_review
+from codex_py.protocol.approval import (
+    ApprovalRequest,
+    Approver,
+    Review,
+    ReviewDecision,
+    as_review,
+)
 from codex_py.tools.python.threads import in_thread
 
 Answer: TypeAlias = bool | ReviewDecision | Review
@@ -17,7 +23,9 @@ class Callback:
 
     def __init__(self, approve: Approve) -> None:
         """Raises a `TypeError` if it cannot be called with an `ApprovalRequest`."""
-        self._function: Callable[..., Any] = getattr(approve, "review", cast("Any", approve))
+        self._function: Callable[..., Any] = getattr(
+            approve, "review", cast("Any", approve)
+        )
         try:
             inspect.signature(self._function).bind(object())
         except (TypeError, ValueError) as error:

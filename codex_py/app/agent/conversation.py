@@ -42,7 +42,9 @@ class AgentSetup:
     """Further arguments of `open_session`."""
 
     @asynccontextmanager
-    async def opened(self, sink: Tell, options: SessionOptions) -> AsyncGenerator[Session]:
+    async def opened(
+        self, sink: Tell, options: SessionOptions
+    ) -> AsyncGenerator[Session]:
         """Raises what `load_config` and `open_session` raise."""
         environment = dict(os.environ if self.environment is None else self.environment)
         with ExitStack() as stack:
@@ -57,8 +59,12 @@ class AgentSetup:
                 except OSError as error:
                     raise ConfigError(f"`home`: {home}: {error.strerror}") from error
                 environment["CODEX_HOME"] = str(home)
-            config = load_config(cwd=self.cwd, environment=environment, flags=self.settings)
-            opening = open_session(config, options, sink, environment=environment, **self.parts)
+            config = load_config(
+                cwd=self.cwd, environment=environment, flags=self.settings
+            )
+            opening = open_session(
+                config, options, sink, environment=environment, **self.parts
+            )
             async with opening as session:
                 yield session
 
@@ -69,7 +75,8 @@ class Conversation:
     def __init__(self, setup: AgentSetup, options: SessionOptions) -> None:
         self.session: Session | None = None
         self.is_closed = False
-        self._setup, self._options = setup, options
+        self._setup = setup
+        self._options = options
         self._task: asyncio.Task[Any] | None = None
         """Runs a turn."""
         self.is_ending = self._is_cancelled = False
@@ -86,8 +93,12 @@ class Conversation:
         if self._task is not None and self.is_ending:
             await asyncio.wait([self._task])
         if self._task is not None:
-            raise RuntimeError("a turn of this agent runs; wait for its end, or `steer` it")
-        self._task, self.is_ending, self._is_cancelled = asyncio.current_task(), False, False
+            raise RuntimeError(
+                "a turn of this agent runs; wait for its end, or `steer` it"
+            )
+        self._task = asyncio.current_task()
+        self.is_ending = False
+        self._is_cancelled = False
         seen: list[Event] = []
 
         def listen(event: Event) -> None:
@@ -111,13 +122,18 @@ class Conversation:
             raise
         finally:
             self._task = self._listener = None
-        text, error = done.last_message or "", done.error
+        text = done.last_message or ""
+        error = done.error
         output: Any = text if error is None else None
         if output_type is not None and error is None:
             # An extension may have ended the turn with an answer that nothing has checked.
-            if (wrong := ModelSchema(output_type).violation(text)) is not None:
+            wrong = ModelSchema(output_type).violation(text)
+            if wrong is not None:
                 error = CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA)
-            output = None if error is not None else output_type.model_validate_json(text)
+            if error is not None:
+                output = None
+            else:
+                output = output_type.model_validate_json(text)
         ends = [each for each in seen if isinstance(each, TurnCompleted | TurnFailed)]
         result: Result[Any] = Result(
             text=text,
@@ -136,7 +152,8 @@ class Conversation:
 
     def interrupt(self) -> None:
         """See `Agent.interrupt`."""
-        if (task := self._task) is not None:
+        task = self._task
+        if task is not None:
             self.is_ending = True
             task.get_loop().call_soon_threadsafe(self._end, task)
 
@@ -150,7 +167,9 @@ class Conversation:
     def copied(self) -> "Conversation":
         """One that goes on from here."""
         if self._task is not None:
-            raise RuntimeError("a turn of this agent runs; fork it before or after the turn")
+            raise RuntimeError(
+                "a turn of this agent runs; fork it before or after the turn"
+            )
         return Conversation(self._setup, self._continued(is_copy=True))
 
     async def close(self) -> None:
@@ -193,7 +212,8 @@ class Conversation:
 
     def _continued(self, *, is_copy: bool = False) -> SessionOptions:
         """The options of a session that goes on from here."""
-        if (session := self.session) is None:
+        session = self.session
+        if session is None:
             return self._options
         if session.session_file is not None and not is_copy:
             return replace(self._options, resume=session.thread_id)

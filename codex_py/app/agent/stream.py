@@ -39,7 +39,8 @@ class EventStream(Generic[OutputT]):
         leave: Callable[["asyncio.Task[Any]"], None],
     ) -> None:
         """`run` runs the turn, and tells its events. `leave` interrupts the task that does so."""
-        self._run, self._leave = run, leave
+        self._run = run
+        self._leave = leave
         self._task: asyncio.Task[None] | None = None
         self._waiting: deque[Event] = deque()
         self._news = asyncio.Event()
@@ -98,7 +99,8 @@ class EventStream(Generic[OutputT]):
             self._result = await self._run(self._tell)
         except CodexError as error:
             # It is raised behind the last event.
-            self._error, self._result = error, error.result
+            self._error = error
+            self._result = error.result
 
     def _tell(self, event: Event) -> None:
         if event.type is not None or len(self._waiting) < _MAX_WAITING:

@@ -35,7 +35,9 @@ _MAX_OUTPUT_BYTES: Final = 64_000
 _STATES: Final[Mapping[int, str]] = {
     ExitCode.DONE: "done",
     ExitCode.GATE: "gate failed",
-    **dict.fromkeys((ExitCode.TURN_LIMIT, ExitCode.BUDGET, ExitCode.WALL_CLOCK), "over budget"),
+    **dict.fromkeys(
+        (ExitCode.TURN_LIMIT, ExitCode.BUDGET, ExitCode.WALL_CLOCK), "over budget"
+    ),
 }
 _INTERNAL: Final = {"json": False}
 
@@ -108,7 +110,9 @@ class Bench:
         attempt.state = "running"
         make = partial(
             new_worktree,
-            *(self.config.cwd, self.config.home, self.environment),
+            self.config.cwd,
+            self.config.home,
+            self.environment,
             name=f"{self.snapshot.id}-{attempt.attempt}",
             base=self.snapshot.commit,
             parent=self.worktrees,
@@ -121,30 +125,44 @@ class Bench:
                 if is_done:
                     await self._run_scripts(attempt, worktree, tree, confined)
         except (CodexError, OSError) as error:
-            attempt.state, attempt.passed, attempt.why = "failed", False, str(error)
+            attempt.state = "failed"
+            attempt.passed = False
+            attempt.why = str(error)
 
     async def _run_agent(
-        self, attempt: Attempt, worktree: Worktree, confined: Sequence[str], ends_at: float | None
+        self,
+        attempt: Attempt,
+        worktree: Worktree,
+        confined: Sequence[str],
+        ends_at: float | None,
     ) -> bool:
         """Run the agent. False if it failed, or did not end."""
         command = ExecCommand(
-            [*attempt.options, *confined], attempt.prompt, worktree.cwd, self.environment
+            [*attempt.options, *confined],
+            attempt.prompt,
+            worktree.cwd,
+            self.environment,
         )
         folder = worktree.path.parent
         limit = asyncio.timeout_at(ends_at)
         try:
             async with limit, self._watched(attempt, folder / "events.jsonl"):
                 self._limits.add(limit)
-                result = await run_exec(command, self._guardian, folder, grace_s=_GRACE_S)
+                result = await run_exec(
+                    command, self._guardian, folder, grace_s=_GRACE_S
+                )
         except TimeoutError:
-            attempt.state, attempt.why = "over budget", "the budget of all attempts is used up"
+            attempt.state = "over budget"
+            attempt.why = "the budget of all attempts is used up"
             return False
         finally:
             self._limits.discard(limit)
             for name in ("events.jsonl", "stderr"):
                 (folder / name).unlink(missing_ok=True)
         # Without a code, a signal ended it.
-        attempt.state = _STATES.get(-1 if result.exit_code is None else result.exit_code, "failed")
+        attempt.state = _STATES.get(
+            -1 if result.exit_code is None else result.exit_code, "failed"
+        )
         for name in ("thread_id", "last_message", "exit_code", "error", "seconds"):
             setattr(attempt, name, getattr(result, name))
         if result.usage is not None:
@@ -193,25 +211,41 @@ class Bench:
         """Run a script in the sandbox. Returns its exit code, how it ended in words, and its last line."""
         timeout_s = self.config.gates.verify_timeout_s
         code, printed, _ = await self._runner.run(
-            [*PROGRAM, "sandbox", *self.sandbox, *confined, "--", "/bin/sh", "-c", script],
+            [
+                *PROGRAM,
+                "sandbox",
+                *self.sandbox,
+                *confined,
+                "--",
+                "/bin/sh",
+                "-c",
+                script,
+            ],
             cwd=worktree.cwd,
             environment=self.environment,
             stdin=b"",
             timeout_s=timeout_s,
             max_output_bytes=_MAX_OUTPUT_BYTES,
         )
-        ending = f"did not end within {timeout_s:g} s" if code is None else f"exit code {code}"
+        if code is None:
+            ending = f"did not end within {timeout_s:g} s"
+        else:
+            ending = f"exit code {code}"
         return code, ending, printed.rstrip().rpartition("\n")[2].strip()
 
     def _confined(self, worktree: Worktree) -> list[str]:
         """Options that keep commands out of the user's tree, wherever the worktree is."""
-        policy = worktree.confined(self.config.sandbox_workspace_write, self.environment)
+        policy = worktree.confined(
+            self.config.sandbox_workspace_write, self.environment
+        )
         settings = {
             "writable_roots": [str(root) for root in policy.writable_roots],
             "exclude_slash_tmp": policy.exclude_slash_tmp,
             "exclude_tmpdir_env_var": policy.exclude_tmpdir_env_var,
         }
-        pairs = (f"sandbox_workspace_write.{k}={json.dumps(v)}" for k, v in settings.items())
+        pairs = (
+            f"sandbox_workspace_write.{k}={json.dumps(v)}" for k, v in settings.items()
+        )
         return [word for pair in pairs for word in ("-c", pair)]
 
     @asynccontextmanager
@@ -252,7 +286,9 @@ def _count_tests(attempt: Attempt, folder: Path, pattern: str) -> None:
     for name in glob(pattern, root_dir=folder, recursive=True, include_hidden=True):  # noqa: PTH207
         # A `LookupError`: an encoding that nobody knows.
         with suppress(OSError, ElementTree.ParseError, ValueError, LookupError):
-            report = ElementTree.fromstring(read_whole(folder / name, _MAX_REPORT_BYTES))
+            report = ElementTree.fromstring(
+                read_whole(folder / name, _MAX_REPORT_BYTES)
+            )
             kinds = [{child.tag for child in case} for case in report.iter("testcase")]
             failed = sum(bool(kind & {"failure", "error"}) for kind in kinds)
             passed = sum(not kind & {"failure", "error", "skipped"} for kind in kinds)

@@ -18,8 +18,12 @@ from codex_py.process.guardian import Guardian
 _MAX_SHOWN: Final = 100_000
 """Characters of all changes together that the judge is shown."""
 _RANKS: Final = (
-    *("it has the highest score", "fewer of its tests failed", "more of its tests passed"),
-    *("it changes something", "its diff is the smallest", "it took fewer tokens"),
+    "it has the highest score",
+    "fewer of its tests failed",
+    "more of its tests passed",
+    "it changes something",
+    "its diff is the smallest",
+    "it took fewer tokens",
     "it is the first",
 )
 _BEFORE_JUDGE: Final = 3
@@ -30,8 +34,16 @@ def best_first(attempts: Sequence[Attempt]) -> tuple[list[Attempt], int, str]:
 
     def ranks(each: Attempt) -> tuple[float, ...]:
         score = inf if each.score is None else -each.score
-        failed = inf if each.failed_tests is None else each.failed_tests
-        size = (not each.diff, each.diff_lines or 0, each.usage.total_tokens, each.attempt)
+        if each.failed_tests is None:
+            failed = inf
+        else:
+            failed = each.failed_tests
+        size = (
+            not each.diff,
+            each.diff_lines or 0,
+            each.usage.total_tokens,
+            each.attempt,
+        )
         return (score, failed, -(each.passed_tests or 0), *size)
 
     order = sorted(attempts, key=ranks)
@@ -45,7 +57,10 @@ def best_first(attempts: Sequence[Attempt]) -> tuple[list[Attempt], int, str]:
 
 
 async def judged(
-    attempts: Sequence[Attempt], options: Sequence[str], cwd: Path, environment: Mapping[str, str]
+    attempts: Sequence[Attempt],
+    options: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
 ) -> tuple[Attempt, str]:
     """Ask the model which of the attempts is the best. Returns that one and the reason.
 
@@ -53,7 +68,10 @@ async def judged(
         CodexError: there is no answer that names one.
     """
     by_number = {each.attempt: each for each in attempts}
-    fields = {"attempt": {"type": "integer", "enum": [*by_number]}, "reason": {"type": "string"}}
+    fields = {
+        "attempt": {"type": "integer", "enum": [*by_number]},
+        "reason": {"type": "string"},
+    }
     schema = {"type": "object", "properties": fields, "required": [*fields]}
     with (
         closing(Guardian()) as guardian,
@@ -70,7 +88,9 @@ async def judged(
         return by_number[answer["attempt"]], f"the judge says: {answer['reason']}"
     except (ValueError, KeyError, TypeError) as error:
         reason = (result.error or {}).get("message", f"it said {result.last_message!r}")
-        raise CodexError(f"the judge has chosen none: {reason}", code="judge") from error
+        raise CodexError(
+            f"the judge has chosen none: {reason}", code="judge"
+        ) from error
 
 
 def _question(attempts: Sequence[Attempt]) -> str:

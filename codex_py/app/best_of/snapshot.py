@@ -50,7 +50,9 @@ class Snapshot:
         """Make a commit of a tree, which stays until the run ends. Returns its id."""
         git = replace(self.git, variables={**self.git.variables, **_AUTHOR})
         words = [word for parent in parents for word in ("-p", parent)]
-        commit = git.output(self.root, "commit-tree", tree, *words, "-m", "codex-py exec --best-of")
+        commit = git.output(
+            self.root, "commit-tree", tree, *words, "-m", "codex-py exec --best-of"
+        )
         git.output(self.root, "update-ref", f"{_REFERENCES}{self.id}/{name}", commit)
         return commit
 
@@ -61,7 +63,9 @@ class Snapshot:
         self.keep(name, tree, self.commit)
         return tree, diff_between(self.git, self.root, self.tree, tree)
 
-    def apply(self, diff: bytes, config: Config, environment: Mapping[str, str]) -> Committed:
+    def apply(
+        self, diff: bytes, config: Config, environment: Mapping[str, str]
+    ) -> Committed:
         """Make a change in the user's tree, as one step of the journal, merged with what was changed there since.
 
         Raises:
@@ -72,22 +76,33 @@ class Snapshot:
         merging = git_three_way(self.root, environment)
         plan = plan_unified(diff, self.root, strip=1, strict=True, three_way=merging)
         if plan.conflicts:
-            raise PatchError(f"it conflicts with changes in {plan.conflicts[0]}", kind="match")
+            raise PatchError(
+                f"it conflicts with changes in {plan.conflicts[0]}", kind="match"
+            )
         is_free = config.sandbox_policy().mode == "danger-full-access"
-        return plan.checked(None if is_free else writable_under([self.root])).commit(journal)
+        return plan.checked(None if is_free else writable_under([self.root])).commit(
+            journal
+        )
 
 
 @contextmanager
-def snapshot_of(root: Path, config: Config, environment: Mapping[str, str]) -> Generator[Snapshot]:
+def snapshot_of(
+    root: Path, config: Config, environment: Mapping[str, str]
+) -> Generator[Snapshot]:
     """Take a snapshot of a work tree, without what is denied. At the end, all references of the run are removed.
 
     Raises a `CodexError` if git is not installed, or fails, as it does while a merge has conflicts.
     """
-    git, refuses = sweep(root, config.home, environment), denials_of(config.files).refuses
+    git = sweep(root, config.home, environment)
+    refuses = denials_of(config.files).refuses
     with aside(git.without_filters(root), keeps_objects=True) as copy:
         tree = work_tree(copy, root, lambda name: refuses(root / name))
     taken = Snapshot(f"{process_name()}-{secrets.token_hex(3)}", git, root, tree)
-    head = git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}").stdout.decode().split()
+    head = (
+        git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}")
+        .stdout.decode()
+        .split()
+    )
     try:
         yield replace(taken, commit=taken.keep("base", taken.tree, *head))
     finally:
@@ -97,13 +112,19 @@ def snapshot_of(root: Path, config: Config, environment: Mapping[str, str]) -> G
 def sweep(root: Path, home: Path, environment: Mapping[str, str]) -> Git:
     """Remove what killed runs have left in a repository. Returns its git. Raises a `CodexError` if git fails."""
     git = require_git(home, environment, root)
-    names = git.output(root, "for-each-ref", "--format=%(refname)", _REFERENCES).splitlines()
+    names = git.output(
+        root, "for-each-ref", "--format=%(refname)", _REFERENCES
+    ).splitlines()
     for name in {name.removeprefix(_REFERENCES).partition("/")[0] for name in names}:
         if not is_over(name):
             continue
         worktrees = run_worktree(git, root, "list", "--porcelain").splitlines()
-        for path in [Path(line[9:]) for line in worktrees if line.startswith("worktree ")]:
-            if path.parent.name.startswith(f"{name}-") and git.own_repository.has_tree(path):
+        for path in [
+            Path(line[9:]) for line in worktrees if line.startswith("worktree ")
+        ]:
+            if path.parent.name.startswith(f"{name}-") and git.own_repository.has_tree(
+                path
+            ):
                 for folder in (path.parent, store_path(home, path)):
                     shutil.rmtree(folder, ignore_errors=True)
                 # Twice: it is locked if a kill ended the making of it.
@@ -115,6 +136,12 @@ def sweep(root: Path, home: Path, environment: Mapping[str, str]) -> Git:
 
 
 def _remove_references(git: Git, root: Path, name: str) -> None:
-    git, prefix = replace(git, is_shielded=True), f"{_REFERENCES}{name}/"
+    git = replace(git, is_shielded=True)
+    prefix = f"{_REFERENCES}{name}/"
     deletions = git.output(root, "for-each-ref", "--format=delete %(refname)", prefix)
-    git.output(root, "update-ref", "--stdin", stdin=f"{deletions}\n".encode() if deletions else b"")
+    git.output(
+        root,
+        "update-ref",
+        "--stdin",
+        stdin=f"{deletions}\n".encode() if deletions else b"",
+    )

@@ -32,7 +32,9 @@ class Document:
         """The name, or the beginning of the first prompt."""
         prompts = (item.text for item in self.items if isinstance(item, UserMessage))
         text = self.name or next(prompts, "").strip().partition("\n")[0]
-        return text if len(text) <= _LONGEST_TITLE else f"{text[: _LONGEST_TITLE - 1]}…"
+        if len(text) <= _LONGEST_TITLE:
+            return text
+        return f"{text[: _LONGEST_TITLE - 1]}…"
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -50,7 +52,8 @@ class Document:
 
 def read_document(path: Path) -> Document:
     """The conversation of a session file. Raises a `SessionError` if it cannot be read."""
-    meta, details = read_meta(path), read_details(path)
+    meta = read_meta(path)
+    details = read_details(path)
     return Document(
         thread_id=meta.id,
         name=thread_names(home_of(path)).get(meta.id),

@@ -5,7 +5,12 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from codex_py.app.views.diffs import ShownFile, read_diff
-from codex_py.app.views.item_text import AGENT_VERBS, result_text, script_of, search_words
+from codex_py.app.views.item_text import (
+    AGENT_VERBS,
+    result_text,
+    script_of,
+    search_words,
+)
 from codex_py.protocol import event_items
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.plans import without_tags
@@ -53,7 +58,9 @@ class Entry:
 def entries(items: Sequence[event_items.ThreadItem]) -> Iterator[Entry]:
     """The entries of a conversation. Nothing in them can steer a terminal or hide text."""
     for item in items:
-        if not (isinstance(item, event_items.TurnTime) and item.duration_ms < _SHORT_TURN_MS):
+        if not (
+            isinstance(item, event_items.TurnTime) and item.duration_ms < _SHORT_TURN_MS
+        ):
             yield _entry(item)
 
 
@@ -78,7 +85,10 @@ def _entry(item: event_items.ThreadItem) -> Entry:
         case event_items.ErrorItem(message=message):
             return Entry("error", "Error", failed=True, parts=_texts(message))
         case event_items.ContextCompaction():
-            return Entry("note", "Compacted: for the model, a summary takes the place of the above")
+            return Entry(
+                "note",
+                "Compacted: for the model, a summary takes the place of the above",
+            )
         case event_items.TurnTime(duration_ms=duration_ms):
             return Entry("note", f"Worked for {took(duration_ms)}")
         case _:
@@ -86,12 +96,16 @@ def _entry(item: event_items.ThreadItem) -> Entry:
 
 
 def _said(
-    item: event_items.UserMessage | event_items.AgentMessage | event_items.ReasoningSummary,
+    item: event_items.UserMessage
+    | event_items.AgentMessage
+    | event_items.ReasoningSummary,
 ) -> Entry:
     match item:
         case event_items.UserMessage():
             images = "".join(f"\n[image: {path}]" for path in item.images)
-            return Entry("user", parts=_texts((item.text + images).strip("\n"), "plain"))
+            return Entry(
+                "user", parts=_texts((item.text + images).strip("\n"), "plain")
+            )
         case event_items.AgentMessage(text=text):
             return Entry("agent", parts=_texts(without_tags(text), "markdown"))
         case event_items.ReasoningSummary(text=text):
@@ -101,7 +115,9 @@ def _said(
 def _texts(
     text: str, form: Literal["markdown", "plain", "code"] = "code", language: str = ""
 ) -> list[Part]:
-    return [Text(plain(text, tab=4), form, language)] if text.strip() else []
+    if text.strip():
+        return [Text(plain(text, tab=4), form, language)]
+    return []
 
 
 def _shortened(text: str) -> str:
@@ -140,23 +156,38 @@ def _change(item: event_items.FileChange) -> Entry:
     if item.status == "failed":
         names = ", ".join(change.path for change in item.changes)
         title = f"{'Declined' if item.is_declined else 'Failed'} patch of {names}"
-        message = "" if item.error is None else item.error["message"]
+        if item.error is None:
+            message = ""
+        else:
+            message = item.error["message"]
         return Entry("change", plain(title), failed=True, parts=_texts(message))
     diff = item.diff[:_LONGEST]
     files = read_diff(diff)
-    verb, names = "Edited", [change.path for change in item.changes]
+    verb = "Edited"
+    names = [change.path for change in item.changes]
     if files:
         names = [f.path + (f" → {f.moved_to}" if f.moved_to else "") for f in files]
         verb = files[0].verb if len(files) == 1 else verb
-    remark = _left_out(item.diff) if len(diff) < len(item.diff) else ""
-    parts: list[Part] = [Diff(plain(diff).rstrip("\n"), files)] if files else _texts(diff)
+    if len(diff) < len(item.diff):
+        remark = _left_out(item.diff)
+    else:
+        remark = ""
+    parts: list[Part] = (
+        [Diff(plain(diff).rstrip("\n"), files)] if files else _texts(diff)
+    )
     return Entry("change", plain(f"{verb} {', '.join(names)}"), remark, parts=parts)
 
 
 def _call(item: event_items.McpToolCall) -> Entry:
     arguments = item.arguments
-    told = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments else ""
-    message = "" if item.error is None else str(item.error.get("message") or item.error)
+    if arguments:
+        told = json.dumps(arguments, ensure_ascii=False, indent=2)
+    else:
+        told = ""
+    if item.error is None:
+        message = ""
+    else:
+        message = str(item.error.get("message") or item.error)
     said = [
         *_texts(_shortened(told), language="json"),
         *_texts(_shortened(result_text(item.result))),

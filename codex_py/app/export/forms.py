@@ -23,7 +23,10 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
     Raises:
         UsageError: the suffix is that of another kind of file.
     """
-    suffix = path.suffix.lower().removeprefix(".") if path is not None else ""
+    if path is not None:
+        suffix = path.suffix.lower().removeprefix(".")
+    else:
+        suffix = ""
     form = form or {"": "md", "markdown": "md", "htm": "html"}.get(suffix, suffix)
     if form not in FORMS:
         raise UsageError(f"name a file that ends with .{', .'.join(FORMS)}, not {path}")
@@ -31,7 +34,9 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
         from codex_py.app.export.page import page  # 25 ms
 
         return page
-    return json_document if form == "json" else markdown
+    if form == "json":
+        return json_document
+    return markdown
 
 
 def without_keys(

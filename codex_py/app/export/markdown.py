@@ -65,7 +65,9 @@ def closed(text: str) -> str:
             fence = mark[1]
         elif mark and mark[1].startswith(fence) and not mark[2].strip():
             fence = ""
-    return f"{text}\n{fence}" if fence else text
+    if fence:
+        return f"{text}\n{fence}"
+    return text
 
 
 def _escaped(text: str) -> str:

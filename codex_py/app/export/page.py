@@ -86,13 +86,13 @@ def _step(entry: Entry) -> str:
         title = f'<code><span aria-hidden="true">$ </span>{title}</code>'
     if entry.note:
         title += f' <span class="note">{escape(entry.note)}</span>'
-    title += "".join(_counts(part.files) for part in entry.parts if isinstance(part, Diff))
+    title += "".join(
+        _counts(part.files) for part in entry.parts if isinstance(part, Diff)
+    )
     if not entry.parts:
         return f'<p class="{classes}">{title}</p>\n'
     is_open = " open" * (entry.failed or entry.kind in {"change", "plan"})
-    return (
-        f'<details class="{classes}"{is_open}><summary>{title}</summary>{_parts(entry)}</details>\n'
-    )
+    return f'<details class="{classes}"{is_open}><summary>{title}</summary>{_parts(entry)}</details>\n'
 
 
 def _parts(entry: Entry) -> str:
@@ -122,18 +122,21 @@ def _file(file: ShownFile, *, is_named: bool) -> str:
     if not file.lines:
         return head
     rows = "".join(map(_row, file.lines))
-    columns = (
-        '<thead class="hidden"><tr><th>Old line</th><th>New line</th><th>Text</th></tr></thead>'
-    )
+    columns = '<thead class="hidden"><tr><th>Old line</th><th>New line</th><th>Text</th></tr></thead>'
     return f'{head}<table class="diff" aria-label="{name}">{columns}<tbody>{rows}</tbody></table>'
 
 
 def _row(line: DiffLine) -> str:
     old = line.number if line.sign == "-" else line.old
     new = None if line.sign == "-" else line.number
-    numbers = "".join(f'<td class="n">{"" if n is None else n}</td>' for n in (old, new))
+    numbers = "".join(
+        f'<td class="n">{"" if n is None else n}</td>' for n in (old, new)
+    )
     sign = {"@": "⋯", "\\": ""}.get(line.sign, line.sign)
-    kind = f' class="{_CLASSES[line.sign]}"' if line.sign in _CLASSES else ""
+    if line.sign in _CLASSES:
+        kind = f' class="{_CLASSES[line.sign]}"'
+    else:
+        kind = ""
     return f'<tr{kind}>{numbers}<td class="t">{sign} {escape(line.text)}</td></tr>'
 
 
@@ -158,7 +161,8 @@ class _Renderer(RendererHTML):
 
     def th_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
         # The policy forbids the attribute `style`.
-        token, is_right = tokens[index], "right" in str(tokens[index].attrGet("style"))
+        token = tokens[index]
+        is_right = "right" in str(tokens[index].attrGet("style"))
         return f"<{token.tag}{' class=right' * is_right}>"
 
     td_open = th_open
@@ -168,6 +172,6 @@ def _heading(token: Token) -> str:
     return f"h{min(6, int(token.tag[1:]) + _FIRST_HEADING - 1)}"
 
 
-_MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(
-    ["strikethrough", "table"]
-)
+_MARKDOWN: Final = MarkdownIt(
+    "commonmark", {"html": False}, renderer_cls=_Renderer
+).enable(["strikethrough", "table"])

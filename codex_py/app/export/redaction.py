@@ -61,15 +61,21 @@ class Redactor:
         # A path leads to a key, and is none.
         values = {v for v in known if len(v) >= _SHORTEST and not v.startswith("/")}
         # In the output of many tools, they are in JSON or in an address.
-        values |= {form for v in values for form in (json.dumps(v)[1:-1], quote(v, safe=""))}
-        own = {value: re.escape(value) for value in sorted(values, key=len, reverse=True)}
+        values |= {
+            form for v in values for form in (json.dumps(v)[1:-1], quote(v, safe=""))
+        }
+        own = {
+            value: re.escape(value) for value in sorted(values, key=len, reverse=True)
+        }
         forms = {**own, **_FORMS}.items()
         self._forms = {part: re.compile(form, re.DOTALL) for part, form in forms}
 
     @property
     def notes(self) -> list[str]:
         """A sentence for the user if there was a key."""
-        return [f"{self.count} keys were replaced by {REDACTED}."] if self.count else []
+        if self.count:
+            return [f"{self.count} keys were replaced by {REDACTED}."]
+        return []
 
     def line(self, data: bytes) -> bytes:
         """A line of JSON; what has no key in it stays as it is, byte for byte."""
@@ -78,7 +84,9 @@ class Redactor:
             return data
         before = self.count
         value = map_texts(json.loads(text), self._within)
-        return data if self.count == before else encode_json(value) + b"\n"
+        if self.count == before:
+            return data
+        return encode_json(value) + b"\n"
 
     def _within(self, text: str) -> str:
         """The arguments of a call are JSON in a text, and stay that."""
@@ -101,17 +109,25 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
     """Change every string in a value of lists, mappings and data classes."""
     match value:
         case str():
-            return value if isinstance(value, Enum) else change(value)
+            if isinstance(value, Enum):
+                return value
+            return change(value)
         case list():
             return [map_texts(part, change) for part in cast("list[Any]", value)]
         case tuple():
-            return tuple(map_texts(part, change) for part in cast("tuple[Any, ...]", value))
+            return tuple(
+                map_texts(part, change) for part in cast("tuple[Any, ...]", value)
+            )
         case Mapping():
             table = cast("Mapping[str, Any]", value)
             return {change(key): map_texts(part, change) for key, part in table.items()}
         case _ if is_dataclass(value) and not isinstance(value, type):
             return replace(
-                value, **{f.name: map_texts(getattr(value, f.name), change) for f in fields(value)}
+                value,
+                **{
+                    f.name: map_texts(getattr(value, f.name), change)
+                    for f in fields(value)
+                },
             )
         case _:
             return value

@@ -37,7 +37,9 @@ _MAX_ITEMS: Final = 12
 _MAX_TOKENS: Final = 800
 """Of each prompt and each item."""
 _RISKS: Final = ("low", "medium", "high", "critical")
-_ADVICE: Final = "do not try to reach the same in another way; go on without it, or tell the user"
+_ADVICE: Final = (
+    "do not try to reach the same in another way; go on without it, or tell the user"
+)
 
 
 @frozen
@@ -51,7 +53,9 @@ class ApprovalReviewer:
     """The calls of subagents are reviewed for the session at the top: a model that starts them chooses neither what the
     user has said, nor who reviews, nor how often."""
 
-    def __init__(self, setup: SessionSetup, top: "ApprovalReviewer | None" = None) -> None:
+    def __init__(
+        self, setup: SessionSetup, top: "ApprovalReviewer | None" = None
+    ) -> None:
         self._setup = setup
         self._top = top or self
         self._stream: ModelStream | None = None
@@ -78,12 +82,17 @@ class ApprovalReviewer:
         said = f"the automatic reviewer refuses it{risk}: {verdict.reason}; {_ADVICE}"
         return Review(ReviewDecision.DENIED, said)
 
-    async def _verdict(self, request: ApprovalRequest, context: Mapping[str, Any]) -> Verdict:
+    async def _verdict(
+        self, request: ApprovalRequest, context: Mapping[str, Any]
+    ) -> Verdict:
         if self._turn is not self._thread.turn:
-            self._turn, self._reviews = self._thread.turn, 0
+            self._turn = self._thread.turn
+            self._reviews = 0
         self._reviews += 1
         if self._reviews > _MAX_REVIEWS:
-            return Verdict(False, f"there were {_MAX_REVIEWS} reviews in this turn already")
+            return Verdict(
+                False, f"there were {_MAX_REVIEWS} reviews in this turn already"
+            )
         call = _visible(request.question)
         if truncate_middle(call, _MAX_CALL_TOKENS) != call:
             return Verdict(False, "the call is too long to be reviewed as a whole")
@@ -98,16 +107,20 @@ class ApprovalReviewer:
 
     async def _answer(self, given: str) -> str:
         """The text of the model. Raises a `ModelError` if there is none."""
-        settings, fence = self._thread.settings, f"data-{secrets.token_hex(16)}"
-        text = (
-            f"{fence}\n{given}\n{fence}\n\nDecide on `call`, and answer with the JSON object alone."
+        settings = self._thread.settings
+        fence = f"data-{secrets.token_hex(16)}"
+        text = f"{fence}\n{given}\n{fence}\n\nDecide on `call`, and answer with the JSON object alone."
+        policy = (
+            self._setup.config.values.get("auto_review", {}).get("policy")
+            or "There is none."
         )
-        policy = self._setup.config.values.get("auto_review", {}).get("policy") or "There is none."
         prompt = Prompt(
             model=settings.model,
             input=[message("user", [input_text(text)])],
             cache_key=f"{self._thread.thread_id}-approvals",
-            instructions=instruction_text("approval_review.md").replace("{policy}", policy),
+            instructions=instruction_text("approval_review.md").replace(
+                "{policy}", policy
+            ),
             reasoning=settings.reasoning,
             output_schema=json.loads(instruction_text("approval_review.json")),
             service_tier=settings.service_tier,
@@ -132,7 +145,8 @@ class ApprovalReviewer:
             assert setup.connect is not None
             provider = configured_provider(setup.config, setup.environment)
             self._stream = setup.connect(provider).stream
-            if (budget := self._thread.feature(BudgetFeature)) is not None:
+            budget = self._thread.feature(BudgetFeature)
+            if budget is not None:
                 self._stream = budget(self._thread).wrap_model(self._stream)
         text = ""
         async with self._stream(prompt) as events:
@@ -148,7 +162,9 @@ class ApprovalReviewer:
 
     def _context(self) -> Mapping[str, Any]:
         """What the reviewer gets besides the call."""
-        items: list[Any] = [decode_json(item) for item in self._thread.items[-4 * _MAX_ITEMS :]]
+        items: list[Any] = [
+            decode_json(item) for item in self._thread.items[-4 * _MAX_ITEMS :]
+        ]
         recent = [
             json.dumps(item, ensure_ascii=False)
             for item in items
@@ -159,7 +175,10 @@ class ApprovalReviewer:
         if self._top is not self:
             context["asked_by_agent"] = _prompts(self._thread)
         context["recently"] = recent[-_MAX_ITEMS:]
-        return {k: [truncate_middle(text, _MAX_TOKENS) for text in v] for k, v in context.items()}
+        return {
+            k: [truncate_middle(text, _MAX_TOKENS) for text in v]
+            for k, v in context.items()
+        }
 
 
 def _prompts(thread: Thread) -> list[str]:
@@ -187,6 +206,8 @@ def read_verdict(text: str) -> Verdict:
             "reason": str(reason),
         } if len(data) == 3 and risk in _RISKS and reason.strip():
             is_allowed = decision == "allow" and risk in _RISKS[:2]
-            return Verdict(is_allowed, truncate_middle(" ".join(reason.split()), 200), risk)
+            return Verdict(
+                is_allowed, truncate_middle(" ".join(reason.split()), 200), risk
+            )
         case _:
             return Verdict(False, "its answer cannot be read")

@@ -11,7 +11,12 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
-from codex_py.app.features.budget_meters import WARN_AT, Reservation, limit_reached, meters
+from codex_py.app.features.budget_meters import (
+    WARN_AT,
+    Reservation,
+    limit_reached,
+    meters,
+)
 from codex_py.app.features.recovery import Recovery
 from codex_py.app.options import SessionSetup
 from codex_py.app.prices import price_of, unknown_price
@@ -54,7 +59,10 @@ class BudgetFeature:
         self._config = config = setup.config
         self.limits = config.budget
         self.meters = list(meters(config.budget))
-        for provider, model in ((config.model_provider, config.model), *config.model_fallbacks):
+        for provider, model in (
+            (config.model_provider, config.model),
+            *config.model_fallbacks,
+        ):
             self._prices(provider, model)
         self._changed = asyncio.Event()
         """Set, and replaced by a new event, when a request has ended."""
@@ -104,9 +112,14 @@ class BudgetFeature:
             if tightest is not None and room < _MIN_OUTPUT:
                 raise self.stop(tightest.error())
             output = int(min(most, room))
-            if all(meter.room(price, expected, shared=True) >= output for meter, price in pairs):
+            if all(
+                meter.room(price, expected, shared=True) >= output
+                for meter, price in pairs
+            ):
                 cut_by = tightest if output < most else None
-                return Reservation(pairs, replace(expected, output_tokens=output), cut_by)
+                return Reservation(
+                    pairs, replace(expected, output_tokens=output), cut_by
+                )
             await self._changed.wait()
 
     def release(self, reservation: Reservation) -> None:
@@ -132,7 +145,10 @@ class BudgetFeature:
 
     @property
     def _elapsed_s(self) -> float:
-        running = asyncio.get_running_loop().time() - self._since if self._running else 0
+        if self._running:
+            running = asyncio.get_running_loop().time() - self._since
+        else:
+            running = 0
         return self._earlier_s + running
 
     def _check(self) -> None:
@@ -155,7 +171,8 @@ class BudgetFeature:
         loop = asyncio.get_running_loop()
         if not self._running:
             self._since = loop.time()
-            if (limit_s := self.limits.max_time) is not None:
+            limit_s = self.limits.max_time
+            if limit_s is not None:
                 left_s = max(0, limit_s - self._earlier_s)
                 self._timer = loop.call_later(left_s, self._end_of_time)
         self._running.append(thread)
@@ -165,7 +182,8 @@ class BudgetFeature:
             elapsed_s = self._elapsed_s
             self._running.remove(thread)
             if not self._running:
-                self._earlier_s, self.stopped = elapsed_s, None
+                self._earlier_s = elapsed_s
+                self.stopped = None
                 if self._timer is not None:
                     self._timer.cancel()
 
@@ -177,9 +195,12 @@ class BudgetFeature:
         return [meter.price or self._price(provider, model) for meter in self.meters]
 
     def _price(self, provider: str, model: str) -> Price:
-        if (price := price_of(self._config, model, provider)) is not None:
+        price = price_of(self._config, model, provider)
+        if price is not None:
             return price
-        raise ConfigError(f"the cost cannot be limited because {unknown_price(model, provider)}")
+        raise ConfigError(
+            f"the cost cannot be limited because {unknown_price(model, provider)}"
+        )
 
 
 class _ThreadBudget:
@@ -201,14 +222,20 @@ class _ThreadBudget:
 
     def wrap_model(self, model: ModelStream) -> ModelStream:
         @asynccontextmanager
-        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        async def stream(
+            prompt: Prompt,
+        ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
             (provider, name), settings = self._in_use, self._thread.settings
             # The limit in the request is for the thread's own model.
             is_own = (provider, name) == (settings.provider, settings.model)
             most = prompt.max_output_tokens if is_own else None
-            reservation = await self._budget.reserve(self._expected(prompt), provider, name, most)
+            reservation = await self._budget.reserve(
+                self._expected(prompt), provider, name, most
+            )
             if reservation.cut_by is not None:
-                prompt = replace(prompt, max_output_tokens=reservation.expected.output_tokens)
+                prompt = replace(
+                    prompt, max_output_tokens=reservation.expected.output_tokens
+                )
             try:
                 async with model(prompt) as events:
                     yield self._counted(events, prompt, reservation)
@@ -220,10 +247,14 @@ class _ThreadBudget:
     async def before_request(self) -> Sequence[Note]:
         texts: list[str] = []
         warning = self._budget.warning
-        if not self._is_warned and (near := warning(self._ahead(), *self._in_use)) is not None:
+        if (
+            not self._is_warned
+            and (near := warning(self._ahead(), *self._in_use)) is not None
+        ):
             self._is_warned = True
             texts.append(_WRAP_UP.format(near))
-        if (rollout := self._budget.limits.rollout) is not None:
+        rollout = self._budget.limits.rollout
+        if rollout is not None:
             left = next(m.limit - m.used for m in self._budget.meters if m.is_rollout)
             due = sum(left <= each for each in rollout.reminders)
             if due != self._reminders:
@@ -239,18 +270,29 @@ class _ThreadBudget:
 
     def _ahead(self) -> Sequence[Usage]:
         """The next three requests, if each grows as the last one did. For a new history two, as long as it is now."""
-        items, known, last = self._thread.items, len(self._items), self._usage
+        items = self._thread.items
+        known = len(self._items)
+        last = self._usage
         if not known or len(items) < known:
-            tools = EncodedItem(str(self._thread.settings.tools).encode(errors="replace"))
+            tools = EncodedItem(
+                str(self._thread.settings.tools).encode(errors="replace")
+            )
             usage = Usage(estimated_tokens([tools, *items]))
             return usage, Usage(), usage
         # The base prompt may come first.
-        growth = max(self._growth, estimated_tokens(items[known + (items[0] != self._items[0]) :]))
-        return [replace(last, input_tokens=last.input_tokens + n * growth) for n in (1, 2, 3)]
+        growth = max(
+            self._growth,
+            estimated_tokens(items[known + (items[0] != self._items[0]) :]),
+        )
+        return [
+            replace(last, input_tokens=last.input_tokens + n * growth)
+            for n in (1, 2, 3)
+        ]
 
     def _expected(self, prompt: Prompt) -> Usage:
         """The input of a request: the tokens that the provider counted last, and an estimate of what came since."""
-        if known := self._known(prompt):
+        known = self._known(prompt)
+        if known:
             tokens = self._usage.input_tokens + estimated_tokens(prompt.input[known:])
             return Usage(tokens, self._usage.cached_input_tokens)
         return Usage(prompt.estimated_tokens)
@@ -258,7 +300,9 @@ class _ThreadBudget:
     def _known(self, prompt: Prompt) -> int:
         """How many items of a request were in the last one; 0 for another history."""
         known = len(self._items)
-        return known if list(prompt.input[:known]) == self._items else 0
+        if list(prompt.input[:known]) == self._items:
+            return known
+        return 0
 
     def _plausible(self, usage: Usage, prompt: Prompt, said: str) -> Usage:
         """Correct the usage that a server reports, and keep it for the next request.
@@ -267,7 +311,10 @@ class _ThreadBudget:
         request before and its response left there.
         """
         known = self._known(prompt)
-        text = self._text_tokens if known else text_tokens([prompt.head])
+        if known:
+            text = self._text_tokens
+        else:
+            text = text_tokens([prompt.head])
         text += text_tokens(prompt.input[known:])
         cached = usage.cached_input_tokens
         if self._items:
@@ -277,17 +324,27 @@ class _ThreadBudget:
             input_tokens=max(usage.input_tokens, text // 2),
             cached_input_tokens=cached,
             output_tokens=max(
-                usage.output_tokens, text_tokens([EncodedItem(said.encode(errors="replace"))]) // 2
+                usage.output_tokens,
+                text_tokens([EncodedItem(said.encode(errors="replace"))]) // 2,
             ),
         )
-        self._growth = usage.input_tokens - self._usage.input_tokens if known else 0
-        self._items, self._usage, self._text_tokens = list(prompt.input), usage, text
+        if known:
+            self._growth = usage.input_tokens - self._usage.input_tokens
+        else:
+            self._growth = 0
+        self._items = list(prompt.input)
+        self._usage = usage
+        self._text_tokens = text
         return usage
 
     async def _counted(
-        self, events: AsyncIterator[ResponseEvent], prompt: Prompt, reservation: Reservation
+        self,
+        events: AsyncIterator[ResponseEvent],
+        prompt: Prompt,
+        reservation: Reservation,
     ) -> AsyncGenerator[ResponseEvent]:
-        output, said = 0, ""
+        output = 0
+        said = ""
         try:
             async for event in events:
                 match event:
@@ -301,7 +358,9 @@ class _ThreadBudget:
                         if isinstance(event, OutputItemDone):
                             output += estimated_tokens([event.item.encoded()])
                             said += _said(event.item)
-                        reservation.used = replace(reservation.expected, output_tokens=output)
+                        reservation.used = replace(
+                            reservation.expected, output_tokens=output
+                        )
                 yield event
         except ModelError as error:
             if error.code == "incomplete" and reservation.cut_by is not None:

@@ -50,7 +50,8 @@ class Meter:
             shared: leave out what other requests have reserved.
         """
         left = self.limit - self.used - self.expected(price, usage) + _ROUNDING
-        left -= self.held if shared else 0
+        if shared:
+            left -= self.held
         if left >= 0 and not price.output:
             return inf
         return left / (price.output or 1) * _MILLION
@@ -77,21 +78,29 @@ class Reservation:
     """
 
     def __init__(
-        self, pairs: Sequence[tuple[Meter, Price]], expected: Usage, cut_by: Meter | None
+        self,
+        pairs: Sequence[tuple[Meter, Price]],
+        expected: Usage,
+        cut_by: Meter | None,
     ) -> None:
         self.expected = expected
         self.cut_by = cut_by
         self.used: Usage | None = None
         self.responses = 0
-        self._held = [(meter, price, meter.expected(price, expected)) for meter, price in pairs]
+        self._held = [
+            (meter, price, meter.expected(price, expected)) for meter, price in pairs
+        ]
         for meter, _, amount in self._held:
             meter.held += amount
 
     def release(self) -> None:
-        held, self._held = self._held, []
+        held = self._held
+        self._held = []
         for meter, price, amount in held:
             meter.held -= amount
-            meter.used += meter.per_response * self.responses + price.of(self.used or Usage())
+            meter.used += meter.per_response * self.responses + price.of(
+                self.used or Usage()
+            )
 
 
 def limit_reached(reason: str, code: str, exit_code: ExitCode) -> CodexError:
@@ -101,15 +110,21 @@ def limit_reached(reason: str, code: str, exit_code: ExitCode) -> CodexError:
 
 def meters(budget: Budget) -> Iterator[Meter]:
     """A meter for each limit of a budget but that on the time."""
-    if (turns := budget.max_turns) is not None:
-        shown, free, stop = "{:.0f} of {} responses", Price(0, 0, 0), ExitCode.TURN_LIMIT
+    turns = budget.max_turns
+    if turns is not None:
+        shown = "{:.0f} of {} responses"
+        free = Price(0, 0, 0)
+        stop = ExitCode.TURN_LIMIT
         yield Meter("max_turns", turns, shown, free, 1, "turn_limit", stop)
-    if (tokens := budget.max_tokens) is not None:
+    tokens = budget.max_tokens
+    if tokens is not None:
         price = Price(_MILLION, _MILLION, _MILLION)
         yield Meter("max_tokens", tokens, "{:,.0f} of {:,} tokens", price)
-    if (cost := budget.max_cost) is not None:
+    cost = budget.max_cost
+    if cost is not None:
         yield Meter("max_cost", cost, "${:.4f} of ${:.4f}", code="cost_budget")
-    if (its := budget.rollout) is not None:
+    its = budget.rollout
+    if its is not None:
         price = Price(its.input_weight * _MILLION, 0, its.output_weight * _MILLION)
         shown = "{:,.0f} of {:,} weighted tokens"
         yield Meter("limit_tokens", its.limit_tokens, shown, price, is_rollout=True)

@@ -30,7 +30,8 @@ class ChangeBundle:
     """Raises a `CodexError`: the session is in no git repository, git is not installed, or the key is too short."""
 
     def __init__(self, setup: SessionSetup) -> None:
-        home, cwd = setup.config.home, setup.config.cwd
+        home = setup.config.home
+        cwd = setup.config.cwd
         root = project_root(cwd, (".git",))
         if root is None:
             raise UsageError(f"--bundle: {cwd} is in no git repository")
@@ -51,7 +52,11 @@ class ChangeBundle:
                 assert keep is not None
                 diff, files = await asyncio.to_thread(self._changes, git, tree)
                 facts = {**_facts(thread, turn), "base": base or None, "files": files}
-                keep(lambda code: written_bundle({**facts, "exit_code": code}, diff, self._key))
+                keep(
+                    lambda code: written_bundle(
+                        {**facts, "exit_code": code}, diff, self._key
+                    )
+                )
 
         return Extension(around_turn=around_turn)
 
@@ -60,7 +65,9 @@ class ChangeBundle:
         places = self._setup.config.home, self._git.own_repository.folder
         within = next((folder for folder in places if os.access(folder, os.W_OK)), None)
         git = stack.enter_context(aside(self._git, within=within))
-        head = git.run(self._top, "rev-parse", "--verify", "--quiet", "HEAD").stdout.decode()
+        head = git.run(
+            self._top, "rev-parse", "--verify", "--quiet", "HEAD"
+        ).stdout.decode()
         return git, head.strip(), self._tree(git)
 
     def _tree(self, git: Git) -> str:
@@ -76,11 +83,19 @@ class ChangeBundle:
 
         return work_tree(git, self._top, is_left_out)
 
-    def _changes(self, git: Git, before: str) -> tuple[bytes, list[dict[str, str | None]]]:
+    def _changes(
+        self, git: Git, before: str
+    ) -> tuple[bytes, list[dict[str, str | None]]]:
         """The diff since the tree `before`, and its files with the names of their blobs."""
         trees = before, self._tree(git)
         raw = git.names(
-            self._top, *("diff-tree", "-r", "-z", "--no-renames", "--ignore-submodules=all"), *trees
+            self._top,
+            "diff-tree",
+            "-r",
+            "-z",
+            "--no-renames",
+            "--ignore-submodules=all",
+            *trees,
         )
         files: list[dict[str, str | None]] = []
         for meta, name in zip(raw[::2], raw[1::2], strict=True):

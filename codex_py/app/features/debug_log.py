@@ -34,9 +34,13 @@ class DebugLog:
         path: str = setup.config.values["log_file"]
         try:
             # Only the user reads it; what was in it is gone.
-            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            self._file = os.open(
+                path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
+            )
         except OSError as error:
-            raise ConfigError(f"the log {path!r}: {error.strerror}", key=("log_file",)) from None
+            raise ConfigError(
+                f"the log {path!r}: {error.strerror}", key=("log_file",)
+            ) from None
         self._redacted = Redactor(setup.environment, setup.config.home)
         self._left = _MAX_BYTES
         self._began = time.monotonic()
@@ -46,7 +50,8 @@ class DebugLog:
         return self
 
     def __call__(self, thread: Thread) -> Extension:
-        settings, name = thread.settings, thread.thread_id
+        settings = thread.settings
+        name = thread.thread_id
         self._write(
             name,
             "session",
@@ -63,14 +68,22 @@ class DebugLog:
 
         def wrap_model(inner: ModelStream) -> ModelStream:
             @asynccontextmanager
-            async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-                self._write(name, "request", model=prompt.model, items=len(prompt.input))
+            async def stream(
+                prompt: Prompt,
+            ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+                self._write(
+                    name, "request", model=prompt.model, items=len(prompt.input)
+                )
                 try:
                     async with inner(prompt) as events:
                         self._write(name, "answer")
                         yield self._read(name, events)
                 except CodexError as error:
-                    facts = {"code": error.code, "status": error.status, "message": str(error)}
+                    facts = {
+                        "code": error.code,
+                        "status": error.status,
+                        "message": str(error),
+                    }
                     self._write(name, "failure", **facts)
                     raise
 
@@ -108,13 +121,19 @@ class DebugLog:
         async for event in events:
             count += 1
             if isinstance(event, Completed):
-                self._write(thread, "answered", events=count, tokens=event.usage.total_tokens)
+                self._write(
+                    thread, "answered", events=count, tokens=event.usage.total_tokens
+                )
             yield event
 
     def _write(self, thread: str, what: str, **facts: Any) -> None:
         if self._left <= 0:
             return
-        line = {"s": round(time.monotonic() - self._began, 3), "thread": thread, "what": what}
+        line = {
+            "s": round(time.monotonic() - self._began, 3),
+            "thread": thread,
+            "what": what,
+        }
         line |= map_texts(facts, lambda text: _shortened(self._redacted(text)))
         data = json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n"
         self._left -= len(data)

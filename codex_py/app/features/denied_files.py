@@ -22,7 +22,9 @@ def denied_files(setup: SessionSetup) -> Feature:
         try:
             sandbox.command(["true"], policy, setup.config.cwd)
         except ToolError as error:
-            raise CodexError(str(error), code="sandbox", exit_code=ExitCode.SANDBOX) from error
+            raise CodexError(
+                str(error), code="sandbox", exit_code=ExitCode.SANDBOX
+            ) from error
         finally:
             sandbox.release()
 

@@ -19,6 +19,8 @@ def functions(tools: Sequence[Callable[..., Any]]) -> Feature:
 
             return PythonTool(function, image_rule=thread.settings.image_rule)
 
-        return Extension(tools=[OfferedTool(f.name, partial(make, f), f.spec) for f in made])
+        return Extension(
+            tools=[OfferedTool(f.name, partial(make, f), f.spec) for f in made]
+        )
 
     return feature

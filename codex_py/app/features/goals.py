@@ -110,7 +110,8 @@ class Goals:
 
     def clear(self) -> bool:
         """False if there was no goal."""
-        was, self.goal = self.goal, None
+        was = self.goal
+        self.goal = None
         if was is not None:
             self._thread.emit(GoalChanged(None))
         return was is not None
@@ -126,7 +127,9 @@ class Goals:
     ) -> str:
         """Create a goal, only if the user asks for one. It fails while there is an unfinished one."""
         if self.goal is not None and self.goal.status != "complete":
-            raise ValueError("there is an unfinished goal; update_goal changes its status")
+            raise ValueError(
+                "there is an unfinished goal; update_goal changes its status"
+            )
         self.set(objective, token_budget=token_budget)
         return self._report()
 
@@ -166,10 +169,14 @@ class Goals:
             status = "paused"
             raise
         except CodexError as error:
-            status = "usageLimited" if error.code in QUOTA_CODES else "blocked"
+            if error.code in QUOTA_CODES:
+                status = "usageLimited"
+            else:
+                status = "blocked"
             raise
         finally:
-            if (goal := self.goal) is not None and goal.status in {"active", "complete"}:
+            goal = self.goal
+            if goal is not None and goal.status in {"active", "complete"}:
                 used_s = goal.time_used_s + time.monotonic() - began
                 ended: Status = status if goal.status == "active" else "complete"
                 self._change(replace(goal, time_used_s=used_s, status=ended))
@@ -186,9 +193,14 @@ class Goals:
         if goal is None or goal.status != "active":
             return None
         if self._is_spent(goal) or not stop.rounds_left:
-            self._change(replace(goal, status="budgetLimited" if stop.rounds_left else "paused"))
+            self._change(
+                replace(goal, status="budgetLimited" if stop.rounds_left else "paused")
+            )
             return None
-        budget = "none" if goal.token_budget is None else f"{goal.token_budget:,}"
+        if goal.token_budget is None:
+            budget = "none"
+        else:
+            budget = f"{goal.token_budget:,}"
         parts = [
             '<codex_internal_context source="goal">',
             instruction_text("goal.md"),
@@ -200,10 +212,13 @@ class Goals:
     def _watch(self, event: Event) -> None:
         if not isinstance(event, UsageReported):
             return
-        spent, self._counted = event.total - self._counted, event.total
+        spent = event.total - self._counted
+        self._counted = event.total
         if self.goal is not None and self.goal.status == "active":
             tokens = spent.total_tokens - spent.cached_input_tokens
-            self._change(replace(self.goal, tokens_used=self.goal.tokens_used + max(0, tokens)))
+            self._change(
+                replace(self.goal, tokens_used=self.goal.tokens_used + max(0, tokens))
+            )
 
     def _is_spent(self, goal: Goal) -> bool:
         return goal.token_budget is not None and goal.tokens_used >= goal.token_budget
@@ -216,7 +231,10 @@ class Goals:
 def _stored_goal(path: Path) -> Goal | None:
     with path.open("rb") as file:
         line = next((line for _, line in lines_with(b'{"type":"goal",', file)), None)
-    data = {} if line is None else object_field(object_field(decode_json(line), "payload"), "goal")
+    if line is None:
+        data = {}
+    else:
+        data = object_field(object_field(decode_json(line), "payload"), "goal")
     if not data:
         return None
     return Goal(

@@ -23,19 +23,21 @@ _NOTE: Final = input_text("(an image was left out: the provider does not accept 
 _HAS_IMAGE: Final = b'"input_image"'
 _FINAL: Final = frozenset(
     {
-        *(HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN),
-        *(HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS),
-        *(HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT),
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.PAYMENT_REQUIRED,
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.CONFLICT,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.BAD_GATEWAY,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
         529,
     }
 )
 """Statuses that are about something else than the request, whatever their words are."""
-_MAX_SIDE: Final = (
-    r"(?i)(\d{3,5}) ?(?:px|pixels?)|(?:dimensions?|width|height|side)[^.\d]{0,60}(\d{3,5})"
-)
-_MAX_COUNT: Final = (
-    r"(?i)at most (\d{1,4}) images?|(?:maximum|max|limit) (?:number )?(?:of )?(\d{1,4}) images?"
-)
+_MAX_SIDE: Final = r"(?i)(\d{3,5}) ?(?:px|pixels?)|(?:dimensions?|width|height|side)[^.\d]{0,60}(\d{3,5})"
+_MAX_COUNT: Final = r"(?i)at most (\d{1,4}) images?|(?:maximum|max|limit) (?:number )?(?:of )?(\d{1,4}) images?"
 
 
 def takes_no_images(error: ModelError) -> bool:
@@ -43,7 +45,9 @@ def takes_no_images(error: ModelError) -> bool:
     return _may_be_about_images(error) and means("no_images", _words(error))
 
 
-def refused_images(error: ModelError, items: Sequence[EncodedItem], known: Replaced) -> Replaced:
+def refused_images(
+    error: ModelError, items: Sequence[EncodedItem], known: Replaced
+) -> Replaced:
     """The items whose images to leave out next, with notes in their places; empty if no image is refused, or none is
     left.
 

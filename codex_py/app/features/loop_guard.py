@@ -14,7 +14,15 @@ _NOTE_AFTER: Final = 3
 _STOP_AFTER: Final = 10
 _WAITS: Final = ("write_stdin", "wait_agent")
 """Tools that wait for something: their calls are meant to be repeated."""
-_COMPARED: Final = ("type", "namespace", "name", "arguments", "input", "action", "output")
+_COMPARED: Final = (
+    "type",
+    "namespace",
+    "name",
+    "arguments",
+    "input",
+    "action",
+    "output",
+)
 _VOLATILE: Final = r"\b(?:Wall time: [\d.]+|Chunk ID: \w+|session ID \d+)"
 
 
@@ -38,24 +46,33 @@ class LoopGuard:
         Raises:
             CodexError: they came `_STOP_AFTER` times in a row.
         """
-        items, turn = self._thread.items, self._thread.turn
+        items = self._thread.items
+        turn = self._thread.turn
         new = () if self._seen is None else items[self._seen :]
         self._seen = len(items)
         if turn is not None and turn.id != self._turn:
-            self._turn, self._times = turn.id, 0
-        found: list[dict[str, Any]] = [json.loads(each) for each in new if b'"call_id"' in each]
+            self._turn = turn.id
+            self._times = 0
+        found: list[dict[str, Any]] = [
+            json.loads(each) for each in new if b'"call_id"' in each
+        ]
         if not found:
             return ()
         is_wait = any(str(item.get("name")).endswith(_WAITS) for item in found)
         # A wait that fails, for what has ended or never was, would fail for ever.
-        if is_wait and not any(str(item.get("output")).startswith("[ERROR:") for item in found):
+        if is_wait and not any(
+            str(item.get("output")).startswith("[ERROR:") for item in found
+        ):
             self._times = 0
             return ()
         calls = [[str(item.get(key)) for key in _COMPARED] for item in found]
         for fields in calls:
             # The same output has different times.
             fields[-1] = re.sub(_VOLATILE, "", fields[-1])
-        self._times = self._times + 1 if self._times and calls == self._last else 1
+        if self._times and calls == self._last:
+            self._times = self._times + 1
+        else:
+            self._times = 1
         self._last = calls
         if self._times >= _STOP_AFTER:
             raise CodexError(

@@ -38,7 +38,8 @@ class McpFeature(McpServers):
     """
 
     def __init__(self, setup: SessionSetup) -> None:
-        config, environment = setup.config, setup.environment
+        config = setup.config
+        environment = setup.environment
         self._setup = setup
         allowed, disabled = config.requirements.held_servers(config.mcp_servers)
         for text in disabled:
@@ -52,7 +53,9 @@ class McpFeature(McpServers):
                 transport = self._stdio_transport(server)
             else:
                 headers = server_headers(name, server, environment, setup.warn)
-                transport = HttpTransport(server.url, headers, session_auth(config, name))
+                transport = HttpTransport(
+                    server.url, headers, session_auth(config, name)
+                )
             settings = ServerSettings(
                 name=name,
                 transport=transport,
@@ -82,11 +85,15 @@ class McpFeature(McpServers):
 
     def _warn_of(self, name: str, text: str) -> None:
         is_last = text == self.by_name[name].error
-        self._setup.warn(f"{text}\n`codex-py mcp test {name}` says more." if is_last else text)
+        self._setup.warn(
+            f"{text}\n`codex-py mcp test {name}` says more." if is_last else text
+        )
 
     def _spawn(self, transport: StdioTransport) -> PipedProcess:
         # Search each time: the program may have been replaced since.
-        start = self._programs.outside(transport.argv, transport.environment, transport.cwd)
+        start = self._programs.outside(
+            transport.argv, transport.environment, transport.cwd
+        )
         return PipedProcess(
             self._guardian, start.argv, cwd=start.cwd, environment=start.environment
         )
@@ -110,7 +117,10 @@ class McpFeature(McpServers):
         # What a search finds is offered to the thread that searched.
         catalogue = McpCatalogue(self)
         # The first session owns the servers; the others are its children.
-        around_session = nullcontext if self._has_session else self._around_session
+        if self._has_session:
+            around_session = nullcontext
+        else:
+            around_session = self._around_session
         self._has_session = True
 
         def find_tool() -> ToolFinder:
@@ -118,7 +128,9 @@ class McpFeature(McpServers):
             return mcp_tool_finder(self, self.configs, catalogue, rule)
 
         wrap_model = partial(self._wrap_model, catalogue)
-        return Extension(around_session=around_session, wrap_model=wrap_model, find_tool=find_tool)
+        return Extension(
+            around_session=around_session, wrap_model=wrap_model, find_tool=find_tool
+        )
 
     def for_child(self, setup: SessionSetup) -> "McpFeature":  # noqa: ARG002
         """The servers of a session are those of its children, too."""
@@ -139,13 +151,16 @@ class McpFeature(McpServers):
         """Requests that offer tools wait for the servers and offer theirs."""
 
         @asynccontextmanager
-        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        async def stream(
+            prompt: Prompt,
+        ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
             # A request without tools, such as the last one of a compaction, must stay without.
             if not prompt.tools:
                 async with model(prompt) as events:
                     yield events
                 return
-            if (wait := self._setup.options.mcp_startup_wait) is not None and self.starting():
+            wait = self._setup.options.mcp_startup_wait
+            if wait is not None and self.starting():
                 await wait(self.starting, self.settled())
             else:
                 await self.settled()
@@ -165,11 +180,16 @@ def server_headers(
     """The headers of every request to a server with a URL. Warns if the variable of its token is not set."""
     headers = dict(config.http_headers)
     for header, variable in config.env_http_headers.items():
-        if value := environment.get(variable):
+        value = environment.get(variable)
+        if value:
             headers[header] = value
-    if (variable := config.bearer_token_env_var) is not None:
-        if token := environment.get(variable):
+    variable = config.bearer_token_env_var
+    if variable is not None:
+        token = environment.get(variable)
+        if token:
             headers["Authorization"] = f"Bearer {token}"
         else:
-            warn(f"MCP server `{name}`: its `bearer_token_env_var` {variable!r} is not set")
+            warn(
+                f"MCP server `{name}`: its `bearer_token_env_var` {variable!r} is not set"
+            )
     return headers

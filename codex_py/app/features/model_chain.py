@@ -27,7 +27,13 @@ from codex_py.protocol.extension import Compaction, Thread, TurnStop
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.settings import TurnSettings
-from codex_py.protocol.stream import ModelClient, ModelStream, Prompt, ResponseEvent, ToolChoice
+from codex_py.protocol.stream import (
+    ModelClient,
+    ModelStream,
+    Prompt,
+    ResponseEvent,
+    ToolChoice,
+)
 from codex_py.tools.offered import own_names
 
 _FIRST_AGAIN_S = 300.0
@@ -47,7 +53,9 @@ def fallbacks(setup: SessionSetup) -> list[tuple[Provider, str]]:
         try:
             found.append((configured_provider(config, setup.environment), model))
         except ConfigError as error:
-            raise ConfigError(f"model_fallbacks: {error}", key=("model_fallbacks",)) from error
+            raise ConfigError(
+                f"model_fallbacks: {error}", key=("model_fallbacks",)
+            ) from error
     return found
 
 
@@ -99,7 +107,9 @@ class ModelChain:
         if link.settings is not None and (problem := _too_small(prompt, link.settings)):
             raise ModelError(f"{self._name(link)}: {problem}", code=_TOO_LONG)
         response = (link.client or model)(prompt)
-        return self._strikes.watched(response) if self._writes_calls else response
+        if self._writes_calls:
+            return self._strikes.watched(response)
+        return response
 
     def recover(self, error: ModelError, retries_left: int, prompt: Prompt) -> bool:
         """Make the next request succeed: changed, or sent to another model. False if it cannot.
@@ -121,7 +131,9 @@ class ModelChain:
                 continue
             if self._place == 0:
                 self._rest(error)
-            failed, self._place, self._resting = self._link, place, 0
+            failed = self._link
+            self._place = place
+            self._resting = 0
             self._thread.warn(
                 f"provider {failed.provider.id} failed: {error}; going on with {self._name(link)}"
             )
@@ -130,17 +142,27 @@ class ModelChain:
 
     async def before_request(self) -> Sequence[Note]:
         is_due = time.monotonic() >= self._first_again_at
-        if self._place and (is_due or self._thread.settings.model != self._failed_model):
-            self._resting, self._place = self._place, 0
+        if self._place and (
+            is_due or self._thread.settings.model != self._failed_model
+        ):
+            self._resting = self._place
+            self._place = 0
             self._thread.warn(f"trying {self._name(self._link)} again")
         else:
             # A request to the first provider has succeeded since.
             self._resting = 0
-        note = self._strikes.note(is_end=False) if self._writes_calls else None
-        return () if note is None else (note,)
+        if self._writes_calls:
+            note = self._strikes.note(is_end=False)
+        else:
+            note = None
+        if note is None:
+            return ()
+        return (note,)
 
     async def before_stop(self, _: TurnStop) -> Note | None:
-        return self._strikes.note(is_end=True) if self._writes_calls else None
+        if self._writes_calls:
+            return self._strikes.note(is_end=True)
+        return None
 
     def around_compaction(self, _: Compaction) -> AbstractAsyncContextManager[None]:
         # A summary calls nothing.
@@ -170,7 +192,10 @@ class ModelChain:
 
     def _rest(self, error: ModelError) -> None:
         """Leave the first provider alone for a while."""
-        wait_s = error.retry_after_s if isinstance(error, StreamError) else None
+        if isinstance(error, StreamError):
+            wait_s = error.retry_after_s
+        else:
+            wait_s = None
         if wait_s is None or self._resting:
             # A server that asks for a second again and again would be tried before each request.
             wait_s = max(wait_s or 0.0, _FIRST_AGAIN_S)
@@ -183,7 +208,10 @@ class ModelChain:
         if error.code == "tape":
             # It quotes the request.
             return False
-        if error.code == "invalid_encrypted_content" or "encrypted content" in str(error).lower():
+        if (
+            error.code == "invalid_encrypted_content"
+            or "encrypted content" in str(error).lower()
+        ):
             new = {
                 item: without_maker(item)
                 for item in prompt.input
@@ -195,7 +223,9 @@ class ModelChain:
             what = "refuses its earlier reasoning, which is left out"
         elif change := self._without_refused_parts(error, prompt):
             what = change
-        elif found := remedy(error, link.provider.profile, may_write_calls=self._may_write(prompt)):
+        elif found := remedy(
+            error, link.provider.profile, may_write_calls=self._may_write(prompt)
+        ):
             profile, what = found
             link.provider = replace(link.provider, profile=profile)
             link.client = self._connect(link.provider).stream
@@ -229,7 +259,9 @@ class ModelChain:
         link = self._link
         model = link.model or self._thread.settings.model
         info = model_info(model, self._setup.config.model_catalog_json)
-        return bool(prompt.tools) and not (info.known and link.provider.wire_api == "responses")
+        return bool(prompt.tools) and not (
+            info.known and link.provider.wire_api == "responses"
+        )
 
     def _connect(self, provider: Provider) -> ModelClient:
         assert self._setup.connect is not None
@@ -260,7 +292,9 @@ class ModelChain:
             return "its context window is not larger"
         profile = link.provider.profile
         takes_images = (
-            link.takes_images and settings.abilities.images and not profile.text_content_only
+            link.takes_images
+            and settings.abilities.images
+            and not profile.text_content_only
         )
         if not takes_images and _has_images(prompt):
             return "it takes no images"
@@ -268,7 +302,8 @@ class ModelChain:
 
     def _is_no_larger(self, link: _Link) -> bool:
         """True if a link's window is known not to be larger than that of the model in use. A guess excludes nothing."""
-        theirs, now = self._window(link), self._window(self._link)
+        theirs = self._window(link)
+        now = self._window(self._link)
         return theirs is not None and now is not None and theirs <= now
 
     def _window(self, link: _Link) -> int | None:
@@ -278,8 +313,12 @@ class ModelChain:
         config = self._setup.config
         if link.model is None and config.model_context_window is not None:
             return config.model_context_window
-        info = model_info(link.model or self._thread.settings.model, config.model_catalog_json)
-        return info.context_window if info.known else None
+        info = model_info(
+            link.model or self._thread.settings.model, config.model_catalog_json
+        )
+        if info.known:
+            return info.context_window
+        return None
 
     def _adapted(self, prompt: Prompt, link: _Link) -> Prompt:
         """A request of the thread as the model of a link is sent it."""
@@ -292,10 +331,13 @@ class ModelChain:
             prompt = replace(prompt, abilities=replace(prompt.abilities, images=False))
         return replace(prompt, tools=link.tools.offered(prompt.tools))
 
-    def _for_another_model(self, prompt: Prompt, link: _Link, settings: TurnSettings) -> Prompt:
+    def _for_another_model(
+        self, prompt: Prompt, link: _Link, settings: TurnSettings
+    ) -> Prompt:
         is_same = link.provider.id == self._links[0].provider.id
         most = settings.max_output_tokens
-        if (own := prompt.max_output_tokens) and own != self._thread.settings.max_output_tokens:
+        own = prompt.max_output_tokens
+        if own and own != self._thread.settings.max_output_tokens:
             # An extension wants a shorter answer.
             most = min(own, most or own)
         prompt = replace(
@@ -311,14 +353,18 @@ class ModelChain:
         if not prompt.tools:
             return prompt
         offered = {spec.name for spec in prompt.tools}
-        own = {spec.name for spec in self._thread.settings.tools}.intersection(own_names())
+        own = {spec.name for spec in self._thread.settings.tools}.intersection(
+            own_names()
+        )
         tools = [
             *(spec for spec in settings.tools if spec.name not in own - offered),
             *(spec for spec in prompt.tools if spec.name not in own),
         ]
         names = {spec.name for spec in tools}
         choice = prompt.tool_choice
-        choice = ToolChoice(choice.mode, tuple(name for name in choice.names if name in names))
+        choice = ToolChoice(
+            choice.mode, tuple(name for name in choice.names if name in names)
+        )
         return replace(prompt, tools=tools, tool_choice=choice)
 
 
@@ -327,7 +373,10 @@ def _has_images(prompt: Prompt) -> bool:
 
 
 def _too_small(prompt: Prompt, settings: TurnSettings) -> str | None:
-    tokens, window = prompt.estimated_tokens, settings.context_window
+    tokens = prompt.estimated_tokens
+    window = settings.context_window
     if tokens <= window:
         return None
-    return f"its context window takes {window} tokens, the conversation has about {tokens}"
+    return (
+        f"its context window takes {window} tokens, the conversation has about {tokens}"
+    )

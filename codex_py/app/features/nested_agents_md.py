@@ -17,9 +17,7 @@ from codex_py.protocol.prompts import Note, context_texts
 from codex_py.protocol.tools import ToolOutput
 
 _OPENING: Final = "<note>\n# AGENTS.md instructions for "
-_FULL: Final = (
-    "The model is not told the AGENTS.md of further folders: `project_doc_max_bytes` is used up."
-)
+_FULL: Final = "The model is not told the AGENTS.md of further folders: `project_doc_max_bytes` is used up."
 _WORD: Final = r"[^\s'\"`|&;<>()=:,*?{}\[\]$\\]+"
 _MAX_CHARACTERS: Final = 8_192
 _MAX_WORDS: Final = 100
@@ -43,7 +41,9 @@ class NestedAgentsMd:
         self._thread = thread
         return Extension(
             wrap_dispatch=self._wrap_dispatch,
-            context=lambda occasion: nested_notes(thread.items) if occasion == "compact" else (),
+            context=lambda occasion: (
+                nested_notes(thread.items) if occasion == "compact" else ()
+            ),
         )
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
@@ -51,16 +51,21 @@ class NestedAgentsMd:
             output = await inner(use)
             self._follow_history()
             notes = [note for path in _touched(use) for note in self._visit(path)]
-            return replace(output, notes=(*output.notes, *notes)) if notes else output
+            if notes:
+                return replace(output, notes=(*output.notes, *notes))
+            return output
 
         return dispatch
 
     def _follow_history(self) -> None:
         """Find out what the model was told before, and after a part of the history was taken back."""
-        items, seen = self._thread.items, self._seen
+        items = self._thread.items
+        seen = self._seen
         if seen is None or seen[0] > len(items) or seen[1] is not items[seen[0] - 1]:
             told = [note.text for note in nested_notes(items)]
-            names = (text.removeprefix(_OPENING).partition("\n\n<INSTR")[0] for text in told)
+            names = (
+                text.removeprefix(_OPENING).partition("\n\n<INSTR")[0] for text in told
+            )
             self._looked_at = {*map(str, self._folders), *names}
             used = sum(len(text.encode()) for text in told)
             self._room = self._config.project_doc_max_bytes - used
@@ -111,7 +116,8 @@ def nested_notes(items: Sequence[EncodedItem]) -> list[Note]:
 
 def _touched(use: ToolUse) -> Iterator[str]:
     """Paths that a call names, absolute and normalised; they need not exist."""
-    if changed := changed_paths(use):
+    changed = changed_paths(use)
+    if changed:
         yield from map(os.path.normpath, changed)
         return
     # Tools of others may have arguments of these names too, of any type.

@@ -63,18 +63,29 @@ class NetworkList:
             finally:
                 # A child may have had a call of the same id.
                 self._running.pop(call_id, None)
-            blocked = [b for b in list(self._report.blocked) if b.call_id not in self._running]
-            return self._told(use, output, blocked) if blocked else output
+            blocked = [
+                b for b in list(self._report.blocked) if b.call_id not in self._running
+            ]
+            if blocked:
+                return self._told(use, output, blocked)
+            return output
 
         return dispatch
 
-    def _told(self, use: ToolUse, output: ToolOutput, blocked: list[Blocked]) -> ToolOutput:
+    def _told(
+        self, use: ToolUse, output: ToolOutput, blocked: list[Blocked]
+    ) -> ToolOutput:
         """The output with a line for each host; the user is told too."""
         lines = [f"Network access was blocked: {each}." for each in blocked]
         for each, line in zip(blocked, lines, strict=True):
             self._report.blocked.pop(each, None)
-            allow = f"`--allow-domain {each.pattern}`" if each.pattern else None
-            event = CallDenied(use.call.tool_name, line, _CAUSE, allow, "NetworkBlocked")
+            if each.pattern:
+                allow = f"`--allow-domain {each.pattern}`"
+            else:
+                allow = None
+            event = CallDenied(
+                use.call.tool_name, line, _CAUSE, allow, "NetworkBlocked"
+            )
             use.context.emit(event)
         return replace(output, text="\n".join((output.text.rstrip("\n"), *lines)))
 
@@ -87,8 +98,14 @@ class NetworkList:
             # The previous answer may be for this host.
             if blocked.host in self._allowed or key in self._answers:
                 return blocked.host in self._allowed or self._answers[key]
-            noes = [1 for (call, _), yes in self._answers.items() if call == key[0] and not yes]
-            if len(noes) < _MAX_NOES and may_ask(context.approval_policy, "sandbox_approval"):
+            noes = [
+                1
+                for (call, _), yes in self._answers.items()
+                if call == key[0] and not yes
+            ]
+            if len(noes) < _MAX_NOES and may_ask(
+                context.approval_policy, "sandbox_approval"
+            ):
                 self._answers[key] = await self._ask(blocked, context)
         return self._answers.get(key, False)
 
@@ -112,13 +129,18 @@ class NetworkList:
         return True
 
     def _write(self, host: str) -> None:
-        key, value = ("features", "network_proxy"), {host: "allow"}
+        key = ("features", "network_proxy")
+        value = {host: "allow"}
         found = self._setup.config.features.get("network_proxy")
         is_table = isinstance(found, dict)
         table: TomlValue = "allow" if is_table else {"enabled": True, "domains": value}
         try:
             set_in_config(
-                self._setup.config.home, (*key, "domains", host) if is_table else key, table
+                self._setup.config.home,
+                (*key, "domains", host) if is_table else key,
+                table,
             )
         except ConfigError as error:
-            self._setup.warn(f"The host could not be written: {error}. It holds for this session.")
+            self._setup.warn(
+                f"The host could not be written: {error}. It holds for this session."
+            )

@@ -23,7 +23,9 @@ def missing_program(
     try:
         found = programs.find(argv[0], environment, programs.cwd())
     except FileNotFoundError as error:
-        return f"The program {argv[0]!r} of `notify` cannot be started: {error.strerror}."
+        return (
+            f"The program {argv[0]!r} of `notify` cannot be started: {error.strerror}."
+        )
     if not os.access(programs.cwd() / found, os.X_OK):
         return f"The program {argv[0]!r} of `notify` cannot be found."
     return None
@@ -44,8 +46,11 @@ class TurnNotifier:
         self._cwd = setup.config.cwd
         self._client = setup.options.originator
         self._environment = setup.environment
-        self._programs = user_programs(setup.config, setup.environment, setup.options.add_dirs)
-        if (problem := missing_program(self._argv, self._environment, self._programs)) is not None:
+        self._programs = user_programs(
+            setup.config, setup.environment, setup.options.add_dirs
+        )
+        problem = missing_program(self._argv, self._environment, self._programs)
+        if problem is not None:
             setup.warn(problem)
 
     def __call__(self, thread: Thread) -> Extension:
@@ -56,7 +61,8 @@ class TurnNotifier:
             nonlocal prompt_count, answer
             match event:
                 case TurnStarted():
-                    prompt_count, answer = len(thread.past_prompts()), None
+                    prompt_count = len(thread.past_prompts())
+                    answer = None
                 case ItemCompleted(AgentMessage(text=text)):
                     answer = text
                 case TurnCompleted() if thread.turn is not None:
@@ -69,7 +75,9 @@ class TurnNotifier:
 
         return Extension(sink=sink)
 
-    def _start(self, thread_id: str, turn_id: str, prompts: list[str], answer: str | None) -> None:
+    def _start(
+        self, thread_id: str, turn_id: str, prompts: list[str], answer: str | None
+    ) -> None:
         message = {
             "type": "agent-turn-complete",
             "thread-id": thread_id,
@@ -88,7 +96,9 @@ class TurnNotifier:
             }
             text = _json(message)
         try:
-            process = self._programs.start([*self._argv, text], self._environment).detached()
+            process = self._programs.start(
+                [*self._argv, text], self._environment
+            ).detached()
         except (OSError, ValueError):
             # The user was warned when the session began.
             return
@@ -102,4 +112,6 @@ def _json(message: Mapping[str, object]) -> str:
 
 def _shortened(text: str) -> str:
     left_out = len(text) - _MAX_TEXT
-    return text if left_out <= 0 else f"{text[:_MAX_TEXT]}… [{left_out} more characters]"
+    if left_out <= 0:
+        return text
+    return f"{text[:_MAX_TEXT]}… [{left_out} more characters]"

@@ -11,7 +11,13 @@ from codex_py.config.config import Config
 from codex_py.errors import CallRefused
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import ApprovalPolicy
-from codex_py.protocol.dispatch import Dispatch, Tool, ToolContext, ToolUse, changed_paths
+from codex_py.protocol.dispatch import (
+    Dispatch,
+    Tool,
+    ToolContext,
+    ToolUse,
+    changed_paths,
+)
 from codex_py.protocol.extension import Extension, OfferedTool, Thread
 from codex_py.protocol.mcp import DecliningElicitor
 from codex_py.protocol.prompts import Note, context_texts
@@ -40,7 +46,9 @@ def _confined(policies: _PoliciesT) -> _PoliciesT:
     asks_always = policies.approval_policy is ApprovalPolicy.UNTRUSTED
     return replace(
         policies,
-        approval_policy=ApprovalPolicy.UNTRUSTED if asks_always else ApprovalPolicy.NEVER,
+        approval_policy=ApprovalPolicy.UNTRUSTED
+        if asks_always
+        else ApprovalPolicy.NEVER,
         sandbox_policy=policies.sandbox_policy.locked(),
     )
 
@@ -88,12 +96,16 @@ class PlanMode:
     @property
     def told(self) -> Mode | None:
         """The mode that the history says the model is in; None if it says nothing."""
-        text = next(context_texts(_TAG, self._thread.items if self._thread else ()), None)
+        text = next(
+            context_texts(_TAG, self._thread.items if self._thread else ()), None
+        )
         if text is None:
             return None
         # Codex has other words, under the same title.
         title = text.removeprefix(_TAG).lstrip().lower()
-        return "plan" if title.startswith("# plan mode") else "default"
+        if title.startswith("# plan mode"):
+            return "plan"
+        return "default"
 
     @asynccontextmanager
     async def _leaving(self) -> AsyncGenerator[None]:
@@ -129,7 +141,9 @@ class PlanMode:
         def unavailable() -> str | None:
             mode = "Plan" if self.is_on else "Default"
             can_ask = not is_alone and (any_mode or self.is_on)
-            return None if can_ask else f"{_TOOL} is unavailable in {mode} mode"
+            if can_ask:
+                return None
+            return f"{_TOOL} is unavailable in {mode} mode"
 
         spec = None
         if not is_alone:
@@ -139,10 +153,15 @@ class PlanMode:
                 f"Ask the user one to three short questions, and wait for the answers. Available in {modes} mode only.",
                 json.loads(instruction_text(f"tools/{_TOOL}.json")),
             )
-        asker = "codex-py" if thread.parent is None else thread.parent.nickname
+        if thread.parent is None:
+            asker = "codex-py"
+        else:
+            asker = thread.parent.nickname
 
         def tool() -> Tool[Any]:
-            from codex_py.tools.user_input import RequestUserInput  # 1 ms behind the tools
+            from codex_py.tools.user_input import (
+                RequestUserInput,
+            )  # 1 ms behind the tools
 
             return RequestUserInput(setup.elicitor, asker, unavailable, thread.abort)
 
@@ -163,5 +182,7 @@ def _refuse_changes(use: ToolUse) -> None:
         is_harmless = use.params.chars in _HARMLESS_INPUT
     if not is_harmless:
         raise CallRefused(
-            _REFUSED.format(name), code="ApprovalDenied", cause="nothing is changed in Plan mode"
+            _REFUSED.format(name),
+            code="ApprovalDenied",
+            cause="nothing is changed in Plan mode",
         )

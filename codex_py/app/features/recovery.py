@@ -33,7 +33,9 @@ class Recovery:
             recover=self._recover,
             before_request=lambda: self._now.before_request(),
             before_stop=lambda stop: self._now.before_stop(stop),
-            around_compaction=lambda compaction: self._now.around_compaction(compaction),
+            around_compaction=lambda compaction: self._now.around_compaction(
+                compaction
+            ),
             turn_facts=lambda: self._now.turn_facts(),
         )
 
@@ -41,7 +43,9 @@ class Recovery:
     def in_use(self) -> tuple[str, str]:
         """The provider and the model that get the next request."""
         settings = self._thread.settings
-        return self._chain.in_use if self._chain else (settings.provider, settings.model)
+        if self._chain:
+            return self._chain.in_use
+        return (settings.provider, settings.model)
 
     @property
     def _now(self):
@@ -56,12 +60,18 @@ class Recovery:
         return self._chain
 
     def _wrap_model(self, model: ModelStream) -> ModelStream:
-        def stream(prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
+        def stream(
+            prompt: Prompt,
+        ) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
             self._prompt = prompt
-            return self._chain.stream(model, prompt) if self._chain else model(prompt)
+            if self._chain:
+                return self._chain.stream(model, prompt)
+            return model(prompt)
 
         return stream
 
     async def _recover(self, error: ModelError, retries_left: int) -> bool:
         prompt = self._prompt
-        return prompt is not None and self._loaded().recover(error, retries_left, prompt)
+        return prompt is not None and self._loaded().recover(
+            error, retries_left, prompt
+        )

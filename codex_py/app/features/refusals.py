@@ -15,17 +15,23 @@ _REFUSED: Final = (
     r"(?i)unsupported|unknown|unrecognized|extra_forbidden|unexpected (?:field|key|param|prop|arg)"
     r"|not (?:be )?(?:supported|permitted|allowed)|(?:not|n't) support"
 )
-_CALL_ID: Final = (
-    r"(?i)\b(?:tool[ _])?call[ _]?id\b|tool_calls?[\w.\[\]]{0,20}\.id\b|tool_use[._]?(?:\w+\.)?id\b"
+_CALL_ID: Final = r"(?i)\b(?:tool[ _])?call[ _]?id\b|tool_calls?[\w.\[\]]{0,20}\.id\b|tool_use[._]?(?:\w+\.)?id\b"
+_ODD_ID: Final = (
+    r"(?i)too long|maximum length|at most \d|pattern|alphanumeric|a-z|length of \d"
 )
-_ODD_ID: Final = r"(?i)too long|maximum length|at most \d|pattern|alphanumeric|a-z|length of \d"
 _NINE: Final = r"(?i)length of 9|9 characters|mistral"
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     **{
         name: (name,)
         for name in (
-            *("parallel_tool_calls", "reasoning_effort", "reasoning", "include"),
-            *("prompt_cache_key", "service_tier", "stream_options", "tool_choice"),
+            "parallel_tool_calls",
+            "reasoning_effort",
+            "reasoning",
+            "include",
+            "prompt_cache_key",
+            "service_tier",
+            "stream_options",
+            "tool_choice",
         )
     },
     "thinking": ("thinking", "output_config.effort"),
@@ -48,9 +54,15 @@ def remedy(
         profile = replace(profile, tool_namespaces=False)
         return profile, "refuses tools in a namespace: they have flat names from now on"
     if profile.tool_ids == "verbatim" and _is_about_call_ids(message):
-        tool_ids = "mistral" if re.search(_NINE, message) else "openai"
+        if re.search(_NINE, message):
+            tool_ids = "mistral"
+        else:
+            tool_ids = "openai"
         profile = replace(profile, tool_ids=tool_ids)
-        return profile, "refuses the ids of calls: they are sent in another form from now on"
+        return (
+            profile,
+            "refuses the ids of calls: they are sent in another form from now on",
+        )
     if may_write_calls and profile.tools == "native" and means("no_tools", message):
         profile = replace(profile, tools="text")
         return profile, "refuses tools: calls are written as text from now on"
@@ -64,11 +76,16 @@ def remedy(
 
 
 def _is_about_call_ids(message: str) -> bool:
-    return re.search(_CALL_ID, message) is not None and re.search(_ODD_ID, message) is not None
+    return (
+        re.search(_CALL_ID, message) is not None
+        and re.search(_ODD_ID, message) is not None
+    )
 
 
 def _is_named(field: str, message: str) -> bool:
     if "_" in field:
         return re.search(rf"\b{field}\b", message) is not None
     # Also a word of English.
-    return re.search(rf"(?:['\"`.]|: ?|^){field}(?:['\"`.:,\] ]|$)", message) is not None
+    return (
+        re.search(rf"(?:['\"`.]|: ?|^){field}(?:['\"`.:,\] ]|$)", message) is not None
+    )

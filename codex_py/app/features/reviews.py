@@ -57,7 +57,8 @@ class Reviews:
         Args:
             fail_on: findings of this priority, or a more serious one, set the exit code 3.
         """
-        self._target, self._fail_on = target, fail_on
+        self._target = target
+        self._fail_on = fail_on
         self._prompt = replace_surrogates(f"Review: {target.name}")
         return self._prompt
 
@@ -68,9 +69,15 @@ class Reviews:
             yield
 
         def wrap_model(inner: ModelStream) -> ModelStream:
-            def stream(prompt: Prompt) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
+            def stream(
+                prompt: Prompt,
+            ) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
                 target = self._target
-                said = (p.text for item in reversed(prompt.input) if (p := user_prompt(item)))
+                said = (
+                    p.text
+                    for item in reversed(prompt.input)
+                    if (p := user_prompt(item))
+                )
                 # The model itself answers what was sent into the review.
                 if target is None or next(said, "") != self._prompt:
                     return inner(prompt)
@@ -94,11 +101,14 @@ class Reviews:
         if error is not None and not answer.strip():
             raise error
         self.last = self.review = review
-        if unread := unread_text(review):
+        unread = unread_text(review)
+        if unread:
             thread.warn(unread)
 
         async def events() -> AsyncIterator[ResponseEvent]:
-            content: Any = [{"type": "output_text", "text": as_text(review, change.root)}]
+            content: Any = [
+                {"type": "output_text", "text": as_text(review, change.root)}
+            ]
             yield OutputItemDone(0, Message(role="assistant", content=content))
             if error is not None and review.text:
                 # Its text is shown, and in the history.
@@ -138,10 +148,13 @@ async def _reviewed(
     async with setup.open_child(thread, new, config, None) as child:
         result = await child.run_turn(change.request, output_schema=schema)
     answer = result.last_message or ""
-    if (error := result.error) is None:
+    error = result.error
+    if error is None:
         return answer, None
     # As a failure of the child's own requests it would be tried again here.
-    failure = CodexError(f"The review failed: {error}", code=error.code, exit_code=error.exit_code)
+    failure = CodexError(
+        f"The review failed: {error}", code=error.code, exit_code=error.exit_code
+    )
     if error.code != "schema":
         raise failure
     return answer, failure
@@ -149,18 +162,23 @@ async def _reviewed(
 
 def _reviewers(config: Config, change: Change) -> Config:
     names = {"AGENTS.md", "AGENTS.override.md", *config.project_doc_fallback_filenames}
-    touched = {path.name for file in change.files for path in (file.path, file.destination)}
+    touched = {
+        path.name for file in change.files for path in (file.path, file.destination)
+    }
     # Who wrote the change does not tell the reviewer what to look for.
     if touched & names:
         config = replace(config, project_doc_max_bytes=0)
     if "SKILL.md" in touched:
         config = replace(config, features={**config.features, "skills": False})
-    if (model := config.review_model) is not None:
+    model = config.review_model
+    if model is not None:
         provider, model = provider_and_model(config, model)
         config = replace(config, model_provider=provider, model=model)
     features = {**config.features, "multi_agent": False}
     rubric = instruction_text("review.md")
-    return replace(config, base_instructions=rubric, web_search="disabled", features=features)
+    return replace(
+        config, base_instructions=rubric, web_search="disabled", features=features
+    )
 
 
 class _Commands:

@@ -22,13 +22,13 @@ from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note, UserPrompt, context_texts
 
 _LINK: Final = re.compile(r"\[\$[^\]\n]{0,200}\]\(<?([^)>\x00-\x1f]{1,4096})>?\)")
-_QUOTED: Final = re.compile(r"^(~{3,})[^~\n]*\n.*?^\1~*[ \t]*$", re.DOTALL | re.MULTILINE)
+_QUOTED: Final = re.compile(
+    r"^(~{3,})[^~\n]*\n.*?^\1~*[ \t]*$", re.DOTALL | re.MULTILINE
+)
 """Between lines of tildes: a diff, or the text of a reviewer."""
 _MENTION: Final = re.compile(r"\$([\w:.-]+)")
 _LIST: Final = "<skills_instructions>"
-_NONE: Final = (
-    f"{_LIST}\nThe skills that were listed before are not there any more.\n</skills_instructions>"
-)
+_NONE: Final = f"{_LIST}\nThe skills that were listed before are not there any more.\n</skills_instructions>"
 _BODY: Final = "<skill>\n<name>"
 _MOST_WARNINGS: Final = 50
 _KEPT_PART_OF_WINDOW: Final = 10
@@ -47,7 +47,9 @@ class SessionSkills:
 
     def __call__(self, thread: Thread) -> Extension:
         async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
-            return self._mentioned(_QUOTED.sub("", prompt.text)) if "$" in prompt.text else ()
+            if "$" in prompt.text:
+                return self._mentioned(_QUOTED.sub("", prompt.text))
+            return ()
 
         @asynccontextmanager
         async def around_compaction(compaction: Compaction) -> AsyncGenerator[None]:
@@ -76,17 +78,24 @@ class SessionSkills:
         window = thread.settings.context_window
         tokens = settings.get("max_context_tokens")
         text = skill_list(self._find().found, tokens, window, self._setup.warn)
-        before = next(context_texts(_LIST, thread.items), None) if occasion == "resume" else None
+        if occasion == "resume":
+            before = next(context_texts(_LIST, thread.items), None)
+        else:
+            before = None
         if text is None and before is not None:
             text = _NONE
-        return () if text is None or text == before else [Note(text)]
+        if text is None or text == before:
+            return ()
+        return [Note(text)]
 
     def _mentioned(self, prompt: str) -> list[Note]:
         """The texts of the skills that a prompt names: those by their path, then those by their name."""
         skills = self._find()
         cwd = self._setup.config.cwd
         paths = {realpath(cwd / match[1]) for match in _LINK.finditer(prompt)}
-        by_path = [skill for skill in skills.found if paths and realpath(skill.path) in paths]
+        by_path = [
+            skill for skill in skills.found if paths and realpath(skill.path) in paths
+        ]
         found = [match[1] for match in _MENTION.finditer(_LINK.sub(" ", prompt))]
         # A name may end where a sentence does.
         names = {name for text in found for name in (text, text.rstrip(":.-"))}
@@ -116,11 +125,16 @@ class SessionSkills:
 
     def _kept(self, thread: Thread) -> list[Note]:
         """The newest text of each skill in the history, as many of the latest as there is room for."""
-        room = min(_MAX_KEPT_BYTES, 4 * thread.settings.context_window // _KEPT_PART_OF_WINDOW)
+        room = min(
+            _MAX_KEPT_BYTES, 4 * thread.settings.context_window // _KEPT_PART_OF_WINDOW
+        )
         kept: list[Note] = []
         for path, note in self._loaded(thread.items).items():
-            if (size := len(note.text.encode())) > room:
-                self._setup.warn(f"The compaction dropped the text of the skill {path}.")
+            size = len(note.text.encode())
+            if size > room:
+                self._setup.warn(
+                    f"The compaction dropped the text of the skill {path}."
+                )
                 continue
             room -= size
             kept.append(note)
@@ -142,7 +156,10 @@ class SessionSkills:
 
 
 def skill_list(
-    skills: Sequence[Skill], max_tokens: int | None, window: int, warn: Callable[[str], None]
+    skills: Sequence[Skill],
+    max_tokens: int | None,
+    window: int,
+    warn: Callable[[str], None],
 ) -> str | None:
     """The list for the model, in the form of Codex 0.171; None if there are no skills. `warn` is told what did not fit.
 
@@ -154,10 +171,16 @@ def skill_list(
         return None
     paths = sorted({str(skill.folder.path) for skill in skills})
     roots = {path: f"r{number}" for number, path in enumerate(paths)}
-    tokens = window * _PERCENT_OF_WINDOW // 100 if max_tokens is None else max_tokens
+    if max_tokens is None:
+        tokens = window * _PERCENT_OF_WINDOW // 100
+    else:
+        tokens = max_tokens
     room = tokens * _CHARACTERS_PER_TOKEN
     files = [_file(skill, roots) for skill in skills]
-    bare = [len(f"- {skill.name}: {file}\n") for skill, file in zip(skills, files, strict=True)]
+    bare = [
+        len(f"- {skill.name}: {file}\n")
+        for skill, file in zip(skills, files, strict=True)
+    ]
     lengths = [len(skill.description) + 1 for skill in skills]
     count = len(skills)
     length = bisect(
@@ -166,7 +189,8 @@ def skill_list(
         key=lambda most: sum(min(most, each) for each in lengths),
     )
     if length < min(_SHORTEST_DESCRIPTION, max(lengths)):
-        length, count = 0, bisect(list(accumulate(bare)), room)
+        length = 0
+        count = bisect(list(accumulate(bare)), room)
     if length < max(lengths):
         warn(_shortened(tokens, length, len(skills) - count))
     if not count:
@@ -185,7 +209,9 @@ def skill_list(
 
 def in_order(skills: Iterable[Skill]) -> list[Skill]:
     """The skills in the order of the list."""
-    return sorted(skills, key=lambda skill: (_ORDER.index(skill.folder.origin), skill.name))
+    return sorted(
+        skills, key=lambda skill: (_ORDER.index(skill.folder.origin), skill.name)
+    )
 
 
 def _file(skill: Skill, roots: dict[str, str]) -> str:
@@ -196,13 +222,21 @@ def _short(description: str, length: int) -> str:
     """The description and a blank, in at most this many characters."""
     if len(description) + 1 <= length:
         return f"{description} "
-    return f"{description[: length - 2].rstrip()}… " if length else ""
+    if length:
+        return f"{description[: length - 2].rstrip()}… "
+    return ""
 
 
 def _shortened(tokens: int, length: int, left_out: int) -> str:
-    done = f"were cut to {length} characters" if length else "were left out"
+    if length:
+        done = f"were cut to {length} characters"
+    else:
+        done = "were left out"
     if left_out:
-        skills = "1 skill was" if left_out == 1 else f"{left_out} skills were"
+        if left_out == 1:
+            skills = "1 skill was"
+        else:
+            skills = f"{left_out} skills were"
         done += f", and {skills} not listed at all"
     return (
         f"The list of skills is longer than {tokens} tokens: descriptions {done}. Set"

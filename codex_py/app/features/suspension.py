@@ -18,7 +18,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.options import SessionSetup
-from codex_py.errors import CallRefused, CodexError, OptionError, ToolError, TurnSuspended
+from codex_py.errors import (
+    CallRefused,
+    CodexError,
+    OptionError,
+    ToolError,
+    TurnSuspended,
+)
 from codex_py.filesystem.private import make_private, written_whole
 from codex_py.filesystem.reading import read_whole
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
@@ -104,7 +110,8 @@ class SuspendedApprovals:
 
     def _take_answer(self, call: ToolCall) -> None:
         """Use the answer, if it is one to this call. Raises a `CallRefused` if that is a no."""
-        request, self._answered = self._answered, None
+        request = self._answered
+        self._answered = None
         if request is None:
             return
         if request["call"] != _call_data(call):
@@ -115,10 +122,15 @@ class SuspendedApprovals:
         except FileExistsError as error:
             raise _used(request) from error
         except OSError as error:
-            reason = f"approval {request['id']} cannot be marked as used: {error.strerror}"
+            reason = (
+                f"approval {request['id']} cannot be marked as used: {error.strerror}"
+            )
             raise OptionError(reason) from error
         if not self._options.is_approved:
-            because = f": {self._options.because}" if self._options.because else ""
+            if self._options.because:
+                because = f": {self._options.because}"
+            else:
+                because = ""
             cause = "a person refused it"
             raise CallRefused(f"{cause}{because}", code="ApprovalDenied", cause=cause)
         self._granted = request["question"]
@@ -126,20 +138,26 @@ class SuspendedApprovals:
     @asynccontextmanager
     async def _around_session(self) -> AsyncGenerator[None]:
         if self._thread.session_file is None:
-            raise CodexError("a run without a session file cannot be suspended", code="session")
-        if (request := self._answered) is not None:
+            raise CodexError(
+                "a run without a session file cannot be suspended", code="session"
+            )
+        request = self._answered
+        if request is not None:
             # The session file is locked: nobody else can use the same approval meanwhile.
             if (self._folder / request["id"]).exists():
                 raise _used(request)
             state = self._state()
             _require_same(request, state)
             if request["history"] != state["history"]:
-                raise OptionError("the session is not as it was when the approval was asked for")
+                raise OptionError(
+                    "the session is not as it was when the approval was asked for"
+                )
         yield
 
     @asynccontextmanager
     async def _around_turn(self, _: TurnStart) -> AsyncGenerator[None]:
-        self._waiting, self._facts = {}, {}
+        self._waiting = {}
+        self._facts = {}
         try:
             yield
         except TurnSuspended as error:
@@ -148,17 +166,31 @@ class SuspendedApprovals:
 
     def _suspended(self) -> CodexError:
         """Leave the request. Returns the error that the turn ends with."""
-        folder, lifetime = self._options.folder, timedelta(seconds=self._options.lifetime_s)
+        folder = self._options.folder
+        lifetime = timedelta(seconds=self._options.lifetime_s)
         expires = (datetime.now(UTC) + lifetime).isoformat(timespec="seconds")
         state = self._state()
-        request = {"id": secrets.token_hex(8), **state, **self._waiting, "expires": expires}
+        request = {
+            "id": secrets.token_hex(8),
+            **state,
+            **self._waiting,
+            "expires": expires,
+        }
         try:
             path = _write_request(request, folder, self._options.key)
         except OSError as error:
             reason = error.strerror or error
-            return CodexError(f"the request for an approval cannot be left in {folder}: {reason}")
+            return CodexError(
+                f"the request for an approval cannot be left in {folder}: {reason}"
+            )
         self._facts = {"approval": {"id": request["id"], "file": str(path)}}
-        resume = ["codex-py", "exec", *self._options.options, "resume", state["session"]]
+        resume = [
+            "codex-py",
+            "exec",
+            *self._options.options,
+            "resume",
+            state["session"],
+        ]
         approve = shlex.join([*resume, "--approve", str(path)])
         deny = shlex.join([*resume, "--deny", str(path)])
         return TurnSuspended(
@@ -167,7 +199,8 @@ class SuspendedApprovals:
 
     def _state(self) -> Mapping[str, Any]:
         """What must be as it was when the approval was asked for."""
-        thread, settings = self._thread, self._thread.settings
+        thread = self._thread
+        settings = self._thread.settings
         assert thread.session_file is not None
         stored = read_session(thread.session_file, leaves_open=True)
         history = sha256(encode_json(stored.meta.base_instructions))
@@ -192,7 +225,8 @@ def _require_same(request: Mapping[str, Any], state: Mapping[str, Any]) -> None:
         raise OptionError(
             f"the approval is for the folder {request['cwd']}, not {state['cwd']}: use -C {folder}"
         )
-    was, now = request["sandbox"], state["sandbox"]
+    was = request["sandbox"]
+    now = state["sandbox"]
     if was["type"] != now["type"]:
         raise OptionError(
             f"the approval was asked for with the sandbox {was['type']}, and this run has"
@@ -212,7 +246,9 @@ def _used(request: Mapping[str, Any]) -> OptionError:
 
 
 def _not_run() -> ToolError:
-    return ToolError("not run: another call waits for an approval; call again", code="Canceled")
+    return ToolError(
+        "not run: another call waits for an approval; call again", code="Canceled"
+    )
 
 
 def _call_data(call: ToolCall) -> Mapping[str, Any]:
@@ -237,8 +273,16 @@ def _read_request(path: Path, key: bytes) -> Mapping[str, Any]:
         signature = str(request.pop("signature")).encode()
         is_signed = hmac.compare_digest(signature, _signature(request, key).encode())
     except OSError as error:
-        raise OptionError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise OptionError(
+            f"{path} cannot be read: {error.strerror or error}"
+        ) from error
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise OptionError(f"{path} is not the file of an approval") from error
     if not is_signed:
         raise OptionError(f"{path} was changed, or was signed with another key")

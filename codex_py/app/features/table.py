@@ -29,17 +29,29 @@ def configured_features(
     """
     table = _table(setup)
     return [
-        its.for_child(setup) if isinstance(its, Inherited) else load(name)(setup) if is_on else None
-        for its, (is_on, name) in zip(of_parent or [None] * len(table), table, strict=True)
+        its.for_child(setup)
+        if isinstance(its, Inherited)
+        else load(name)(setup)
+        if is_on
+        else None
+        for its, (is_on, name) in zip(
+            of_parent or [None] * len(table), table, strict=True
+        )
     ]
 
 
 def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
     """True for the features that are on; and what makes a `Feature` of the setup: a class or a function."""
-    config, options = setup.config, setup.options
-    switched, values, is_top = config.features, config.values, options.parent is None
+    config = setup.config
+    options = setup.options
+    switched = config.features
+    values = config.values
+    is_top = options.parent is None
     of_agents = values.get("agents", {})
-    agents = switched.get("multi_agent") is not False and of_agents.get("enabled") is not False
+    agents = (
+        switched.get("multi_agent") is not False
+        and of_agents.get("enabled") is not False
+    )
     reviewer = values.get("approvals_reviewer", "user") != "user"
     # Clients of an app server set goals unasked; elsewhere the tools would be a cost of every request.
     goals = switched.get("goals", options.source == "vscode")
@@ -47,7 +59,9 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
     servers = any(server.enabled for server in config.mcp_servers.values())
     # Whether the sandbox mode makes use of it or not.
     domains = config.domains is not None or config.requirements.domains is not None
-    skills = switched.get("skills") is not False and skill_folders(config, setup.environment)
+    skills = switched.get("skills") is not False and skill_folders(
+        config, setup.environment
+    )
     return (
         (
             (config.files.denies or domains) and is_top,
@@ -57,7 +71,10 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
         (domains, "codex_py.app.features.network:NetworkList"),
         ("log_file" in values, "codex_py.app.features.debug_log:DebugLog"),
         # Around all others, as is the next: they see each call from its start to its end.
-        (has_exporter(values.get("otel", {})), "codex_py.app.features.otel.spans:Telemetry"),
+        (
+            has_exporter(values.get("otel", {})),
+            "codex_py.app.features.otel.spans:Telemetry",
+        ),
         (options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
         # Around all that may change files.
         (options.bundle and is_top, "codex_py.app.features.change_bundle:ChangeBundle"),
@@ -74,7 +91,10 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
         # Behind the hooks and the gates, which have a word about the result first.
         (goals and is_top, "codex_py.app.features.goals:Goals"),
         (True, "codex_py.app.features.turn_changes:TurnChanges"),
-        (config.project_doc_max_bytes > 0, "codex_py.app.features.nested_agents_md:NestedAgentsMd"),
+        (
+            config.project_doc_max_bytes > 0,
+            "codex_py.app.features.nested_agents_md:NestedAgentsMd",
+        ),
         (config.notify, "codex_py.app.features.notify:TurnNotifier"),
         (True, "codex_py.app.features.plan_mode:PlanMode"),
         (servers, "codex_py.app.features.mcp:McpFeature"),

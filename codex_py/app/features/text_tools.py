@@ -27,7 +27,9 @@ class FormatStrikes:
         async with response as events:
             yield self._watched(events)
 
-    async def _watched(self, events: AsyncIterator[ResponseEvent]) -> AsyncGenerator[ResponseEvent]:
+    async def _watched(
+        self, events: AsyncIterator[ResponseEvent]
+    ) -> AsyncGenerator[ResponseEvent]:
         async for event in events:
             if isinstance(event, Completed) and event.mistake is not None:
                 self._mistake = event.mistake
@@ -48,8 +50,10 @@ class FormatStrikes:
         Raises:
             CodexError: it was the third mistake.
         """
-        wrong, self._mistake = self._mistake, None
-        is_told, self._is_told = self._is_told, is_end
+        wrong = self._mistake
+        self._mistake = None
+        is_told = self._is_told
+        self._is_told = is_end
         if wrong is None:
             self._strikes = self._strikes if is_told else 0
             return None
@@ -60,4 +64,7 @@ class FormatStrikes:
                 f"the model wrote its tool calls wrongly {_MAX_STRIKES} times in a row: {wrong}",
                 code="tool_format",
             )
-        return Note(f"{wrong[0].upper()}{wrong[1:]}, so it was not run. {FORMAT_REMINDER}", "user")
+        return Note(
+            f"{wrong[0].upper()}{wrong[1:]}, so it was not run. {FORMAT_REMINDER}",
+            "user",
+        )

@@ -43,7 +43,9 @@ class ToolChoices:
 
     def _watch(self, event: Event) -> None:
         match event:
-            case ItemCompleted(WebSearch()) if self._is_first and not self._choice.names:
+            case ItemCompleted(WebSearch()) if (
+                self._is_first and not self._choice.names
+            ):
                 # The provider runs its searches itself.
                 self._is_met = True
             case UsageReported() if not self._is_compacting:
@@ -60,7 +62,8 @@ class ToolChoices:
             if choice == ANY_TOOL or is_over or self._is_compacting or not prompt.tools:
                 return inner(prompt)
             offered = [spec.name for spec in prompt.tools]
-            if missing := [name for name in choice.names if name not in offered]:
+            missing = [name for name in choice.names if name not in offered]
+            if missing:
                 raise ConfigError(
                     f"tool_choice: no tool {missing[0]!r} is offered; offered are {', '.join(offered)}"
                 )
@@ -82,7 +85,9 @@ class ToolChoices:
     @asynccontextmanager
     async def _around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
         self._choice = turn.tool_choice or self._configured
-        self._is_first, self._is_answered, self._is_met = True, False, False
+        self._is_first = True
+        self._is_answered = False
+        self._is_met = False
         yield
         if self._choice.mode == "required" and self._is_answered and not self._is_met:
             self._thread.warn(_not_met(self._choice))

@@ -49,9 +49,17 @@ class ToolRefusals:
     def change_all(self, error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
         """Change the schemas of all tools that are not our own, if a refusal is about one of them and does not say
         which. Returns the change as a clause."""
-        foreign = [spec for spec in tools if isinstance(spec, FunctionSpec) and _is_foreign(spec)]
+        foreign = [
+            spec
+            for spec in tools
+            if isinstance(spec, FunctionSpec) and _is_foreign(spec)
+        ]
         new = [spec.name for spec in foreign if spec.name not in self._changes]
-        if not (new and _is_about_tools(error) and means("bad_schema", error.words or str(error))):
+        if not (
+            new
+            and _is_about_tools(error)
+            and means("bad_schema", error.words or str(error))
+        ):
             return None
         self._changes |= dict.fromkeys(new, "schema in description")
         return (
@@ -71,7 +79,9 @@ class ToolRefusals:
         if isinstance(spec, FunctionSpec) and not is_changed:
             return "schema in description"
         may_go = isinstance(spec, HostedSpec) or _is_foreign(spec)
-        return "left out" if may_go and self._changes.get(spec.name) != "left out" else None
+        if may_go and self._changes.get(spec.name) != "left out":
+            return "left out"
+        return None
 
 
 def with_schema_as_text(spec: ToolSpec) -> ToolSpec:
@@ -89,7 +99,9 @@ def with_schema_as_text(spec: ToolSpec) -> ToolSpec:
 def _is_foreign(spec: ToolSpec) -> bool:
     """True for a tool of an MCP server, an extension or a caller."""
     return (
-        isinstance(spec, FunctionSpec) and spec.namespace is None and spec.name not in own_names()
+        isinstance(spec, FunctionSpec)
+        and spec.namespace is None
+        and spec.name not in own_names()
     )
 
 
@@ -98,5 +110,7 @@ def _is_about_tools(error: ModelError) -> bool:
         return False
     if error.status in _STATUSES:
         return True
-    is_failure = error.status is not None and error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    is_failure = (
+        error.status is not None and error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    )
     return is_failure and means("bad_schema", error.words)

@@ -89,13 +89,16 @@ class TurnChanges:
         return dispatch
 
     def _changing_by(self, use: ToolUse) -> AbstractAsyncContextManager[None]:
-        paths, name = changed_paths(use), use.call.tool_name
+        paths = changed_paths(use)
+        name = use.call.tool_name
         # Patches say what they change, and those that do not are refused.
         if paths is not None or name == "apply_patch":
             if not paths:
                 return nullcontext()
             # A patch changes all links to a file, and names one.
-            return self.changing(is_known=not any(map(_has_other_links, paths)), is_confined=True)
+            return self.changing(
+                is_known=not any(map(_has_other_links, paths)), is_confined=True
+            )
         if name not in {*COMMAND_TOOLS, "write_stdin"}:
             return self.changing()
         is_confined = self._is_confined(use)
@@ -106,7 +109,11 @@ class TurnChanges:
 
     @asynccontextmanager
     async def changing(
-        self, *, is_known: bool = False, is_command: bool = False, is_confined: bool = False
+        self,
+        *,
+        is_known: bool = False,
+        is_command: bool = False,
+        is_confined: bool = False,
     ) -> AsyncGenerator[None]:
         """Record, as part of the turn, the changes of a call or a hook that runs within.
 
@@ -118,8 +125,11 @@ class TurnChanges:
         if not self._records:
             yield
             return
-        top, life = self._top, None if is_command else object()
-        await top._begin(self._toolbox, life, is_known=is_known, is_confined=is_confined)
+        top = self._top
+        life = None if is_command else object()
+        await top._begin(
+            self._toolbox, life, is_known=is_known, is_confined=is_confined
+        )
         try:
             yield
         finally:
@@ -132,7 +142,8 @@ class TurnChanges:
     def use_place(self, home: Path) -> None:
         """Keep the copies of this turn below this folder, as if it was `$CODEX_HOME`."""
         if home != self._home:
-            self._home, self._recorder = home, None
+            self._home = home
+            self._recorder = None
 
     def copy_soon(self) -> None:
         """Copy the work tree before the turn changes it, while the model thinks."""
@@ -147,7 +158,9 @@ class TurnChanges:
                 state = await to_its_end(asyncio.to_thread(recorder.look))
         except (CodexError, OSError):
             return None
-        return state if self._is_quiet else None
+        if self._is_quiet:
+            return state
+        return None
 
     async def all(self) -> TreeChanges:
         """The changes of the turn so far. A `CodexError` or an `OSError`: nobody can tell."""
@@ -158,13 +171,19 @@ class TurnChanges:
     @property
     def _records(self) -> bool:
         """True in a turn in the work tree of the session at the top: a subagent may have one of its own."""
-        thread, cwd = self._thread, self._top._setup.config.cwd
+        thread = self._thread
+        cwd = self._top._setup.config.cwd
         if not self._is_on or thread is None or thread.turn is None:
             return False
         return thread.settings.cwd.is_relative_to(cwd)
 
     async def _begin(
-        self, toolbox: SessionTools | None, life: object, *, is_known: bool, is_confined: bool
+        self,
+        toolbox: SessionTools | None,
+        life: object,
+        *,
+        is_known: bool,
+        is_confined: bool,
     ) -> None:
         recorder = self._loaded()
         async with self._lock:
@@ -240,14 +259,17 @@ class TurnChanges:
             await self._copying
             self._copying = None
         self._settle()
-        recorder, prompts = self._loaded(), len(self._thread.past_prompts())
+        recorder = self._loaded()
+        prompts = len(self._thread.past_prompts())
         options = {
             "is_new": turn.prompt is not None,
             "is_kept": self._is_kept and self._top is self,
         }
         try:
             async with self._lock:
-                self._diff = await asyncio.to_thread(recorder.end_turn, prompts, **options)
+                self._diff = await asyncio.to_thread(
+                    recorder.end_turn, prompts, **options
+                )
             if recorder.loss is not None:
                 lost = f"What commands changed in this turn cannot be undone: {recorder.loss}."
                 self._thread.warn(lost)
@@ -255,28 +277,36 @@ class TurnChanges:
             self._thread.warn(f"What this turn changed cannot be undone: {error}")
 
     def _turn_facts(self) -> Mapping[str, Any]:
-        return {"diff": self._diff} if self._diff else {}
+        if self._diff:
+            return {"diff": self._diff}
+        return {}
 
     def _loaded(self):
         if self._recorder is None:
-            from codex_py.patch.undo.recorder import TurnRecorder  # 8 ms behind the tools
+            from codex_py.patch.undo.recorder import (
+                TurnRecorder,
+            )  # 8 ms behind the tools
 
             assert self._thread is not None
-            config, options = self._setup.config, self._setup.options
+            config = self._setup.config
+            options = self._setup.options
             self._recorder = TurnRecorder(
                 self._home,
                 config.cwd,
                 self._setup.environment,
                 self._thread.thread_id,
                 is_resumed=options.resume is not None or options.resume_last,
-                refuses=denials_of(config.files).refuses if config.files.denies else None,
+                refuses=denials_of(config.files).refuses
+                if config.files.denies
+                else None,
                 folder_times=self._setup.folder_times,
             )
         return self._recorder
 
     def _is_confined(self, use: ToolUse) -> bool:
         """True if nobody and nothing lets a command out of its sandbox."""
-        policy, toolbox = use.context.sandbox_policy, self._toolbox
+        policy = use.context.sandbox_policy
+        toolbox = self._toolbox
         is_final = policy.is_final or (
             use.context.approval_policy is ApprovalPolicy.NEVER
             and not (toolbox and toolbox.has_rules)
@@ -285,7 +315,9 @@ class TurnChanges:
 
     @property
     def _toolbox(self) -> SessionTools | None:
-        return None if self._thread is None else self._thread.feature(SessionTools)
+        if self._thread is None:
+            return None
+        return self._thread.feature(SessionTools)
 
 
 def _has_other_links(path: Path) -> bool:

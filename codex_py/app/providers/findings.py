@@ -16,17 +16,23 @@ from codex_py.model.providers import Provider
 from codex_py.protocol.json_fields import as_object, json_or, object_field
 
 
-def fitted(provider: Provider, model: str, home: Path, own: Mapping[str, Any]) -> Provider:
+def fitted(
+    provider: Provider, model: str, home: Path, own: Mapping[str, Any]
+) -> Provider:
     """The provider with the profile that suits what a test of this model found out.
 
     A model that could not call tools gets text tools, and a `warning` says so. What the user sets in the `profile` of
     the table `own` stays.
     """
     found = object_field(object_field(_read(home), provider.id), model)
-    if found.get("base_url") != provider.base_url or found.get("wire_api") != provider.wire_api:
+    if (
+        found.get("base_url") != provider.base_url
+        or found.get("wire_api") != provider.wire_api
+    ):
         # It was another server that was tested.
         return provider
-    profile, works = provider.profile, object_field(found, "works")
+    profile = provider.profile
+    works = object_field(found, "works")
     warning = None
     if works.get("freeform tools") is False and "function_tools_only" not in own:
         profile = replace(profile, function_tools_only=True)

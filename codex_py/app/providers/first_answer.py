@@ -64,7 +64,8 @@ class Answer:
             case OutputItemDone(item=item):
                 self.items.append(item)
                 self.has_reasoned |= isinstance(item, Reasoning)
-                self.text += item.text if isinstance(item, Message) else ""
+                if isinstance(item, Message):
+                    self.text += item.text
             case Completed(usage=usage):
                 self.usage = usage
             case _:
@@ -94,7 +95,11 @@ async def model_clients(
 
 
 async def asked(
-    client: ModelClient, model: str, text: str, request: Mapping[str, Any], with_image: bool = False
+    client: ModelClient,
+    model: str,
+    text: str,
+    request: Mapping[str, Any],
+    with_image: bool = False,
 ) -> Answer:
     """The answer, which is cut off at `MAX_OUTPUT_TOKENS`.
 
@@ -124,7 +129,10 @@ async def asked(
             elif time.monotonic() > give_up:
                 text = f"the server is still loading the model: {error}"
                 raise StreamError(
-                    text, code=error.code, exit_code=ExitCode.UNAVAILABLE, status=error.status
+                    text,
+                    code=error.code,
+                    exit_code=ExitCode.UNAVAILABLE,
+                    status=error.status,
                 ) from error
             else:
                 await asyncio.sleep(_LOADING_PAUSE_S)
@@ -138,9 +146,11 @@ async def _answered(client: ModelClient, prompt: Prompt) -> Answer:
             async for event in events:
                 answer.take(event)
     except TimeoutError as error:
-        code, text = "timeout", f"there was no answer within {_REQUEST_S:.0f} s"
+        code = "timeout"
+        text = f"there was no answer within {_REQUEST_S:.0f} s"
         if answer.has_begun:
-            code, text = "endless", f"it streams, but did not end within {_REQUEST_S:.0f} s"
+            code = "endless"
+            text = f"it streams, but did not end within {_REQUEST_S:.0f} s"
         raise StreamError(text, code=code, exit_code=ExitCode.UNAVAILABLE) from error
     except ModelError as error:
         # It was longer than the limit.
@@ -151,9 +161,15 @@ async def _answered(client: ModelClient, prompt: Prompt) -> Answer:
 
 
 def _refuses_limit(error: ModelError) -> bool:
-    is_refusal = error.status in {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
+    is_refusal = error.status in {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+    }
     return is_refusal and _OF_LIMIT.search(str(error)) is not None
 
 
 def _is_loading(error: ModelError) -> bool:
-    return error.status == HTTPStatus.SERVICE_UNAVAILABLE and "loading" in str(error).lower()
+    return (
+        error.status == HTTPStatus.SERVICE_UNAVAILABLE
+        and "loading" in str(error).lower()
+    )

@@ -42,7 +42,10 @@ class LocalModel:
 
 
 def local_settings(
-    config: Config, wanted: str | None, model: str | None, environment: Mapping[str, str]
+    config: Config,
+    wanted: str | None,
+    model: str | None,
+    environment: Mapping[str, str],
 ) -> dict[str, Any]:
     """The settings, as in `config.toml`, that take a model of a server on this machine.
 
@@ -82,7 +85,10 @@ def local_settings(
                 found["model_context_window"] = chosen.window
             return found
         failures.append(f"{provider.name} has no model")
-    start = f"start it with {_START[wanted]}" if wanted else "start one, or say which with -m"
+    if wanted:
+        start = f"start it with {_START[wanted]}"
+    else:
+        start = "start one, or say which with -m"
     raise ModelError(
         f"no model server was found on this machine: {'; '.join(failures)}; {start}",
         code="connection",
@@ -100,10 +106,18 @@ def listed_models(
     """
     url = urlsplit(f"{provider.base_url}/models")
     key = provider_key(config, provider, environment)
-    headers = {"authorization": f"Bearer {key.value}"} if key else {}
-    make = HTTPSConnection if url.scheme == "https" else HTTPConnection
+    if key:
+        headers = {"authorization": f"Bearer {key.value}"}
+    else:
+        headers = {}
+    if url.scheme == "https":
+        make = HTTPSConnection
+    else:
+        make = HTTPConnection
     try:
-        with closing(make(str(url.hostname), url.port, timeout=_TIMEOUT_S)) as connection:
+        with closing(
+            make(str(url.hostname), url.port, timeout=_TIMEOUT_S)
+        ) as connection:
             connection.request("GET", quote(url.path, safe="/%"), headers=headers)
             response = connection.getresponse()
             encoding = response.getheader("content-encoding")
@@ -113,18 +127,27 @@ def listed_models(
         raise _unavailable(
             f"{provider.name} does not answer at {_at(provider)} ({reason})"
         ) from error
-    if (reason := unreadable(encoding)) is not None:
-        raise _unavailable(f"{provider.name} at {_at(provider)} cannot be read: {reason}")
+    reason = unreadable(encoding)
+    if reason is not None:
+        raise _unavailable(
+            f"{provider.name} at {_at(provider)} cannot be read: {reason}"
+        )
     try:
-        data: Any = json.loads(_unpacked(body, encoding) if is_packed(encoding) else body)
+        data: Any = json.loads(
+            _unpacked(body, encoding) if is_packed(encoding) else body
+        )
         entries = data["data"]
         if status == 200:
             return [_model(entry) for entry in entries]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         pass
     if status in {401, 403}:
-        raise _unavailable(f"{provider.name} at {_at(provider)} wants a key (status {status})")
-    raise _unavailable(f"what answers at {_at(provider)} is no {provider.name} (status {status})")
+        raise _unavailable(
+            f"{provider.name} at {_at(provider)} wants a key (status {status})"
+        )
+    raise _unavailable(
+        f"what answers at {_at(provider)} is no {provider.name} (status {status})"
+    )
 
 
 def _body(response: HTTPResponse) -> bytes:
@@ -151,10 +174,14 @@ def _unpacked(body: bytes, encoding: str | None) -> bytes:
 def _model(entry: Mapping[str, Any]) -> LocalModel:
     # vLLM, and llama.cpp.
     window = entry.get("max_model_len") or object_field(entry, "meta").get("n_ctx")
-    return LocalModel(str(entry["id"]), window if isinstance(window, int) and window > 0 else None)
+    return LocalModel(
+        str(entry["id"]), window if isinstance(window, int) and window > 0 else None
+    )
 
 
-def _chosen(name: str, model: str | None, models: Sequence[LocalModel]) -> LocalModel | None:
+def _chosen(
+    name: str, model: str | None, models: Sequence[LocalModel]
+) -> LocalModel | None:
     if model is not None:
         # It may have more than it lists: some load a model when it is asked for.
         return next((each for each in models if each.id == model), LocalModel(model))

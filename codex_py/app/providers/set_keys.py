@@ -32,13 +32,18 @@ class SetKey:
 
 def set_keys(config: Config, environment: Mapping[str, str]) -> Sequence[SetKey]:
     """The built-in providers besides OpenAI whose key is in the environment, in alphabetical order."""
-    suggested = {model.provider: model.slug for model in known_models() if model.suggested}
+    suggested = {
+        model.provider: model.slug for model in known_models() if model.suggested
+    }
     found: list[SetKey] = []
     for name in sorted({*BUILT_IN_PROVIDERS} - {"openai"} - _WITH_OTHER_TOKENS):
         # Azure has an address that must be set, too.
         with suppress(ConfigError):
             provider = resolve_provider(
-                name, config.model_providers, openai_base_url=None, environment=environment
+                name,
+                config.model_providers,
+                openai_base_url=None,
+                environment=environment,
             )
             variable = provider.env_key or ""
             if environment.get(variable, "").strip():

@@ -59,7 +59,10 @@ def read_answer(text: str) -> Answer:
         # A single one.
         listed = [cast("Any", listed)]
     is_list = isinstance(listed, list)
-    found = [_remark(as_object(each)) for each in cast("list[Any]", listed)] if is_list else []
+    if is_list:
+        found = [_remark(as_object(each)) for each in cast("list[Any]", listed)]
+    else:
+        found = []
     remarks = tuple([each for each in found if each is not None])
     unread += len(found) - len(remarks)
     if not is_list:
@@ -80,7 +83,9 @@ def _object(text: str) -> JsonObject | None:
     """The object of findings in an answer, whatever stands around it."""
     for piece in _pieces(text):
         data = _decoded(piece)
-        fields: JsonObject = {"findings": data} if isinstance(data, list) else as_object(data)
+        fields: JsonObject = (
+            {"findings": data} if isinstance(data, list) else as_object(data)
+        )
         if "findings" in fields or "overall_explanation" in fields:
             return fields
     return None
@@ -110,7 +115,8 @@ def _decoded(text: str) -> Any:
 
 def _beginning(text: str) -> list[Any] | None:
     """The findings of an answer that breaks off, up to the last whole one; None if no list begins."""
-    if (start := _LIST.search(text)) is None:
+    start = _LIST.search(text)
+    if start is None:
         return None
     found: list[Any] = []
     at = start.end()
@@ -126,7 +132,8 @@ def _beginning(text: str) -> list[Any] | None:
 
 def _remark(data: JsonObject) -> Remark | None:
     """None if it says nothing."""
-    title, body = text_field(data, "title").strip(), text_field(data, "body")
+    title = text_field(data, "title").strip()
+    body = text_field(data, "body")
     if not (title or body.strip()):
         return None
     title = title or body.strip().splitlines()[0]
@@ -162,7 +169,9 @@ def _lines(value: object) -> tuple[int, int] | None:
         case _:
             given = [value]
     numbers = [number for each in given if (number := _whole(each))]
-    return (min(numbers), max(numbers)) if numbers else None
+    if numbers:
+        return (min(numbers), max(numbers))
+    return None
 
 
 def _whole(value: object) -> int | None:
@@ -170,7 +179,9 @@ def _whole(value: object) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     found = _WHOLE_NUMBER.fullmatch(str(value))
-    return None if found is None else int(found[1])
+    if found is None:
+        return None
+    return int(found[1])
 
 
 def _share(value: object) -> float:
@@ -181,4 +192,6 @@ def _share(value: object) -> float:
         number = float(value)
     except (ValueError, OverflowError):
         return 0.0
-    return min(max(number, 0.0), 1.0) if number == number else 0.0
+    if number == number:
+        return min(max(number, 0.0), 1.0)
+    return 0.0

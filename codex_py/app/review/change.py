@@ -72,7 +72,8 @@ def names_to_review(
 ) -> list[tuple[str, ...]]:
     """Name, age and title of what `--base` or `--commit` may mean, the newest first. Raises as `change_to_review`."""
     git, root = _repository(config, environment)
-    if not (listed := git.output(root, *_LISTS[option])):
+    listed = git.output(root, *_LISTS[option])
+    if not listed:
         raise UsageError("review: there is no other branch")
     return [tuple(row.split("\0")) for row in listed.split("\n") if row]
 
@@ -94,7 +95,10 @@ def _ends(
         # As it was made: in a shallow clone, git takes its last commits for the first of all.
         head, _, _ = git.output(root, "cat-file", "commit", commit).partition("\n\n")
         parents = [line[7:] for line in head.split("\n") if line.startswith("parent ")]
-        before = _commit(git, root, parents[0]) if parents else empty_tree(git, root)
+        if parents:
+            before = _commit(git, root, parents[0])
+        else:
+            before = empty_tree(git, root)
         return before, commit, f"`git show {commit}`"
     if target.base is not None:
         base = _commit(git, root, target.base)
@@ -112,12 +116,21 @@ def _ends(
         head = _commit(git, root, "HEAD")
     except UsageError:
         head = empty_tree(git, root)
-    return head, work_tree(git, root, is_denied), "`git diff HEAD`, and `git status` for new files"
+    return (
+        head,
+        work_tree(git, root, is_denied),
+        "`git diff HEAD`, and `git status` for new files",
+    )
 
 
 def _commit(git: Git, root: Path, name: str) -> str:
     done = git.run(
-        root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+        root,
+        "rev-parse",
+        "--verify",
+        "--quiet",
+        "--end-of-options",
+        f"{name}^{{commit}}",
     )
     if done.returncode:
         raise _unknown(f"there is no commit or branch {name!r}", git, root)

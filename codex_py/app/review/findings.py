@@ -78,12 +78,16 @@ def data_of(review: Review) -> dict[str, Any]:
 
 
 def _finding(remark: Remark, root: Path, files: dict[str, PatchedFile]) -> Finding:
-    path = _shown(Path(os.path.normpath(root / remark.path)), root) if remark.path else ""
+    if remark.path:
+        path = _shown(Path(os.path.normpath(root / remark.path)), root)
+    else:
+        path = ""
     start, end = remark.lines or (None, None)
     title = " ".join(_clean(remark.title).split())
     on_change = False if files and remark.path else None
     flagged = list[bytes]()
-    if (file := files.get(path)) is not None:
+    file = files.get(path)
+    if file is not None:
         on_change = None
         if start is not None and end is not None:
             changed = _changed_lines(file)
@@ -91,7 +95,11 @@ def _finding(remark: Remark, root: Path, files: dict[str, PatchedFile]) -> Findi
                 on_change = any(start <= each <= end for each in changed)
             flagged = (file.new or b"").split(b"\n")[start - 1 : end]
     path = _clean(path)
-    marks = (title.casefold().encode(), path.encode(), *(line.strip() for line in flagged))
+    marks = (
+        title.casefold().encode(),
+        path.encode(),
+        *(line.strip() for line in flagged),
+    )
     return Finding(
         title,
         _clean(remark.body),
@@ -108,7 +116,9 @@ def _finding(remark: Remark, root: Path, files: dict[str, PatchedFile]) -> Findi
 
 def _clean(text: str) -> str:
     """Text without what a terminal obeys, and what neither UTF-8 nor XML has."""
-    return printable(text.encode(errors="replace").decode()).translate({0xFFFE: "?", 0xFFFF: "?"})
+    return printable(text.encode(errors="replace").decode()).translate(
+        {0xFFFE: "?", 0xFFFF: "?"}
+    )
 
 
 def _shown(path: Path, root: Path) -> str:
@@ -123,7 +133,9 @@ def _changed_lines(file: PatchedFile) -> set[int] | None:
     them, as the file is large, or binary."""
     numbers = set[int]()
     diff = git_diff([file._replace(path=Path("file"))])
-    for hunk in (hunk for part in PatchSet(StringIO(diff, newline="\n")) for hunk in part):
+    for hunk in (
+        hunk for part in PatchSet(StringIO(diff, newline="\n")) for hunk in part
+    ):
         number = hunk.target_start
         for line in hunk:
             if line.is_removed:
@@ -132,4 +144,6 @@ def _changed_lines(file: PatchedFile) -> set[int] | None:
             elif line.is_added:
                 numbers.add(number)
             number += line.is_added or line.is_context
-    return None if not numbers and (file.old or b"") != (file.new or b"") else numbers
+    if not numbers and (file.old or b"") != (file.new or b""):
+        return None
+    return numbers

@@ -11,7 +11,9 @@ from codex_py.app.review.findings import Finding, Review, data_of
 from codex_py.streams.terminal import on_one_line, printable
 from codex_py.version import __version__
 
-_SARIF: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+_SARIF: Final = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+)
 _LEVELS: Final = ("error", "error", "warning", "note")
 """Of SARIF, by priority."""
 _MEANINGS: Final = (
@@ -24,13 +26,24 @@ _MEANINGS: Final = (
 
 def as_text(review: Review, root: Path) -> str:
     """As Codex shows it. `root`: of the change, absolute."""
-    parts = [review.explanation.strip()] if review.explanation.strip() else []
+    if review.explanation.strip():
+        parts = [review.explanation.strip()]
+    else:
+        parts = []
     if review.findings:
-        heading = "Review comment:" if len(review.findings) == 1 else "Full review comments:"
+        if len(review.findings) == 1:
+            heading = "Review comment:"
+        else:
+            heading = "Full review comments:"
         comments: list[str] = []
         for finding in review.findings:
-            lines = "\n".join(f"  {line}".rstrip() for line in finding.body.strip().splitlines())
-            elsewhere = " (not a line of the change)" if finding.on_change is False else ""
+            lines = "\n".join(
+                f"  {line}".rstrip() for line in finding.body.strip().splitlines()
+            )
+            if finding.on_change is False:
+                elsewhere = " (not a line of the change)"
+            else:
+                elsewhere = ""
             where = _absolute_place(finding, root)
             comments.append(f"- {finding.title}{where}{elsewhere}\n{lines}")
         parts.append("\n\n".join([heading, *comments]))
@@ -42,14 +55,20 @@ def unread_text(review: Review) -> str:
     """Tell how many findings are missing; empty if none is."""
     if not review.unread:
         return ""
-    some = "1 finding" if review.unread == 1 else f"{review.unread} findings"
+    if review.unread == 1:
+        some = "1 finding"
+    else:
+        some = f"{review.unread} findings"
     return f"{some} could not be read, and {'is' if review.unread == 1 else 'are'} missing here."
 
 
 def _absolute_place(finding: Finding, root: Path) -> str:
     if not finding.path:
         return ""
-    lines = "" if finding.start is None else f":{finding.start}-{finding.end}"
+    if finding.start is None:
+        lines = ""
+    else:
+        lines = f":{finding.start}-{finding.end}"
     return f" — {on_one_line(str(root / finding.path))}{lines}"
 
 
@@ -57,7 +76,9 @@ def titled(finding: Finding) -> str:
     """With the priority, which a model may have put before the title itself."""
     mark = f"[P{finding.priority}]"
     title = " ".join(finding.title.split())
-    return title if title.startswith(mark) else f"{mark} {title}"
+    if title.startswith(mark):
+        return title
+    return f"{mark} {title}"
 
 
 def place(finding: Finding) -> str:
@@ -88,10 +109,16 @@ def _as_sarif(review: Review) -> str:
     results = [_sarif_result(finding) for finding in review.findings]
     run: dict[str, Any] = {"tool": {"driver": driver}, "results": results}
     run["columnKind"] = "unicodeCodePoints"
-    if problems := _problems(review):
-        notes = [{"level": "error", "message": {"text": problem}} for problem in problems]
+    problems = _problems(review)
+    if problems:
+        notes = [
+            {"level": "error", "message": {"text": problem}} for problem in problems
+        ]
         run["invocations"] = [
-            {"executionSuccessful": not review.text, "toolExecutionNotifications": notes}
+            {
+                "executionSuccessful": not review.text,
+                "toolExecutionNotifications": notes,
+            }
         ]
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2)
 
@@ -106,7 +133,10 @@ def _sarif_locations(finding: Finding) -> list[Any]:
         return []
     is_below = not finding.path.startswith("/")
     base = {"uriBaseId": "%SRCROOT%"} if is_below else {}
-    uri = quote(finding.path) if is_below else f"file://{quote(finding.path)}"
+    if is_below:
+        uri = quote(finding.path)
+    else:
+        uri = f"file://{quote(finding.path)}"
     physical: dict[str, Any] = {"artifactLocation": {"uri": uri, **base}}
     if finding.start is not None:
         physical["region"] = {"startLine": finding.start, "endLine": finding.end}
@@ -137,7 +167,8 @@ def _as_junit(review: Review) -> str:
         count["errors"] = f"{len(problems)}"
     suite = Element("testsuite", {"name": "codex-py review", **count})
     for each in review.findings:
-        path, name = on_one_line(each.path), on_one_line(titled(each))
+        path = on_one_line(each.path)
+        name = on_one_line(titled(each))
         case = SubElement(suite, "testcase", classname=path or "review", name=name)
         if path:
             case.set("file", path)
@@ -153,14 +184,18 @@ def _as_junit(review: Review) -> str:
     if not (review.findings or problems):
         SubElement(suite, "testcase", classname="review", name="no findings")
     indent(suite)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}'
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}'
+    )
 
 
 def _as_annotations(review: Review) -> str:
     """https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
     lines = [_annotation(finding) for finding in review.findings]
     title = _property("The review could not be read")
-    lines += [f"::error title={title}::{command_text(text)}" for text in _problems(review)]
+    lines += [
+        f"::error title={title}::{command_text(text)}" for text in _problems(review)
+    ]
     return "\n".join(lines)
 
 

@@ -12,7 +12,8 @@ from codex_py.rollout.details import LargeOutput, SessionUsage, UsageRow
 from codex_py.streams.plain_text import cut
 from codex_py.streams.terminal import aligned, on_one_line, printable
 
-_SHOWN, _SHOWN_PROMPT = 40, 24
+_SHOWN = 40
+_SHOWN_PROMPT = 24
 """Characters; tables of usual numbers fit 80 columns."""
 _BYTES_PER_TOKEN = 4
 _NUMBERS = ("INPUT", "CACHED", "", "OUTPUT", "REASONING", "COST")
@@ -29,24 +30,40 @@ class CostReport:
         self._usage = usage
         self._provider = provider
         models = {row.model for row in usage.rows if row.model is not None}
-        self._prices = {model: price_of(config, model, provider) for model in sorted(models)}
+        self._prices = {
+            model: price_of(config, model, provider) for model in sorted(models)
+        }
         self._rows = [(row, self._cost(row)) for row in usage.rows]
         self._tokens = reduce(add, (row.usage for row in usage.rows), Usage())
         known = [cost for _, cost in self._rows if cost is not None]
-        self._dollars = sum(known) if len(known) == len(self._rows) else None
+        if len(known) == len(self._rows):
+            self._dollars = sum(known)
+        else:
+            self._dollars = None
 
     def lines(self) -> list[str]:
         """The table, and a hint if a price is not known. Safe for a terminal."""
         rows = [
-            (self._label(row), *_cells(row.usage, cost), _short(row.prompt, _SHOWN_PROMPT))
+            (
+                self._label(row),
+                *_cells(row.usage, cost),
+                _short(row.prompt, _SHOWN_PROMPT),
+            )
             for row, cost in self._rows
         ]
         total = ("total", *_cells(self._tokens, self._dollars), "")
-        lines = aligned([("TURN", *_NUMBERS, "PROMPT"), *rows, total], right=range(1, 7))
+        lines = aligned(
+            [("TURN", *_NUMBERS, "PROMPT"), *rows, total], right=range(1, 7)
+        )
         if self._usage.outputs:
             head = ("BYTES", "TOKENS", "TOOL", "LARGEST OUTPUTS")
             outputs = [
-                (f"{each.size:,}", f"~{_estimate(each):,}", _short(each.tool), _short(each.what))
+                (
+                    f"{each.size:,}",
+                    f"~{_estimate(each):,}",
+                    _short(each.tool),
+                    _short(each.what),
+                )
                 for each in self._usage.outputs
             ]
             lines += ["", *aligned([head, *outputs], right=range(2))]
@@ -62,16 +79,22 @@ class CostReport:
             "rows": [{**asdict(row), "cost": cost} for row, cost in self._rows],
             "total": {"usage": asdict(self._tokens), "cost": self._dollars},
             "cache_share": _share(self._tokens),
-            "largest_outputs": [{**asdict(each), "tokens": _estimate(each)} for each in outputs],
+            "largest_outputs": [
+                {**asdict(each), "tokens": _estimate(each)} for each in outputs
+            ],
         }
 
     def _label(self, row: UsageRow) -> str:
         label = "-" if row.turn is None else str(row.turn)
-        return f"{label} {_short(row.model or '')}" if len(self._prices) > 1 else label
+        if len(self._prices) > 1:
+            return f"{label} {_short(row.model or '')}"
+        return label
 
     def _cost(self, row: UsageRow) -> float | None:
         price = self._prices.get(row.model or "")
-        return None if price is None else price.of(row.usage)
+        if price is None:
+            return None
+        return price.of(row.usage)
 
 
 def _cells(usage: Usage, cost: float | None) -> tuple[str, ...]:
@@ -92,7 +115,9 @@ def _estimate(output: LargeOutput) -> int:
 
 def _share(usage: Usage) -> float | None:
     """The part of the input that came from the cache, 0 to 1."""
-    return usage.cached_input_tokens / usage.input_tokens if usage.input_tokens else None
+    if usage.input_tokens:
+        return usage.cached_input_tokens / usage.input_tokens
+    return None
 
 
 def _short(text: str, longest: int = _SHOWN) -> str:

@@ -58,7 +58,9 @@ def read_diff(diff: str) -> list[ShownFile]:
 
 def _shown(file: FileDiff) -> ShownFile:
     count = int(file.has_prefix and file.is_git)
-    old, new = (stripped(name, count) or name for name in (file.old_name, file.new_name))
+    old, new = (
+        stripped(name, count) or name for name in (file.old_name, file.new_name)
+    )
     verb = VERBS.get(file.operation, EDITED)
     shown = ShownFile(old, verb, new if old != new else "", hunks=file.hunks)
     for hunk in file.hunks:
@@ -71,21 +73,27 @@ def _shown(file: FileDiff) -> ShownFile:
 
 
 def _lines(hunk: DiffHunk) -> Iterator[DiffLine]:
-    old, new = hunk.old_start, hunk.new_start
+    old = hunk.old_start
+    new = hunk.new_start
     for line in hunk.body:
         sign = _SIGNS.get(line[:1], " ")
         text = line[1:].decode(errors="replace")
-        place = (old, None) if sign == "-" else (new, old if sign == " " else None)
+        if sign == "-":
+            place = (old, None)
+        else:
+            place = (new, old if sign == " " else None)
         yield DiffLine(sign, text.removesuffix("\n"), *place)
         if not text.endswith("\n"):
             yield DiffLine("\\", "No newline at end of file")
-        old, new = old + (sign != "+"), new + (sign != "-")
+        old = old + (sign != "+")
+        new = new + (sign != "-")
 
 
 def _envelope(lines: list[str]) -> Iterator[ShownFile]:
     file: ShownFile | None = None
     for line in lines:
-        if head := _ENVELOPE.match(line):
+        head = _ENVELOPE.match(line)
+        if head:
             if file is not None:
                 yield file
             file = ShownFile(head[2].strip(), VERBS.get(head[1].lower(), EDITED))
@@ -97,7 +105,10 @@ def _envelope(lines: list[str]) -> Iterator[ShownFile]:
             if file.lines:
                 file.lines.append(DiffLine("@", ""))
         else:
-            number = len(file.lines) + 1 if file.verb == "Added" else None
+            if file.verb == "Added":
+                number = len(file.lines) + 1
+            else:
+                number = None
             sign = _SIGNS.get(line[:1].encode(errors="replace"), " ")
             file.lines.append(DiffLine(sign, line[1:], number))
     if file is not None:

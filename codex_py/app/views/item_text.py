@@ -44,7 +44,9 @@ def script_of(command: str, own_shell: str = "") -> str:
             # Several words: the script has arguments, which say what it does.
             return command
         single, double, bare = part.groups()
-        script.append(re.sub(r"\\(.)", r"\1", double) if double else single or bare or "")
+        script.append(
+            re.sub(r"\\(.)", r"\1", double) if double else single or bare or ""
+        )
         position = part.end()
     return "".join(script)
 
@@ -54,13 +56,17 @@ def search_words(item: WebSearch) -> tuple[str, str]:
     action = item.action or {}
     match action.get("type"):
         case "open_page":
-            verb, what = "Opened", str(action.get("url") or item.query)
+            verb = "Opened"
+            what = str(action.get("url") or item.query)
         case "find_in_page":
             place = action.get("url")
-            verb, what = "Looked for", str(action.get("pattern") or item.query)
-            what += f" in {place}" if place else ""
+            verb = "Looked for"
+            what = str(action.get("pattern") or item.query)
+            if place:
+                what += f" in {place}"
         case _:
-            verb, what = "Searched the web for", item.query
+            verb = "Searched the web for"
+            what = item.query
     return verb, what
 
 
@@ -72,11 +78,18 @@ def one_line_json(value: Any) -> str:
         items = list(cast("dict[str, Any]", value).items())[:_MOST_PARTS]
         return (
             "{"
-            + ", ".join(f"{one_line_json(str(key))}: {one_line_json(part)}" for key, part in items)
+            + ", ".join(
+                f"{one_line_json(str(key))}: {one_line_json(part)}"
+                for key, part in items
+            )
             + "}"
         )
     if isinstance(value, list):
-        return "[" + ", ".join(map(one_line_json, cast("list[Any]", value)[:_MOST_PARTS])) + "]"
+        return (
+            "["
+            + ", ".join(map(one_line_json, cast("list[Any]", value)[:_MOST_PARTS]))
+            + "]"
+        )
     return cut(json.dumps(value, default=str), _LONGEST_ARGUMENTS, "")
 
 
@@ -86,7 +99,9 @@ def result_text(result: Mapping[str, Any] | None) -> str:
         return ""
     content = result.get("content")
     texts: list[str] = []
-    for part in cast("list[Any]", content)[:_MOST_PARTS] if isinstance(content, list) else []:
+    for part in (
+        cast("list[Any]", content)[:_MOST_PARTS] if isinstance(content, list) else []
+    ):
         match part:
             case {"type": "text", "text": str(text)}:
                 texts.append(text)

@@ -18,8 +18,13 @@ from codex_py.protocol.file_rules import FileRules
 from codex_py.streams.terminal import some_of
 
 _IN_PROGRESS = (
-    *("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"),
-    *("rebase-merge", "rebase-apply", "sequencer"),
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "BISECT_LOG",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
 )
 """Files in the folder of a repository, see gitrepository-layout(5)."""
 _COMMANDS = {
@@ -37,7 +42,9 @@ _STASH = re.compile(rb"^(\d+) (?:WIP on|On) \(no branch\): ", re.MULTILINE)
 _REBUILT = frozenset({"node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox"})
 
 
-def carry_over(source: Git, root: Path, git: Git, path: Path, rules: FileRules) -> tuple[str, str]:
+def carry_over(
+    source: Git, root: Path, git: Git, path: Path, rules: FileRules
+) -> tuple[str, str]:
     """Copy changed, new and deleted files, and the index. Returns the ids of two trees: the index, and all files.
 
     The original stays as it is, its index too. Ignored files, changes in submodules and repositories in
@@ -58,7 +65,9 @@ def carry_over(source: Git, root: Path, git: Git, path: Path, rules: FileRules) 
         refuses = denials_of(rules).refuses
         files = work_tree(copied, root, lambda name: refuses(root / name))
         # `S name` for those that are left out, else `H name`.
-        entries = [each.split(" ", 1) for each in copied.names(root, "ls-files", "-z", "-t")]
+        entries = [
+            each.split(" ", 1) for each in copied.names(root, "ls-files", "-z", "-t")
+        ]
     git = git.without_filters(path)
     git.output(path, "read-tree", "--reset", "-u", files)
     _check_out(git, path, [name for flag, name in entries if flag != "S"])
@@ -72,15 +81,21 @@ def carry_over(source: Git, root: Path, git: Git, path: Path, rules: FileRules) 
 def _check_out(git: Git, path: Path, names: Sequence[str]) -> None:
     """Write files that a sparse checkout would leave out, and that are in the original all the same. Raises a
     `CodexError`."""
-    if stdin := _missing(path, names):
-        git.output(path, "update-index", "-z", "--no-skip-worktree", "--stdin", stdin=stdin)
+    stdin = _missing(path, names)
+    if stdin:
+        git.output(
+            path, "update-index", "-z", "--no-skip-worktree", "--stdin", stdin=stdin
+        )
         git.output(path, "checkout-index", "-f", "-z", "--stdin", stdin=stdin)
 
 
 def _leave_out(git: Git, path: Path, names: Sequence[str]) -> None:
     """Have git take no file for deleted that a sparse checkout leaves out. Raises a `CodexError`."""
-    if stdin := _missing(path, names):
-        git.output(path, "update-index", "-z", "--skip-worktree", "--stdin", stdin=stdin)
+    stdin = _missing(path, names)
+    if stdin:
+        git.output(
+            path, "update-index", "-z", "--skip-worktree", "--stdin", stdin=stdin
+        )
 
 
 def _missing(path: Path, names: Sequence[str]) -> bytes:
@@ -96,9 +111,12 @@ def _refuse_conflicts(copied: Git, root: Path) -> None:
     if not names:
         return
     folder = copied.own_repository.folder
-    commands = (command for name, command in _COMMANDS.items() if (folder / name).exists())
+    commands = (
+        command for name, command in _COMMANDS.items() if (folder / name).exists()
+    )
     command = next(commands, None)
-    what, end = "there are conflicts", "resolve them first"
+    what = "there are conflicts"
+    end = "resolve them first"
     if command is not None:
         what = f"a `git {command}` with conflicts is in progress"
         end = f"finish it first, or end it with `git {command} --abort`"
@@ -128,11 +146,16 @@ def unsaved_work(git: Git, path: Path, carried: Sequence[str] = ()) -> str:
     Raises:
         CodexError, OSError: nobody can tell.
     """
-    if found := _unsaved(git, path, carried, _SHARED):
+    found = _unsaved(git, path, carried, _SHARED)
+    if found:
         return found
     made = Path(git.variables["GIT_DIR"], "commondir").stat().st_mtime
-    listed = git.run(path, "rev-list", "-g", "--format=%ct %s", "refs/stash", "--").stdout
-    return "a stash" if any(int(time) >= int(made) for time in _STASH.findall(listed)) else ""
+    listed = git.run(
+        path, "rev-list", "-g", "--format=%ct %s", "refs/stash", "--"
+    ).stdout
+    if any(int(time) >= int(made) for time in _STASH.findall(listed)):
+        return "a stash"
+    return ""
 
 
 def ignored_files(git: Git, path: Path) -> list[str]:
@@ -149,8 +172,14 @@ def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str])
     with copied_index(git, path, git) as copied:
         # `H 100644 <id> 0<TAB>name`; all but few are of plain files and links, and not hidden.
         entries = copied.names(path, "ls-files", "-z", "-v", "--stage")
-        rare = [each.split("\t", 1) for each in entries if not each.startswith(("H 10", "H 12"))]
-        is_hidden = any(flags[0] in "Ss" and os.path.lexists(path / name) for flags, name in rare)
+        rare = [
+            each.split("\t", 1)
+            for each in entries
+            if not each.startswith(("H 10", "H 12"))
+        ]
+        is_hidden = any(
+            flags[0] in "Ss" and os.path.lexists(path / name) for flags, name in rare
+        )
         if is_hidden or _differs(copied, path, carried):
             return "changes"
     heads = git.output(path, "rev-list", "-g", "HEAD") + "\nORIG_HEAD\n"
@@ -163,10 +192,13 @@ def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str])
         if folder not in submodules:
             return f"a repository of its own in {name}"
         submodules.remove(folder)
-        if inner := _unsaved(for_tree(git, folder), folder, (), ("--remotes",)):
+        inner = _unsaved(for_tree(git, folder), folder, (), ("--remotes",))
+        if inner:
             return f"{inner} in the submodule {name}"
     # git looks at no file in the folder of a submodule that is not checked out.
-    return "changes" if any(each.is_dir() and any(each.iterdir()) for each in submodules) else ""
+    if any(each.is_dir() and any(each.iterdir()) for each in submodules):
+        return "changes"
+    return ""
 
 
 def _differs(copied: Git, path: Path, carried: Sequence[str]) -> bool:
@@ -190,8 +222,13 @@ def _repositories(top: Path, own: str) -> Iterator[Path]:
             inner = {entry.name: entry.is_dir(follow_symlinks=False) for entry in found}
         dot_git = Path(folder, ".git")
         # A placeholder of the sandbox is empty. The file at the top names `own`, or what is elsewhere.
-        is_other = any(dot_git.iterdir()) if dot_git.is_dir() else folder != str(top)
+        if dot_git.is_dir():
+            is_other = any(dot_git.iterdir())
+        else:
+            is_other = folder != str(top)
         if ".git" in inner and str(dot_git) != own and is_other:
             yield Path(folder)
         else:
-            folders += (f"{folder}/{name}" for name, is_folder in inner.items() if is_folder)
+            folders += (
+                f"{folder}/{name}" for name, is_folder in inner.items() if is_folder
+            )

@@ -14,7 +14,9 @@ def session_worktree(home: Path, path: Path) -> Path | None:
         SessionError: the session file cannot be read.
     """
     cwd = Path(read_meta(path).cwd)
-    return None if _worktree_root(home, cwd) is None else cwd
+    if _worktree_root(home, cwd) is None:
+        return None
+    return cwd
 
 
 def require_own_worktree(home: Path, path: Path, cwd: Path) -> None:

@@ -84,14 +84,18 @@ class Worktree:
             try:
                 shutil.rmtree(aside)
             except RecursionError as error:
-                raise CodexError(f"the folders in {aside} are too deep", code="worktree") from error
+                raise CodexError(
+                    f"the folders in {aside} are too deep", code="worktree"
+                ) from error
         registered = named_path(Path(self.git.variables["GIT_DIR"], "gitdir")).parent
         _unregister(self.git, self.root, registered)
         shutil.rmtree(store_path(self.home, self.path.resolve()), ignore_errors=True)
         self.path.parent.rmdir()
         return ignored
 
-    def confined(self, policy: SandboxPolicy, environment: Mapping[str, str]) -> SandboxPolicy:
+    def confined(
+        self, policy: SandboxPolicy, environment: Mapping[str, str]
+    ) -> SandboxPolicy:
         """Change the policy of the original tree so that the worktree can be written to, and the original cannot."""
         root = self.root.resolve()
         policy = replace(policy, files=policy.files.copied(root, self.path))
@@ -177,7 +181,9 @@ def _locked(folder: Path, *, shared: bool = False) -> Generator[None]:
         yield
 
 
-async def _leave(adding: Awaitable[Worktree], warn: Callable[[str], None], *, force: bool) -> None:
+async def _leave(
+    adding: Awaitable[Worktree], warn: Callable[[str], None], *, force: bool
+) -> None:
     try:
         tree = await adding
     except CodexError:
@@ -186,7 +192,8 @@ async def _leave(adding: Awaitable[Worktree], warn: Callable[[str], None], *, fo
         if force:
             await asyncio.to_thread(tree.remove, force=True)
             return
-        if found := await asyncio.to_thread(tree.unsaved):
+        found = await asyncio.to_thread(tree.unsaved)
+        if found:
             warn(f"The git worktree {tree.path} has {found} and is kept.")
             return
         with locked(tree.path.parent, 0):
@@ -226,19 +233,26 @@ def new_worktree(
     """
     root = project_root(cwd, (".git",))
     if root is None:
-        raise CodexError(f"a worktree needs a git repository, and {cwd} is in none", code="git")
+        raise CodexError(
+            f"a worktree needs a git repository, and {cwd} is in none", code="git"
+        )
     record_project(home, environment, root)
     git = require_git(home, environment, root)
     verify = ("rev-parse", "--verify", "-q", "--end-of-options", f"{base}^{{commit}}")
     if git.run(root, *verify).returncode == 1:
-        why = "has none" if base == "HEAD" else f"does not have {base!r}"
+        if base == "HEAD":
+            why = "has none"
+        else:
+            why = f"does not have {base!r}"
         raise CodexError(f"a worktree needs a commit, and {root} {why}", code="git")
     commit = git.output(root, *verify)
     parent = parent or worktrees_folder(home)
     try:
         folder = _new_folder(parent, name)
     except OSError as error:
-        raise CodexError(f"{parent} has no place for a worktree: {error.strerror}") from error
+        raise CodexError(
+            f"{parent} has no place for a worktree: {error.strerror}"
+        ) from error
     path = folder / (root.name or "root")
     try:
         run_worktree(git, root, "add", "--detach", "--no-checkout", str(path), commit)
@@ -251,10 +265,14 @@ def new_worktree(
         with suppress(CodexError):
             _unregister(git, root, path)
         if isinstance(error, OSError):
-            raise CodexError(f"the worktree {path} cannot be made: {error.strerror}") from error
+            raise CodexError(
+                f"the worktree {path} cannot be made: {error.strerror}"
+            ) from error
         raise
     inner = path / cwd.relative_to(root)
-    return replace(tree, cwd=inner) if inner.is_dir() else tree
+    if inner.is_dir():
+        return replace(tree, cwd=inner)
+    return tree
 
 
 async def worktree_around(
@@ -264,7 +282,9 @@ async def worktree_around(
     return await asyncio.to_thread(find_worktree, folder, home, environment)
 
 
-def find_worktree(folder: Path, home: Path, environment: Mapping[str, str]) -> Worktree | None:
+def find_worktree(
+    folder: Path, home: Path, environment: Mapping[str, str]
+) -> Worktree | None:
     """The worktree around a folder; None if there is none, or its repository does not know it.
 
     Raises:

@@ -31,12 +31,21 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) > 1 and not is_option:
         return _fail(_USAGE, "Error: apply_patch accepts exactly one argument.\n")
     try:
-        text = os.fsencode(arguments[is_option]).decode() if arguments else read_stdin().decode()
+        if arguments:
+            text = os.fsencode(arguments[is_option]).decode()
+        else:
+            text = read_stdin().decode()
     except (CodexError, OSError, IndexError, UnicodeDecodeError) as error:
         if arguments:
-            name = RUN_AS_APPLY_PATCH if is_option else "apply_patch"
+            if is_option:
+                name = RUN_AS_APPLY_PATCH
+            else:
+                name = "apply_patch"
             return _fail(_FAILED, f"Error: {name} requires a UTF-8 PATCH argument.\n")
-        reason = describe(error) if isinstance(error, OSError) else str(error)
+        if isinstance(error, OSError):
+            reason = describe(error)
+        else:
+            reason = str(error)
         if isinstance(error, UnicodeDecodeError):
             reason = "stream did not contain valid UTF-8"
         return _fail(_FAILED, f"Error: Failed to read PATCH from stdin.\n{reason}\n")
@@ -53,7 +62,10 @@ def _apply(text: str) -> int:
     try:
         cwd = Path.cwd()
     except OSError as error:
-        return _fail(_FAILED, f"Error: Failed to determine current directory.\n{describe(error)}\n")
+        return _fail(
+            _FAILED,
+            f"Error: Failed to determine current directory.\n{describe(error)}\n",
+        )
     try:
         journal = Journal(codex_home(os.environ), cwd)
     except CodexError:
@@ -68,7 +80,11 @@ def _apply(text: str) -> int:
         return _fail(_FAILED, f"{error}\n")
     stdout = OutputStream(1)
     stdout.write_text(plan.summary())
-    return READER_LEFT if stdout.reader_left else _FAILED if stdout.failure else 0
+    if stdout.reader_left:
+        return READER_LEFT
+    if stdout.failure:
+        return _FAILED
+    return 0
 
 
 def _fail(code: int, text: str) -> int:

@@ -23,7 +23,9 @@ class PatchInput(NamedTuple):
     """Absolute; its relative paths start here, if it came with a folder."""
 
 
-def patch_input(file: str | None, cwd: Path, environment: Mapping[str, str]) -> PatchInput:
+def patch_input(
+    file: str | None, cwd: Path, environment: Mapping[str, str]
+) -> PatchInput:
     """Read the patch.
 
     Args:
@@ -42,7 +44,9 @@ def patch_input(file: str | None, cwd: Path, environment: Mapping[str, str]) -> 
         except OSError as error:
             raise _not_read("from standard input", error.strerror) from error
     patch = patching().last_patch(codex_home(environment), cwd)
-    return PatchInput(patch.text, f"the last patch of session {patch.thread_id}", patch.cwd)
+    return PatchInput(
+        patch.text, f"the last patch of session {patch.thread_id}", patch.cwd
+    )
 
 
 def patching():
@@ -70,21 +74,30 @@ def _read_file(name: str) -> bytes:
             found = os.fstat(fd)
             if stat.S_ISREG(found.st_mode):
                 refuse_extraordinary(found)
-            elif stat.S_ISBLK(found.st_mode) or (stat.S_ISCHR(found.st_mode) and not os.isatty(fd)):
+            elif stat.S_ISBLK(found.st_mode) or (
+                stat.S_ISCHR(found.st_mode) and not os.isatty(fd)
+            ):
                 raise NotOrdinary("it is a device")
             return read_all(fd, _refuse_long)
         finally:
             os.close(fd)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        if isinstance(error, OSError):
+            reason = error.strerror
+        else:
+            reason = error
         raise _not_read(repr(name), reason, ExitCode.USAGE) from error
 
 
 def _refuse_long(size: int) -> None:
     if size > MAX_BYTES:
-        raise CodexError(f"the patch is longer than {MAX_BYTES >> 20} MB", code="patch_input")
+        raise CodexError(
+            f"the patch is longer than {MAX_BYTES >> 20} MB", code="patch_input"
+        )
 
 
-def _not_read(what: str, reason: object, exit_code: ExitCode | None = None) -> CodexError:
+def _not_read(
+    what: str, reason: object, exit_code: ExitCode | None = None
+) -> CodexError:
     message = f"Failed to read the patch {what}: {reason}"
     return CodexError(message, code="patch_input", exit_code=exit_code)

@@ -29,17 +29,26 @@ class Report:
         self._as_json = as_json
         self._stderr = OutputStream(2)
         self._on_terminal = os.isatty(1)
-        self._style = Style(color=wants_color("auto", environment, isatty=self._on_terminal))
+        self._style = Style(
+            color=wants_color("auto", environment, isatty=self._on_terminal)
+        )
         self._facts: dict[str, Any] = {}
         self._notes: list[str] = []
         self._shows_progress = False
 
     def found(
-        self, patch: Detected, given: PatchInput, bundle: Mapping[str, Any] | None = None
+        self,
+        patch: Detected,
+        given: PatchInput,
+        bundle: Mapping[str, Any] | None = None,
     ) -> None:
         """`bundle`: the fields of the change bundle that it came in."""
         self._shows_progress = os.isatty(2) and len(given.data) > _LONG_BYTES
-        self._facts = {"format": patch.kind, "found": patch.found, "source": given.source}
+        self._facts = {
+            "format": patch.kind,
+            "found": patch.found,
+            "source": given.source,
+        }
         if bundle is not None:
             self._facts["bundle"] = bundle
         self._tell(f"Found {patch.found} in {given.source}.")
@@ -71,8 +80,15 @@ class Report:
             rejects: the `.rej` files that were written, one for each of the plan's rejects.
         """
         links = [_link_note(change, cwd) for change in plan.links]
-        unasked = [note for change in plan.changes if (note := _unasked_note(change, cwd))]
-        for note in (*plan.notes, *links, *unasked, *(committed.notes if committed else ())):
+        unasked = [
+            note for change in plan.changes if (note := _unasked_note(change, cwd))
+        ]
+        for note in (
+            *plan.notes,
+            *links,
+            *unasked,
+            *(committed.notes if committed else ()),
+        ):
             self.note(note)
         reasons = [reason for reject in plan.rejects for reason in reject.reasons]
         for reason in reasons:
@@ -85,7 +101,9 @@ class Report:
             row = {
                 "applied": committed is not None,
                 "files": [change.facts() for change in plan.changes],
-                "hunks": [{**h._asdict(), "level": h.level.name.lower()} for h in plan.hunks],
+                "hunks": [
+                    {**h._asdict(), "level": h.level.name.lower()} for h in plan.hunks
+                ],
                 "notes": self._notes,
                 "reasons": reasons,
                 "rejects": list(map(str, rejects)),
@@ -108,13 +126,26 @@ class Report:
             cause["kind"] = error.kind
             reason = error.reason
         empty = {"files": [], "hunks": [], "notes": self._notes}
-        print_json({"applied": False, **self._facts, **empty, "reasons": [reason], "error": cause})
+        print_json(
+            {
+                "applied": False,
+                **self._facts,
+                **empty,
+                "reasons": [reason],
+                "error": cause,
+            }
+        )
 
-    def _print_text(self, plan: PatchPlan, cwd: Path, committed: Committed | None) -> int:
+    def _print_text(
+        self, plan: PatchPlan, cwd: Path, committed: Committed | None
+    ) -> int:
         summary = plan.summary()
         if committed is None:
             files = summary.partition("\n")[2]
-            fits = "Not all of the patch fits" if _is_incomplete(plan) else "The patch fits"
+            if _is_incomplete(plan):
+                fits = "Not all of the patch fits"
+            else:
+                fits = "The patch fits"
             summary = f"{fits}. It would update the following files:\n{files}"
         if not self._on_terminal:
             return print_out(summary)
@@ -125,7 +156,9 @@ class Report:
     def _colored(self, line: str) -> str:
         is_head = line.startswith(("diff --git ", "--- ", "+++ "))
         style = "bold" if is_head else _COLORS.get(line[:1])
-        return self._style(style, line) if style else line
+        if style:
+            return self._style(style, line)
+        return line
 
     def _tell(self, sentence: str) -> None:
         self.progress("")

@@ -45,14 +45,18 @@ class _Options(NamedTuple):
     partial: Annotated[bool, flag("--partial")] = False
     force: Annotated[bool, flag("--force")] = False
     json: Annotated[bool, flag("--json")] = False
-    convert: Annotated[Literal["envelope", "unified"] | None, option("--convert")] = None
+    convert: Annotated[Literal["envelope", "unified"] | None, option("--convert")] = (
+        None
+    )
     cd: Annotated[str, option("-C", "--cd")] = "."
 
     def refuse(self, names: str, reason: str) -> None:
         """Raise a `UsageError` if one of these options was given."""
         for name in names.split():
             if getattr(self, name) not in {None, False}:
-                raise UsageError(f"--{'3way' if name == 'three_way' else name} {reason}")
+                raise UsageError(
+                    f"--{'3way' if name == 'three_way' else name} {reason}"
+                )
 
 
 def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -106,11 +110,16 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
         is_written = True
         committed = plan.commit(journal)
         report.committed(committed)
-        rejects = _write_rejects(plan, cwd, report) if plan.rejects else []
+        if plan.rejects:
+            rejects = _write_rejects(plan, cwd, report)
+        else:
+            rejects = []
         return report.fitting(plan, cwd, committed, rejects)
     except PatchError as error:
         if error.kind == "empty":
-            error = PatchError("the patch is empty: no files were modified", kind="empty")
+            error = PatchError(
+                "the patch is empty: no files were modified", kind="empty"
+            )
         if error.kind in {"parse", "empty"}:
             error.exit_code = ExitCode.INPUT
         elif is_written:
@@ -124,11 +133,17 @@ def _found(given: PatchInput, options: _Options, environment: Mapping[str, str])
     if not is_bundle(given.data):
         options.refuse("force", "is for change bundles, and this is none")
         return detect(given.data), None
-    options.refuse("reverse strip directory partial", "does not go with a change bundle")
+    options.refuse(
+        "reverse strip directory partial", "does not go with a change bundle"
+    )
     bundle = patching().opened_bundle(given.data, environment)
     if bundle.failure and not (options.force or options.convert):
-        raise CodexError(f"{bundle.failure}; see --force", code="gates", exit_code=ExitCode.GATE)
-    return Detected("unified", bundle.diff, f"a change bundle, {bundle.summary},"), bundle
+        raise CodexError(
+            f"{bundle.failure}; see --force", code="gates", exit_code=ExitCode.GATE
+        )
+    return Detected(
+        "unified", bundle.diff, f"a change bundle, {bundle.summary},"
+    ), bundle
 
 
 def _refuse_for_envelope(options: _Options) -> None:
@@ -136,7 +151,9 @@ def _refuse_for_envelope(options: _Options) -> None:
         raise UsageError(
             "an envelope cannot be reversed; `codex-py undo` takes back one that was applied"
         )
-    options.refuse("strip three_way partial", "is for unified diffs, and this is an envelope")
+    options.refuse(
+        "strip three_way partial", "is for unified diffs, and this is an envelope"
+    )
 
 
 def _converted(found: Detected, cwd: Path, options: _Options) -> str:
@@ -146,11 +163,18 @@ def _converted(found: Detected, cwd: Path, options: _Options) -> str:
 
     if options.convert == "envelope":
         return convert.to_envelope(found.text, cwd)
-    diff = found.text if found.kind == "unified" else convert.to_unified(found.text, cwd)
-    return convert.reversed_diff(diff, cwd) if options.reverse else diff
+    if found.kind == "unified":
+        diff = found.text
+    else:
+        diff = convert.to_unified(found.text, cwd)
+    if options.reverse:
+        return convert.reversed_diff(diff, cwd)
+    return diff
 
 
-def _journal(environment: Mapping[str, str], cwd: Path, report: Report) -> Journal | None:
+def _journal(
+    environment: Mapping[str, str], cwd: Path, report: Report
+) -> Journal | None:
     try:
         return Journal(codex_home(environment), cwd)
     except CodexError as error:
@@ -159,7 +183,11 @@ def _journal(environment: Mapping[str, str], cwd: Path, report: Report) -> Journ
 
 
 def _plan(
-    found: Detected, cwd: Path, root: Path, options: _Options, environment: Mapping[str, str]
+    found: Detected,
+    cwd: Path,
+    root: Path,
+    options: _Options,
+    environment: Mapping[str, str],
 ) -> PatchPlan:
     if found.kind == "unified":
         return _plan_diff(found.patch, cwd, options, environment)
@@ -173,7 +201,8 @@ def _plan(
 
 
 def _refuse_wrong_files(plan: PatchPlan, root: Path) -> None:
-    if refused := plan.refused(writable_under([root])):
+    refused = plan.refused(writable_under([root]))
+    if refused:
         names = some_of(list(map(str, refused)), 3)
         raise PatchError(
             f"outside of {root}, or protected (.codex, .agents, .aws there, any .git, also as"
@@ -191,7 +220,9 @@ def _plan_diff(
     if options.three_way:
         three_way = patching().git_three_way(cwd, environment)
 
-    def plan(strip: int | None, base: Path = cwd, *, partial: bool = False) -> PatchPlan:
+    def plan(
+        strip: int | None, base: Path = cwd, *, partial: bool = False
+    ) -> PatchPlan:
         return plan_unified(
             diff,
             base,
@@ -207,12 +238,16 @@ def _plan_diff(
     try:
         return plan(options.strip, partial=options.partial)
     except PatchError as error:
-        if error.kind not in {"file", "parse"} or not (hint := _hint(plan, cwd, options)):
+        if error.kind not in {"file", "parse"} or not (
+            hint := _hint(plan, cwd, options)
+        ):
             raise
         raise PatchError(f"{error.reason}\n{hint}", kind="file") from error
 
 
-def _hint(plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: _Options) -> str:
+def _hint(
+    plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: _Options
+) -> str:
     """A sentence about other names of the files that would fit; empty if none do."""
     for strip in range(_MAX_STRIP_TRIED):
         if strip != options.strip and _fits(plan, strip, cwd):
@@ -223,7 +258,9 @@ def _hint(plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: _Op
     return ""
 
 
-def _fits(plan: Callable[[int | None, Path], PatchPlan], strip: int | None, base: Path) -> bool:
+def _fits(
+    plan: Callable[[int | None, Path], PatchPlan], strip: int | None, base: Path
+) -> bool:
     try:
         plan(strip, base)
     except PatchError:

@@ -24,16 +24,28 @@ _PLACES: Final = (
     ),
     (r"\.gitlab-ci\.yml|\.gitlab/.+\.yml", "it runs on the server, with its keys"),
     (r"\.(?:circleci|buildkite)/.+", "it runs on the server, with its keys"),
-    (r"\.travis\.yml|\.drone\.yml|\.woodpecker\.ya?ml", "it runs on the server, with its keys"),
-    (r"azure-pipelines\.ya?ml|bitbucket-pipelines\.yml", "it runs on the server, with its keys"),
+    (
+        r"\.travis\.yml|\.drone\.yml|\.woodpecker\.ya?ml",
+        "it runs on the server, with its keys",
+    ),
+    (
+        r"azure-pipelines\.ya?ml|bitbucket-pipelines\.yml",
+        "it runs on the server, with its keys",
+    ),
     (r"(?:.*\.)?Jenkinsfile", "it runs on the server, with its keys"),
     (r"\.(?:husky|githooks|hooks)/.+", "git may run it as a hook"),
     (
         r"\.pre-commit-(?:config|hooks)\.yaml|\.?lefthook\.ya?ml",
         "git may run what it says as a hook",
     ),
-    (r"\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.cjs|bunfig\.toml", "package managers follow it"),
-    (r"\.(?:mise|rtx)\.toml|mise\.toml|\.tool-versions", "mise follows it in this folder"),
+    (
+        r"\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.cjs|bunfig\.toml",
+        "package managers follow it",
+    ),
+    (
+        r"\.(?:mise|rtx)\.toml|mise\.toml|\.tool-versions",
+        "mise follows it in this folder",
+    ),
 )
 _EXPRESSION: Final = [
     (re.compile(rf"(?:.*/)?(?:{names})", re.IGNORECASE), why) for names, why in _PLACES

@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.app.exec_process import ExecCommand, ExecResult, run_exec
-from codex_py.app.worktrees.worktree import Worktree, find_worktree, new_worktree, open_worktree
+from codex_py.app.worktrees.worktree import (
+    Worktree,
+    find_worktree,
+    new_worktree,
+    open_worktree,
+)
 from codex_py.commands.batch.tasks import Task
 from codex_py.config.config import Config
 from codex_py.config.paths import worktrees_folder
@@ -46,8 +51,10 @@ class LocalEngine:
         config: Config,
         environment: Mapping[str, str],
     ) -> None:
-        self._options, self._timeout_s = options, timeout_s
-        self._home, self._environment = config.home, environment
+        self._options = options
+        self._timeout_s = timeout_s
+        self._home = config.home
+        self._environment = environment
         self._guardian = Guardian()
         _sweep(config.home, environment)
 
@@ -56,10 +63,14 @@ class LocalEngine:
 
         Returns the `status`, see `_STATUSES`, and further fields of the result.
         """
-        options, timeout_s = [*self._options, *task.exec_options()], task.timeout or self._timeout_s
+        options = [*self._options, *task.exec_options()]
+        timeout_s = task.timeout or self._timeout_s
         make = partial(self._tree, task.repo or "", task.base)
         try:
-            opened = nullcontext() if task.repo is None else open_worktree(make, tell, force=True)
+            if task.repo is None:
+                opened = nullcontext()
+            else:
+                opened = open_worktree(make, tell, force=True)
             async with opened as tree:
                 cwd = Path(task.cwd) if tree is None else tree.cwd
                 command = ExecCommand(
@@ -82,7 +93,13 @@ class LocalEngine:
 def failed(status: str, message: str) -> dict[str, Any]:
     """The record of an attempt of which there is nothing else."""
     error = {"message": message, "code": "batch"}
-    return {"status": status, "exit_code": None, "error": error, "diff": None, "usage": None}
+    return {
+        "status": status,
+        "exit_code": None,
+        "error": error,
+        "diff": None,
+        "usage": None,
+    }
 
 
 def _record(result: ExecResult, tree: Worktree | None, folder: Path) -> dict[str, Any]:
@@ -90,7 +107,8 @@ def _record(result: ExecResult, tree: Worktree | None, folder: Path) -> dict[str
     found["status"] = _STATUSES.get(result.exit_code, "failed")
     if result.timed_out:
         found["status"] = "timeout"
-    patch, message = folder / "patch.diff", folder / "last_message.md"
+    patch = folder / "patch.diff"
+    message = folder / "last_message.md"
     message.write_text(result.last_message or "", encoding="utf-8", errors="replace")
     if tree is None:
         patch.write_text(result.diff or "", encoding="utf-8", errors="surrogateescape")
@@ -99,7 +117,10 @@ def _record(result: ExecResult, tree: Worktree | None, folder: Path) -> dict[str
         with aside(tree.git.without_filters(tree.path)) as git:
             diff = diff_between(git, tree.path, tree.commit, work_tree(git, tree.path))
         patch.write_bytes(diff)
-        found |= {"base": tree.commit, "diff": diff[:_MAX_DIFF_BYTES].decode(errors="replace")}
+        found |= {
+            "base": tree.commit,
+            "diff": diff[:_MAX_DIFF_BYTES].decode(errors="replace"),
+        }
     return found
 
 
@@ -110,6 +131,7 @@ def _sweep(home: Path, environment: Mapping[str, str]) -> None:
             continue
         with suppress(CodexError, OSError):
             path = next(each for each in (*folder.iterdir(), folder) if each.is_dir())
-            if (tree := find_worktree(path, home, environment)) is not None:
+            tree = find_worktree(path, home, environment)
+            if tree is not None:
                 tree.remove(force=True)
         shutil.rmtree(folder, ignore_errors=True)

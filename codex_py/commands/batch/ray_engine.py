@@ -29,7 +29,18 @@ from codex_py.config.config import Config
 from codex_py.errors import CodexError, ConfigError, ExitCode
 from codex_py.version import DISTRIBUTION
 
-_SENT = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_*", "TZ", "CODEX_*", "*_PROXY", "*_proxy")
+_SENT = (
+    "PATH",
+    "HOME",
+    "USER",
+    "SHELL",
+    "LANG",
+    "LC_*",
+    "TZ",
+    "CODEX_*",
+    "*_PROXY",
+    "*_proxy",
+)
 """Variables that agents get besides keys and what their tasks name; those of the worker are none of their business."""
 _GRACE_S = 60.0
 """A node that does not answer so long after the time-out is given up."""
@@ -64,15 +75,22 @@ class RayEngine:
         self._batch = [*PROGRAM, "batch", "-", "--jobs=1", "--retries=0"]
         if trusts_tasks:
             self._batch.append(SWITCH)
-        self._options, self._timeout_s = options, timeout_s
+        self._options = options
+        self._timeout_s = timeout_s
         self._environment, self._keys = environment, secret_names(config)
         self._cwd = str(Path.cwd())
         self._driver = os.getpid() if address == "local" else None
         settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
         if address != "local":
             # Otherwise it takes 15 minutes until it says that nobody is there.
-            settings |= {"RAY_NUM_REDIS_GET_RETRIES": "1", "RAY_py_gcs_connect_timeout_s": "5"}
-        token = Path(environment.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+            settings |= {
+                "RAY_NUM_REDIS_GET_RETRIES": "1",
+                "RAY_py_gcs_connect_timeout_s": "5",
+            }
+        token = Path(
+            environment.get("RAY_AUTH_TOKEN_PATH")
+            or Path.home() / ".ray" / "auth_token"
+        )
         if "RAY_AUTH_TOKEN" in environment or token.exists():
             # With it, we also connect to a cluster that wants none.
             settings["RAY_AUTH_MODE"] = "token"
@@ -80,13 +98,19 @@ class RayEngine:
         try:
             ray = self._ray = import_module("ray")
         except ImportError:
-            raise ConfigError(f"--ray needs Ray: pip install '{DISTRIBUTION}[ray]'") from None
+            raise ConfigError(
+                f"--ray needs Ray: pip install '{DISTRIBUTION}[ray]'"
+            ) from None
         of_own = {"include_dashboard": False, "object_store_memory": 200_000_000}
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             ray.init(address=address, **quiet, **(of_own if address == "local" else {}))
             # Ray would repeat what was lost without a word, and pay for it twice.
-            once = {"max_retries": 0, "retry_exceptions": False, "scheduling_strategy": "SPREAD"}
+            once = {
+                "max_retries": 0,
+                "retry_exceptions": False,
+                "scheduling_strategy": "SPREAD",
+            }
             remote = ray.remote(num_cpus=cpus, num_returns="streaming", **once)
             self._attempt: Any = remote(_on_node())
         except ConnectionError as error:
@@ -123,7 +147,8 @@ class RayEngine:
             raise
         for name, data in files.items():
             await asyncio.to_thread((folder / name).write_bytes, data)
-        if result := files.get("result.jsonl"):
+        result = files.get("result.jsonl")
+        if result:
             record: dict[str, Any] = json.loads(result)
             return {**record, "status": record["attempts"][0]["status"]}
         status = "stopped" if code in {77, 78} else "lost"
@@ -152,7 +177,8 @@ def _on_node() -> Callable[..., Iterator[_Ended | None]]:
         driver: int | None,
     ) -> Iterator[_Ended | None]:
         yield None
-        worker, library = os.getpid(), ctypes.CDLL(None)
+        worker = os.getpid()
+        library = ctypes.CDLL(None)
 
         def die_with_worker() -> None:
             # Workers have SIGINT blocked.
@@ -182,7 +208,9 @@ def _on_node() -> Callable[..., Iterator[_Ended | None]]:
                 preexec_fn=die_with_worker,
             )
             if driver is not None and sys.platform == "linux":
-                threading.Thread(target=end_with_driver, args=(driver, child), daemon=True).start()
+                threading.Thread(
+                    target=end_with_driver, args=(driver, child), daemon=True
+                ).start()
             _, stderr = child.communicate(line)
             files = {
                 path.name: path.read_bytes()[:50_000_000]

@@ -43,7 +43,9 @@ class ResultsFile:
             text = f"another batch writes to {path}"
             raise CodexError(text, exit_code=ExitCode.TEMPORARY) from error
         except OSError as error:
-            raise CodexError(f"{path} cannot be used: {error.strerror}", code="results") from error
+            raise CodexError(
+                f"{path} cannot be used: {error.strerror}", code="results"
+            ) from error
         except (ValueError, KeyError, TypeError) as error:
             text = f"line {len(self.ended) + 1} of {path} is no result of a batch"
             raise UsageError(text) from error
@@ -56,7 +58,9 @@ class ResultsFile:
         """Remove the results of tasks that are to run again, all or none."""
         if ids:
             with written_whole(self._path) as file:
-                file.writelines(_line(each) for each in self.lines() if each["id"] not in ids)
+                file.writelines(
+                    _line(each) for each in self.lines() if each["id"] not in ids
+                )
         for each in ids:
             del self.ended[each]
 
@@ -82,7 +86,11 @@ class ResultsFile:
 
     def write_predictions(self, path: Path) -> None:
         """Write the patches of the tasks that are done for the harness of SWE-bench. Raises a `CodexError`."""
-        names = {"instance_id": "id", "model_name_or_path": "model", "model_patch": "diff"}
+        names = {
+            "instance_id": "id",
+            "model_name_or_path": "model",
+            "model_patch": "diff",
+        }
         done = (each for each in self.lines() if each["status"] == "done")
         with _writing(path), written_whole(path) as file:
             for each in done:

@@ -29,7 +29,14 @@ from codex_py.errors import ConfigError, ExitCode, UsageError
 from codex_py.protocol.frozen import frozen
 from codex_py.streams.standard import tell
 
-_NOT_SHARED = ("output_last_message", "bundle", "worktree", "record", "replay", "best_of")
+_NOT_SHARED = (
+    "output_last_message",
+    "bundle",
+    "worktree",
+    "record",
+    "replay",
+    "best_of",
+)
 """Options of `exec` that two tasks cannot have in common."""
 _TIMEOUT_S = 3600.0
 """Of an attempt, if neither the person nor the task says otherwise."""
@@ -44,7 +51,9 @@ def _count(text: str, least: int = 1) -> int:
 def _shard(text: str) -> tuple[int, int]:
     index, _, count = text.partition("/")
     if not index.isdecimal() or int(index) >= _count(count):
-        raise ArgumentTypeError(f"{text!r} is no shard: write 0/4 for the first of four")
+        raise ArgumentTypeError(
+            f"{text!r} is no shard: write 0/4 for the first of four"
+        )
     return int(index), int(count)
 
 
@@ -78,7 +87,8 @@ class Options:
     fail_fast: Annotated[bool, flag("--fail-fast")] = False
     only: Annotated[str | None, option("--only")] = None
     redo: Annotated[
-        Sequence[str], option("--redo", action="append", type=OneOf("changed", "failed"))
+        Sequence[str],
+        option("--redo", action="append", type=OneOf("changed", "failed")),
     ] = ()
     predictions: Annotated[str | None, option("--predictions")] = None
     json: Annotated[bool, flag("--json")] = False
@@ -89,23 +99,38 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     end = argv.index("--") if "--" in argv else len(argv)
     options = parse_options(Options, argv[:end])
     if options.tasks is None or options.output is None:
-        missing = "which tasks" if options.tasks is None else "where the results go"
+        if options.tasks is None:
+            missing = "which tasks"
+        else:
+            missing = "where the results go"
         raise UsageError(f"say {missing}: codex-py batch TASKS.jsonl -o RESULTS.jsonl")
-    of_exec = [*(f"--config={setting}" for setting in options.overrides), *argv[end + 1 :]]
+    of_exec = [
+        *(f"--config={setting}" for setting in options.overrides),
+        *argv[end + 1 :],
+    ]
     arguments = parse_arguments(["exec", *of_exec])
     if arguments.words != ("exec",) or any(
         getattr(arguments, name) is not None for name in _NOT_SHARED
     ):
-        raise UsageError("behind `--` are options of exec that all tasks can share, and no prompt")
+        raise UsageError(
+            "behind `--` are options of exec that all tasks can share, and no prompt"
+        )
     config = read_config(arguments, environment)
     warn_of_config(config)
     with _opened(options.tasks) as file:
-        rules = None if options.trust_tasks else _rules(arguments, config, environment)
-        tasks = TaskFile(file, options.tasks, environment, config, rules, options.timeout)
+        if options.trust_tasks:
+            rules = None
+        else:
+            rules = _rules(arguments, config, environment)
+        tasks = TaskFile(
+            file, options.tasks, environment, config, rules, options.timeout
+        )
         rows = _selected(list(tasks.rows()), options)
         results = ResultsFile(Path(options.output))
         results.forget(_ended_to_redo(rows, results, options.redo))
-        ended = Counter(results.ended[row.id][1] for row in rows if row.id in results.ended)
+        ended = Counter(
+            results.ended[row.id][1] for row in rows if row.id in results.ended
+        )
         out = 1
         about = (of_exec, options.timeout or _TIMEOUT_S, config, environment)
         if options.ray is None:
@@ -114,7 +139,9 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             # Ray prints to standard output, whatever it is told.
             out = os.dup(1)
             os.dup2(2, 1)
-            engine = RayEngine(options.ray, options.cpus, *about, trusts_tasks=options.trust_tasks)
+            engine = RayEngine(
+                options.ray, options.cpus, *about, trusts_tasks=options.trust_tasks
+            )
         view = View(out if options.json else None, len(rows), ended)
         try:
             work = _work(options, tasks, rows, results, engine, view, config.model)
@@ -127,7 +154,9 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     return code
 
 
-def _rules(arguments: Arguments, config: Config, environment: Mapping[str, str]) -> RowRules:
+def _rules(
+    arguments: Arguments, config: Config, environment: Mapping[str, str]
+) -> RowRules:
     """The rules for rows that the person has not read."""
 
     @cache
@@ -155,12 +184,23 @@ async def _work(
         folder = results.new_folder(row.id, len(row.attempts) + 1)
         record = await engine.run(task, folder)
         artefacts = str(folder.relative_to(results.folder.parent))
-        return {**record, "artefacts": artefacts, "model": task.model or model, "meta": task.meta}
+        return {
+            **record,
+            "artefacts": artefacts,
+            "model": task.model or model,
+            "meta": task.meta,
+        }
 
     def ended(row: Row, record: Record) -> None:
         names = ("status", "exit_code", "diff", "usage")
-        first = {"id": row.id, "task": row.digest, **{name: record[name] for name in names}}
-        results.append({**first, **record, "task": row.digest, "attempts": row.attempts})
+        first = {
+            "id": row.id,
+            "task": row.digest,
+            **{name: record[name] for name in names},
+        }
+        results.append(
+            {**first, **record, "task": row.digest, "attempts": row.attempts}
+        )
         view.count(record["status"], record["usage"])
         view.show(schedule.running)
 
@@ -175,11 +215,15 @@ async def _work(
     )
     await schedule.work()
     for provider, record in schedule.stopped.items():
-        tell(f"Error: no further task ran with {provider}: {record['error']['message']}")
+        tell(
+            f"Error: no further task ran with {provider}: {record['error']['message']}"
+        )
     for record in schedule.stopped.values():
         return record["exit_code"]
     statuses = {results.ended.get(row.id, ("", "left"))[1] for row in rows}
-    return ExitCode.DONE if statuses <= {"done"} else ExitCode.TURN_FAILED
+    if statuses <= {"done"}:
+        return ExitCode.DONE
+    return ExitCode.TURN_FAILED
 
 
 def _opened(name: str) -> BinaryIO:
@@ -198,8 +242,12 @@ def _opened(name: str) -> BinaryIO:
 
 def _selected(rows: Sequence[Row], options: Options) -> list[Row]:
     index, count = options.shard
-    wanted = {row.id for row in rows} if options.only is None else set(options.only.split(","))
-    if unknown := wanted.difference(row.id for row in rows):
+    if options.only is None:
+        wanted = {row.id for row in rows}
+    else:
+        wanted = set(options.only.split(","))
+    unknown = wanted.difference(row.id for row in rows)
+    if unknown:
         raise UsageError(f"--only: there is no task {', '.join(sorted(unknown))}")
     if not wanted:
         raise UsageError("there is no task to run")
@@ -215,4 +263,6 @@ def _ended_to_redo(
     if changed and "changed" not in redo:
         text = f"{len(changed)} tasks have changed since they ended, such as {min(changed)!r}"
         raise UsageError(f"{text}; --redo changed runs them again")
-    return changed | {row.id for row, _, status in ended if status != "done" and "failed" in redo}
+    return changed | {
+        row.id for row, _, status in ended if status != "done" and "failed" in redo
+    }

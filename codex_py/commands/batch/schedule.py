@@ -12,7 +12,8 @@ from codex_py.process.child import is_set_within
 
 _GROWS_AFTER = 10
 """Tasks that a provider has served since it last refused one."""
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 60.0
 _MAX_ATTEMPTS = 50
 _OF_ATTEMPT = ("status", "exit_code", "signal", "seconds", "thread_id", "error")
 """What is kept of an attempt that is not the last."""
@@ -26,7 +27,9 @@ class _Lane:
     def __init__(self, most: int) -> None:
         self.queue: list[tuple[int, int, Row]] = []
         """A heap; the second number makes all of them differ."""
-        self.running, self.limit, self._most = 0, most, most
+        self.running = 0
+        self.limit = most
+        self._most = most
         self.paused_until = self._lowered = 0.0
         self._served = self._refusals = 0
         self.is_closed = False
@@ -37,7 +40,9 @@ class _Lane:
         self.is_closed = True
 
     def is_ready(self, now: float) -> bool:
-        return bool(self.queue) and self.running < self.limit and now >= self.paused_until
+        return (
+            bool(self.queue) and self.running < self.limit and now >= self.paused_until
+        )
 
     def served(self) -> None:
         self._refusals, self._served = 0, self._served + 1
@@ -46,10 +51,15 @@ class _Lane:
 
     def refused(self, began: float) -> bool:
         """Lower the limit, once for all that ran then. True if it was 1: the other tasks are not to blame."""
-        was_alone, now = self.limit == 1, time.monotonic()
+        was_alone = self.limit == 1
+        now = time.monotonic()
         if began >= self._lowered:
-            self.limit, self._lowered, self._served = max(1, self.limit // 2), now, 0
-            self.paused_until = now + min(_FIRST_PAUSE_S * 2**self._refusals, _LONGEST_PAUSE_S)
+            self.limit = max(1, self.limit // 2)
+            self._lowered = now
+            self._served = 0
+            self.paused_until = now + min(
+                _FIRST_PAUSE_S * 2**self._refusals, _LONGEST_PAUSE_S
+            )
             self._refusals += 1
         return was_alone
 
@@ -74,16 +84,22 @@ class Schedule:
         retries: int,
         fail_fast: bool = False,
     ) -> None:
-        self._run, self._ended, self._jobs = run, ended, jobs
-        self._retries, self._fail_fast = retries, fail_fast
-        self._wake, self.running = asyncio.Event(), 0
+        self._run = run
+        self._ended = ended
+        self._jobs = jobs
+        self._retries = retries
+        self._fail_fast = fail_fast
+        self._wake = asyncio.Event()
+        self.running = 0
         self.stopped: dict[str, Record] = {}
         """By provider, the attempt that ended its tasks, such as one without a key."""
         self._lanes: dict[str, _Lane] = {}
         self._numbers = itertools.count()
         for row in rows:
             if row.provider not in self._lanes:
-                self._lanes[row.provider] = _Lane(min(limits.get(row.provider, jobs), jobs))
+                self._lanes[row.provider] = _Lane(
+                    min(limits.get(row.provider, jobs), jobs)
+                )
             self._add(row)
 
     async def work(self) -> None:
@@ -94,12 +110,16 @@ class Schedule:
                 while self.running or any(lane.queue for lane in lanes):
                     self._wake.clear()
                     now = time.monotonic()
-                    while self.running < self._jobs and any(lane.is_ready(now) for lane in lanes):
+                    while self.running < self._jobs and any(
+                        lane.is_ready(now) for lane in lanes
+                    ):
                         ready = (lane for lane in lanes if lane.is_ready(now))
                         lane = min(ready, key=lambda lane: lane.queue[0])
                         lane.running += 1
                         self.running += 1
-                        group.create_task(self._attempt(lane, heapq.heappop(lane.queue)[-1]))
+                        group.create_task(
+                            self._attempt(lane, heapq.heappop(lane.queue)[-1])
+                        )
                     pauses = [lane.paused_until - now for lane in lanes if lane.queue]
                     pause = min((each for each in pauses if each > 0), default=None)
                     await is_set_within(self._wake, pause)
@@ -108,7 +128,8 @@ class Schedule:
 
     def _add(self, row: Row) -> None:
         """Behind the others, so that an outage does not use up the attempts of one."""
-        if not (lane := self._lanes[row.provider]).is_closed:
+        lane = self._lanes[row.provider]
+        if not lane.is_closed:
             heapq.heappush(lane.queue, (-row.priority, next(self._numbers), row))
 
     async def _attempt(self, lane: _Lane, row: Row) -> None:
@@ -124,7 +145,10 @@ class Schedule:
                 lane.close()
                 return
             case "try_later" | "lost" as status:
-                row.failures += lane.refused(began) if status == "try_later" else 1
+                if status == "try_later":
+                    row.failures += lane.refused(began)
+                else:
+                    row.failures += 1
                 if row.failures <= self._retries and len(row.attempts) < _MAX_ATTEMPTS:
                     self._add(row)
                     return

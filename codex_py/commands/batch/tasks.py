@@ -64,10 +64,15 @@ class Task(pydantic.BaseModel):
     """Variables that must be set."""
     meta: Any = None
 
-    @pydantic.field_validator("timeout", "max_turns", "max_tokens", "max_cost", mode="before")
+    @pydantic.field_validator(
+        "timeout", "max_turns", "max_tokens", "max_cost", mode="before"
+    )
     @classmethod
     def _amount(cls, value: object, info: pydantic.ValidationInfo) -> float:
-        limit = "max_time" if info.field_name == "timeout" else str(info.field_name)
+        if info.field_name == "timeout":
+            limit = "max_time"
+        else:
+            limit = str(info.field_name)
         return _read_amount(limit, value)
 
     @pydantic.field_validator("id")
@@ -90,9 +95,13 @@ class Task(pydantic.BaseModel):
             raise ValueError("write either `cwd` or `repo`")
         if not Path(folder := self.repo or self.cwd).is_dir():
             raise ValueError(f"there is no folder {folder!r}")
-        if self.repo is not None and project_root(Path(self.repo).resolve(), (".git",)) is None:
+        if (
+            self.repo is not None
+            and project_root(Path(self.repo).resolve(), (".git",)) is None
+        ):
             raise ValueError(f"{self.repo!r} is in no git repository")
-        if missing := set(self.env).difference(info.context or ()):
+        missing = set(self.env).difference(info.context or ())
+        if missing:
             raise ValueError(f"a variable is not set: {', '.join(sorted(missing))}")
         if "\0" in "".join((self.prompt, self.base, *self.exec_options())):
             raise ValueError("it has a NUL character, which no program can be given")
@@ -113,13 +122,25 @@ class Task(pydantic.BaseModel):
             raise CodexError(f"{self.prompt_file} cannot be read: {error}") from error
 
     def exec_options(self) -> list[str]:
-        provider = {} if self.provider is None else {"model_provider": self.provider}
-        verify = [self.verify] if isinstance(self.verify, str) else self.verify
+        if self.provider is None:
+            provider = {}
+        else:
+            provider = {"model_provider": self.provider}
+        if isinstance(self.verify, str):
+            verify = [self.verify]
+        else:
+            verify = self.verify
         single = {"model": self.model, **self._limits()}
-        settings = {k: v for k, v in {**provider, **self.config}.items() if k not in _LIMIT_KEYS}
+        settings = {
+            k: v for k, v in {**provider, **self.config}.items() if k not in _LIMIT_KEYS
+        }
         return [
             *(f"--config={key}={json.dumps(value)}" for key, value in settings.items()),
-            *(f"--{name.replace('_', '-')}={v}" for name, v in single.items() if v is not None),
+            *(
+                f"--{name.replace('_', '-')}={v}"
+                for name, v in single.items()
+                if v is not None
+            ),
             *(f"--verify={script}" for script in verify),
         ]
 
@@ -131,13 +152,26 @@ class Task(pydantic.BaseModel):
         """
         limits: dict[str, float] = {}
         for name, own in self._limits().items():
-            amounts = [getattr(budget, name), None if own is None else _read_amount(name, own)]
-            if given := [each for each in amounts if each is not None]:
+            amounts = [
+                getattr(budget, name),
+                None if own is None else _read_amount(name, own),
+            ]
+            given = [each for each in amounts if each is not None]
+            if given:
                 limits[name] = min(given)
-        config = {key: value for key, value in self.config.items() if key not in _LIMIT_KEYS}
-        config |= {f"budget.{name}": limit for name, limit in limits.items() if name not in _KNOWN}
-        changes: dict[str, Any] = {name: limits[name] for name in limits.keys() & _KNOWN}
-        if times := [each for each in (self.timeout, timeout_s) if each is not None]:
+        config = {
+            key: value for key, value in self.config.items() if key not in _LIMIT_KEYS
+        }
+        config |= {
+            f"budget.{name}": limit
+            for name, limit in limits.items()
+            if name not in _KNOWN
+        }
+        changes: dict[str, Any] = {
+            name: limits[name] for name in limits.keys() & _KNOWN
+        }
+        times = [each for each in (self.timeout, timeout_s) if each is not None]
+        if times:
             changes["timeout"] = min(times)
         return self.model_copy(update={**changes, "config": config})
 
@@ -158,7 +192,11 @@ def _read_amount(limit: str, value: object) -> float:
 
 
 _LIMIT_KEYS = tuple(f"budget.{name}" for name in LIMITS)
-_OF_SWE_BENCH = {"instance_id": "id", "problem_statement": "prompt", "base_commit": "base"}
+_OF_SWE_BENCH = {
+    "instance_id": "id",
+    "problem_statement": "prompt",
+    "base_commit": "base",
+}
 """Columns of SWE-bench, and their names here."""
 _KNOWN = {*Task.model_fields, *_OF_SWE_BENCH}
 
@@ -196,9 +234,12 @@ class TaskFile:
         rules: RowRules | None,
         timeout_s: float | None,
     ) -> None:
-        self._file, self._name = file, name
-        self._environment, self._config = environment, config
-        self._rules, self._timeout_s = rules, timeout_s
+        self._file = file
+        self._name = name
+        self._environment = environment
+        self._config = config
+        self._rules = rules
+        self._timeout_s = timeout_s
         self._denials = denials_of(config.files)
 
     def rows(self) -> Iterator[Row]:
@@ -215,7 +256,8 @@ class TaskFile:
             if line.strip():
                 try:
                     fields = _fields(line)
-                    if offences := self._offences(fields):
+                    offences = self._offences(fields)
+                    if offences:
                         refused.add(number, offences)
                     else:
                         task = self._task(fields)
@@ -224,7 +266,9 @@ class TaskFile:
                         seen.add(task.id)
                         yield self._row(task, offset, line)
                 except ValueError as error:
-                    raise UsageError(f"line {number} of {self._name}: {_reason(error)}") from None
+                    raise UsageError(
+                        f"line {number} of {self._name}: {_reason(error)}"
+                    ) from None
             offset += len(line)
         if refused.rows:
             raise UsageError(f"{self._name}: {refused.sentence()}")
@@ -238,7 +282,8 @@ class TaskFile:
                 raise ValueError("its line has changed since the batch began")
             fields = _fields(line)
             # A link may lead elsewhere by now.
-            if offences := self._offences(fields):
+            offences = self._offences(fields)
+            if offences:
                 raise ValueError(f"{offences[0]} needs {SWITCH}")
             return self._task(fields)
         except ValueError as error:
@@ -301,4 +346,6 @@ def _reason(error: Exception) -> str:
     if first["type"] == "extra_forbidden":
         return f"unknown key {key!r}.{suggestion(key, _KNOWN)}"
     text = _PLAIN_WORDS.get(first["type"], first["msg"].removeprefix("Value error, "))
-    return f"{key}: {text}" if key else text
+    if key:
+        return f"{key}: {text}"
+    return text

@@ -55,7 +55,8 @@ class RowRules:
     """
 
     def __init__(self, provider: str, provider_of: Callable[[str], str]) -> None:
-        self._provider, self._provider_of = provider, provider_of
+        self._provider = provider
+        self._provider_of = provider_of
         self._cwd = os.path.realpath(Path.cwd())
 
     def offences(self, row: Mapping[str, Any], known: Container[str]) -> Iterator[str]:
@@ -116,8 +117,14 @@ class Refused:
     def sentence(self) -> str:
         left = self._count - len(self._first)
         more = f" and {left:,} more" if left else ""
-        settings = "1 setting" if self._count == 1 else f"{self._count:,} settings"
-        rows = "1 row" if self.rows == 1 else f"{self.rows:,} rows"
+        if self._count == 1:
+            settings = "1 setting"
+        else:
+            settings = f"{self._count:,} settings"
+        if self.rows == 1:
+            rows = "1 row"
+        else:
+            rows = f"{self.rows:,} rows"
         return (
             f"{settings} in {rows} could run a program, widen what it may do, or send it elsewhere:"
             f" {', '.join(self._first)}{more}. If you have read them, add {SWITCH}"

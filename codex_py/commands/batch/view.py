@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from codex_py.streams.standard import OutputStream
 
-_PAUSE_S, _LOG_PAUSE_S = 1.0, 30.0
+_PAUSE_S = 1.0
+_LOG_PAUSE_S = 30.0
 
 
 class View:
@@ -19,8 +20,10 @@ class View:
     """
 
     def __init__(self, out: int | None, total: int, statuses: Counter[str]) -> None:
-        self._stream, self._is_json = OutputStream(2 if out is None else out), out is not None
-        self._total, self._statuses = total, statuses
+        self._stream = OutputStream(2 if out is None else out)
+        self._is_json = out is not None
+        self._total = total
+        self._statuses = statuses
         self._began, self._before = time.monotonic(), statuses.total()
         self._is_log = out is None and not os.isatty(2)
         self._due, self._usage = self._began, Counter[str]()
@@ -36,19 +39,35 @@ class View:
             return
         self._due = now + (_LOG_PAUSE_S if self._is_log else _PAUSE_S)
         ended = self._statuses.total()
-        left, rate = self._total - ended, (ended - self._before) / max(now - self._began, 0.001)
+        left = self._total - ended
+        rate = (ended - self._before) / max(now - self._began, 0.001)
         eta_s = round(left / rate) if rate else None
         if self._is_json:
-            kind = "progress" if exit_code is None else "completed"
+            if exit_code is None:
+                kind = "progress"
+            else:
+                kind = "completed"
             data = {"type": f"batch.{kind}", "total": self._total, "ended": ended}
-            data |= {"running": running, "statuses": self._statuses, "usage": self._usage}
+            data |= {
+                "running": running,
+                "statuses": self._statuses,
+                "usage": self._usage,
+            }
             data |= {"tasks_per_minute": round(rate * 60, 1), "eta_s": eta_s}
-            data |= {} if exit_code is None else {"exit_code": exit_code}
+            if exit_code is None:
+                data |= {}
+            else:
+                data |= {"exit_code": exit_code}
             self._stream.write_text(json.dumps(data) + "\n")
             return
-        counts = ", ".join(f"{count} {status}" for status, count in self._statuses.items())
+        counts = ", ".join(
+            f"{count} {status}" for status, count in self._statuses.items()
+        )
         text = f"{ended} of {self._total} tasks ended ({counts or 'none'}), {running} running"
         if running and eta_s is not None:
             text += f", about {eta_s // 60 + 1} min left"
-        end = "\n" if self._is_log or exit_code is not None else "\r"
+        if self._is_log or exit_code is not None:
+            end = "\n"
+        else:
+            end = "\r"
         self._stream.write_text(text + ("" if self._is_log else "\x1b[K") + end)

@@ -24,13 +24,16 @@ from codex_py.version import __version__
 _LIBRARIES: Final = ("httpx", "pydantic", "prompt-toolkit", "rich", "mcp")
 _OF_PYTHON: Final = ("PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE")
 _GIB: Final = 1 << 30
-_LOW, _TOO_LOW = 5 * _GIB, 1 * _GIB
+_LOW = 5 * _GIB
+_TOO_LOW = 1 * _GIB
 """Free bytes, as in Codex."""
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
-def machine_checks(environment: Mapping[str, str], home: Path, cwd: Path) -> list[Check]:
+def machine_checks(
+    environment: Mapping[str, str], home: Path, cwd: Path
+) -> list[Check]:
     return [
         Check("runtime.provenance", "runtime", lambda: _runtime(environment)),
         Check("git.environment", "git", lambda: _git(environment, home, cwd)),
@@ -48,8 +51,11 @@ def _runtime(environment: Mapping[str, str]) -> Result:
         "platform": f"{sys.platform}-{platform.machine()}, {platform.release()}",
         "libraries": [f"{name} {version(name)}" for name in _LIBRARIES],
     }
-    text = f"codex-py {__version__} on Python {platform.python_version()}, {sys.platform}"
-    if found := {name: environment[name] for name in _OF_PYTHON if environment.get(name)}:
+    text = (
+        f"codex-py {__version__} on Python {platform.python_version()}, {sys.platform}"
+    )
+    found = {name: environment[name] for name in _OF_PYTHON if environment.get(name)}
+    if found:
         text += f"; because of {' and '.join(found)}, Python may load modules from elsewhere before it starts"
         remedy = f"Unset it, or start `{sys.executable} -I -m codex_py`."
         return Result("warning", text, remedy, details | found)
@@ -62,21 +68,27 @@ def _git(environment: Mapping[str, str], home: Path, cwd: Path) -> Result:
         git = find_git(programs_outside(home, environment, cwd), environment)
     except CodexError as error:
         remedy = "Install git, or put a folder of the system first on PATH."
-        return Result("warning", str(error), remedy, {"selected git": "none", **details})
+        return Result(
+            "warning", str(error), remedy, {"selected git": "none", **details}
+        )
     details = {"selected git": git.program, **details}
     return Result("ok", "git was found; it was not run", details=details)
 
 
 def _disk(home: Path, cwd: Path) -> Result:
     places = {"CODEX_HOME available": home, "working directory available": cwd}
-    free = {name: shutil.disk_usage(_existing(path)).free for name, path in places.items()}
+    free = {
+        name: shutil.disk_usage(_existing(path)).free for name, path in places.items()
+    }
     details = {name: f"{size / _GIB:.1f} GiB" for name, size in free.items()}
     least = min(free.values())
     text = f"{least / _GIB:.1f} GiB are free"
     if least >= _LOW:
         return Result("ok", text, details=details)
     status = "fail" if least < _TOO_LOW else "warning"
-    return Result(status, f"only {text}", "Make room: sessions and patches need it.", details)
+    return Result(
+        status, f"only {text}", "Make room: sessions and patches need it.", details
+    )
 
 
 def _existing(path: Path) -> Path:
@@ -96,10 +108,14 @@ def _terminal(environment: Mapping[str, str]) -> Result:
     text = f"TERM={environment.get('TERM', '')}, {size}"
     if os.isatty(1) and "utf" not in locale.lower():
         remedy = "Set LANG to a locale with UTF-8, such as C.UTF-8."
-        return Result("warning", f"{text}, and the locale is not UTF-8", remedy, details)
+        return Result(
+            "warning", f"{text}, and the locale is not UTF-8", remedy, details
+        )
     if os.isatty(1) and environment.get("TERM", "dumb") == "dumb":
         remedy = "Set TERM to the type of the terminal, such as xterm-256color."
-        return Result("warning", f"{text}: colours and keys are not used", remedy, details)
+        return Result(
+            "warning", f"{text}: colours and keys are not used", remedy, details
+        )
     return Result("ok", text, details=details)
 
 
@@ -110,16 +126,24 @@ def _network(environment: Mapping[str, str]) -> Result:
         for name in (each, each.upper())
         if environment.get(name)
     }
-    details |= {name: environment[name] for name in _CERTIFICATES if environment.get(name)}
+    details |= {
+        name: environment[name] for name in _CERTIFICATES if environment.get(name)
+    }
     proxies = proxies_from(environment)
     for name in _CERTIFICATES:
-        if (path := environment.get(name)) and not os.access(path, os.R_OK):
-            return Result("fail", f"{name} cannot be read", f"Correct or unset {name}.", details)
+        path = environment.get(name)
+        if path and not os.access(path, os.R_OK):
+            return Result(
+                "fail", f"{name} cannot be read", f"Correct or unset {name}.", details
+            )
     problems = [] if proxies is None else proxies.problems()
     if problems:
         remedy = "Correct or unset it; requests to hosts that NO_PROXY names need none."
         return Result("fail", "; ".join(problems), remedy, details)
-    text = "connections are direct" if proxies is None else "connections go through a proxy"
+    if proxies is None:
+        text = "connections are direct"
+    else:
+        text = "connections go through a proxy"
     return Result("ok", text, details=details)
 
 
@@ -127,7 +151,9 @@ def sandbox_check(config: Config, environment: Mapping[str, str]) -> Result:
     mode = config.sandbox_policy().mode
     details = {"sandbox mode": mode}
     # A project must not bring a `bwrap` of its own.
-    search_path = user_programs(config, environment).environment(environment).get("PATH", "")
+    search_path = (
+        user_programs(config, environment).environment(environment).get("PATH", "")
+    )
     works = None
     for backend in platform_backends(search_path, config.sandbox_limits):
         why = problem(backend)
@@ -136,24 +162,43 @@ def sandbox_check(config: Config, environment: Mapping[str, str]) -> Result:
             works = backend.name
             break
     if mode == "danger-full-access":
-        remedy = "Set `sandbox_mode` to workspace-write, unless the machine is a sandbox."
+        remedy = (
+            "Set `sandbox_mode` to workspace-write, unless the machine is a sandbox."
+        )
         return Result("warning", f"commands are not confined ({mode})", remedy, details)
     if works is None:
-        remedy = "Install bubblewrap, or let programs make user namespaces or use Landlock."
-        return Result("fail", "nothing on this machine can confine commands", remedy, details)
-    why_not = "; --all says why not by a stronger backend" if len(details) > 2 else ""
-    return Result("ok", f"commands are confined by `{works}` ({mode}){why_not}", details=details)
+        remedy = (
+            "Install bubblewrap, or let programs make user namespaces or use Landlock."
+        )
+        return Result(
+            "fail", "nothing on this machine can confine commands", remedy, details
+        )
+    if len(details) > 2:
+        why_not = "; --all says why not by a stronger backend"
+    else:
+        why_not = ""
+    return Result(
+        "ok", f"commands are confined by `{works}` ({mode}){why_not}", details=details
+    )
 
 
 def home_check(environment: Mapping[str, str], home: Path) -> Result:
     details = {"CODEX_HOME": str(home), "HOME": str(user_home(environment))}
     if not home.exists():
-        return Result("ok", f"{home} is not there yet; the first session makes it", details=details)
+        return Result(
+            "ok",
+            f"{home} is not there yet; the first session makes it",
+            details=details,
+        )
     details["mode"] = f"{home.stat().st_mode & 0o777:o}"
     if not os.access(home, os.W_OK | os.X_OK):
         remedy = f"Make {home} writable, or point CODEX_HOME to a folder of yours."
-        return Result("warning", f"{home} cannot be written: no session is kept", remedy, details)
+        return Result(
+            "warning", f"{home} cannot be written: no session is kept", remedy, details
+        )
     login = home / "auth.json"
     if login.exists() and login.stat().st_mode & 0o077:
-        return Result("warning", "others can read the stored login", f"chmod 600 {login}", details)
+        return Result(
+            "warning", "others can read the stored login", f"chmod 600 {login}", details
+        )
     return Result("ok", f"{home} can be written", details=details)

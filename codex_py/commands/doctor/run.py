@@ -26,7 +26,12 @@ _MARKS = {"ok": "ok     ", "warning": "warning", "fail": "FAILED "}
 _COUNTED = {"ok": "ok", "warning": "warnings", "fail": "failed"}
 _INDENT = " " * 9
 _SHORTEST_SECRET = 8
-_NETWORK = {"config.load", "auth.credentials", "network.env", "network.provider_reachability"}
+_NETWORK = {
+    "config.load",
+    "auth.credentials",
+    "network.env",
+    "network.provider_reachability",
+}
 
 
 def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -36,14 +41,21 @@ def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         config = command_config(options, environment, warns=False)
     except ConfigError as error:
-        home, problem = _home(environment), Result("fail", "it cannot be used", str(error))
+        home, problem = (
+            _home(environment),
+            Result("fail", "it cannot be used", str(error)),
+        )
         checks = [Check("config.load", "config", lambda: problem)]
     else:
         home = config.home
         checks = setup_checks(config, environment, asks_provider=options.provider)
         secrets = [environment.get(name, "") for name in secret_names(config)]
     checks += machine_checks(environment, home, working_folder("."))
-    reports = [reported(each) for each in checks if not options.network_only or each.id in _NETWORK]
+    reports = [
+        reported(each)
+        for each in checks
+        if not options.network_only or each.id in _NETWORK
+    ]
     statuses = {report["status"] for report in reports}
     worst = next(status for status in ("fail", "warning", "ok") if status in statuses)
     if options.json:
@@ -59,8 +71,13 @@ def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         text = _text(reports, options.all)
     for secret in secrets:
         # No check shows one; a message of others may.
-        text = text.replace(secret, "***") if len(secret) >= _SHORTEST_SECRET else text
-    return print_out(f"{text}\n") or (ExitCode.TURN_FAILED if worst == "fail" else ExitCode.DONE)
+        if len(secret) >= _SHORTEST_SECRET:
+            text = text.replace(secret, "***")
+        else:
+            text = text
+    return print_out(f"{text}\n") or (
+        ExitCode.TURN_FAILED if worst == "fail" else ExitCode.DONE
+    )
 
 
 def _home(environment: Mapping[str, str]) -> Path:

@@ -19,7 +19,8 @@ from codex_py.errors import CodexError, ModelError
 from codex_py.rollout.reader import read_session
 from codex_py.rollout.records import SESSIONS
 
-_MOST_SESSIONS, _LARGEST_SESSION = 20, 2_000_000
+_MOST_SESSIONS = 20
+_LARGEST_SESSION = 2_000_000
 """How many sessions are read, and how many bytes of each."""
 
 
@@ -44,9 +45,16 @@ def setup_checks(
 
 def _configuration(config: Config) -> Result:
     layers = config.layers
-    unused = [f"{dotted(key)} ({layers.where(key)})" for key in unused_keys(config.values)]
-    warnings = [text for text in config.warnings if "no effect in this version" not in text]
-    names = [f"{each.name}: {each.path}" if each.path else each.name for each in layers.layers]
+    unused = [
+        f"{dotted(key)} ({layers.where(key)})" for key in unused_keys(config.values)
+    ]
+    warnings = [
+        text for text in config.warnings if "no effect in this version" not in text
+    ]
+    names = [
+        f"{each.name}: {each.path}" if each.path else each.name
+        for each in layers.layers
+    ]
     details = {
         "CODEX_HOME": str(config.home),
         "cwd": str(config.cwd),
@@ -61,11 +69,19 @@ def _configuration(config: Config) -> Result:
         "warnings": warnings,
     }
     if config.unenforced:
-        return Result("fail", "no session starts", "\n".join(config.unenforced), details)
+        return Result(
+            "fail", "no session starts", "\n".join(config.unenforced), details
+        )
     if warnings:
-        count = "a warning" if len(warnings) == 1 else f"{len(warnings)} warnings"
+        if len(warnings) == 1:
+            count = "a warning"
+        else:
+            count = f"{len(warnings)} warnings"
         return Result("warning", f"loaded, with {count}", "\n".join(warnings), details)
-    text = f"loaded; {len(unused)} settings have no effect here" if unused else "loaded"
+    if unused:
+        text = f"loaded; {len(unused)} settings have no effect here"
+    else:
+        text = "loaded"
     return Result("ok", text, details=details)
 
 
@@ -86,7 +102,11 @@ def _key(config: Config, environment: Mapping[str, str]) -> Result:
 
 def _provider(config: Config, environment: Mapping[str, str], *, asks: bool) -> Result:
     provider = configured_provider(config, environment)
-    details = {"address": provider.shown_url, "wire API": provider.wire_api, "model": config.model}
+    details = {
+        "address": provider.shown_url,
+        "wire API": provider.wire_api,
+        "model": config.model,
+    }
     if not asks:
         text = f"{provider.id} was not asked; `codex-py doctor --provider` asks it"
         return Result("ok", text, details=details)
@@ -100,7 +120,9 @@ def _provider(config: Config, environment: Mapping[str, str], *, asks: bool) -> 
 
 def _servers(config: Config, environment: Mapping[str, str]) -> Result:
     programs = user_programs(config, environment)
-    wanted = {name: server for name, server in config.mcp_servers.items() if server.enabled}
+    wanted = {
+        name: server for name, server in config.mcp_servers.items() if server.enabled
+    }
     problems = {
         name: problem
         for name, server in wanted.items()
@@ -108,23 +130,37 @@ def _servers(config: Config, environment: Mapping[str, str]) -> Result:
     }
     details = {name: problems.get(name, "ready to be started") for name in wanted}
     if not problems:
-        text = f"{len(wanted)} configured, none was started" if wanted else "none is configured"
+        if wanted:
+            text = f"{len(wanted)} configured, none was started"
+        else:
+            text = "none is configured"
         return Result("ok", text, details=details)
-    status = "fail" if any(wanted[name].required for name in problems) else "warning"
+    if any(wanted[name].required for name in problems):
+        status = "fail"
+    else:
+        status = "warning"
     remedy = "\n".join(f"{name}: {problem}." for name, problem in problems.items())
     remedy += f"\n`codex-py mcp test {next(iter(problems))}` says more."
-    return Result(status, f"{len(problems)} of {len(wanted)} cannot start", remedy, details)
+    return Result(
+        status, f"{len(problems)} of {len(wanted)} cannot start", remedy, details
+    )
 
 
 def _problem(
-    server: McpServerConfig, project: Path, programs: UserPrograms, environment: Mapping[str, str]
+    server: McpServerConfig,
+    project: Path,
+    programs: UserPrograms,
+    environment: Mapping[str, str],
 ) -> str | None:
     token = server.bearer_token_env_var
     if token is not None and not environment.get(token):
         return f"the variable {token} is not set"
     if server.command is None:
         return None
-    cwd = programs.cwd() if server.cwd is None else project / server.cwd
+    if server.cwd is None:
+        cwd = programs.cwd()
+    else:
+        cwd = project / server.cwd
     try:
         found = programs.find(server.command, environment, cwd)
     except FileNotFoundError as error:
@@ -138,11 +174,19 @@ def _hooks(config: Config, environment: Mapping[str, str]) -> Result:
     hooks = find_hooks(config, environment)
     details = {hook.key: hook.state for hook in hooks.found}
     if hooks.warnings:
-        return Result("warning", "some are left out", "\n".join(hooks.warnings), details)
-    if count := len(hooks.to_review):
+        return Result(
+            "warning", "some are left out", "\n".join(hooks.warnings), details
+        )
+    count = len(hooks.to_review)
+    if count:
         remedy = "Review them with /hooks in the terminal."
-        return Result("warning", f"{count} new or changed: they do not run", remedy, details)
-    text = f"{len(details)} found" if details else "none is configured"
+        return Result(
+            "warning", f"{count} new or changed: they do not run", remedy, details
+        )
+    if details:
+        text = f"{len(details)} found"
+    else:
+        text = "none is configured"
     return Result("ok", text, details=details)
 
 
@@ -155,7 +199,8 @@ def _sessions(home: Path) -> Result:
         if path.stat().st_size > _LARGEST_SESSION:
             continue
         try:
-            if lines := read_session(path).damaged_lines:
+            lines = read_session(path).damaged_lines
+            if lines:
                 text = f"{path} is resumed without its damaged lines: {lines}."
                 problems.append(text)
         except CodexError as error:
@@ -163,4 +208,7 @@ def _sessions(home: Path) -> Result:
     if problems:
         text = f"{len(problems)} of the newest {len(newest)} are damaged"
         return Result("warning", text, "\n".join(problems))
-    return Result("ok", f"the newest {len(newest)} can be read" if newest else "there are none yet")
+    return Result(
+        "ok",
+        f"the newest {len(newest)} can be read" if newest else "there are none yet",
+    )

@@ -47,7 +47,10 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
     statuses = asyncio.run(auth_statuses(config, headers))
     if options.json:
-        found = [{**_settings(config, name), "auth_status": statuses[name]} for name in servers]
+        found = [
+            {**_settings(config, name), "auth_status": statuses[name]}
+            for name in servers
+        ]
         return print_json(found, indent=2, ensure_ascii=False)
     tables: list[list[Sequence[str]]] = [
         [("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")],
@@ -56,7 +59,12 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     for name, server in servers.items():
         end = ("enabled" if server.enabled else "disabled", _AUTH[statuses[name]])
         if server.command is not None:
-            row = (server.command, _words(server.args), _environment(server), server.cwd or "-")
+            row = (
+                server.command,
+                _words(server.args),
+                _environment(server),
+                server.cwd or "-",
+            )
             tables[0].append([on_one_line(cell) for cell in (name, *row, *end)])
         else:
             row = (shown_url(server.url or ""), server.bearer_token_env_var or "-")
@@ -70,7 +78,8 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the settings of one server; the exit code."""
     parser = command_parser("--json")
     options, name, config = configured_server(parser, argv, environment, "get")
-    server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
+    server = config.mcp_servers[name]
+    raw = config.values["mcp_servers"][name]
     if options.json:
         found = _settings(config, name, *_LISTS)
         return print_json(found, indent=2, ensure_ascii=False)
@@ -79,21 +88,31 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     facts = {"enabled": "true"}
     facts |= {key: ", ".join(raw[key]) or "[]" for key in _LISTS if key in raw}
     if server.command is not None:
-        facts |= {"transport": "stdio", "command": server.command, "args": _words(server.args)}
+        facts |= {
+            "transport": "stdio",
+            "command": server.command,
+            "args": _words(server.args),
+        }
         facts |= {"cwd": server.cwd or "-", "env": _environment(server)}
     else:
-        variables = (f"{key}={value}" for key, value in sorted(server.env_http_headers.items()))
+        variables = (
+            f"{key}={value}" for key, value in sorted(server.env_http_headers.items())
+        )
         facts |= {
             "transport": "streamable_http",
             "url": shown_url(server.url or ""),
             "bearer_token_env_var": server.bearer_token_env_var or "-",
-            "http_headers": ", ".join(f"{k}={_MASK}" for k in sorted(server.http_headers)) or "-",
+            "http_headers": ", ".join(
+                f"{k}={_MASK}" for k in sorted(server.http_headers)
+            )
+            or "-",
             "env_http_headers": ", ".join(variables) or "-",
             "http_headers_helper": raw.get("http_headers_helper") or "-",
         }
     times = _timeouts(server, raw).items()
     facts |= {key: f"{seconds:g}" for key, seconds in times if seconds is not None}
-    if (mode := raw.get("default_tools_approval_mode")) is not None:
+    mode = raw.get("default_tools_approval_mode")
+    if mode is not None:
         facts["default_tools_approval_mode"] = mode
     facts["remove"] = f"codex-py mcp remove {name}"
     lines = "".join(f"  {key}: {on_one_line(value)}\n" for key, value in facts.items())
@@ -101,7 +120,8 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _settings(config: Config, name: str, *lists: str) -> dict[str, Any]:
-    server, raw = config.mcp_servers[name], config.values["mcp_servers"][name]
+    server = config.mcp_servers[name]
+    raw = config.values["mcp_servers"][name]
     transport: dict[str, Any]
     if server.command is not None:
         transport = {
@@ -126,17 +146,23 @@ def _settings(config: Config, name: str, *lists: str) -> dict[str, Any]:
     return {**facts, "transport": transport, **tools, **_timeouts(server, raw)}
 
 
-def _timeouts(server: McpServerConfig, raw: Mapping[str, Any]) -> dict[str, float | None]:
+def _timeouts(
+    server: McpServerConfig, raw: Mapping[str, Any]
+) -> dict[str, float | None]:
     """Those that are configured, in seconds."""
     has_start = "startup_timeout_sec" in raw or "startup_timeout_ms" in raw
     return {
         "startup_timeout_sec": server.startup_timeout_s if has_start else None,
-        "tool_timeout_sec": server.tool_timeout_s if "tool_timeout_sec" in raw else None,
+        "tool_timeout_sec": server.tool_timeout_s
+        if "tool_timeout_sec" in raw
+        else None,
     }
 
 
 def _sorted(table: Mapping[str, str] | None) -> dict[str, str] | None:
-    return None if table is None else dict(sorted(table.items()))
+    if table is None:
+        return None
+    return dict(sorted(table.items()))
 
 
 def _words(args: Sequence[str]) -> str:
@@ -155,9 +181,14 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     options, name, config = configured_server(parser, argv, environment, "test")
     status, warnings = asyncio.run(_tried(config, name, environment))
     # The error is printed by itself.
-    warnings = [warning for warning in warnings if not warning.startswith(status.error or "\0")]
+    warnings = [
+        warning for warning in warnings if not warning.startswith(status.error or "\0")
+    ]
     advice = _advice(config.mcp_servers[name], status, has_noise=bool(warnings))
-    code = ExitCode.DONE if status.state == "ready" else ExitCode.TURN_FAILED
+    if status.state == "ready":
+        code = ExitCode.DONE
+    else:
+        code = ExitCode.TURN_FAILED
     if options.json:
         return print_json(_facts(status, warnings, advice), indent=2) or code
     for warning in warnings:
@@ -174,7 +205,9 @@ async def _tried(
     config: Config, name: str, environment: Mapping[str, str]
 ) -> tuple[McpServerStatus, list[str]]:
     warnings: list[str] = []
-    alone = replace(config, mcp_servers={name: replace(config.mcp_servers[name], enabled=True)})
+    alone = replace(
+        config, mcp_servers={name: replace(config.mcp_servers[name], enabled=True)}
+    )
     setup = SessionSetup(
         alone, SessionOptions(), environment, None, DecliningElicitor(), warnings.append
     )
@@ -197,12 +230,16 @@ def _report(status: McpServerStatus) -> str:
         f"  protocol: {on_one_line(status.protocol_version or '-')}",
         f"  started in {status.connect_s or 0:.2f} s, listed its tools in {status.list_s or 0:.2f} s",
     ]
-    rows = [(on_one_line(tool.name), _first_line(tool.description)) for tool in status.tools]
+    rows = [
+        (on_one_line(tool.name), _first_line(tool.description)) for tool in status.tools
+    ]
     lines += [f"  {line}".rstrip() for line in aligned(rows)]
     return "\n".join(lines) + "\n"
 
 
-def _facts(status: McpServerStatus, warnings: Sequence[str], advice: str | None) -> dict[str, Any]:
+def _facts(
+    status: McpServerStatus, warnings: Sequence[str], advice: str | None
+) -> dict[str, Any]:
     return {
         "name": status.name,
         "ready": status.state == "ready",
@@ -210,7 +247,10 @@ def _facts(status: McpServerStatus, warnings: Sequence[str], advice: str | None)
         "protocol_version": status.protocol_version,
         "connect_sec": _rounded(status.connect_s),
         "list_sec": _rounded(status.list_s),
-        "tools": [{"name": tool.name, "description": tool.description} for tool in status.tools],
+        "tools": [
+            {"name": tool.name, "description": tool.description}
+            for tool in status.tools
+        ],
         "warnings": list(warnings),
         "failure": status.failure,
         "error": status.error,
@@ -218,7 +258,9 @@ def _facts(status: McpServerStatus, warnings: Sequence[str], advice: str | None)
     }
 
 
-def _advice(server: McpServerConfig, status: McpServerStatus, *, has_noise: bool) -> str | None:
+def _advice(
+    server: McpServerConfig, status: McpServerStatus, *, has_noise: bool
+) -> str | None:
     """What to do about a failure; None if there is none, or if the error says so itself."""
     command = shlex.join((server.command or "", *server.args))
     match status.failure:
@@ -248,7 +290,9 @@ def _advice(server: McpServerConfig, status: McpServerStatus, *, has_noise: bool
 
 
 def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
+    if seconds is None:
+        return None
+    return round(seconds, 3)
 
 
 def _first_line(description: str) -> str:

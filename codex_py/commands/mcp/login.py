@@ -23,13 +23,17 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser = command_parser("--no-browser")
     parser.add_argument("--scopes")
     options, name, config = configured_server(parser, argv, environment, "login")
-    scopes = [scope.strip() for scope in (options.scopes or "").split(",") if scope.strip()]
+    scopes = [
+        scope.strip() for scope in (options.scopes or "").split(",") if scope.strip()
+    ]
 
     async def run() -> None:
         opens_browser = not options.no_browser and _has_browser(environment)
         screen = _Screen(name, opens_browser=opens_browser)
         # Its warnings are about a token, and a server with a token needs no login.
-        headers = server_headers(name, config.mcp_servers[name], environment, lambda _: None)
+        headers = server_headers(
+            name, config.mcp_servers[name], environment, lambda _: None
+        )
         await log_in(config, name, screen, headers=headers, scopes=scopes)
 
     # `webbrowser` looks for programs there.
@@ -73,9 +77,13 @@ class _Screen:
         OutputStream(1).write_text(text)
         if self._opens_browser:
             # It may run for as long as the browser does.
-            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+            threading.Thread(
+                target=webbrowser.open, args=(address,), daemon=True
+            ).start()
         elif self._listens:
-            tell("If your browser is on another machine, paste the address here that it ends at.")
+            tell(
+                "If your browser is on another machine, paste the address here that it ends at."
+            )
 
     async def pasted(self) -> str:
         return await self._lines.get()
@@ -85,7 +93,10 @@ class _Screen:
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
         # RuntimeError: the login is over.
-        with suppress(OSError, RuntimeError), open(_STDIN, "rb", 0, closefd=False) as stdin:
+        with (
+            suppress(OSError, RuntimeError),
+            open(_STDIN, "rb", 0, closefd=False) as stdin,
+        ):
             for line in filter(bytes.strip, stdin):
                 text = line.decode(errors="replace").strip()
                 loop.call_soon_threadsafe(self._lines.put_nowait, text)

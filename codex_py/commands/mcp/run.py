@@ -43,9 +43,7 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     earlier = ", in place of the earlier one" if replaced else ""
     text = f"Added global MCP server '{name}'{earlier}.\n"
     if options.url is not None and options.bearer_token_env_var is None:
-        text += (
-            f"MCP server may or may not require login. Run `codex-py mcp login {name}` to login.\n"
-        )
+        text += f"MCP server may or may not require login. Run `codex-py mcp login {name}` to login.\n"
     return print_out(text)
 
 
@@ -64,10 +62,12 @@ def _table(options: argparse.Namespace, command: Sequence[str]) -> dict[str, Any
             raise UsageError("--url and a command exclude each other")
         if options.env:
             raise UsageError("--env is for a server that is a command, not for --url")
-        if (problem := url_problem(options.url)) is not None:
+        problem = url_problem(options.url)
+        if problem is not None:
             raise UsageError(f"--url {problem}")
         table = {key: getattr(options, key) for key in ("url", *_OF_ADDRESS)}
-        if (client_id := table.pop("oauth_client_id")) is not None:
+        client_id = table.pop("oauth_client_id")
+        if client_id is not None:
             table["oauth"] = {"client_id": client_id}
     else:
         for option in _OF_ADDRESS:
@@ -88,7 +88,9 @@ def _variable(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def parse_name(parser: CommandParser, argv: Sequence[str], command: str) -> argparse.Namespace:
+def parse_name(
+    parser: CommandParser, argv: Sequence[str], command: str
+) -> argparse.Namespace:
     """The options, with a `name`. Raises a `UsageError` if there is none, or an option is wrong."""
     parser.add_argument("name", nargs="?")
     options = parser.parse_args(list(argv))
@@ -97,7 +99,10 @@ def parse_name(parser: CommandParser, argv: Sequence[str], command: str) -> argp
 
 
 def configured_server(
-    parser: CommandParser, argv: Sequence[str], environment: Mapping[str, str], command: str
+    parser: CommandParser,
+    argv: Sequence[str],
+    environment: Mapping[str, str],
+    command: str,
 ) -> tuple[argparse.Namespace, str, Config]:
     """The options, the name of a server, and the configuration that has it, whose warnings are printed.
 

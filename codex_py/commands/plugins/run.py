@@ -9,8 +9,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.command_line.stopping import raise_when_stopped
-from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
-from codex_py.commands.plugins.store import install, read_source, remove, require_new, workspace
+from codex_py.command_line.subcommand import (
+    command_config,
+    command_parser,
+    print_table,
+    required,
+)
+from codex_py.commands.plugins.store import (
+    install,
+    read_source,
+    remove,
+    require_new,
+    workspace,
+)
 from codex_py.config.config import Config
 from codex_py.config.custom_prompts import find_custom_prompts
 from codex_py.config.hooks import Hook, find_hooks, trust
@@ -30,15 +41,21 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser = command_parser("source", "--yes")
     parser.add_argument("--ref")
     options = parser.parse_args(list(argv))
-    source_name = required(options.source, "plugin: codex-py plugin add FOLDER-OR-ADDRESS")
+    source_name = required(
+        options.source, "plugin: codex-py plugin add FOLDER-OR-ADDRESS"
+    )
     raise_when_stopped()
     config = command_config(options, environment, warns=False)
     with workspace(config.home) as made:
         source = read_source(source_name, options.ref, made, config, environment)
         try:
-            plugin = read_plugin(plugins_folder(config.home), source.files, source.origin)
+            plugin = read_plugin(
+                plugins_folder(config.home), source.files, source.origin
+            )
         except ValueError as error:
-            raise CodexError(f"{source_name} cannot be added: {error}", code="plugin") from error
+            raise CodexError(
+                f"{source_name} cannot be added: {error}", code="plugin"
+            ) from error
         require_new(config.home, plugin.name)
         config = _with(config, plugin)
         for line in _description(config, plugin, environment):
@@ -77,8 +94,12 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return print_out("There are no plugins. Try `codex-py plugin add FOLDER`.\n")
     rows: list[tuple[str, ...]] = [("NAME", "VERSION", "FROM", "STATE")]
     for entry in entries:
-        state = f"not used: {entry['error']}" if entry["error"] else "ok"
-        version, source = entry.get("version") or "-", entry.get("source", "-")
+        if entry["error"]:
+            state = f"not used: {entry['error']}"
+        else:
+            state = "ok"
+        version = entry.get("version") or "-"
+        source = entry.get("source", "-")
         rows.append((entry["name"], version, source, state))
     return print_table(rows)
 
@@ -89,9 +110,11 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     name = required(options.name, "plugin: codex-py plugin show NAME")
     config = command_config(options, environment, warns=False)
     plugins = find_plugins(config.home)
-    if (why := plugins.unusable.get(name)) is not None:
+    why = plugins.unusable.get(name)
+    if why is not None:
         raise CodexError(f"the plugin {name} is not used: {why}", code="plugin")
-    if not (found := [plugin for plugin in plugins.found if plugin.name == name]):
+    found = [plugin for plugin in plugins.found if plugin.name == name]
+    if not found:
         raise _unknown(name)
     lines = _description(_with(config, found[0]), found[0], environment)
     return print_out("".join(f"{on_one_line(line)}\n" for line in lines))
@@ -102,7 +125,9 @@ def _with(config: Config, plugin: Plugin) -> Config:
     return replace(config, plugins=(plugin,), features={})
 
 
-def _description(config: Config, plugin: Plugin, environment: Mapping[str, str]) -> Iterator[str]:
+def _description(
+    config: Config, plugin: Plugin, environment: Mapping[str, str]
+) -> Iterator[str]:
     """Lines about a plugin, with all that it would run. `config`: see `_with`."""
     author = f", by {plugin.author}" if plugin.author else ""
     name = f"{plugin.name} {plugin.version}".rstrip()
@@ -113,7 +138,8 @@ def _description(config: Config, plugin: Plugin, environment: Mapping[str, str])
     servers = [_server_line(name, table) for name, table in plugin.servers.items()]
     yield from (f"  {line}" for line in (*hooks, *servers) or ("nothing",))
     yield "It tells the model:"
-    roles, skills = find_roles(config, environment), find_skills(config, environment)
+    roles = find_roles(config, environment)
+    skills = find_skills(config, environment)
     texts = [
         f"agent {role.name}, with {_named_tools(role.tools)}: {role.description}"
         for role in roles.found.values()
@@ -126,14 +152,23 @@ def _description(config: Config, plugin: Plugin, environment: Mapping[str, str])
     ]
     texts += [f"command /{plugin.name}:{name}" for name in plugin.commands]
     yield from (f"  {line}" for line in texts or ("nothing",))
-    faults = (*find_hooks(config, environment).warnings, *roles.warnings, *skills.warnings)
+    faults = (
+        *find_hooks(config, environment).warnings,
+        *roles.warnings,
+        *skills.warnings,
+    )
     faults += find_custom_prompts(config, environment).warnings
-    yield from (f"Mistake in it: {fault}" for fault in faults if str(plugin.root) in fault)
+    yield from (
+        f"Mistake in it: {fault}" for fault in faults if str(plugin.root) in fault
+    )
 
 
 def _hook_line(hook: Hook) -> str:
     matcher = f" ({hook.matcher})" if hook.matcher else ""
-    what = hook.command if hook.kind == "command" else f"the tool {hook.server}/{hook.tool}"
+    if hook.kind == "command":
+        what = hook.command
+    else:
+        what = f"the tool {hook.server}/{hook.tool}"
     # Else what stands below a comment looks like a part of it.
     what = what.replace("\n", " \u23ce ")
     return f"hook {hook.event}{matcher}: {what}"
@@ -145,7 +180,11 @@ def _server_line(name: str, table: Mapping[str, Any]) -> str:
         *table.get("env_http_headers", {}).values(),
         *filter(None, [table.get("bearer_token_env_var")]),
     ]
-    own = {k: v for k, v in table.get("env", {}).items() if k not in plugin_variables(Path())}
+    own = {
+        k: v
+        for k, v in table.get("env", {}).items()
+        if k not in plugin_variables(Path())
+    }
     words = [
         *(f"{k}={v}" for k, v in own.items()),
         table.get("command", ""),
@@ -158,7 +197,9 @@ def _server_line(name: str, table: Mapping[str, Any]) -> str:
     return f"MCP server {name}: {what}{given if variables else ''}"
 
 
-def _hooks(config: Config, plugin: Plugin, environment: Mapping[str, str]) -> list[Hook]:
+def _hooks(
+    config: Config, plugin: Plugin, environment: Mapping[str, str]
+) -> list[Hook]:
     found = find_hooks(config, environment).found
     return [hook for hook in found if hook.source in plugin.hooks]
 
@@ -173,8 +214,12 @@ def _agreed() -> bool:
 
 
 def _unknown(name: str) -> CodexError:
-    return CodexError(f"there is no plugin {name!r}; see `codex-py plugin list`", code="plugin")
+    return CodexError(
+        f"there is no plugin {name!r}; see `codex-py plugin list`", code="plugin"
+    )
 
 
 def _named_tools(tools: Collection[str] | None) -> str:
-    return "all tools" if tools is None else ", ".join(sorted(tools)) or "no tools"
+    if tools is None:
+        return "all tools"
+    return ", ".join(sorted(tools)) or "no tools"

@@ -45,14 +45,20 @@ _MAX_FETCHED_BYTES: Final = 100 * 1024 * 1024
 _MAX_ERROR_BYTES: Final = 2000
 _MAX_OUTPUT_BYTES: Final = 2 * MAX_BYTES
 _LIMITED: Final = (
-    *("/bin/sh", "-c"),
+    "/bin/sh",
+    "-c",
     # The unit of `-f` is 512 or 1024 bytes. Not every system can limit memory.
     f'ulimit -f {_MAX_FETCHED_BYTES >> 10}; ulimit -v 4000000 2>/dev/null; exec "$@"',
     "sh",
 )
 _SETTINGS: Final = (
-    *("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.askPass=", "credential.helper="),
-    *("fetch.fsckObjects=true", "gc.auto=0", "maintenance.auto=false"),
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.askPass=",
+    "credential.helper=",
+    "fetch.fsckObjects=true",
+    "gc.auto=0",
+    "maintenance.auto=false",
 )
 _VARIABLES: Final = {
     "GIT_ALLOW_PROTOCOL": "https:ssh:file",
@@ -72,7 +78,11 @@ class PluginSource:
 
 
 def read_source(
-    source: str, ref: str | None, workspace: Path, config: Config, environment: Mapping[str, str]
+    source: str,
+    ref: str | None,
+    workspace: Path,
+    config: Config,
+    environment: Mapping[str, str],
 ) -> PluginSource:
     """The files of a folder, a path relative to the working directory, or of a git repository.
 
@@ -141,12 +151,20 @@ def _blobs(listing: bytes) -> Iterator[tuple[str, str, int, bool]]:
 class _Git:
     """Runs git in a folder of its own, with limits."""
 
-    def __init__(self, folder: Path, programs: Programs, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, programs: Programs, environment: Mapping[str, str]
+    ) -> None:
         try:
             git = find_git(programs, environment)
         except CodexError as error:
-            raise _failure(f"{error}; without git, only folders can be added") from error
-        self._argv = [*_LIMITED, git.program, *(w for s in _SETTINGS for w in ("-c", s))]
+            raise _failure(
+                f"{error}; without git, only folders can be added"
+            ) from error
+        self._argv = [
+            *_LIMITED,
+            git.program,
+            *(w for s in _SETTINGS for w in ("-c", s)),
+        ]
         self.folder = folder
         # The agent of ssh asks nothing.
         agent = {"SSH_AUTH_SOCK": environment.get("SSH_AUTH_SOCK", "")}
@@ -157,7 +175,11 @@ class _Git:
         # In files, whose size is limited.
         paths = [self.folder / name for name in ("input", "output", "errors")]
         paths[0].write_bytes(given)
-        with paths[0].open("rb") as stdin, paths[1].open("wb") as out, paths[2].open("wb") as err:
+        with (
+            paths[0].open("rb") as stdin,
+            paths[1].open("wb") as out,
+            paths[2].open("wb") as err,
+        ):
             process = subprocess.Popen(
                 [*self._argv, *words],
                 cwd=self.folder,
@@ -178,12 +200,17 @@ class _Git:
                     process.wait()
         if code:
             said, _ = read_start(paths[2], _MAX_ERROR_BYTES)
-            reason = said.decode(errors="replace").strip() or "it needs more than its limits allow"
+            reason = (
+                said.decode(errors="replace").strip()
+                or "it needs more than its limits allow"
+            )
             raise _failure(f"git failed: {reason}")
         try:
             return read_whole(paths[1], _MAX_OUTPUT_BYTES)
         except OSError as error:
-            raise _failure(f"what git prints cannot be used: {error.strerror}") from error
+            raise _failure(
+                f"what git prints cannot be used: {error.strerror}"
+            ) from error
 
 
 def _failure(message: str) -> CodexError:
@@ -214,7 +241,9 @@ def workspace(home: Path) -> Generator[Path]:
             _delete(made)
             os.close(descriptor)
     except OSError as error:
-        raise _failure(f"the plugins in {folder} cannot be changed: {error.strerror}") from error
+        raise _failure(
+            f"the plugins in {folder} cannot be changed: {error.strerror}"
+        ) from error
 
 
 def require_new(home: Path, name: str) -> None:
@@ -237,7 +266,11 @@ def install(home: Path, made: Path, plugin: Plugin, source: PluginSource) -> Non
     record = {**source.origin, "files": digests}
     for path, file in source.files.items():
         _write(staged / path, file.data, 0o500 if file.is_executable else 0o400)
-    _write(staged / RECORD, json.dumps(record, indent=1, ensure_ascii=False).encode(), 0o400)
+    _write(
+        staged / RECORD,
+        json.dumps(record, indent=1, ensure_ascii=False).encode(),
+        0o400,
+    )
     # Programs of the plugin that write beside themselves would change it.
     for folder, _, _ in os.walk(staged, topdown=False):
         Path(folder).chmod(0o500)

@@ -45,7 +45,9 @@ class FileStep(NamedTuple):
     author: Author | None
 
     def mapped(self, change: Callable[[list[bytes]], list[bytes]]) -> "FileStep":
-        old, new = (side if side is None else change(side) for side in (self.old, self.new))
+        old, new = (
+            side if side is None else change(side) for side in (self.old, self.new)
+        )
         return self._replace(old=old, new=new)
 
 
@@ -66,7 +68,9 @@ def as_lines(data: bytes) -> list[bytes]:
     """The lines without their ends, which git may convert."""
     lines = data.split(b"\n")
     lines = lines if lines[-1] else lines[:-1]
-    return [line.removesuffix(b"\r") for line in lines] if b"\r" in data else lines
+    if b"\r" in data:
+        return [line.removesuffix(b"\r") for line in lines]
+    return lines
 
 
 class History:
@@ -81,12 +85,15 @@ class History:
         current: Callable[[str], list[bytes] | None],
         in_commits: Callable[[str], Sequence[tuple[float, Counter[bytes]]]],
     ) -> None:
-        self._current, self._in_commits = current, in_commits
+        self._current = current
+        self._in_commits = in_commits
         self._versions: dict[str, list[_Version]] = {}
         self._pieces: list[_Piece] = []
         self._alive: dict[str, set[Mark]] = {}
 
-    def add(self, number: int, steps: Sequence[FileStep], since: int, until: int) -> None:
+    def add(
+        self, number: int, steps: Sequence[FileStep], since: int, until: int
+    ) -> None:
         """Add an entry of the journal, after all earlier ones.
 
         Args:
@@ -108,13 +115,18 @@ class History:
             for index, line in enumerate(new):
                 if marks[index] is None and removed.get(line):
                     marks[index] = removed[line].pop()
-            by_parts = self._version(step.path, new, inf, number).marks if since < number else ()
+            if since < number:
+                by_parts = self._version(step.path, new, inf, number).marks
+            else:
+                by_parts = ()
             for index, (piece, first) in enumerate(by_parts):
                 is_part = piece >= 0 and self._pieces[piece].number >= since
                 if marks[index] is None and (is_part or (piece < 0 and first < until)):
                     marks[index] = piece, first
             whole = list(self._claimed(number, step, marks))
-            self._versions.setdefault(step.path, []).append(_Version(number, new, whole))
+            self._versions.setdefault(step.path, []).append(
+                _Version(number, new, whole)
+            )
 
     def unknown(self, path: str, lines: list[bytes]) -> set[bytes]:
         """The lines that nobody is known to have written."""
@@ -127,14 +139,18 @@ class History:
         is_half = 2 * len(new) >= len(unknown) > 0
         return is_piece or (is_half and self._current(step.path) is None)
 
-    def authors(self, path: str, lines: list[bytes], until: float = inf) -> list[Author | None]:
+    def authors(
+        self, path: str, lines: list[bytes], until: float = inf
+    ) -> list[Author | None]:
         """The author of each line, None if none is known. `until`: when the lines were there, at the latest."""
         marks = self._version(path, lines, inf, inf).marks
         alive = {*marks}
         self._come_back(path, lines, marks, alive)
         self._found_again(path, lines, marks, alive)
         authors = [
-            None if n < 0 or self._was_there(path, line, n, until) else self._pieces[n].author
+            None
+            if n < 0 or self._was_there(path, line, n, until)
+            else self._pieces[n].author
             for line, (n, _) in zip(lines, marks, strict=True)
         ]
         # A line that others are like is a turn's only in a piece with one that none is like.
@@ -142,16 +158,28 @@ class History:
         turns = [author and (author.thread_id, author.turn) for author in authors]
         for _, group in groupby(range(len(lines)), key=turns.__getitem__):
             piece = list(group)
-            if not any(counts[lines[n]] == 1 and _weight(lines[n]) >= _DISTINCT for n in piece):
+            if not any(
+                counts[lines[n]] == 1 and _weight(lines[n]) >= _DISTINCT for n in piece
+            ):
                 authors[piece[0] : piece[-1] + 1] = [None] * len(piece)
         return authors
 
-    def _version(self, path: str, lines: list[bytes], before: float, number: float) -> _Version:
+    def _version(
+        self, path: str, lines: list[bytes], before: float, number: float
+    ) -> _Version:
         """These contents of a file, with the marks of its likest version; of a file with a new name, its old one."""
-        versions = [each for each in self._versions.get(path, ()) if each.number < before]
+        versions = [
+            each for each in self._versions.get(path, ()) if each.number < before
+        ]
         if not versions and lines:
-            last = [(name, found[-1]) for name, found in self._versions.items() if name != path]
-            alike = ((n, each) for n, each in last if _likeness(each.lines, lines) >= _ALIKE)
+            last = [
+                (name, found[-1])
+                for name, found in self._versions.items()
+                if name != path
+            ]
+            alike = (
+                (n, each) for n, each in last if _likeness(each.lines, lines) >= _ALIKE
+            )
             versions = [each for name, each in alike if self._current(name) is None]
         if not versions:
             return _Version(number, lines, [(-1, number)] * len(lines))
@@ -159,12 +187,16 @@ class History:
         if best.lines == lines:
             return _Version(number, lines, list(best.marks))
         if len(versions) > 1:
-            best = max(versions, key=lambda each: (_likeness(each.lines, lines), each.number))
+            best = max(
+                versions, key=lambda each: (_likeness(each.lines, lines), each.number)
+            )
         places = aligned(best.lines, lines)
         marks = [best.marks[place] if place >= 0 else (-1, number) for place in places]
         return _Version(number, lines, marks)
 
-    def _claimed(self, number: int, step: FileStep, marks: Sequence[Mark | None]) -> Iterator[Mark]:
+    def _claimed(
+        self, number: int, step: FileStep, marks: Sequence[Mark | None]
+    ) -> Iterator[Mark]:
         """The marks, with new ones for what the entry wrote."""
         for mark, group in groupby(range(len(marks)), key=marks.__getitem__):
             places = list(group)
@@ -188,7 +220,10 @@ class History:
                 continue
             near = aligned(version.lines, lines)
             for n, place in enumerate(near):
-                mark = version.marks[place] if place >= 0 else (-1, 0)
+                if place >= 0:
+                    mark = version.marks[place]
+                else:
+                    mark = (-1, 0)
                 beside = place > 0 and near[max(0, n - 1)] == place - 1
                 beside |= near[n + 1 : n + 2] == [place + 1]
                 if beside and mark not in alive and self._is_later(marks[n], mark):
@@ -210,10 +245,15 @@ class History:
         while index < len(lines):
             best: list[Mark] = []
             for n, offset in places.get(lines[index], ()):
-                piece, run = self._pieces[n], list[Mark]()
-                elsewhere = alive if piece.step.path == path else self._alive_in(piece.step.path)
+                piece = self._pieces[n]
+                run = list[Mark]()
+                if piece.step.path == path:
+                    elsewhere = alive
+                else:
+                    elsewhere = self._alive_in(piece.step.path)
                 for at, line in enumerate(piece.lines[int(offset) :]):
-                    mark, here = (n, offset + at), index + at
+                    mark = (n, offset + at)
+                    here = index + at
                     if here == len(lines) or line != lines[here] or mark in elsewhere:
                         break
                     if mark in alive or not self._is_later(marks[here], mark):
@@ -257,7 +297,8 @@ def _weight(line: bytes) -> int:
 
 def _likeness(one: Sequence[bytes], other: Sequence[bytes]) -> float:
     """The share of lines that two files have in common."""
-    lines, others = {*one}, {*other}
+    lines = {*one}
+    others = {*other}
     return 2 * len(lines & others) / max(len(lines) + len(others), 1)
 
 
@@ -265,9 +306,17 @@ def aligned(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
     """For each new line the index of the same old one, or -1. In order."""
     least = min(len(old), len(new))
     head = next((n for n in range(least) if old[n] != new[n]), least)
-    tail = next((n for n in range(least - head) if old[-1 - n] != new[-1 - n]), least - head)
-    places = [*range(head), *[-1] * (len(new) - head - tail), *range(len(old) - tail, len(old))]
-    matcher = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail])
+    tail = next(
+        (n for n in range(least - head) if old[-1 - n] != new[-1 - n]), least - head
+    )
+    places = [
+        *range(head),
+        *[-1] * (len(new) - head - tail),
+        *range(len(old) - tail, len(old)),
+    ]
+    matcher = SequenceMatcher(
+        None, old[head : len(old) - tail], new[head : len(new) - tail]
+    )
     for at, to, size in matcher.get_matching_blocks():
         places[head + to : head + to + size] = range(head + at, head + at + size)
     return places

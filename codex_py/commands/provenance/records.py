@@ -41,7 +41,9 @@ def written_between(
         lines = {
             number: author
             for number, author in enumerate(history.authors(path, now, until), 1)
-            if author and author.how != "unsure" and all(each[number - 1] < 0 for each in places)
+            if author
+            and author.how != "unsure"
+            and all(each[number - 1] < 0 for each in places)
         }
         if lines and not repository.refuses(repository.root / path):
             found[path] = lines
@@ -49,10 +51,15 @@ def written_between(
     return found, turns_of(repository, authors)
 
 
-def turns_of(repository: Repository, authors: Iterable[Author | None]) -> list[TurnFacts]:
+def turns_of(
+    repository: Repository, authors: Iterable[Author | None]
+) -> list[TurnFacts]:
     """The turns, the oldest first."""
     found = {author[:2]: author for author in authors if author}
-    facts = [repository.facts(each.thread_id, each.turn, each.ended) for each in found.values()]
+    facts = [
+        repository.facts(each.thread_id, each.turn, each.ended)
+        for each in found.values()
+    ]
     return sorted(facts, key=lambda each: each.time)
 
 
@@ -60,7 +67,10 @@ def note(written: Written, turns: Iterable[TurnFacts], commit: str, human: str) 
     """An authorship log, version 3."""
     text = ""
     for path, lines in written.items():
-        text += f'"{path}"\n' if any(character.isspace() for character in path) else f"{path}\n"
+        if any(character.isspace() for character in path):
+            text += f'"{path}"\n'
+        else:
+            text += f"{path}\n"
         for key, ranges in _ranges(lines, _trace_key):
             numbers = (f"{a}" if a == b else f"{a}-{b}" for a, b in ranges)
             text += f"  {key} {','.join(numbers)}\n"
@@ -71,7 +81,11 @@ def note(written: Written, turns: Iterable[TurnFacts], commit: str, human: str) 
         "prompts": {},
         "sessions": {
             _session_key(turn.session): {
-                "agent_id": {"tool": TOOL, "id": turn.session, "model": turn.model or "unknown"},
+                "agent_id": {
+                    "tool": TOOL,
+                    "id": turn.session,
+                    "model": turn.model or "unknown",
+                },
                 "human_author": human,
             }
             for turn in turns
@@ -80,7 +94,9 @@ def note(written: Written, turns: Iterable[TurnFacts], commit: str, human: str) 
     return f"{text}---\n{json.dumps(facts, indent=2)}\n"
 
 
-def trace(written: Written, turns: Iterable[TurnFacts], commit: str | None) -> dict[str, Any]:
+def trace(
+    written: Written, turns: Iterable[TurnFacts], commit: str | None
+) -> dict[str, Any]:
     """A record of Agent Trace 0.1. `commit`: None for the work tree."""
     contributors: dict[tuple[str, int], dict[str, str]] = {}
     for turn in turns:
@@ -98,7 +114,9 @@ def trace(written: Written, turns: Iterable[TurnFacts], commit: str | None) -> d
                     "contributor": contributors[turn],
                     "ranges": [{"start_line": a, "end_line": b} for a, b in ranges],
                 }
-                for turn, ranges in _ranges(lines, lambda author: (author.thread_id, author.turn))
+                for turn, ranges in _ranges(
+                    lines, lambda author: (author.thread_id, author.turn)
+                )
             ],
         }
         for path, lines in written.items()

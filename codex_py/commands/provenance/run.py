@@ -8,7 +8,12 @@ from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 
-from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
+from codex_py.command_line.subcommand import (
+    command_config,
+    command_parser,
+    print_table,
+    required,
+)
 from codex_py.commands.provenance.lines import as_lines
 from codex_py.commands.provenance.records import (
     TOOL,
@@ -28,7 +33,14 @@ from codex_py.streams.terminal import on_one_line
 
 _SIGNS = {"patch": "", "command": "*", "unsure": "?"}
 _NOTES = ("notes", "--ref=refs/notes/ai")
-_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_APPEND = (
+    os.O_WRONLY
+    | os.O_APPEND
+    | os.O_CREAT
+    | os.O_NOFOLLOW
+    | os.O_NONBLOCK
+    | os.O_CLOEXEC
+)
 
 
 def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -42,7 +54,8 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     near = next(each for each in (place, *place.parents) if each.is_dir())
     # The journal names files without links in their folders.
     folder = Path(os.path.realpath(near))
-    repository, until = Repository(config, environment, folder), inf
+    repository = Repository(config, environment, folder)
+    until = inf
     path = str((folder / place.relative_to(near)).relative_to(repository.root))
     if options.rev is not None:
         repository.revision = repository.commit(options.rev)
@@ -65,13 +78,22 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             | ({"session": by.thread_id, "turn": by.turn, "how": by.how} if by else {})
             for number, (text, by) in found
         ]
-        facts = {"file": path, "revision": repository.revision, "turns": list(map(_facts, turns))}
+        facts = {
+            "file": path,
+            "revision": repository.revision,
+            "turns": list(map(_facts, turns)),
+        }
         return print_json({**facts, "lines": rows})
     if not turns:
-        return print_out(f"No line of {on_one_line(path)} is known to be a session's.\n")
+        return print_out(
+            f"No line of {on_one_line(path)} is known to be a session's.\n"
+        )
     keys = {(turn.session, turn.turn): str(n) for n, turn in enumerate(turns, 1)}
     legend = [
-        (keys[turn.session, turn.turn], *(str(fact or "") for fact in _facts(turn).values()))
+        (
+            keys[turn.session, turn.turn],
+            *(str(fact or "") for fact in _facts(turn).values()),
+        )
         for turn in turns
     ]
     width = len(str(len(found)))
@@ -84,13 +106,20 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _facts(turn: TurnFacts) -> dict[str, str | int | None]:
     time = datetime.fromtimestamp(turn.time, UTC).astimezone().isoformat(" ", "minutes")
-    facts = {"session": turn.session, "name": turn.name or "", "turn": turn.turn, "time": time}
+    facts = {
+        "session": turn.session,
+        "name": turn.name or "",
+        "turn": turn.turn,
+        "time": time,
+    }
     return {**facts, "model": turn.model, "prompt": turn.prompt}
 
 
 def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Write a note, a trace or trailers; the exit code."""
-    parser = command_parser("commit", "--note", "--trace", "--trailer", "--work-tree", "--force")
+    parser = command_parser(
+        "commit", "--note", "--trace", "--trailer", "--work-tree", "--force"
+    )
     parser.add_argument("--message")
     options = parser.parse_args(list(argv))
     if options.note + options.trace + options.trailer != 1:
@@ -101,12 +130,15 @@ def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise UsageError("--work-tree goes with --trace, and without a commit")
     config = command_config(options, environment, warns=False)
     repository = Repository(config, environment, config.cwd)
-    git, root = repository.git, repository.root
+    git = repository.git
+    root = repository.root
     if options.trailer and not options.commit:
         return _trailers_of_index(repository, environment, options.message)
     if options.work_tree:
         with aside(git.without_filters(root)) as repository.git:
-            tree = work_tree(repository.git, root, lambda name: repository.refuses(root / name))
+            tree = work_tree(
+                repository.git, root, lambda name: repository.refuses(root / name)
+            )
             found = written_between(repository, [_head(repository)], tree)
         return _add_trace(root, *found, None)
     commit = repository.revision = repository.commit(options.commit or "HEAD")
@@ -122,8 +154,11 @@ def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     there = git.run(root, *_NOTES, "show", commit)
     is_own = f'"git_ai_version": "{TOOL}/'.encode() in there.stdout
     if not there.returncode and not is_own and not options.force:
-        raise CodexError(f"commit {commit} has a note of another tool; --force replaces it")
-    text, variables = note(written, turns, commit, author), {**git.variables}
+        raise CodexError(
+            f"commit {commit} has a note of another tool; --force replaces it"
+        )
+    text = note(written, turns, commit, author)
+    variables = {**git.variables}
     for kind in ("AUTHOR", "COMMITTER"):
         variables[f"GIT_{kind}_NAME"] = name or "unknown"
         variables[f"GIT_{kind}_EMAIL"] = mail or "unknown"
@@ -135,7 +170,9 @@ def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     )
 
 
-def _add_trace(root: Path, written: Written, turns: Sequence[TurnFacts], commit: str | None) -> int:
+def _add_trace(
+    root: Path, written: Written, turns: Sequence[TurnFacts], commit: str | None
+) -> int:
     if not turns:
         return print_out("No line is known to be a session's.\n")
     record = trace(written, turns, commit)
@@ -154,14 +191,16 @@ def _trailers_of_index(
     repository: Repository, environment: Mapping[str, str], message: str | None
 ) -> int:
     git = repository.git
-    if index := environment.get("GIT_INDEX_FILE"):
+    index = environment.get("GIT_INDEX_FILE")
+    if index:
         # git gives hooks the index of `git commit FILE`.
         variables = {**git.variables, "GIT_INDEX_FILE": str(Path(index).absolute())}
         repository.git = replace(git, variables=variables)
     with aside(repository.git) as repository.git:
         tree = repository.git.output(repository.root, "write-tree")
         _, turns = written_between(repository, [_head(repository)], tree)
-    if thread := environment.get("CODEX_THREAD_ID"):
+    thread = environment.get("CODEX_THREAD_ID")
+    if thread:
         # A command of this session makes the commit; what its turn wrote is not in the journal yet.
         turns.append(repository.facts(thread, 0, inf))
     found = trailers(turns)

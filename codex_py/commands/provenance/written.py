@@ -56,11 +56,14 @@ class Repository:
         CodexError: git cannot be run, or fails.
     """
 
-    def __init__(self, config: Config, environment: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self, config: Config, environment: Mapping[str, str], folder: Path
+    ) -> None:
         root = project_root(folder, (".git",))
         if root is None:
             raise UsageError(f"{folder} is in no git repository")
-        self.root, self.home = root, config.home
+        self.root = root
+        self.home = config.home
         self.refuses = denials_of(config.files).refuses
         programs = programs_outside(config.home, environment, root)
         self.plain_git = find_git(programs, environment)
@@ -78,21 +81,41 @@ class Repository:
         self._entries = Entries(Journal(self.home, root))
         self._known = {entry.number: entry for entry in self._entries.known}
         turns = [entry for entry in self._entries.known if entry.turn]
-        self._turns = {part: each for each in turns if each.turn for part in each.turn.patches}
+        self._turns = {
+            part: each for each in turns if each.turn for part in each.turn.patches
+        }
         # For the time of one command.
         self._meta, self._in_commits = cache(self._read_meta), cache(self._read_commits)
-        self._has_commit, self._starts = cache(self._looked_up), cache(self._read_starts)
+        self._has_commit, self._starts = (
+            cache(self._looked_up),
+            cache(self._read_starts),
+        )
         self._names = cache(partial(thread_names, self.home))
-        in_force = [each for each in self._entries.in_force if each.state == State.COMMITTED]
-        wholes = [(e, e if e.turn else self._turns.get(e.number)) for e in reversed(in_force)]
-        self._done = [(entry, whole, self._paths(entry, whole)) for entry, whole in wholes]
+        in_force = [
+            each for each in self._entries.in_force if each.state == State.COMMITTED
+        ]
+        wholes = [
+            (e, e if e.turn else self._turns.get(e.number)) for e in reversed(in_force)
+        ]
+        self._done = [
+            (entry, whole, self._paths(entry, whole)) for entry, whole in wholes
+        ]
 
     def commit(self, name: str) -> str:
         """The id of a commit. Raises a `UsageError` if there is none."""
-        words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        words = (
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            f"{name}^{{commit}}",
+        )
         done = self.git.run(self.root, *words)
         if done.returncode:
-            what = "there is no commit yet" if name == "HEAD" else f"there is no commit {name!r}"
+            if name == "HEAD":
+                what = "there is no commit yet"
+            else:
+                what = f"there is no commit {name!r}"
             raise UsageError(f"{what} in {self.root}")
         return done.stdout.decode().strip()
 
@@ -107,7 +130,8 @@ class Repository:
             return read_whole(place, MAX_BYTES, root=self.root, refuses=self.refuses)
         if self.refuses(place):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        if (found := self._contents([f"{self.revision}:{path}"])[0]) is None:
+        found = self._contents([f"{self.revision}:{path}"])[0]
+        if found is None:
             raise FileNotFoundError(
                 errno.ENOENT, f"it is not in commit {self.revision}, or too large"
             )
@@ -115,7 +139,9 @@ class Repository:
 
     def changed(self, old: str, new: str) -> dict[str, tuple[bytes, bytes]]:
         """By path the contents of the files that differ between two trees, renames found. Raises a `CodexError`."""
-        fields = self.git.names(self.root, "diff-tree", "-r", "-z", "-M", "--raw", old, new)
+        fields = self.git.names(
+            self.root, "diff-tree", "-r", "-z", "-M", "--raw", old, new
+        )
         found: dict[str, tuple[str, str]] = {}
         while fields:
             was, now, old_id, new_id, kind = fields.pop(0).removeprefix(":").split()
@@ -126,19 +152,28 @@ class Repository:
         names = [name for pair in found.values() for name in pair if name]
         contents = dict(zip(names, self._contents(names), strict=True))
         pairs = [(path, contents.get(a), contents[b]) for path, (a, b) in found.items()]
-        return {path: (a or b"", b) for path, a, b in pairs if b is not None and b"\0" not in b}
+        return {
+            path: (a or b"", b)
+            for path, a, b in pairs
+            if b is not None and b"\0" not in b
+        }
 
     def facts(self, thread_id: str, turn: int, time: float) -> TurnFacts:
-        starts = (start for start in reversed(self._starts(thread_id)) if start.time <= time)
+        starts = (
+            start for start in reversed(self._starts(thread_id)) if start.time <= time
+        )
         _, model, prompt = next(starts, TurnStart(0.0, None, ""))
-        meta, title = self._meta(thread_id), title_of(prompt)
+        meta = self._meta(thread_id)
+        title = title_of(prompt)
         prompt = title[:_PROMPT_CHARACTERS] + "…" * (len(title) > _PROMPT_CHARACTERS)
-        provider, name = (meta and meta.model_provider) or "", self._names().get(thread_id)
+        provider = (meta and meta.model_provider) or ""
+        name = self._names().get(thread_id)
         return TurnFacts(thread_id, name, turn, time, provider, model, prompt)
 
     def _read_starts(self, thread_id: str) -> list[TurnStart]:
         with suppress(SessionError, OSError):
-            if (path := find_session(self.home, thread_id)) is not None:
+            path = find_session(self.home, thread_id)
+            if path is not None:
                 return list(turn_starts(path))
         return []
 
@@ -156,8 +191,12 @@ class Repository:
             stdin = b"".join(os.fsencode(name) + b"\n" for name in names)
             return self.git.data(self.root, "cat-file", option, stdin=stdin)
 
-        sizes = zip(names, asked("--batch-check=%(objectsize)", names).splitlines(), strict=True)
-        small = [name for name, size in sizes if size.isdigit() and int(size) <= MAX_BYTES]
+        sizes = zip(
+            names, asked("--batch-check=%(objectsize)", names).splitlines(), strict=True
+        )
+        small = [
+            name for name, size in sizes if size.isdigit() and int(size) <= MAX_BYTES
+        ]
         found = dict(zip(small, batched_contents(asked("--batch", small)), strict=True))
         return [found.get(name) for name in names]
 
@@ -168,33 +207,51 @@ class Repository:
 
     def _read_commits(self, path: str) -> Sequence[tuple[float, Counter[bytes]]]:
         """The lines in each commit, with its time. Commits in no branch count too, as long as git has them."""
-        words = ("--timestamp", "--all", "--reflog", "--full-history", f"-n{_MAX_COMMITS}")
-        printed = self.git.output(self.root, "rev-list", *words, "--", f":(literal,top){path}")
+        words = (
+            "--timestamp",
+            "--all",
+            "--reflog",
+            "--full-history",
+            f"-n{_MAX_COMMITS}",
+        )
+        printed = self.git.output(
+            self.root, "rev-list", *words, "--", f":(literal,top){path}"
+        )
         commits = [line.split() for line in printed.splitlines()]
         found = self._contents([f"{commit}:{path}" for _, commit in commits])
         both = zip(commits, found, strict=True)
-        return [(float(time), Counter(as_lines(data))) for (time, _), data in both if data]
+        return [
+            (float(time), Counter(as_lines(data))) for (time, _), data in both if data
+        ]
 
     def follow(self, wanted: Mapping[str, list[bytes]]) -> History:
         """The history of files with these lines now, and of those that their lines may have come from."""
-        paths, damaged = {*wanted}, set[int](self._entries.damaged)
+        paths = {*wanted}
+        damaged = set[int](self._entries.damaged)
         known = {line: line for lines in wanted.values() for line in lines}
 
         @cache
         def steps(n: int) -> tuple[list[FileStep], int, int]:
             found, since, until = self._steps(*self._done[n], damaged)
             # The versions of a file have nearly all lines in common: each line is kept once.
-            shared = [s.mapped(lambda each: [*map(known.setdefault, each, each)]) for s in found]
+            shared = [
+                s.mapped(lambda each: [*map(known.setdefault, each, each)])
+                for s in found
+            ]
             return shared, since, until
 
         @cache
         def sources(n: int) -> list[FileStep]:
             found, *_ = self._steps(*self._done[n], damaged)
             # Of other files, which may be many, only lines that are asked for are kept.
-            return [s.mapped(lambda each: [*filter(known.__contains__, each)]) for s in found]
+            return [
+                s.mapped(lambda each: [*filter(known.__contains__, each)])
+                for s in found
+            ]
 
         while True:
-            history, further = History(cache(self._current), self._in_commits), set[str]()
+            history = History(cache(self._current), self._in_commits)
+            further = set[str]()
             for n, (entry, _, names) in enumerate(self._done):
                 if not paths.isdisjoint(names):
                     history.add(entry.number, *steps(n))
@@ -207,8 +264,11 @@ class Repository:
             if further <= paths:
                 break
             paths |= further
-        if count := len(damaged):
-            tell(f"Of the journal, {count} entries are damaged: what they wrote is not known.")
+        count = len(damaged)
+        if count:
+            tell(
+                f"Of the journal, {count} entries are damaged: what they wrote is not known."
+            )
         return history
 
     def _steps(
@@ -219,9 +279,14 @@ class Repository:
             changes = self._entries.journal.read(entry.number).changes
         except DamagedEntry:
             damaged.add(entry.number)
-            changes, names = [], ()
-        turn, own = whole.turn if whole else None, entry.turn
-        parts = [self._known.get(number) for number in own.patches] if own else []
+            changes = []
+            names = ()
+        turn = whole.turn if whole else None
+        own = entry.turn
+        if own:
+            parts = [self._known.get(number) for number in own.patches]
+        else:
+            parts = []
         # Between a patch and the first copy of the work tree, somebody else may have edited a file.
         early = [part for part in parts if own and (not part or part.time < own.began)]
         patched = {change.location for part in early if part for change in part.changes}
@@ -229,18 +294,24 @@ class Repository:
         is_unsure = None in parts or (own and (own.is_cut_off or own.of_others))
         steps: list[FileStep] = []
         for change, name in zip(changes, names, strict=True):
-            old, new = change.old, change.written
+            old = change.old
+            new = change.written
             is_known = change.kept and (change.before is None) == (old is None)
             is_text = not change.is_link and b"\0" not in (old or b"") + (new or b"")
             if not (name and is_known and is_text):
                 continue
-            author, began = None, own.began if own else entry.time
+            author = None
+            began = own.began if own else entry.time
             if turn and began:
                 how = "command" if own else "patch"
-                if own and (is_unsure or change.path in own.unsure or change.location in patched):
+                if own and (
+                    is_unsure or change.path in own.unsure or change.location in patched
+                ):
                     how = "unsure"
                 author = Author(turn.thread_id, turn.number, how, began, entry.time)
-            before, after = (side if side is None else as_lines(side) for side in (old, new))
+            before, after = (
+                side if side is None else as_lines(side) for side in (old, new)
+            )
             steps.append(FileStep(name, before, after, author))
         since = min((part.number for part in parts if part), default=entry.number)
         return steps, since, entry.number if early else since
@@ -256,9 +327,12 @@ class Repository:
             if meta and commit and self._has_commit(commit):
                 roots = [*roots, f"{meta.cwd}/"]
         found = [
-            (next(filter(p.startswith, roots), p), p) for p in (c.location for c in entry.changes)
+            (next(filter(p.startswith, roots), p), p)
+            for p in (c.location for c in entry.changes)
         ]
         return [place.removeprefix(root) for root, place in found]
 
     def _looked_up(self, commit: str) -> bool:
-        return not self.git.run(self.root, "cat-file", "-e", f"{commit}^{{commit}}").returncode
+        return not self.git.run(
+            self.root, "cat-file", "-e", f"{commit}^{{commit}}"
+        ).returncode

@@ -14,7 +14,12 @@ from codex_py.app.prices import price_of
 from codex_py.app.providers.findings import findings_path, remember
 from codex_py.app.providers.local_servers import listed_models
 from codex_py.app.settings import provider_and_model
-from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
+from codex_py.command_line.subcommand import (
+    command_config,
+    command_parser,
+    print_table,
+    required,
+)
 from codex_py.commands.providers.trial import advice, tried
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ConfigError, ModelError
@@ -36,7 +41,9 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     found = listed_providers(command_config(options, environment), environment)
     if options.json:
         return print_json(found, indent=2)
-    return print_table([("ID", "NAME", "API", "KEY", "ADDRESS"), *map(_provider_row, found)])
+    return print_table(
+        [("ID", "NAME", "API", "KEY", "ADDRESS"), *map(_provider_row, found)]
+    )
 
 
 def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -45,7 +52,17 @@ def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     found = listed_models_of_all(command_config(options, environment))
     if options.json:
         return print_json(found, indent=2)
-    head = ("MODEL", "WINDOW", "OUTPUT", "PATCHES", "IMAGES", "EFFORT", "$/M IN", "CACHED", "OUT")
+    head = (
+        "MODEL",
+        "WINDOW",
+        "OUTPUT",
+        "PATCHES",
+        "IMAGES",
+        "EFFORT",
+        "$/M IN",
+        "CACHED",
+        "OUT",
+    )
     return print_table([(*head, "AS OF"), *map(_model_row, found)])
 
 
@@ -56,7 +73,9 @@ def run_catalogue(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     config = command_config(options, environment)
     models = catalog_models(None if options.bundled else config.model_catalog_json)
     told = {"base_instructions": instruction_text("base.md")}
-    return print_json({"models": [in_form_of_codex(model) | told for model in models]}, indent=2)
+    return print_json(
+        {"models": [in_form_of_codex(model) | told for model in models]}, indent=2
+    )
 
 
 def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -73,10 +92,15 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         findings = asyncio.run(tried(config, provider, model, environment))
     except CodexError as error:
         if options.json:
-            facts = {"message": str(error), "code": error.code, "advice": advice(error, provider)}
+            facts = {
+                "message": str(error),
+                "code": error.code,
+                "advice": advice(error, provider),
+            }
             return print_json({**report, "error": facts}, indent=2) or error.exit_code
         tell(f"Error: {error}")
-        if (text := advice(error, provider)) is not None:
+        text = advice(error, provider)
+        if text is not None:
             tell(text)
         return error.exit_code
     works = {each.ability: each.works for each in findings if each.works is not None}
@@ -84,10 +108,14 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.json:
         facts = [asdict(finding) for finding in findings]
         return print_json({**report, "findings": facts, "error": None}, indent=2)
-    lines = aligned([(f.ability, _WORKS[f.works], on_one_line(f.note)) for f in findings])
+    lines = aligned(
+        [(f.ability, _WORKS[f.works], on_one_line(f.note)) for f in findings]
+    )
     text = "".join(f"  {line.rstrip()}\n" for line in lines)
     kept = f"Sessions with this model go by that from now on: {findings_path(config.home)}\n"
-    text += f"{kept}A new test replaces it, and without the file nothing is remembered.\n"
+    text += (
+        f"{kept}A new test replaces it, and without the file nothing is remembered.\n"
+    )
     return print_out(f"{on_one_line(f'{provider.id}/{model}')}\n{text}")
 
 
@@ -95,9 +123,18 @@ def _provider_row(provider: Mapping[str, Any]) -> tuple[str, ...]:
     key = {True: "set", False: "not set", None: ""}[provider["has_key"]]
     address = provider["base_url"] or provider["problem"] or ""
     if provider["answers"] is not None:
-        address += " (answers)" if provider["answers"] else " (does not answer)"
+        if provider["answers"]:
+            address += " (answers)"
+        else:
+            address += " (does not answer)"
     key = f"{provider['key'] or '-'} {key}".strip()
-    return (provider["id"], provider["name"] or "", provider["wire_api"] or "", key, address)
+    return (
+        provider["id"],
+        provider["name"] or "",
+        provider["wire_api"] or "",
+        key,
+        address,
+    )
 
 
 def _model_row(model: Mapping[str, Any]) -> tuple[str, ...]:
@@ -114,7 +151,9 @@ def _model_row(model: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def listed_providers(config: Config, environment: Mapping[str, str]) -> list[dict[str, Any]]:
+def listed_providers(
+    config: Config, environment: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """All providers. Asks those on this machine whether they run, which takes a second or two at most.
 
     `key` is where its key is looked for, a variable or the kind of another place, and None if it needs none. `has_key`
@@ -143,7 +182,8 @@ def listed_models_of_all(config: Config) -> list[dict[str, Any]]:
     outputs = {model.slug: model.output for model in known_models()}
     rows: list[dict[str, Any]] = []
     for name, provider in owners.items():
-        info, prices = model_info(name, config.model_catalog_json), price_of(config, name, provider)
+        info = model_info(name, config.model_catalog_json)
+        prices = price_of(config, name, provider)
         rows.append(
             {
                 "id": name.removeprefix(f"{provider}/"),
@@ -160,7 +200,9 @@ def listed_models_of_all(config: Config) -> list[dict[str, Any]]:
     return rows
 
 
-def model_to_try(config: Config, provider: Provider, environment: Mapping[str, str]) -> str:
+def model_to_try(
+    config: Config, provider: Provider, environment: Mapping[str, str]
+) -> str:
     """A model of a provider: the configured one, else one that it is known to have.
 
     Raises:
@@ -170,16 +212,21 @@ def model_to_try(config: Config, provider: Provider, environment: Mapping[str, s
     if config.model_provider == provider.id and "model" in config.values:
         return config.model
     if provider.id in LOCAL_PROVIDERS:
-        if models := listed_models(provider, config, environment):
+        models = listed_models(provider, config, environment)
+        if models:
             return models[0].id
-    elif found := [model.slug for model in known_models() if model.provider == provider.id]:
+    elif found := [
+        model.slug for model in known_models() if model.provider == provider.id
+    ]:
         return found[0]
     raise ConfigError(
         f"say which model to try: codex-py providers test {provider.id} --model MODEL"
     )
 
 
-def _listed(config: Config, environment: Mapping[str, str], name: str) -> dict[str, Any]:
+def _listed(
+    config: Config, environment: Mapping[str, str], name: str
+) -> dict[str, Any]:
     facts: dict[str, Any] = {"id": name, **dict.fromkeys(_FACTS)}
     try:
         provider = named_provider(config, name, environment)
@@ -206,4 +253,6 @@ def _key(
         return provider.env_key or "OPENAI_API_KEY", False
     if provider.env_key is not None:
         return provider.env_key, True
-    return (None, None) if key is None else (key.source.rpartition(" ")[2], True)
+    if key is None:
+        return (None, None)
+    return (key.source.rpartition(" ")[2], True)

@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from codex_py.app.providers.first_answer import MAX_OUTPUT_TOKENS, Answer, asked, model_clients
+from codex_py.app.providers.first_answer import (
+    MAX_OUTPUT_TOKENS,
+    Answer,
+    asked,
+    model_clients,
+)
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ModelError, StreamError
 from codex_py.model.providers import Provider
@@ -40,7 +45,9 @@ class Finding:
 def _cities(answer: Answer) -> int:
     """How many calls of the tool `weather` are right."""
     calls = [item for item in answer.items if isinstance(item, FunctionCall)]
-    return sum(call.name == _WEATHER.name and "city" in call.arguments for call in calls)
+    return sum(
+        call.name == _WEATHER.name and "city" in call.arguments for call in calls
+    )
 
 
 @frozen
@@ -81,7 +88,10 @@ _OTHERS = (
         lambda answer: _cities(answer) > 0,
         "the model did not call the tool that it had to",
         "Say hello.",
-        {"tools": [_WEATHER, _NOTE], "tool_choice": ToolChoice("required", (_WEATHER.name,))},
+        {
+            "tools": [_WEATHER, _NOTE],
+            "tool_choice": ToolChoice("required", (_WEATHER.name,)),
+        },
     ),
     _Check(
         "images",
@@ -114,7 +124,9 @@ async def tried(
         findings = [_streaming(answer)]
         tools = await _found(client, model, _TOOLS)
         findings.append(tools)
-        checks = [each for each in _OTHERS if tools.works or "tools" not in each.request]
+        checks = [
+            each for each in _OTHERS if tools.works or "tools" not in each.request
+        ]
         findings += [await _found(client, model, check) for check in checks]
         if tools.works is False and provider.profile.tools == "native":
             as_text = replace(provider, profile=replace(provider.profile, tools="text"))
@@ -125,12 +137,16 @@ async def tried(
 
 async def _found(client: ModelClient, model: str, check: _Check) -> Finding:
     try:
-        answer = await asked(client, model, check.text, check.request, check.ability == "images")
+        answer = await asked(
+            client, model, check.text, check.request, check.ability == "images"
+        )
     except StreamError as error:
         return Finding(check.ability, None, str(error))
     except ModelError as error:
         # A refusal for another reason, such as a limit, says nothing about tools.
-        is_answer = "tools" not in check.request or _OF_TOOLS.search(str(error)) is not None
+        is_answer = (
+            "tools" not in check.request or _OF_TOOLS.search(str(error)) is not None
+        )
         return Finding(check.ability, False if is_answer else None, str(error))
     works = check.is_fine(answer)
     if not works and answer.is_cut:
@@ -145,7 +161,10 @@ def _streaming(answer: Answer) -> Finding:
         return Finding("streaming", works, f"cut off after {MAX_OUTPUT_TOKENS} tokens")
     if not answer.text.strip():
         return Finding("streaming", False, "the answer has no text")
-    notes = [] if answer.text_deltas > 1 else ["the text came in one piece"]
+    if answer.text_deltas > 1:
+        notes = []
+    else:
+        notes = ["the text came in one piece"]
     if not answer.usage.total_tokens:
         notes.append("the server reports no usage")
     return Finding("streaming", answer.text_deltas > 0, "; ".join(notes))
@@ -165,7 +184,9 @@ def advice(error: CodexError, provider: Provider) -> str | None:
             )
         case "model_not_found" | "not_found_error":
             return "Look at the name of the model."
-        case "authentication" | "invalid_api_key" | "authentication_error" if provider.env_key:
+        case "authentication" | "invalid_api_key" | "authentication_error" if (
+            provider.env_key
+        ):
             return f"Look at the key in the variable `{provider.env_key}`."
         case _:
             return None

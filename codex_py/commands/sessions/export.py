@@ -25,17 +25,24 @@ def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser.add_argument("--format", type=OneOf(*FORMS))
     parser.add_argument("-o", "--output")
     options = parser.parse_args(list(argv))
-    path = None if options.output is None else Path(options.output)
+    if options.output is None:
+        path = None
+    else:
+        path = Path(options.output)
     home = codex_home(environment)
     session = named_session(home, options.session, last=options.last)
-    code, notes = 0, list[str]()
+    code = 0
+    notes = list[str]()
     if options.portable:
         if path is None or options.format or options.keep_keys:
-            raise UsageError("--portable goes with -o FILE, with no other form, and without keys")
+            raise UsageError(
+                "--portable goes with -o FILE, with no other form, and without keys"
+            )
         with _opened(path) as file:
             notes = export_portable(session, environment, file)
     else:
-        write, document = writer_for(path, options.format), read_document(session)
+        write = writer_for(path, options.format)
+        document = read_document(session)
         if not options.keep_keys:
             document, notes = without_keys(document, environment, home)
         parts = write(document)
@@ -55,7 +62,8 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser.add_argument("--cwd", default=".")
     options = parser.parse_args(list(argv))
     source = required(options.file, "file: codex-py sessions import FILE")
-    cwd, home = working_folder(options.cwd), codex_home(environment)
+    cwd = working_folder(options.cwd)
+    home = codex_home(environment)
     found = import_portable(Path(source).absolute(), cwd, home, environment)
     if found.thread_id != found.exported_id:
         tell(f"Session {found.exported_id} is here already; this is a copy of it.")

@@ -52,20 +52,29 @@ _MAX_BYTES: Final = 1 << 30
 _MARK: Final = re.compile(r"codex-portable-[0-9a-f]{32}")
 _LONGEST_NAME: Final = 200
 _OF_OTHERS: Final = (
-    *("continues_id", "parent_thread_id", "session_id", "history_base", "agent_nickname"),
-    *("agent_path", "agent_role", "forked_from_ordinal_exclusive"),
+    "continues_id",
+    "parent_thread_id",
+    "session_id",
+    "history_base",
+    "agent_nickname",
+    "agent_path",
+    "agent_role",
+    "forked_from_ordinal_exclusive",
 )
 """Fields that refer to other sessions, which are not here."""
 
 
-def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) -> list[str]:
+def export_portable(
+    path: Path, environment: Mapping[str, str], file: BinaryIO
+) -> list[str]:
     """Write the portable form of a session file. Returns a sentence for each thing that is missing from it.
 
     Raises:
         SessionError: the session cannot be read, or is a fork of Codex, whose file has only its end.
         OSError: the file cannot be written.
     """
-    meta, home = read_meta(path), home_of(path)
+    meta = read_meta(path)
+    home = home_of(path)
     notes: list[str] = []
     if meta.history_base is not None:
         raise SessionError(
@@ -74,7 +83,11 @@ def export_portable(path: Path, environment: Mapping[str, str], file: BinaryIO) 
         )
     redact = Redactor(environment, home)
     mark = f"codex-portable-{secrets.token_hex(16)}"
-    places = {meta.cwd: "cwd", str(home): "codex_home", environment.get("HOME", ""): "home"}
+    places = {
+        meta.cwd: "cwd",
+        str(home): "codex_home",
+        environment.get("HOME", ""): "home",
+    }
     marked = paths_to_marks(mark, places)
     patch = _patch(Path(meta.cwd), home, environment, notes)
     header = {
@@ -115,7 +128,11 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
         return value
     fields: dict[str, Any] = {}
     for key, part in cast("dict[str, Any]", value).items():
-        if key == "arguments" and isinstance(part, str) and (inner := json_object(part)):
+        if (
+            key == "arguments"
+            and isinstance(part, str)
+            and (inner := json_object(part))
+        ):
             fields[key] = encode_json(map_strings(inner, change)).decode()
         else:
             fields[change(key)] = part if key == _OPAQUE else map_strings(part, change)
@@ -144,10 +161,14 @@ def paths_to_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]
 def marks_to_paths(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
     """Returns a function that replaces the placeholders by paths. `places`: paths by name."""
     found = re.compile(re.escape(mark) + f":({'|'.join(places)})>")
-    return lambda text: found.sub(lambda m: places[m[1]], text) if mark in text else text
+    return lambda text: (
+        found.sub(lambda m: places[m[1]], text) if mark in text else text
+    )
 
 
-def _patch(cwd: Path, home: Path, environment: Mapping[str, str], notes: list[str]) -> str:
+def _patch(
+    cwd: Path, home: Path, environment: Mapping[str, str], notes: list[str]
+) -> str:
     try:
         programs = programs_outside(home, environment, cwd)
         git, root = repository_of(cwd, programs, environment)
@@ -203,11 +224,21 @@ def import_portable(
     with _reading(source) as file:
         lines = _lines(file)
         header = _header(lines)
-        mark, exported_id = text_field(header, "mark"), text_field(header, "thread_id").lower()
-        patch, name = text_field(header, "patch"), text_field(header, "name")
-        if not _MARK.fullmatch(mark) or not is_thread_id(exported_id) or len(patch) > MAX_PATCH:
+        mark = text_field(header, "mark")
+        exported_id = text_field(header, "thread_id").lower()
+        patch = text_field(header, "patch")
+        name = text_field(header, "name")
+        if (
+            not _MARK.fullmatch(mark)
+            or not is_thread_id(exported_id)
+            or len(patch) > MAX_PATCH
+        ):
             raise _Unfit("its header is damaged")
-        places = {"cwd": str(cwd), "codex_home": str(home), "home": environment.get("HOME", "/")}
+        places = {
+            "cwd": str(cwd),
+            "codex_home": str(home),
+            "home": environment.get("HOME", "/"),
+        }
         change = marks_to_paths(mark, places)
         line = map_strings(as_object(next(lines, None)), change)
         is_taken = next(files_of_thread(home, exported_id), None) is not None
@@ -252,8 +283,13 @@ def _reading(source: Path) -> Generator[BinaryIO]:
     except OSError as error:
         raise SessionError(f"cannot import {source}: {error.strerror}") from error
     except (ValueError, RecursionError, OverflowError) as error:
-        reason = str(error) if isinstance(error, _Unfit) else "it is damaged"
-        raise SessionError(f"cannot import {source}: {reason}", exit_code=ExitCode.INPUT) from error
+        if isinstance(error, _Unfit):
+            reason = str(error)
+        else:
+            reason = "it is damaged"
+        raise SessionError(
+            f"cannot import {source}: {reason}", exit_code=ExitCode.INPUT
+        ) from error
 
 
 def _lines(file: BinaryIO) -> Iterator[Any]:
@@ -263,7 +299,9 @@ def _lines(file: BinaryIO) -> Iterator[Any]:
         yield decode_json(line)
 
 
-def _own_meta(line: dict[str, Any], exported_id: str, thread_id: str, cwd: Path) -> SessionMeta:
+def _own_meta(
+    line: dict[str, Any], exported_id: str, thread_id: str, cwd: Path
+) -> SessionMeta:
     """Change the metadata to those of a session that began here."""
     payload: dict[str, Any] = as_object(line.get("payload"))
     if SessionMeta.from_line(encode_json(line)).id.lower() != exported_id:

@@ -14,7 +14,12 @@ from codex_py.app.export.entries import Entry, entries
 from codex_py.app.thread import thread_items
 from codex_py.app.views.cost import CostReport
 from codex_py.command_line.stopping import Stopped, raise_when_stopped
-from codex_py.command_line.subcommand import command_config, command_parser, print_table, required
+from codex_py.command_line.subcommand import (
+    command_config,
+    command_parser,
+    print_table,
+    required,
+)
 from codex_py.errors import SessionError, UsageError
 from codex_py.protocol.ids import is_thread_id
 from codex_py.rollout.archive import archive, delete, unarchive
@@ -22,7 +27,12 @@ from codex_py.rollout.details import read_details, read_session_usage
 from codex_py.rollout.index import find_session, recent_sessions, thread_names, why_none
 from codex_py.rollout.listing import SessionSummary, list_sessions, search_sessions
 from codex_py.rollout.reader import read_conversation
-from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, read_meta, thread_id_of
+from codex_py.rollout.records import (
+    ARCHIVED_SESSIONS,
+    SESSIONS,
+    read_meta,
+    thread_id_of,
+)
 from codex_py.streams.plain_text import cut
 from codex_py.streams.standard import OutputStream, print_json, print_out
 from codex_py.streams.terminal import on_one_line, printable
@@ -44,13 +54,19 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser.add_argument("--limit", type=_limit, default="25")
     options = parser.parse_args(list(argv))
     config = command_config(options, environment, warns=False)
-    cwd, limit = None if options.all else config.cwd, options.limit
+    cwd = None if options.all else config.cwd
+    limit = options.limit
     found = list_sessions(config.home, cwd=cwd, limit=limit, archived=options.archived)
     if options.json:
         return print_json([_data(each) for each in found], indent=2)
     if not found:
-        more = "" if options.all else " in this folder; --all lists those of every folder"
-        return print_out(f"There are no sessions{more}{printable(why_none(config.home))}.\n")
+        if options.all:
+            more = ""
+        else:
+            more = " in this folder; --all lists those of every folder"
+        return print_out(
+            f"There are no sessions{more}{printable(why_none(config.home))}.\n"
+        )
     rows = [
         (age(each.updated), each.id, *([each.cwd] if options.all else []), _title(each))
         for each in found
@@ -63,7 +79,8 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     options = command_parser("session", "--last", "--json").parse_args(list(argv))
     home = command_config(options, environment, warns=False).home
     path = named_session(home, options.session, last=options.last)
-    meta, details = read_meta(path), read_details(path)
+    meta = read_meta(path)
+    details = read_details(path)
     data: dict[str, Any] = {
         "id": meta.id,
         "name": thread_names(home).get(meta.id),
@@ -87,30 +104,46 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return print_json(data, indent=2)
     usage, files, _ = (data.pop(key) for key in ("usage", "files", "prompts"))
     data["tokens"] = ", ".join(
-        f"{count:,} {key.removesuffix('_tokens')}" for key, count in usage.items() if count
+        f"{count:,} {key.removesuffix('_tokens')}"
+        for key, count in usage.items()
+        if count
     )
-    lines = ["files:", *(f"  {each}" for each in files)] if files else []
+    if files:
+        lines = ["files:", *(f"  {each}" for each in files)]
+    else:
+        lines = []
     items = thread_items(read_conversation(path, _SHOWN_BYTES))
     said = [entry for entry in entries(items) if entry.kind != "thought"]
     number = len(details.prompts) - sum(entry.kind == "user" for entry in said)
     for entry in said:
         number += entry.kind == "user"
         lines += _in_short(entry, f"{number:3}. " if entry.kind == "user" else "     ")
-    facts = ((f"{key.replace('_', ' ')}:", str(value)) for key, value in data.items() if value)
-    return print_table(facts) or print_out("".join(f"{on_one_line(line)}\n" for line in lines))
+    facts = (
+        (f"{key.replace('_', ' ')}:", str(value))
+        for key, value in data.items()
+        if value
+    )
+    return print_table(facts) or print_out(
+        "".join(f"{on_one_line(line)}\n" for line in lines)
+    )
 
 
 def _in_short(entry: Entry, indent: str) -> list[str]:
     """The first lines of what was said, or of what was done without its output."""
     is_whole = not entry.title or entry.kind == "error"
     texts = [entry.title, *(part.text for part in entry.parts if is_whole)]
-    found = ("$ " * (entry.kind == "command") + "\n".join(filter(None, texts))).splitlines()
+    found = (
+        "$ " * (entry.kind == "command") + "\n".join(filter(None, texts))
+    ).splitlines()
     lines = [cut(line, _SHOWN_PROMPT) for line in found[:_SHOWN_LINES]]
-    if more := len(found) - len(lines):
+    more = len(found) - len(lines)
+    if more:
         lines.append(f"[… {more:,} more lines]")
     if lines and entry.note:
         lines[-1] += f" ({entry.note})"
-    return [f"{' ' * len(indent) if at else indent}{line}" for at, line in enumerate(lines)]
+    return [
+        f"{' ' * len(indent) if at else indent}{line}" for at, line in enumerate(lines)
+    ]
 
 
 def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -120,7 +153,10 @@ def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser.add_argument("words", nargs="*")
     options = parser.parse_args(list(argv))
     words = " ".join(options.words).split()
-    required(words[0] if words else None, "words to search for: codex-py sessions search WORDS")
+    required(
+        words[0] if words else None,
+        "words to search for: codex-py sessions search WORDS",
+    )
     home = command_config(options, environment, warns=False).home
     raise_when_stopped()
     left = options.limit
@@ -133,7 +169,8 @@ def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
                 title = f"{summary.id}  {age(summary.updated)}  {_title(summary)}"
                 said = (f"    {each.role}: {each.text}" for each in places)
                 text = "\n".join(map(on_one_line, (title, *said)))
-            if code := print_out(f"{text}\n"):
+            code = print_out(f"{text}\n")
+            if code:
                 return code
             left -= 1
             if not left:
@@ -178,7 +215,9 @@ def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     options = command_parser("session", "--last", "--force").parse_args(list(argv))
     home = command_config(options, environment, warns=False).home
     if options.force and not is_thread_id(options.session or ""):
-        raise SessionError("--force requires a session UUID; names must be confirmed interactively")
+        raise SessionError(
+            "--force requires a session UUID; names must be confirmed interactively"
+        )
     path = named_session(home, options.session, last=options.last)
     thread_id = thread_id_of(path.name) or ""
     if not options.force and not _agreed(thread_id, thread_names(home).get(thread_id)):
@@ -193,7 +232,9 @@ def _named(
     """`$CODEX_HOME`, and the id of the session on the command line."""
     options = command_parser("session", "--last").parse_args(list(argv))
     home = command_config(options, environment, warns=False).home
-    path = named_session(home, options.session, last=options.last, kind=kind, folders=(folder,))
+    path = named_session(
+        home, options.session, last=options.last, kind=kind, folders=(folder,)
+    )
     return home, thread_id_of(path.name) or ""
 
 
@@ -203,7 +244,10 @@ def _agreed(thread_id: str, name: str | None) -> bool:
             "cannot confirm session deletion without an interactive terminal;"
             " rerun with --force and a session UUID"
         )
-    session = thread_id if name is None else f"'{printable(name)}' ({thread_id})"
+    if name is None:
+        session = thread_id
+    else:
+        session = f"'{printable(name)}' ({thread_id})"
     OutputStream(2).write_text(_QUESTION.format(session=session))
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
@@ -226,10 +270,12 @@ def named_session(
         raise UsageError("say which session: its id, its name, or --last")
     if name is None:
         recent = recent_sessions(home, cwd=Path.cwd(), folder=folders[0])
-        if (newest := next(recent, None)) is None:
+        newest = next(recent, None)
+        if newest is None:
             raise SessionError("no session was held in this folder")
         return newest[0]
-    if (path := find_session(home, name, folders)) is None:
+    path = find_session(home, name, folders)
+    if path is None:
         option = " --archived" if SESSIONS not in folders else ""
         raise SessionError(
             f"No {kind} session found matching '{printable(name)}'."

@@ -10,7 +10,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 from acp import schema
 from pydantic import BaseModel, ValidationError
 
-from codex_py.app.json_rpc import INVALID_PARAMS, METHOD_NOT_FOUND, JsonRpc, RpcError, first_mistake
+from codex_py.app.json_rpc import (
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    JsonRpc,
+    RpcError,
+    first_mistake,
+)
 from codex_py.app.model import missing_key
 from codex_py.app.stored_login import remove_login
 from codex_py.command_line.arguments import Arguments
@@ -38,7 +44,8 @@ _CAPABILITIES: Final[Mapping[str, Any]] = {
     "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
     "mcpCapabilities": {"http": True, "sse": False},
     "sessionCapabilities": {
-        name: {} for name in ("list", "resume", "close", "delete", "additionalDirectories")
+        name: {}
+        for name in ("list", "resume", "close", "delete", "additionalDirectories")
     },
     "auth": {"logout": {}},
 }
@@ -58,7 +65,10 @@ _SetOption: TypeAlias = schema.SetSessionConfigOptionSelectRequest
 _Opening: TypeAlias = (
     schema.NewSessionRequest | schema.LoadSessionRequest | schema.ResumeSessionRequest
 )
-_LISTS: Final = {"mcp_servers": "mcpServers", "additional_directories": "additionalDirectories"}
+_LISTS: Final = {
+    "mcp_servers": "mcpServers",
+    "additional_directories": "additionalDirectories",
+}
 _RequestT = TypeVar("_RequestT", bound=BaseModel)
 _Handler: TypeAlias = Callable[[Any], Awaitable[dict[str, Any]]]
 
@@ -70,9 +80,12 @@ class Agent:
         arguments: the command line; its options are those of every session.
     """
 
-    def __init__(self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]
+    ) -> None:
         self._rpc = rpc
-        self._arguments, self._environment = arguments, environment
+        self._arguments = arguments
+        self._environment = environment
         self._home = codex_home(environment)
         self._client = Client()
         self._sessions: dict[str, EditorSession] = {}
@@ -93,8 +106,11 @@ class Agent:
 
     async def requested(self, method: str, params: Any) -> dict[str, Any]:
         """Answer a request. A prompt is registered before anything is awaited."""
-        if (row := self._methods.get(method)) is None:
-            raise RpcError(METHOD_NOT_FOUND, f"there is no method {method!r}", {"method": method})
+        row = self._methods.get(method)
+        if row is None:
+            raise RpcError(
+                METHOD_NOT_FOUND, f"there is no method {method!r}", {"method": method}
+            )
         if method == "initialize":
             self._client = Client.of(params)
         try:
@@ -105,25 +121,36 @@ class Agent:
     def notified(self, method: str, params: Any) -> None:
         """Take a notification. Those that are unknown, or about nothing that runs, mean nothing."""
         match method, params:
-            case "session/cancel", {"sessionId": str(session_id)} if session_id in self._sessions:
+            case "session/cancel", {"sessionId": str(session_id)} if (
+                session_id in self._sessions
+            ):
                 self._sessions[session_id].cancel()
             case _:
                 pass
 
     async def aclose(self) -> None:
         """Close every session."""
-        sessions, self._sessions = list(self._sessions.values()), {}
-        await asyncio.gather(*(each.close() for each in sessions), return_exceptions=True)
+        sessions = list(self._sessions.values())
+        self._sessions = {}
+        await asyncio.gather(
+            *(each.close() for each in sessions), return_exceptions=True
+        )
 
     async def _initialize(self, _: schema.InitializeRequest) -> dict[str, Any]:
         return {
             "protocolVersion": _VERSION,
-            "agentInfo": {"name": "codex-py", "title": "codex-py", "version": __version__},
+            "agentInfo": {
+                "name": "codex-py",
+                "title": "codex-py",
+                "version": __version__,
+            },
             "agentCapabilities": _CAPABILITIES,
             "authMethods": [_LOGIN, _KEY] if self._client.has_terminal else [_KEY],
         }
 
-    async def _authenticate(self, request: schema.AuthenticateRequest) -> dict[str, Any]:
+    async def _authenticate(
+        self, request: schema.AuthenticateRequest
+    ) -> dict[str, Any]:
         if request.method_id != _KEY["id"]:
             raise RpcError(INVALID_PARAMS, f"there is no method {request.method_id!r}")
         self._require_key(self._config(self._arguments.cd))
@@ -142,12 +169,18 @@ class Agent:
         return session.state()
 
     async def _list(self, request: schema.ListSessionsRequest) -> dict[str, Any]:
-        cwd = None if request.cwd is None else _absolute("cwd", request.cwd)
+        if request.cwd is None:
+            cwd = None
+        else:
+            cwd = _absolute("cwd", request.cwd)
         cursor = request.cursor or "0"
         if not re.fullmatch(r"[0-9]{1,9}", cursor):
             raise RpcError(INVALID_PARAMS, f"`cursor` {cursor!r} is none of ours")
-        start, end = int(cursor), int(cursor) + _PAGE
-        found = await asyncio.to_thread(list_sessions, self._home, cwd=cwd, limit=end + 1)
+        start = int(cursor)
+        end = int(cursor) + _PAGE
+        found = await asyncio.to_thread(
+            list_sessions, self._home, cwd=cwd, limit=end + 1
+        )
         sessions = [
             {
                 "sessionId": each.id,
@@ -157,7 +190,10 @@ class Agent:
             }
             for each in found[start:end]
         ]
-        return {"sessions": sessions, **({"nextCursor": str(end)} if len(found) > end else {})}
+        return {
+            "sessions": sessions,
+            **({"nextCursor": str(end)} if len(found) > end else {}),
+        }
 
     async def _close(self, request: schema.CloseSessionRequest) -> dict[str, Any]:
         session = self._session(request.session_id)
@@ -166,14 +202,17 @@ class Agent:
         return {}
 
     async def _delete(self, request: schema.DeleteSessionRequest) -> dict[str, Any]:
-        if (session := self._sessions.pop(request.session_id, None)) is not None:
+        session = self._sessions.pop(request.session_id, None)
+        if session is not None:
             await session.close()
         if is_thread_id(request.session_id):
             await asyncio.to_thread(delete, self._home, request.session_id.lower())
         return {}
 
     async def _prompt(self, request: schema.PromptRequest) -> dict[str, Any]:
-        return {"stopReason": await self._session(request.session_id).prompt(request.prompt)}
+        return {
+            "stopReason": await self._session(request.session_id).prompt(request.prompt)
+        }
 
     async def _set_mode(self, request: schema.SetSessionModeRequest) -> dict[str, Any]:
         self._session(request.session_id).choose("mode", request.mode_id)
@@ -184,7 +223,8 @@ class Agent:
         return {"configOptions": session.choose(request.config_id, request.value)}
 
     def _session(self, session_id: str) -> EditorSession:
-        if (session := self._sessions.get(session_id)) is None:
+        session = self._sessions.get(session_id)
+        if session is None:
             raise RpcError(_NOT_FOUND, f"no session {session_id!r} is open")
         return session
 
@@ -204,12 +244,18 @@ class Agent:
             can_review=True,
         )
         if session_id is not None:
-            if not is_thread_id(session_id) or find_session(self._home, session_id) is None:
+            if (
+                not is_thread_id(session_id)
+                or find_session(self._home, session_id) is None
+            ):
                 raise RpcError(_NOT_FOUND, f"there is no session {session_id!r}")
-            if (open_one := self._sessions.pop(session_id, None)) is not None:
+            open_one = self._sessions.pop(session_id, None)
+            if open_one is not None:
                 await open_one.close()
             options = replace(options, resume=session_id)
-        session = EditorSession(self._rpc, config, options, self._environment, self._client)
+        session = EditorSession(
+            self._rpc, config, options, self._environment, self._client
+        )
         try:
             await session.open(session_id)
             if isinstance(request, schema.LoadSessionRequest):
@@ -225,7 +271,8 @@ class Agent:
         return read_config(replace(self._arguments, cd=cwd), self._environment)
 
     def _require_key(self, config: Config) -> None:
-        if (problem := missing_key(config, self._environment)) is not None:
+        problem = missing_key(config, self._environment)
+        if problem is not None:
             raise RpcError(AUTH_REQUIRED, problem)
 
 
@@ -263,9 +310,14 @@ def _servers(servers: Sequence[Any]) -> Mapping[str, Any]:
                 variables = {each.name: each.value for each in env}
                 table = {"command": command, "args": list(args), "env": variables}
             case schema.HttpMcpServer(url=url, headers=headers):
-                table = {"url": url, "http_headers": {each.name: each.value for each in headers}}
+                table = {
+                    "url": url,
+                    "http_headers": {each.name: each.value for each in headers},
+                }
             case _:
-                raise RpcError(INVALID_PARAMS, f"`mcpServers`: no server of type {server.type!r}")
+                raise RpcError(
+                    INVALID_PARAMS, f"`mcpServers`: no server of type {server.type!r}"
+                )
         # A name for people, of which the names of its tools are made.
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", server.name) or "server"
         names = (plain, *(f"{plain}-{number}" for number in range(2, len(servers) + 1)))

@@ -35,13 +35,16 @@ def text_content(text: str) -> Fields:
     return {"type": "content", "content": shown}
 
 
-def shown_call(item: event_items.ThreadItem, cwd: Path, *, is_done: bool, is_known: bool) -> Fields:
+def shown_call(
+    item: event_items.ThreadItem, cwd: Path, *, is_done: bool, is_known: bool
+) -> Fields:
     """The fields of an item's call. `is_known`: it was shown before, with the diffs of a patch."""
     (entry,) = entries([item])
     has_failed = entry.failed or getattr(item, "status", None) in {"failed", "declined"}
     parts = [part for part in entry.parts if isinstance(part, Text)]
     content = [
-        text_content(fenced(part.text) if part.form == "code" else part.text) for part in parts
+        text_content(fenced(part.text) if part.form == "code" else part.text)
+        for part in parts
     ]
     match item:
         case event_items.FileChange():
@@ -49,19 +52,30 @@ def shown_call(item: event_items.ThreadItem, cwd: Path, *, is_done: bool, is_kno
             kinds = {change.kind for change in item.changes}
             fields = _files(paths, cwd, "delete" if kinds == {"delete"} else "edit")
             if has_failed or not is_known:
-                fields["content"] = [*_diffs(item.files, item.diff, paths, cwd), *content]
+                fields["content"] = [
+                    *_diffs(item.files, item.diff, paths, cwd),
+                    *content,
+                ]
         case event_items.CommandExecution():
             fields = _call(entry.title, "execute", _arguments(item.command, item.cwd))
             if is_done:
-                fields |= {"content": content, "rawOutput": {"exit_code": item.exit_code}}
+                fields |= {
+                    "content": content,
+                    "rawOutput": {"exit_code": item.exit_code},
+                }
         case event_items.McpToolCall():
-            kind = "read" if item.tool == "view_image" else "other"
+            if item.tool == "view_image":
+                kind = "read"
+            else:
+                kind = "other"
             fields = _call(f"{item.server}.{item.tool}", kind, item.arguments)
             if is_done:
                 fields["content"] = content
         case _:
             title = _title(item, is_done=is_done) or entry.title
-            fields = _call(title, _KINDS.get(item.type, "other"), None) | {"content": content}
+            fields = _call(title, _KINDS.get(item.type, "other"), None) | {
+                "content": content
+            }
     ended = "failed" if has_failed else "completed"
     return {**fields, "status": ended if is_done else "in_progress"}
 
@@ -72,17 +86,25 @@ def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
     match request.kind:
         case "command":
             script = script_of(request.summary)
-            fields = _call(script, "execute", _arguments(request.summary, str(request.cwd)))
+            fields = _call(
+                script, "execute", _arguments(request.summary, str(request.cwd))
+            )
             content.append(text_content(fenced(plain(script), "sh")))
         case "patch":
             fields = _files(request.paths, cwd, "edit")
-            content += _diffs(request.files, request.summary, request.paths, request.cwd)
+            content += _diffs(
+                request.files, request.summary, request.paths, request.cwd
+            )
         case "mcp" | "network":
             name, arguments = request.tool or (request.summary, None)
-            fields = _call(name.removeprefix("mcp__").replace("__", ".", 1), "other", arguments)
+            fields = _call(
+                name.removeprefix("mcp__").replace("__", ".", 1), "other", arguments
+            )
     if request.reason:
         # On one line: the model may have written it, and a line of it could pass for the command.
-        content.append(text_content(f"Reason: {' '.join(plain(request.reason).split())}"))
+        content.append(
+            text_content(f"Reason: {' '.join(plain(request.reason).split())}")
+        )
     if request.agent:
         fields["title"] = f"{request.agent}: {fields['title']}"
     return {**fields, "content": content}
@@ -111,7 +133,10 @@ def _arguments(command: str, cwd: str) -> Fields:
 
 
 def _files(paths: Sequence[Path], cwd: Path, kind: str) -> Fields:
-    names = [str(path.relative_to(cwd) if path.is_relative_to(cwd) else path) for path in paths]
+    names = [
+        str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
+        for path in paths
+    ]
     fields = _call(f"{kind.capitalize()} {', '.join(names)}", kind, None)
     places = [{"path": os.path.normpath(path)} for path in paths[:_MAX_FILES]]
     return {**fields, "locations": places}
@@ -133,7 +158,9 @@ def _text(data: bytes | None) -> str | None:
     """The text of a file, empty for none; None if it cannot be shown."""
     if data is None:
         return ""
-    return None if len(data) > _MAX_FILE or b"\0" in data else data.decode(errors="replace")
+    if len(data) > _MAX_FILE or b"\0" in data:
+        return None
+    return data.decode(errors="replace")
 
 
 def _hunks(diff: str, paths: Sequence[Path], cwd: Path) -> Iterator[Fields]:
@@ -147,11 +174,20 @@ def _hunks(diff: str, paths: Sequence[Path], cwd: Path) -> Iterator[Fields]:
                 hunks.append(([], []))
             elif line.sign != "\\":
                 for side, other in zip(hunks[-1], "+-", strict=True):
-                    side += [f"{line.text}\n"] if line.sign != other else []
+                    if line.sign != other:
+                        side += [f"{line.text}\n"]
         for old, new in hunks:
-            before = None if file.verb == "Added" else "".join(old)
+            if file.verb == "Added":
+                before = None
+            else:
+                before = "".join(old)
             yield _diff(elsewhere.get(name, cwd / name), before, "".join(new))
 
 
 def _diff(path: Path, old: str | None, new: str) -> Fields:
-    return {"type": "diff", "path": os.path.normpath(path), "oldText": old, "newText": new}
+    return {
+        "type": "diff",
+        "path": os.path.normpath(path),
+        "oldText": old,
+        "newText": new,
+    }

@@ -16,7 +16,11 @@ from codex_py.protocol.settings import Choices
 _Rows: TypeAlias = Sequence[tuple[str, str, str]]
 """Each value with its name and what it means."""
 _PLAN: Final = ("plan", "Plan", "looks and asks, and changes nothing")
-_CONFIGURED: Final = ("configured", "As configured", "the permissions of the configuration")
+_CONFIGURED: Final = (
+    "configured",
+    "As configured",
+    "the permissions of the configuration",
+)
 _DEFAULT: Final = "default"
 
 
@@ -38,7 +42,9 @@ class Options:
                 "name": name,
                 "category": category,
                 "currentValue": value,
-                "options": [{"value": v, "name": n, "description": note} for v, n, note in rows],
+                "options": [
+                    {"value": v, "name": n, "description": note} for v, n, note in rows
+                ],
             }
             for option, (name, category, value, rows) in self._options(choices).items()
         ]
@@ -53,12 +59,17 @@ class Options:
         """The choices with this value. Raises an `RpcError` if it is none."""
         *_, rows = self._options(choices).get(option, ("", "", "", ()))
         if value not in [row[0] for row in rows]:
-            can_be = f"it can be {', '.join(row[0] for row in rows)}" if rows else "no such option"
+            if rows:
+                can_be = f"it can be {', '.join(row[0] for row in rows)}"
+            else:
+                can_be = "no such option"
             raise RpcError(INVALID_PARAMS, f"{option!r} cannot be {value!r}: {can_be}")
         if option == "model":
             return replace(choices, model=value)
         if option == "effort":
-            return replace(choices, reasoning_effort=None if value == _DEFAULT else value)
+            return replace(
+                choices, reasoning_effort=None if value == _DEFAULT else value
+            )
         if value == "plan":
             return replace(choices, mode="plan")
         own = self.configured
@@ -69,11 +80,16 @@ class Options:
             sandbox_policy=own.sandbox_policy,
         )
         known = next((each for each in PERMISSIONS if each.id == value), None)
-        return known.given_to(choices, self.config, self.add_dirs) if known else choices
+        if known:
+            return known.given_to(choices, self.config, self.add_dirs)
+        return choices
 
     def _options(self, choices: Choices) -> Mapping[str, tuple[str, str, str, _Rows]]:
         known = {each.id for each in PERMISSIONS if each.are_those_of(choices)}
-        mode = "plan" if choices.mode == "plan" else next(iter(known), _CONFIGURED[0])
+        if choices.mode == "plan":
+            mode = "plan"
+        else:
+            mode = next(iter(known), _CONFIGURED[0])
         allowed = allowed_permissions(choices, self.config, self.add_dirs)
         modes = [(each.id, each.label, each.note) for each in allowed]
         models = dict.fromkeys([*self.models, choices.model])
@@ -81,8 +97,18 @@ class Options:
         efforts = dict.fromkeys([_DEFAULT, *EFFORTS, effort])
         return {
             "mode": ("Permissions", "mode", mode, [*modes, _CONFIGURED, _PLAN]),
-            "model": ("Model", "model", choices.model, [(name, name, "") for name in models]),
-            "effort": ("Effort", "thought_level", effort, [(name, name, "") for name in efforts]),
+            "model": (
+                "Model",
+                "model",
+                choices.model,
+                [(name, name, "") for name in models],
+            ),
+            "effort": (
+                "Effort",
+                "thought_level",
+                effort,
+                [(name, name, "") for name in efforts],
+            ),
         }
 
 

@@ -26,7 +26,10 @@ _COMPACT: Final = "compact"
 _OWN: Final[Mapping[str, tuple[str, str]]] = {
     "init": ("have AGENTS.md written", ""),
     _COMPACT: ("sum up the conversation, to make room", ""),
-    "review": ("have a change reviewed", "[--uncommitted | --base BRANCH | --commit SHA | WORDS]"),
+    "review": (
+        "have a change reviewed",
+        "[--uncommitted | --base BRANCH | --commit SHA | WORDS]",
+    ),
 }
 
 
@@ -64,11 +67,15 @@ def read_prompt(blocks: Sequence[Any]) -> Prompt:
                 place = _place(resource.uri)
                 said.append(f"[@{place.rpartition('/')[2]}]({place})")
                 if isinstance(resource, schema.TextResourceContents):
-                    context.append(f'<context ref="{place}">\n{resource.text}\n</context>')
+                    context.append(
+                        f'<context ref="{place}">\n{resource.text}\n</context>'
+                    )
                 elif (resource.mime_type or "").startswith("image/"):
                     images.append(_decoded(resource.blob))
             case _:
-                raise RpcError(INVALID_PARAMS, f"`prompt`: no part of type {block.type!r} is taken")
+                raise RpcError(
+                    INVALID_PARAMS, f"`prompt`: no part of type {block.type!r} is taken"
+                )
     if not (any(map(str.strip, said)) or images):
         raise RpcError(INVALID_PARAMS, "`prompt` is empty")
     return Prompt("".join(said), "\n".join(context), images)
@@ -86,7 +93,9 @@ def _decoded(data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RpcError(INVALID_PARAMS, f"`prompt`: an image is no Base64: {error}") from error
+        raise RpcError(
+            INVALID_PARAMS, f"`prompt`: an image is no Base64: {error}"
+        ) from error
 
 
 def prompt_images(item: EncodedItem) -> list[dict[str, Any]]:
@@ -95,33 +104,50 @@ def prompt_images(item: EncodedItem) -> list[dict[str, Any]]:
     for part in objects(decode_json(item).get("content")):
         kind, _, data = str(part.get("image_url", "")).partition(";base64,")
         if data:
-            image = {"type": "image", "mimeType": kind.removeprefix("data:"), "data": data}
+            image = {
+                "type": "image",
+                "mimeType": kind.removeprefix("data:"),
+                "data": data,
+            }
             found.append(image)
     return found
 
 
 class Commands:
     def __init__(self, config: Config, environment: Mapping[str, str]) -> None:
-        self._config, self._environment = config, environment
+        self._config = config
+        self._environment = environment
         self._prompts: dict[str, CustomPrompt] = {}
 
     def find(self) -> None:
         """Read the user's prompts. It blocks."""
         found = find_custom_prompts(self._config, self._environment).found
-        self._prompts = {prompt.short_name or prompt.name: prompt for prompt in reversed(found)}
+        self._prompts = {
+            prompt.short_name or prompt.name: prompt for prompt in reversed(found)
+        }
         self._prompts |= {prompt.name: prompt for prompt in found}
-        self._prompts = {name: p for name, p in self._prompts.items() if name not in _OWN}
+        self._prompts = {
+            name: p for name, p in self._prompts.items() if name not in _OWN
+        }
 
     def update(self) -> dict[str, Any]:
         own = [(name, *row) for name, row in _OWN.items()]
         theirs = [
-            (n, p.description or "a prompt", p.argument_hint) for n, p in self._prompts.items()
+            (n, p.description or "a prompt", p.argument_hint)
+            for n, p in self._prompts.items()
         ]
         commands = [
-            {"name": name, "description": told, "input": {"hint": hint} if hint else None}
+            {
+                "name": name,
+                "description": told,
+                "input": {"hint": hint} if hint else None,
+            }
             for name, told, hint in (*own, *theirs)
         ]
-        return {"sessionUpdate": "available_commands_update", "availableCommands": commands}
+        return {
+            "sessionUpdate": "available_commands_update",
+            "availableCommands": commands,
+        }
 
     async def expanded(self, prompt: Prompt, session: Session) -> Prompt:
         """The prompt that a command stands for. Without a command behind the slash it is text: it may be a path.
@@ -130,16 +156,22 @@ class Commands:
             CodexError: the arguments of the command cannot be used.
         """
         name, argument = (*prompt.said.split(maxsplit=1), "", "")[:2]
-        command, argument = name.removeprefix("/"), argument.strip()
+        command = name.removeprefix("/")
+        argument = argument.strip()
         if command == name or command not in {*_OWN, *self._prompts}:
             return prompt
         if command not in _OWN:
             found = self._prompts[command]
             return replace(prompt, said=found.filled(argument), model=found.model)
         if command == "review":
-            target = review_target(argument) if argument else ReviewTarget(uncommitted=True)
+            if argument:
+                target = review_target(argument)
+            else:
+                target = ReviewTarget(uncommitted=True)
             # Before the turn: one that fails would be part of the conversation.
-            await asyncio.to_thread(change_to_review, target, self._config, self._environment)
+            await asyncio.to_thread(
+                change_to_review, target, self._config, self._environment
+            )
             reviews = session.feature(Reviews)
             assert reviews is not None
             return replace(prompt, said=reviews.begin(target))

@@ -54,21 +54,30 @@ class Questions:
         send: Callable[[Iterable[Update]], None],
         client: Client,
     ) -> None:
-        self._rpc, self._updates, self._send = rpc, updates, send
+        self._rpc = rpc
+        self._updates = updates
+        self._send = send
         self._client = client
         self.session_id = ""
 
     async def review(self, request: ApprovalRequest) -> Review:
         before, call = self._updates.question(request)
         self._send(before)
-        offered = {decision.value: (decision, *row) for decision, *row in _options(request)}
+        offered = {
+            decision.value: (decision, *row) for decision, *row in _options(request)
+        }
         options = [
             {"optionId": option, "name": name, "kind": kind}
             for option, (_, name, kind) in offered.items()
         ]
-        match await self._ask("session/request_permission", toolCall=call, options=options):
+        match await self._ask(
+            "session/request_permission", toolCall=call, options=options
+        ):
             case {"outcome": {"outcome": "selected", "optionId": str(option)}}:
-                decision = offered[option][0] if option in offered else _NO
+                if option in offered:
+                    decision = offered[option][0]
+                else:
+                    decision = _NO
             case {"outcome": {"outcome": "cancelled"}}:
                 # The client cancels the turn.
                 decision = ReviewDecision.ABORT
@@ -76,7 +85,9 @@ class Questions:
                 decision = _NO
         if request.agent is not None:
             is_allowed = decision in {_YES, _FOR_SESSION, _WITH_RULE}
-            self._send([self._updates.answered(call["toolCallId"], is_allowed=is_allowed)])
+            self._send(
+                [self._updates.answered(call["toolCallId"], is_allowed=is_allowed)]
+            )
         return Review(decision)
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
@@ -84,13 +95,17 @@ class Questions:
         if not (client.has_forms if elicitation.url is None else client.has_urls):
             return ElicitationAnswer("decline")
         message = f"{elicitation.server}: {elicitation.message}"
-        answer = await self._ask("elicitation/create", message=message, **elicitation.request)
+        answer = await self._ask(
+            "elicitation/create", message=message, **elicitation.request
+        )
         return ElicitationAnswer.of(answer)
 
     async def _ask(self, method: str, **params: Any) -> dict[str, Any]:
         """The client's answer; empty if it is an error, or no object."""
         try:
-            answer = await self._rpc.request(method, {"sessionId": self.session_id, **params})
+            answer = await self._rpc.request(
+                method, {"sessionId": self.session_id, **params}
+            )
         except RpcError:
             return {}
         return as_object(answer)
@@ -99,8 +114,16 @@ class Questions:
 def _options(request: ApprovalRequest) -> list[tuple[ReviewDecision, str, str]]:
     rows = [(_YES, "Allow", "allow_once")]
     if request.can_last:
-        rows.append((_FOR_SESSION, "Allow, and do not ask again in this session", "allow_always"))
+        rows.append(
+            (
+                _FOR_SESSION,
+                "Allow, and do not ask again in this session",
+                "allow_always",
+            )
+        )
     if request.prefix is not None:
         words = printable(shlex.join(request.prefix))
-        rows.append((_WITH_RULE, f"Always allow what starts with `{words}`", "allow_always"))
+        rows.append(
+            (_WITH_RULE, f"Always allow what starts with `{words}`", "allow_always")
+        )
     return [*rows, (_NO, "Reject", "reject_once")]

@@ -26,16 +26,22 @@ def run_acp(arguments: Arguments, environment: Mapping[str, str]) -> int:
             f"unexpected argument {arguments.words[1]!r}: the client sends the prompts"
         )
     if arguments.worktree is not None:
-        raise UsageError("--worktree belongs to `exec` and the terminal: the client names a folder")
+        raise UsageError(
+            "--worktree belongs to `exec` and the terminal: the client names a folder"
+        )
     read_config(arguments, environment).require_enforced()
-    return run_server("acp", lambda rpc: Agent(rpc, arguments, environment), jsonrpc="2.0")
+    return run_server(
+        "acp", lambda rpc: Agent(rpc, arguments, environment), jsonrpc="2.0"
+    )
 
 
 def _login(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Ask for a key at the terminal that a client opens, and store it."""
     config = read_config(arguments, environment)
     if not os.isatty(0):
-        raise CodexError("a login needs a terminal; see `codex-py login --help`", code="login")
+        raise CodexError(
+            "a login needs a terminal; see `codex-py login --help`", code="login"
+        )
     try:
         key = getpass.getpass("API key (it is not shown): ").strip()
     except EOFError:

@@ -31,8 +31,13 @@ _TITLE: Final = 80
 
 def rpc_error(error: CodexError) -> RpcError:
     """What a request that fails with an error of ours is answered with."""
-    code = AUTH_REQUIRED if error.exit_code == ExitCode.AUTHENTICATION else INTERNAL_ERROR
-    return RpcError(code, str(error), {"code": error.code, "retryable": error.retryable})
+    if error.exit_code == ExitCode.AUTHENTICATION:
+        code = AUTH_REQUIRED
+    else:
+        code = INTERNAL_ERROR
+    return RpcError(
+        code, str(error), {"code": error.code, "retryable": error.retryable}
+    )
 
 
 class EditorSession(HostedThread):
@@ -46,10 +51,15 @@ class EditorSession(HostedThread):
     ) -> None:
         super().__init__(options)
         self.id = ""
-        self._rpc, self._config, self._environment, self._client = rpc, config, environment, client
+        self._rpc = rpc
+        self._config = config
+        self._environment = environment
+        self._client = client
         self._waiting: list[Update] | None = []
         """Updates that wait until the client knows the session; None afterwards."""
-        self._updates = Updates(new_thread_id()[-6:], config.cwd, has_notices=client.has_notices)
+        self._updates = Updates(
+            new_thread_id()[-6:], config.cwd, has_notices=client.has_notices
+        )
         self._questions = Questions(rpc, self._updates, self._send, client)
         self._choices = configured_choices(config, options.add_dirs)
         models = models_of_provider(config, environment)
@@ -88,9 +98,14 @@ class EditorSession(HostedThread):
             # The files of its images are gone, the history has them.
             is_prompt = isinstance(item, event_items.UserMessage)
             prompt = next(prompts, None) if is_prompt else None
-            images = [] if prompt is None else prompt_images(prompt)
+            if prompt is None:
+                images = []
+            else:
+                images = prompt_images(prompt)
             updates = self._updates
-            for update in updates.prompt(item.text, images) if is_prompt else updates.item(item):
+            for update in (
+                updates.prompt(item.text, images) if is_prompt else updates.item(item)
+            ):
                 self._notify(update)
             await self._rpc.drained()
 
@@ -101,7 +116,8 @@ class EditorSession(HostedThread):
     def state(self) -> dict[str, Any]:
         """The choices, for the answer to a request that opens the session."""
         choices = self._choices
-        options, modes = self._offered.shown(choices), self._offered.modes(choices)
+        options = self._offered.shown(choices)
+        modes = self._offered.modes(choices)
         return {"configOptions": options, "modes": modes}
 
     async def prompt(self, blocks: Sequence[Any]) -> str:
@@ -152,9 +168,12 @@ class EditorSession(HostedThread):
         if not self.session.is_running:
             self.session.change(choices)
         self._choices = choices
-        options, mode = self._offered.shown(choices), self._offered.modes(choices)["currentModeId"]
+        options = self._offered.shown(choices)
+        mode = self._offered.modes(choices)["currentModeId"]
         self._send([{"sessionUpdate": "current_mode_update", "currentModeId": mode}])
-        self._send([{"sessionUpdate": "config_option_update", "configOptions": options}])
+        self._send(
+            [{"sessionUpdate": "config_option_update", "configOptions": options}]
+        )
         return options
 
     async def close(self) -> None:
@@ -179,9 +198,14 @@ class EditorSession(HostedThread):
                     return await session.compact()
                 if not session.has_begun:
                     title = cut(" ".join(prompt.said.split()), _TITLE)
-                    self._send([{"sessionUpdate": "session_info_update", "title": title}])
+                    self._send(
+                        [{"sessionUpdate": "session_info_update", "title": title}]
+                    )
                 with tempfile.TemporaryDirectory(prefix="codex-py-prompt-") as folder:
-                    images = [Path(folder) / f"image-{n}" for n, _ in enumerate(prompt.images, 1)]
+                    images = [
+                        Path(folder) / f"image-{n}"
+                        for n, _ in enumerate(prompt.images, 1)
+                    ]
                     for path, data in zip(images, prompt.images, strict=True):
                         await asyncio.to_thread(path.write_bytes, data)
                     return await session.run_turn(prompt.text, images=images)
@@ -214,7 +238,8 @@ class EditorSession(HostedThread):
         self._rpc.notify("session/update", params, is_live=is_live)
 
     def _announce(self) -> None:
-        waiting, self._waiting = self._waiting or [], None
+        waiting = self._waiting or []
+        self._waiting = None
         self._send([*waiting, self._commands.update()])
         if self.session.has_begun:
             self._send(self._updates.of(self.session.token_usage))

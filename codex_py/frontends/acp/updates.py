@@ -29,7 +29,9 @@ class Updates:
     """
 
     def __init__(self, prefix: str, cwd: Path, *, has_notices: bool) -> None:
-        self._prefix, self._cwd, self._has_notices = prefix, cwd, has_notices
+        self._prefix = prefix
+        self._cwd = cwd
+        self._has_notices = has_notices
         self._count = 0
         """Of the ids that are no item's."""
         self._streamed: dict[str, str] = {}
@@ -48,8 +50,12 @@ class Updates:
         match event:
             case events.MessageDelta(delta):
                 head, newline, line = (self._held + delta).rpartition("\n")
-                self._held = line if line and any(tag.startswith(line) for tag in _TAGS) else ""
-                if shown := _without_tags(head + newline + line.removesuffix(self._held)):
+                if line and any(tag.startswith(line) for tag in _TAGS):
+                    self._held = line
+                else:
+                    self._held = ""
+                shown = _without_tags(head + newline + line.removesuffix(self._held))
+                if shown:
                     yield self._delta("agent_message", shown)
             case events.ReasoningSummaryDelta(delta, part):
                 begins = part != self._part and "agent_thought" in self._streamed
@@ -70,15 +76,22 @@ class Updates:
                 if self._has_notices:
                     yield self._notice(message)
             case events.UsageReported(last, _, window):
-                yield {"sessionUpdate": "usage_update", "used": last.total_tokens, "size": window}
+                yield {
+                    "sessionUpdate": "usage_update",
+                    "used": last.total_tokens,
+                    "size": window,
+                }
             case _:
                 pass
 
-    def item(self, item: event_items.ThreadItem, *, is_done: bool = True) -> Iterator[Update]:
+    def item(
+        self, item: event_items.ThreadItem, *, is_done: bool = True
+    ) -> Iterator[Update]:
         """The updates for an item that starts, or is done."""
         match item:
             case event_items.AgentMessage(text=text):
-                held, self._held = self._held, ""
+                held = self._held
+                self._held = ""
                 if "agent_message" not in self._streamed:
                     yield _chunk("agent_message", _without_tags(text), self._fresh_id())
                 elif held not in {"", *_TAGS}:
@@ -122,10 +135,16 @@ class Updates:
     def question(self, request: ApprovalRequest) -> tuple[list[Update], Fields]:
         """The updates that come before a question, and the call that it is about."""
         own = request.item_id if request.agent is None else None
-        call_id = self._fresh_id() if own is None else self._id(own)
+        if own is None:
+            call_id = self._fresh_id()
+        else:
+            call_id = self._id(own)
         fields = asked_call(request, self._cwd)
         is_known = call_id in self._open
-        before = [] if is_known else [self._call(call_id, {**fields, "status": "pending"})]
+        if is_known:
+            before = []
+        else:
+            before = [self._call(call_id, {**fields, "status": "pending"})]
         return before, {"toolCallId": call_id, **fields}
 
     def answered(self, call_id: str, *, is_allowed: bool) -> Update:
@@ -151,11 +170,16 @@ class Updates:
 
     def _notice(self, text: str) -> Update:
         if self._has_notices:
-            return {"sessionUpdate": "notice", "severity": "warning", "title": text or "?"}
+            return {
+                "sessionUpdate": "notice",
+                "severity": "warning",
+                "title": text or "?",
+            }
         return _chunk("agent_message", f"*{text}*\n\n", self._fresh_id())
 
     def _live(self, item_id: str, text: str) -> None:
-        if (call_id := self._id(item_id)) in self._open:
+        call_id = self._id(item_id)
+        if call_id in self._open:
             self._open[call_id] = text[-_LIVE_CHARACTERS:]
             self._unsent.add(call_id)
 
@@ -174,12 +198,18 @@ class Updates:
 
 def _without_tags(text: str) -> str:
     """A plan stands between lines that Markdown would take for HTML."""
-    return "".join(line for line in text.splitlines(keepends=True) if line.rstrip() not in _TAGS)
+    return "".join(
+        line for line in text.splitlines(keepends=True) if line.rstrip() not in _TAGS
+    )
 
 
 def _chunk(role: str, text: str, message_id: str) -> Update:
     content = {"type": "text", "text": text}
-    return {"sessionUpdate": f"{role}_chunk", "messageId": message_id, "content": content}
+    return {
+        "sessionUpdate": f"{role}_chunk",
+        "messageId": message_id,
+        "content": content,
+    }
 
 
 def _progress(call_id: str, **fields: object) -> Update:

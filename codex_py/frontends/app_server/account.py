@@ -23,17 +23,23 @@ class Account:
         environment: Mapping[str, str],
         later: Callable[[str, dict[str, Any]], None],
     ) -> None:
-        self._config, self._environment, self._later = config, environment, later
+        self._config = config
+        self._environment = environment
+        self._later = later
 
     async def read(self, _: params.Nothing) -> dict[str, Any]:
         """As in Codex, a provider with a key of its own needs no account."""
         config = self._config()
         is_needed = config.model_provider == "openai"
-        account = {"type": "apiKey"} if is_needed and self._has_key(config) else None
+        if is_needed and self._has_key(config):
+            account = {"type": "apiKey"}
+        else:
+            account = None
         return {"account": account, "requiresOpenaiAuth": is_needed}
 
     async def login(self, asked: params.Login) -> dict[str, Any]:
-        if not (key := asked.api_key.strip()):
+        key = asked.api_key.strip()
+        if not key:
             raise RpcError(INVALID_REQUEST, "the API key is empty")
         store_key(self._config(), checked_key(key))
         done = {"loginId": None, "success": True, "error": None}
@@ -59,7 +65,9 @@ class Account:
 
     def _has_key(self, config: Config) -> bool:
         names = ("CODEX_API_KEY", "OPENAI_API_KEY")
-        return any(map(self._environment.get, names)) or stored_login(config) is not None
+        return (
+            any(map(self._environment.get, names)) or stored_login(config) is not None
+        )
 
 
 def _model(entry: Mapping[str, Any], default: str) -> dict[str, Any]:

@@ -36,10 +36,14 @@ def stored_file(home: Path, thread_id: str, *folders: str) -> Path:
     return path
 
 
-def thread_data(path: Path, name: str | None, model: str | None = None) -> dict[str, Any]:
+def thread_data(
+    path: Path, name: str | None, model: str | None = None
+) -> dict[str, Any]:
     """A thread by its file. Raises a `SessionError` if that cannot be read."""
     data = _stored(path, read_meta(path), path.stat().st_mtime_ns, name)
-    return data if model is None else data | {"model": model}
+    if model is None:
+        return data
+    return data | {"model": model}
 
 
 def list_threads(home: Path, asked: ThreadList, status: Any) -> dict[str, Any]:
@@ -48,10 +52,14 @@ def list_threads(home: Path, asked: ThreadList, status: Any) -> dict[str, Any]:
     Args:
         status: a function from the id of a thread to its status.
     """
-    names, start, size = thread_names(home), int(asked.cursor), min(asked.limit, _MAX_PAGE)
+    names = thread_names(home)
+    start = int(asked.cursor)
+    size = min(asked.limit, _MAX_PAGE)
     found = [
         _stored(path, meta, modified, names.get(meta.id)) | {"status": status(meta.id)}
-        for path, meta, modified in islice(_matching(home, asked, names), start, start + size + 1)
+        for path, meta, modified in islice(
+            _matching(home, asked, names), start, start + size + 1
+        )
     ]
     more = str(start + size) if len(found) > size else None
     return {"data": found[:size], "nextCursor": more, "backwardsCursor": None}
@@ -91,12 +99,17 @@ def _turn(
     turn_id = facts.get("task_started", {}).get("turn_id") or turn_id
     shown: list[dict[str, Any]] = []
     for item in thread_items(items):
-        if (data := shown_item(item, f"{turn_id}-{len(shown) + 1}", cwd)) is not None:
+        data = shown_item(item, f"{turn_id}-{len(shown) + 1}", cwd)
+        if data is not None:
             shown.append(data)
     if not shown and "task_started" not in facts:
         return None
-    begun, ended = facts.get("task_started"), facts.get("task_complete")
-    status = "interrupted" if "turn_aborted" in facts else "failed"
+    begun = facts.get("task_started")
+    ended = facts.get("task_complete")
+    if "turn_aborted" in facts:
+        status = "interrupted"
+    else:
+        status = "failed"
     if ended is not None or (begun is None and status == "failed"):
         status = "completed"
     return turn_data(
@@ -115,7 +128,9 @@ def _fact(item: EncodedItem) -> Mapping[str, Any]:
         return {}
     fact = decode_json(item)
     kinds = {"task_started", "task_complete", "turn_aborted"}
-    return fact if fact.get("type") in kinds else {}
+    if fact.get("type") in kinds:
+        return fact
+    return {}
 
 
 def _matching(
@@ -127,15 +142,23 @@ def _matching(
         rows = iter(sorted(rows, key=lambda row: row[1].timestamp, reverse=True))
     if asked.sort_direction == "asc":
         rows = reversed(list(rows))
-    folders = [asked.cwd] if isinstance(asked.cwd, str) else asked.cwd
+    if isinstance(asked.cwd, str):
+        folders = [asked.cwd]
+    else:
+        folders = asked.cwd
     word = asked.search_term.casefold()
     for path, meta, modified in rows:
         is_wanted = (
             meta.source in ([*asked.source_kinds] or _INTERACTIVE)
             and (folders is None or meta.cwd in folders)
-            and (not asked.model_providers or meta.model_provider in asked.model_providers)
+            and (
+                not asked.model_providers
+                or meta.model_provider in asked.model_providers
+            )
         )
-        if is_wanted and (not word or word in _said(path, names.get(meta.id)).casefold()):
+        if is_wanted and (
+            not word or word in _said(path, names.get(meta.id)).casefold()
+        ):
             yield path, meta, modified
 
 
@@ -143,7 +166,9 @@ def _said(path: Path, name: str | None) -> str:
     return f"{name or ''}\n{beginning(path)[0]}"
 
 
-def _stored(path: Path, meta: SessionMeta, modified: int, name: str | None) -> dict[str, Any]:
+def _stored(
+    path: Path, meta: SessionMeta, modified: int, name: str | None
+) -> dict[str, Any]:
     return _thread(meta, name, *beginning(path), modified // 1_000_000_000, path)
 
 
@@ -159,7 +184,9 @@ def unsaved_thread(session: Session, config: Config) -> dict[str, Any]:
     )
     prompts = session.past_prompts()
     prompt = prompts[0].prompt.text if prompts else ""
-    return _thread(meta, session.name, prompt, session.settings.model, int(time.time()), None)
+    return _thread(
+        meta, session.name, prompt, session.settings.model, int(time.time()), None
+    )
 
 
 def _thread(
@@ -170,7 +197,10 @@ def _thread(
     updated: int,
     path: Path | None,
 ) -> dict[str, Any]:
-    created = int(datetime.fromisoformat(meta.timestamp).timestamp()) if meta.timestamp else 0
+    if meta.timestamp:
+        created = int(datetime.fromisoformat(meta.timestamp).timestamp())
+    else:
+        created = 0
     git = {"sha": meta.git.get("commit_hash"), "branch": meta.git.get("branch")}
     return {
         "id": meta.id,
@@ -189,7 +219,11 @@ def _thread(
         "cwd": meta.cwd,
         "cliVersion": meta.cli_version,
         "originator": meta.originator,
-        "source": meta.source if meta.source in ("cli", "vscode", "exec") else "unknown",
-        "gitInfo": {**git, "originUrl": meta.git.get("repository_url")} if meta.git else None,
+        "source": meta.source
+        if meta.source in ("cli", "vscode", "exec")
+        else "unknown",
+        "gitInfo": {**git, "originUrl": meta.git.get("repository_url")}
+        if meta.git
+        else None,
         "turns": [],
     }

@@ -21,7 +21,9 @@ class Inputs:
         self._folder: TemporaryDirectory[str] | None = None
         self._numbers = count()
 
-    def read(self, parts: Sequence[params.UserInput], cwd: Path) -> tuple[str, list[Path]]:
+    def read(
+        self, parts: Sequence[params.UserInput], cwd: Path
+    ) -> tuple[str, list[Path]]:
         """The text, and the files of images.
 
         Raises:
@@ -51,12 +53,16 @@ class Inputs:
     def _saved(self, url: str) -> Path:
         head = _IMAGE.match(url)
         try:
-            data = base64.b64decode(url[head.end() :], validate=True) if head else b""
+            if head:
+                data = base64.b64decode(url[head.end() :], validate=True)
+            else:
+                data = b""
         except ValueError:
             data = b""
         if head is None or not data:
             raise RpcError(
-                INVALID_REQUEST, "an image is a `data:` URL with base64, or a localImage"
+                INVALID_REQUEST,
+                "an image is a `data:` URL with base64, or a localImage",
             )
         self._folder = self._folder or TemporaryDirectory(prefix="codex-py-")
         path = Path(self._folder.name, f"{next(self._numbers)}.{head[1]}")

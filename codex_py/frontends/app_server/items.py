@@ -25,7 +25,9 @@ _ERROR_INFO: Final = {
 
 
 class Notify(Protocol):
-    def __call__(self, method: str, params: dict[str, Any], /, *, is_live: bool = False) -> None:
+    def __call__(
+        self, method: str, params: dict[str, Any], /, *, is_live: bool = False
+    ) -> None:
         """Send a notification to the client. `is_live`: it tells nothing that a later one does not."""
         ...
 
@@ -36,7 +38,12 @@ def milliseconds() -> int:
 
 def turn_data(turn_id: str, status: str, **more: Any) -> dict[str, Any]:
     names = ("error", "startedAt", "completedAt", "durationMs")
-    turn: dict[str, Any] = {"id": turn_id, "rootTurnId": turn_id, "items": [], "status": status}
+    turn: dict[str, Any] = {
+        "id": turn_id,
+        "rootTurnId": turn_id,
+        "items": [],
+        "status": status,
+    }
     return {**turn, "itemsView": "notLoaded", **dict.fromkeys(names), **more}
 
 
@@ -46,11 +53,20 @@ def error_data(error: events.ErrorInfo | events.Reconnecting) -> dict[str, Any]:
         info = "unauthorized"
     elif error.retryable:
         info = {"responseStreamDisconnected": {"httpStatusCode": error.http_status}}
-    details = error.cause if isinstance(error, events.Reconnecting) else None
-    return {"message": error.message, "codexErrorInfo": info, "additionalDetails": details}
+    if isinstance(error, events.Reconnecting):
+        details = error.cause
+    else:
+        details = None
+    return {
+        "message": error.message,
+        "codexErrorInfo": info,
+        "additionalDetails": details,
+    }
 
 
-def shown_item(item: event_items.ThreadItem, item_id: str, cwd: str) -> dict[str, Any] | None:
+def shown_item(
+    item: event_items.ThreadItem, item_id: str, cwd: str
+) -> dict[str, Any] | None:
     """A `ThreadItem` of Codex; None for what Codex shows in another way, or not at all."""
     match item:
         case event_items.UserMessage(text=text, images=images):
@@ -58,20 +74,36 @@ def shown_item(item: event_items.ThreadItem, item_id: str, cwd: str) -> dict[str
             said.append({"type": "text", "text": text, "text_elements": []})
             fields = {"type": "userMessage", "clientId": None, "content": said}
         case event_items.AgentMessage(text=text):
-            fields = {"type": "agentMessage", "text": text, "phase": None, "memoryCitation": None}
+            fields = {
+                "type": "agentMessage",
+                "text": text,
+                "phase": None,
+                "memoryCitation": None,
+            }
         case event_items.ReasoningSummary(text=text):
             summary = [text] if text else []
             fields = {"type": "reasoning", "summary": summary, "content": []}
         case event_items.CommandExecution():
             fields = _command(item, cwd)
         case event_items.FileChange():
-            status = "declined" if item.is_declined else to_camel(item.status)
-            fields = {"type": "fileChange", "changes": list(_changes(item, cwd)), "status": status}
+            if item.is_declined:
+                status = "declined"
+            else:
+                status = to_camel(item.status)
+            fields = {
+                "type": "fileChange",
+                "changes": list(_changes(item, cwd)),
+                "status": status,
+            }
         case event_items.McpToolCall():
             fields = _server_call(item)
         case event_items.WebSearch(query=query, action=action):
             kind = {"type": to_camel(str((action or {}).get("type", "other")))}
-            fields = {"type": "webSearch", "query": query, "action": {**(action or {}), **kind}}
+            fields = {
+                "type": "webSearch",
+                "query": query,
+                "action": {**(action or {}), **kind},
+            }
         case event_items.ContextCompaction():
             fields = {"type": "contextCompaction"}
         case _:
@@ -87,7 +119,8 @@ class TurnFeed:
     """
 
     def __init__(self, thread_id: str, turn_id: str, cwd: Path, notify: Notify) -> None:
-        self.turn_id, self._notify = turn_id, notify
+        self.turn_id = turn_id
+        self._notify = notify
         self._started_at = int(time.time())
         self._answer: dict[str, Any] | None = None
         """The last message of the agent, as an item."""
@@ -109,13 +142,19 @@ class TurnFeed:
 
     def start(self, prompt: event_items.UserMessage | None) -> None:
         turn = turn_data(self.turn_id, "inProgress", startedAt=self._started_at)
-        self._notify("turn/started", {"threadId": self._place["threadId"], "turn": turn})
+        self._notify(
+            "turn/started", {"threadId": self._place["threadId"], "turn": turn}
+        )
         if prompt is not None:
             self._item(prompt, is_done=True)
 
     def take(self, event: events.Event) -> None:
         match event:
-            case events.ItemStarted(item) | events.ItemUpdated(item) | events.ItemCompleted(item):
+            case (
+                events.ItemStarted(item)
+                | events.ItemUpdated(item)
+                | events.ItemCompleted(item)
+            ):
                 self._item(item, is_done=isinstance(event, events.ItemCompleted))
             case events.MessageDelta(delta):
                 item_id = self._begin(event_items.AgentMessage(id="", text=""))
@@ -132,7 +171,10 @@ class TurnFeed:
                 self._changes.add(files)
                 self._tell("turn/diff/updated", diff=self._changes.diff(self._cwd))
             case events.UsageReported():
-                used: dict[str, Any] = {"total": _tokens(event.total), "last": _tokens(event.last)}
+                used: dict[str, Any] = {
+                    "total": _tokens(event.total),
+                    "last": _tokens(event.last),
+                }
                 used["modelContextWindow"] = event.context_window
                 self._tell("thread/tokenUsage/updated", tokenUsage=used)
             case events.Reconnecting():
@@ -144,20 +186,34 @@ class TurnFeed:
     def asked(self, request: ApprovalRequest) -> str:
         """Show a command or a patch that is asked about, as Codex does, before it starts. Returns its id."""
         # The items of subagents count for themselves.
-        known = f"{request.agent}:{request.item_id}" if request.agent else request.item_id
-        if request.kind == "patch":
-            changes = [event_items.Change(path=str(f.path), kind=f.kind) for f in request.files]
-            item = event_items.FileChange(id=known or "", changes=changes, diff=request.summary)
+        if request.agent:
+            known = f"{request.agent}:{request.item_id}"
         else:
-            command, cwd = request.summary, str(request.cwd)
-            item = event_items.CommandExecution(id=known or "", command=command, cwd=cwd)
+            known = request.item_id
+        if request.kind == "patch":
+            changes = [
+                event_items.Change(path=str(f.path), kind=f.kind) for f in request.files
+            ]
+            item = event_items.FileChange(
+                id=known or "", changes=changes, diff=request.summary
+            )
+        else:
+            command = request.summary
+            cwd = str(request.cwd)
+            item = event_items.CommandExecution(
+                id=known or "", command=command, cwd=cwd
+            )
         return self._begin(item)
 
     def end(self, event: events.TurnCompleted | events.TurnFailed) -> dict[str, Any]:
         """Tell what is left to tell, and return the turn."""
-        status, error = "completed", None
+        status = "completed"
+        error = None
         if isinstance(event, events.TurnFailed):
-            status = "interrupted" if event.error.code == "aborted" else "failed"
+            if event.error.code == "aborted":
+                status = "interrupted"
+            else:
+                status = "failed"
             if status == "failed":
                 error = error_data(event.error)
                 self._tell("error", error=error, willRetry=False)
@@ -177,7 +233,10 @@ class TurnFeed:
         if isinstance(item, event_items.TodoList):
             # Nothing changes at the end of the turn.
             if not is_done:
-                plan = [{"step": each.text, "status": to_camel(each.status)} for each in item.items]
+                plan = [
+                    {"step": each.text, "status": to_camel(each.status)}
+                    for each in item.items
+                ]
                 self._tell("turn/plan/updated", explanation=item.explanation, plan=plan)
             return
         if shown_item(item, "", "") is None:
@@ -193,7 +252,8 @@ class TurnFeed:
 
     def _begin(self, item: event_items.ThreadItem) -> str:
         """Tell that an item starts, unless that was told. Returns its id for the client."""
-        known, kind = item.id, type(item)
+        known = item.id
+        kind = type(item)
         item_id = (self._ids.get(known) if known else None) or self._streamed.get(kind)
         if item_id is None:
             item_id = self.new_id()
@@ -212,7 +272,9 @@ class TurnFeed:
         if part != self._part:
             self._part = part
             self._live("item/reasoning/summaryPartAdded", item_id, summaryIndex=part)
-        self._live("item/reasoning/summaryTextDelta", item_id, summaryIndex=part, delta=delta)
+        self._live(
+            "item/reasoning/summaryTextDelta", item_id, summaryIndex=part, delta=delta
+        )
 
     def _live(self, method: str, item_id: str, **params: Any) -> None:
         self._notify(method, {**self._place, "itemId": item_id, **params}, is_live=True)
@@ -236,7 +298,9 @@ def _command(item: event_items.CommandExecution, cwd: str) -> dict[str, Any]:
         "source": "agent",
         "status": to_camel(item.status),
         "commandActions": [{"type": "unknown", "command": script_of(item.command)}],
-        "aggregatedOutput": None if item.status == "in_progress" else item.aggregated_output,
+        "aggregatedOutput": None
+        if item.status == "in_progress"
+        else item.aggregated_output,
         "exitCode": item.exit_code,
         "durationMs": item.duration_ms,
     }
@@ -246,8 +310,11 @@ def _changes(item: event_items.FileChange, cwd: str) -> Iterator[dict[str, Any]]
     """Each file with its part of the diff: the contents of one that was added or deleted, else the hunks."""
     files = read_diff(item.diff)
     for change in item.changes:
-        path, kind = str(Path(cwd, change.path)), {"type": change.kind}
-        file = next((each for each in files if path.endswith(f"/{each.path}")), ShownFile(""))
+        path = str(Path(cwd, change.path))
+        kind = {"type": change.kind}
+        file = next(
+            (each for each in files if path.endswith(f"/{each.path}")), ShownFile("")
+        )
         if change.kind == "update":
             # Names in a diff are those below a folder, or below the root.
             folder = path.removesuffix(file.path)
@@ -278,5 +345,14 @@ def _server_call(item: event_items.McpToolCall) -> dict[str, Any]:
 
 
 def _tokens(usage: Usage) -> dict[str, int]:
-    kinds = ("total", "input", "cached_input", "cache_write_input", "output", "reasoning_output")
-    return {to_camel(f"{kind}_tokens"): getattr(usage, f"{kind}_tokens") for kind in kinds}
+    kinds = (
+        "total",
+        "input",
+        "cached_input",
+        "cache_write_input",
+        "output",
+        "reasoning_output",
+    )
+    return {
+        to_camel(f"{kind}_tokens"): getattr(usage, f"{kind}_tokens") for kind in kinds
+    }

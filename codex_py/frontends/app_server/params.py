@@ -13,13 +13,27 @@ from codex_py.command_line.configuration import nested_table
 from codex_py.protocol.approval import SandboxMode
 
 _WITHOUT_EFFECT: Final = {
-    *("personality", "serviceName", "sessionStartSource", "threadSource", "clientUserMessageId"),
-    *("turnTrigger", "rootTurnId", "parentTurnId", "useStateDbOnly", "refreshToken"),
-    *("historyMode", "text_elements", "detail", "capabilities"),
+    "personality",
+    "serviceName",
+    "sessionStartSource",
+    "threadSource",
+    "clientUserMessageId",
+    "turnTrigger",
+    "rootTurnId",
+    "parentTurnId",
+    "useStateDbOnly",
+    "refreshToken",
+    "historyMode",
+    "text_elements",
+    "detail",
+    "capabilities",
 }
 """They name, sort or decorate: nothing is done otherwise because of them."""
 _SETTINGS: Final = {
-    **{name: name for name in ("approval_policy", "approvals_reviewer", "model", "service_tier")},
+    **{
+        name: name
+        for name in ("approval_policy", "approvals_reviewer", "model", "service_tier")
+    },
     "model_provider": "model_provider",
     "sandbox": "sandbox_mode",
     "effort": "model_reasoning_effort",
@@ -41,7 +55,9 @@ class Params(BaseModel):
             name: value
             for name, value in cast("dict[str, Any]", data).items()
             if value is not None
-            and (name in own or not (name in _WITHOUT_EFFECT or value in ([], {}, False)))
+            and (
+                name in own or not (name in _WITHOUT_EFFECT or value in ([], {}, False))
+            )
         }
 
 
@@ -69,7 +85,9 @@ class _Settings(Params):
         | dict[Literal["granular"], Any]
         | None
     ) = None
-    approvals_reviewer: Literal["user", "auto_review", "guardian_subagent"] | None = None
+    approvals_reviewer: Literal["user", "auto_review", "guardian_subagent"] | None = (
+        None
+    )
     cwd: str | None = None
     model: str | None = None
     service_tier: str | None = None
@@ -144,7 +162,9 @@ class SandboxPolicy(Params):
         return self
 
     def table(self) -> dict[str, Any]:
-        mode = {"readOnly": "read-only", "dangerFullAccess": "danger-full-access"}.get(self.type)
+        mode = {"readOnly": "read-only", "dangerFullAccess": "danger-full-access"}.get(
+            self.type
+        )
         if mode is not None:
             return {"sandbox_mode": mode}
         settings = self.model_dump(exclude={"type"})
@@ -167,7 +187,9 @@ class NamedInput(Params):
     name: str = ""
 
 
-UserInput: TypeAlias = Annotated[TextInput | ImageInput | NamedInput, Field(discriminator="type")]
+UserInput: TypeAlias = Annotated[
+    TextInput | ImageInput | NamedInput, Field(discriminator="type")
+]
 
 
 class TurnStart(_Settings, OneThread):

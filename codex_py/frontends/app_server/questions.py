@@ -26,9 +26,14 @@ class Questions:
     """
 
     def __init__(
-        self, rpc: JsonRpc, turn: Callable[[], tuple[str, TurnFeed | None]], notify: Notify
+        self,
+        rpc: JsonRpc,
+        turn: Callable[[], tuple[str, TurnFeed | None]],
+        notify: Notify,
     ) -> None:
-        self._rpc, self._turn, self._notify = rpc, turn, notify
+        self._rpc = rpc
+        self._turn = turn
+        self._notify = notify
 
     async def review(self, request: ApprovalRequest) -> Review:
         _, turn = self._turn()
@@ -45,7 +50,10 @@ class Questions:
         if request.kind == "patch":
             answer = await self._ask("item/fileChange/requestApproval", params)
             return _review(answer.get("decision"), request, None)
-        rule = {"execpolicy_amendment": list(request.prefix)} if request.prefix else None
+        if request.prefix:
+            rule = {"execpolicy_amendment": list(request.prefix)}
+        else:
+            rule = None
         params |= {
             "command": request.summary,
             "cwd": str(request.cwd),
@@ -54,7 +62,8 @@ class Questions:
                 "accept",
                 *(["acceptForSession"] if request.can_last else []),
                 *([{_WITH_RULE: rule}] if rule else []),
-                *("decline", "cancel"),
+                "decline",
+                "cancel",
             ],
         }
         answer = await self._ask("item/commandExecution/requestApproval", params)
@@ -64,7 +73,9 @@ class Questions:
         if not elicitation.questions:
             said = {"serverName": elicitation.server, "message": elicitation.message}
             form = {**said, **elicitation.request}
-            return ElicitationAnswer.of(await self._ask("mcpServer/elicitation/request", form))
+            return ElicitationAnswer.of(
+                await self._ask("mcpServer/elicitation/request", form)
+            )
         _, turn = self._turn()
         questions = [
             {
@@ -73,7 +84,10 @@ class Questions:
                 "question": each.question,
                 "isOther": True,
                 "isSecret": False,
-                "options": [{"label": label, "description": text} for label, text in each.options],
+                "options": [
+                    {"label": label, "description": text}
+                    for label, text in each.options
+                ],
             }
             for each in elicitation.questions
         ]
@@ -81,9 +95,12 @@ class Questions:
         answer = await self._ask("item/tool/requestUserInput", params)
         content: dict[str, Any] = {}
         for name, given in as_object(answer.get("answers")).items():
-            if isinstance(texts := as_object(given).get("answers"), list):
+            texts = as_object(given).get("answers")
+            if isinstance(texts, list):
                 content[name] = list(map(str, cast("list[Any]", texts)))
-        return ElicitationAnswer("accept", content) if content else ElicitationAnswer("decline")
+        if content:
+            return ElicitationAnswer("accept", content)
+        return ElicitationAnswer("decline")
 
     async def _review_call(self, request: ApprovalRequest) -> Review:
         """As Codex asks about a call of an MCP server: with a form that has no fields."""
@@ -93,11 +110,17 @@ class Questions:
             "message": request.reason or f"Allow the call of {name}?",
             "mode": "form",
             "requestedSchema": {"type": "object", "properties": {}},
-            "_meta": {"codex_approval_kind": "mcp_tool_call", "tool_params": dict(arguments)},
+            "_meta": {
+                "codex_approval_kind": "mcp_tool_call",
+                "tool_params": dict(arguments),
+            },
         }
         answer = await self._ask("mcpServer/elicitation/request", params)
         decision = answer.get("action")
-        if decision == "accept" and as_object(answer.get("_meta")).get("persist") == "session":
+        if (
+            decision == "accept"
+            and as_object(answer.get("_meta")).get("persist") == "session"
+        ):
             decision = "acceptForSession"
         return _review(decision, request, None)
 
@@ -110,15 +133,23 @@ class Questions:
 
         def tell_status(*flags: str) -> None:
             now = {"type": "active", "activeFlags": list(flags)}
-            self._notify("thread/status/changed", {"threadId": thread_id, "status": now})
+            self._notify(
+                "thread/status/changed", {"threadId": thread_id, "status": now}
+            )
 
         def ended(number: int, _is_answered: bool) -> None:
-            self._notify("serverRequest/resolved", {"threadId": thread_id, "requestId": number})
+            self._notify(
+                "serverRequest/resolved", {"threadId": thread_id, "requestId": number}
+            )
             tell_status()
 
-        tell_status("waitingOnApproval" if "Approval" in method else "waitingOnUserInput")
+        tell_status(
+            "waitingOnApproval" if "Approval" in method else "waitingOnUserInput"
+        )
         try:
-            return as_object(await self._rpc.request(method, {**place, **params}, ended))
+            return as_object(
+                await self._rpc.request(method, {**place, **params}, ended)
+            )
         except RpcError:
             return {}
 

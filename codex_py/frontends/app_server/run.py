@@ -32,7 +32,9 @@ _CODEX_VERSION: Final = "0.171.0"
 """The version whose protocol this is: the SDK of Codex wants 0.151 or newer."""
 _SCHEMAS: Final = "generate-json-schema"
 _Answer: TypeAlias = Awaitable[dict[str, Any]]
-_THREADS: Final[Mapping[str, tuple[type[params.Params], Callable[[Threads, Any], _Answer]]]] = {
+_THREADS: Final[
+    Mapping[str, tuple[type[params.Params], Callable[[Threads, Any], _Answer]]]
+] = {
     "thread/start": (params.ThreadStart, Threads.start),
     "thread/resume": (params.ThreadResume, Threads.resume),
     "thread/fork": (params.ThreadResume, Threads.fork),
@@ -49,7 +51,9 @@ _THREADS: Final[Mapping[str, tuple[type[params.Params], Callable[[Threads, Any],
     "turn/steer": (params.TurnSteer, Threads.steer),
     "turn/interrupt": (params.TurnInterrupt, Threads.interrupt),
 }
-_ACCOUNT: Final[Mapping[str, tuple[type[params.Params], Callable[[Account, Any], _Answer]]]] = {
+_ACCOUNT: Final[
+    Mapping[str, tuple[type[params.Params], Callable[[Account, Any], _Answer]]]
+] = {
     "model/list": (params.ModelList, Account.models),
     "account/read": (params.Nothing, Account.read),
     "account/login/start": (params.Login, Account.login),
@@ -72,23 +76,33 @@ def run_app_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
         _write_schemas(Path(arguments.out))
         return ExitCode.DONE
     if words:
-        raise UsageError(f"unexpected argument {words[0]!r}: the prompts come with the turns")
+        raise UsageError(
+            f"unexpected argument {words[0]!r}: the prompts come with the turns"
+        )
     if arguments.listen != "stdio://":
-        raise UsageError(f"--listen: {arguments.listen!r} is not supported; it is stdio://")
+        raise UsageError(
+            f"--listen: {arguments.listen!r} is not supported; it is stdio://"
+        )
     # A mistake in the configuration is better told now than at the first thread.
     folder_config(arguments, environment, None).require_enforced()
-    return run_server("app-server", lambda rpc: _Connection(rpc, arguments, environment))
+    return run_server(
+        "app-server", lambda rpc: _Connection(rpc, arguments, environment)
+    )
 
 
 class _Connection:
     """The handshake, and then the methods."""
 
-    def __init__(self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]
+    ) -> None:
         self._environment = environment
         self._is_initialized = False
         self._threads = Threads(rpc, arguments, environment)
         self._account = Account(
-            lambda: folder_config(arguments, environment, None), environment, self._threads.later
+            lambda: folder_config(arguments, environment, None),
+            environment,
+            self._threads.later,
         )
 
     async def aclose(self) -> None:
@@ -107,7 +121,9 @@ class _Connection:
         client = _read(params.Initialize, data).client_info
         self._is_initialized = True
         self._threads.name_client(client.name)
-        system = {"Linux": "linux", "Darwin": "macos"}.get(platform.system(), platform.system())
+        system = {"Linux": "linux", "Darwin": "macos"}.get(
+            platform.system(), platform.system()
+        )
         return {
             "userAgent": _user_agent(client),
             "codexHome": str(codex_home(self._environment)),
@@ -117,14 +133,18 @@ class _Connection:
 
     async def _answer(self, method: str, data: Any) -> dict[str, Any]:
         try:
-            if row := _THREADS.get(method):
+            row = _THREADS.get(method)
+            if row:
                 return await row[1](self._threads, _read(row[0], data))
-            if row := _ACCOUNT.get(method):
+            row = _ACCOUNT.get(method)
+            if row:
                 return await row[1](self._account, _read(row[0], data))
         except CodexError as error:
             raise RpcError(INVALID_REQUEST, str(error), {"code": error.code}) from error
         known = ", ".join(_METHODS)
-        raise RpcError(METHOD_NOT_FOUND, f"the method {method!r} is not served; there are: {known}")
+        raise RpcError(
+            METHOD_NOT_FOUND, f"the method {method!r} is not served; there are: {known}"
+        )
 
 
 def _read(kind: type[params.Params], data: Any) -> Any:
@@ -132,7 +152,9 @@ def _read(kind: type[params.Params], data: Any) -> Any:
     try:
         return kind.model_validate({} if data is None else data)
     except ValidationError as error:
-        raise RpcError(INVALID_REQUEST, f"Invalid request: {first_mistake(error)}") from None
+        raise RpcError(
+            INVALID_REQUEST, f"Invalid request: {first_mistake(error)}"
+        ) from None
 
 
 def _user_agent(client: params.ClientInfo) -> str:
@@ -153,9 +175,13 @@ def _write_schemas(folder: Path) -> None:
             _write(folder / "v2" / f"{name}.json", {"title": name, **schema})
             fields = {"method": {"const": method}, "params": schema}
             requests.append({"properties": fields, "required": ["id", "method"]})
-        _write(folder / "ClientRequest.json", {"title": "ClientRequest", "oneOf": requests})
+        _write(
+            folder / "ClientRequest.json", {"title": "ClientRequest", "oneOf": requests}
+        )
     except OSError as error:
-        raise CodexError(f"cannot write {error.filename}: {error.strerror}", code="out") from error
+        raise CodexError(
+            f"cannot write {error.filename}: {error.strerror}", code="out"
+        ) from error
 
 
 def _write(path: Path, schema: object) -> None:

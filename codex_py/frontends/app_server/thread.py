@@ -42,8 +42,10 @@ class ServedThread(HostedThread):
         changed: Callable[[], None],
     ) -> None:
         super().__init__(options)
-        self._rpc, self._environment = rpc, environment
-        self._configure, self._changed = configure, changed
+        self._rpc = rpc
+        self._environment = environment
+        self._configure = configure
+        self._changed = changed
         self._held: list[tuple[str, dict[str, Any], bool]] | None = None
         """Notifications that wait for the answer of a request."""
         self._texts: Mapping[str, str] = {}
@@ -61,7 +63,11 @@ class ServedThread(HostedThread):
     @property
     def is_lasting(self) -> bool:
         """True if it goes on from its file."""
-        return self.is_open and self.session.session_file is not None and self.session.has_begun
+        return (
+            self.is_open
+            and self.session.session_file is not None
+            and self.session.has_begun
+        )
 
     @property
     def is_idle(self) -> bool:
@@ -99,12 +105,17 @@ class ServedThread(HostedThread):
     def changed_by(self, cwd: str | None, table: Mapping[str, Any]) -> Config | None:
         """The configuration with these settings on top; None if it says the same. Raises a `ConfigError`."""
         own = self.config
-        if (own.cwd / (cwd or ".")) == own.cwd and self.table == {**self.table, **table}:
+        if (own.cwd / (cwd or ".")) == own.cwd and self.table == {
+            **self.table,
+            **table,
+        }:
             return None
         folder = str(own.cwd / (cwd or "."))
         config = self._configure(folder, {**self.table, **table}, self._texts)
         is_same = replace(config, layers=own.layers, values=own.values) == own
-        return None if is_same and _reopened_for(config) == _reopened_for(own) else config
+        if is_same and _reopened_for(config) == _reopened_for(own):
+            return None
+        return config
 
     async def set(self, cwd: str | None, table: Mapping[str, Any]) -> None:
         """Change settings for the next turns.
@@ -112,12 +123,14 @@ class ServedThread(HostedThread):
         Raises:
             CodexError: they are not possible. Nothing changed, unless the session has to be opened anew.
         """
-        if (config := self.changed_by(cwd, table)) is None:
+        config = self.changed_by(cwd, table)
+        if config is None:
             return
         table = {**self.table, **table}
         if _reopened_for(config) == _reopened_for(self.config):
             self.session.change(configured_choices(config, self.options.add_dirs))
-            self.config, self.table = config, table
+            self.config = config
+            self.table = table
         elif self.is_lasting:
             await self.close()
             self.options = replace(self.options, choices=None)
@@ -139,7 +152,9 @@ class ServedThread(HostedThread):
         self._prompt, self._started = prompt, asyncio.get_running_loop().create_future()
         with self.answering():
             self.task = task = asyncio.create_task(self._turn(work))
-            await asyncio.wait([task, self._started], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                [task, self._started], return_when=asyncio.FIRST_COMPLETED
+            )
             assert self._started.done(), "a turn begins with an event"
             return turn_data(self._started.result(), "inProgress")
 
@@ -152,7 +167,9 @@ class ServedThread(HostedThread):
         finally:
             asyncio.get_running_loop().call_soon(self._release)
 
-    def notify(self, method: str, params: dict[str, Any], *, is_live: bool = False) -> None:
+    def notify(
+        self, method: str, params: dict[str, Any], *, is_live: bool = False
+    ) -> None:
         if self._held is not None:
             self._held.append((method, params, is_live))
         else:
@@ -171,7 +188,8 @@ class ServedThread(HostedThread):
             self._changed()
 
     def _release(self) -> None:
-        held, self._held = self._held or [], None
+        held = self._held or []
+        self._held = None
         for method, params, is_live in held:
             self.notify(method, params, is_live=is_live)
 
@@ -183,9 +201,12 @@ class ServedThread(HostedThread):
             case events.TurnStarted(turn_id):
                 self._begin(turn_id)
             case events.TurnCompleted() | events.TurnFailed() if self.feed is not None:
-                feed, self.feed = self.feed, None
+                feed = self.feed
+                self.feed = None
                 turn = feed.end(event)
-                self._tell_status("systemError" if turn["status"] == "failed" else "idle")
+                self._tell_status(
+                    "systemError" if turn["status"] == "failed" else "idle"
+                )
                 self.notify("turn/completed", {"threadId": self.id, "turn": turn})
             case events.GoalChanged(None):
                 self.notify("thread/goal/cleared", {"threadId": self.id})
@@ -206,8 +227,13 @@ class ServedThread(HostedThread):
         self.feed.start(self._prompt)
 
     def _tell_status(self, status: str) -> None:
-        self.status = _BUSY if status == "active" else {"type": status}
-        self.notify("thread/status/changed", {"threadId": self.id, "status": self.status})
+        if status == "active":
+            self.status = _BUSY
+        else:
+            self.status = {"type": status}
+        self.notify(
+            "thread/status/changed", {"threadId": self.id, "status": self.status}
+        )
 
 
 def _reopened_for(config: Config) -> tuple[Any, ...]:

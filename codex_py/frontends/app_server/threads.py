@@ -36,8 +36,12 @@ _SANDBOXES: Final = {
 
 
 class Threads:
-    def __init__(self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]) -> None:
-        self._rpc, self._arguments, self._environment = rpc, arguments, environment
+    def __init__(
+        self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]
+    ) -> None:
+        self._rpc = rpc
+        self._arguments = arguments
+        self._environment = environment
         self._inputs = Inputs()
         self._home = codex_home(environment)
         self._threads = HostedThreads[ServedThread]()
@@ -58,7 +62,9 @@ class Threads:
             path = history.stored_file(self._home, asked.thread_id)
             thread = self._new(replace(self._options, resume=asked.thread_id))
             await self._open_stored(thread, path, asked)
-            return await self._opened(thread, asked.thread_id, turns=not asked.exclude_turns)
+            return await self._opened(
+                thread, asked.thread_id, turns=not asked.exclude_turns
+            )
         async with self._open_thread(asked) as thread:
             if thread.task is None:
                 await thread.set(asked.cwd, asked.table())
@@ -74,12 +80,16 @@ class Threads:
         return await self._opened(thread, turns=not asked.exclude_turns)
 
     async def list(self, asked: params.ThreadList) -> dict[str, Any]:
-        return await asyncio.to_thread(history.list_threads, self._home, asked, self._status)
+        return await asyncio.to_thread(
+            history.list_threads, self._home, asked, self._status
+        )
 
     async def read(self, asked: params.ThreadRead) -> dict[str, Any]:
         thread = self._threads.get(asked.thread_id)
         if thread is not None and thread.is_open:
-            return {"thread": await self._thread_data(thread, turns=asked.include_turns)}
+            return {
+                "thread": await self._thread_data(thread, turns=asked.include_turns)
+            }
         path = history.stored_file(self._home, asked.thread_id)
         name = thread_names(self._home).get(read_meta(path).id)
         data = await asyncio.to_thread(history.thread_data, path, name)
@@ -97,7 +107,9 @@ class Threads:
         else:
             path = history.stored_file(self._home, asked.thread_id)
             rename_thread(self._home, read_meta(path).id, name)
-        self.later("thread/name/updated", {"threadId": asked.thread_id, "threadName": name})
+        self.later(
+            "thread/name/updated", {"threadId": asked.thread_id, "threadName": name}
+        )
         return {}
 
     async def archive(self, asked: params.OneThread) -> dict[str, Any]:
@@ -107,7 +119,9 @@ class Threads:
             if thread is not None:
                 await thread.close()
                 self._threads.remove(thread)
-            thread_id = read_meta(history.stored_file(self._home, asked.thread_id, SESSIONS)).id
+            thread_id = read_meta(
+                history.stored_file(self._home, asked.thread_id, SESSIONS)
+            ).id
             await asyncio.to_thread(archive.archive, self._home, thread_id)
         self.later("thread/archived", {"threadId": asked.thread_id})
         return {}
@@ -116,7 +130,9 @@ class Threads:
         path = history.stored_file(self._home, asked.thread_id, ARCHIVED_SESSIONS)
         await asyncio.to_thread(archive.unarchive, self._home, read_meta(path).id)
         self.later("thread/unarchived", {"threadId": asked.thread_id})
-        return await self.read(params.ThreadRead.model_validate({"threadId": asked.thread_id}))
+        return await self.read(
+            params.ThreadRead.model_validate({"threadId": asked.thread_id})
+        )
 
     async def compact(self, asked: params.OneThread) -> dict[str, Any]:
         async with self._open_thread(asked) as thread:
@@ -155,7 +171,9 @@ class Threads:
             text, images = self._inputs.read(asked.input, thread.config.cwd)
             if thread.feed is not None:
                 if thread.changed_by(asked.cwd, asked.table()) is not None:
-                    reason = "the settings of a thread cannot change while it runs a turn"
+                    reason = (
+                        "the settings of a thread cannot change while it runs a turn"
+                    )
                     raise RpcError(INVALID_REQUEST, reason)
                 if thread.session.steer(text, images=images):
                     # As in Codex: the prompt joins the turn.
@@ -163,14 +181,18 @@ class Threads:
             await thread.ended()
             await thread.set(asked.cwd, asked.table())
             shown = UserMessage(id="prompt", text=text, images=tuple(map(str, images)))
-            turn = thread.session.run_turn(text, images=images, output_schema=asked.output_schema)
+            turn = thread.session.run_turn(
+                text, images=images, output_schema=asked.output_schema
+            )
             return {"turn": await thread.start(turn, shown)}
 
     async def steer(self, asked: params.TurnSteer) -> dict[str, Any]:
         thread = self._running(asked.thread_id, asked.expected_turn_id, "steer")
         text, images = self._inputs.read(asked.input, thread.config.cwd)
         if not thread.session.steer(text, images=images):
-            raise RpcError(INVALID_REQUEST, "the turn takes no more input: it is about to end")
+            raise RpcError(
+                INVALID_REQUEST, "the turn takes no more input: it is about to end"
+            )
         return {"turnId": asked.expected_turn_id}
 
     async def interrupt(self, asked: params.TurnInterrupt) -> dict[str, Any]:
@@ -185,12 +207,20 @@ class Threads:
 
     def _new(self, options: SessionOptions) -> ServedThread:
         if sum(thread.is_open for thread in self._threads) >= _MAX_OPEN:
-            raise RpcError(OVERLOADED, f"more than {_MAX_OPEN} threads are open; use fewer at once")
+            raise RpcError(
+                OVERLOADED, f"more than {_MAX_OPEN} threads are open; use fewer at once"
+            )
         changed = self._threads.close_idle
-        return ServedThread(self._rpc, self._environment, options, self._config, changed)
+        return ServedThread(
+            self._rpc, self._environment, options, self._config, changed
+        )
 
-    def _config(self, cwd: str, table: Mapping[str, Any], texts: Mapping[str, str]) -> Config:
-        return replace(folder_config(self._arguments, self._environment, cwd, table), **texts)
+    def _config(
+        self, cwd: str, table: Mapping[str, Any], texts: Mapping[str, str]
+    ) -> Config:
+        return replace(
+            folder_config(self._arguments, self._environment, cwd, table), **texts
+        )
 
     async def _open_stored(
         self, thread: ServedThread, path: Path, asked: params.ThreadResume
@@ -199,7 +229,8 @@ class Threads:
         table = asked.table()
         if "model" not in table and "model_provider" not in table:
             details = await asyncio.to_thread(read_details, path)
-            if model := details.settings["model"]:
+            model = details.settings["model"]
+            if model:
                 table["model"] = model
         await thread.open(asked.cwd or read_meta(path).cwd, table, asked.texts)
 
@@ -216,7 +247,8 @@ class Threads:
 
     async def _answer(self, thread: ServedThread, *, turns: bool) -> dict[str, Any]:
         """The answer to a request that opens a thread."""
-        settings, config = thread.session.settings, thread.config
+        settings = thread.session.settings
+        config = thread.config
         return {
             "thread": await self._thread_data(thread, turns=turns),
             "model": settings.model,
@@ -230,11 +262,17 @@ class Threads:
             "reasoningEffort": settings.reasoning_effort,
         }
 
-    async def _thread_data(self, thread: ServedThread, *, turns: bool) -> dict[str, Any]:
-        session, path = thread.session, thread.session.session_file
+    async def _thread_data(
+        self, thread: ServedThread, *, turns: bool
+    ) -> dict[str, Any]:
+        session = thread.session
+        path = thread.session.session_file
         if path is None:
-            return history.unsaved_thread(session, thread.config) | {"status": thread.status}
-        name, model = session.name, session.settings.model
+            return history.unsaved_thread(session, thread.config) | {
+                "status": thread.status
+            }
+        name = session.name
+        model = session.settings.model
         data = await asyncio.to_thread(history.thread_data, path, name, model)
         if turns:
             running = thread.feed and thread.feed.turn_id
@@ -243,13 +281,16 @@ class Threads:
 
     def _thread(self, thread_id: str) -> ServedThread:
         """A thread that this server has opened, now the one that was used last."""
-        if (thread := self._threads.get(thread_id)) is None:
+        thread = self._threads.get(thread_id)
+        if thread is None:
             raise RpcError(INVALID_REQUEST, f"thread not found: {thread_id}")
         self._threads.use(thread_id, thread)
         return thread
 
     @asynccontextmanager
-    async def _open_thread(self, asked: params.OneThread) -> AsyncGenerator[ServedThread]:
+    async def _open_thread(
+        self, asked: params.OneThread
+    ) -> AsyncGenerator[ServedThread]:
         """The thread, open and locked."""
         thread = self._thread(asked.thread_id)
         async with thread.lock:
@@ -264,7 +305,8 @@ class Threads:
         thread = self._thread(thread_id)
         if thread.feed is None:
             raise RpcError(INVALID_REQUEST, f"no active turn to {what}")
-        if (found := thread.feed.turn_id) != turn_id:
+        found = thread.feed.turn_id
+        if found != turn_id:
             # The SDK of Codex reads this.
             text = f"expected active turn id `{turn_id}` but found `{found}`"
             raise RpcError(INVALID_REQUEST, text)
@@ -273,7 +315,9 @@ class Threads:
     def _status(self, thread_id: str) -> Mapping[str, Any]:
         thread = self._threads.get(thread_id)
         is_open = thread is not None and thread.is_open
-        return thread.status if thread is not None and is_open else {"type": "notLoaded"}
+        if thread is not None and is_open:
+            return thread.status
+        return {"type": "notLoaded"}
 
     def later(self, method: str, told: dict[str, Any]) -> None:
         """Send a notification behind the answer to the running request."""
@@ -281,7 +325,8 @@ class Threads:
 
 
 def _goals(thread: ServedThread) -> Goals:
-    if (goals := thread.session.feature(Goals)) is None:
+    goals = thread.session.feature(Goals)
+    if goals is None:
         raise RpcError(INVALID_REQUEST, "goals are off: `features.goals`")
     return goals
 

@@ -50,7 +50,9 @@ def play_demo(
         own = demo_environment(home, environment)
         repository = make_repository(folder / "basket", own)
     except OSError as error:
-        raise CodexError(f"no folder for the demo: {cause(error)}", code="demo") from error
+        raise CodexError(
+            f"no folder for the demo: {cause(error)}", code="demo"
+        ) from error
     stderr = OutputStream(2)
     stderr.write_text(
         "A recorded session, replayed without a key or a network.\n"
@@ -60,7 +62,12 @@ def play_demo(
     tape = ["--replay", str(TAPE)]
     if os.isatty(0) and os.isatty(1):
         # Nobody is asked in a replay.
-        alone = ("-a", "never", "-c", "tools.experimental_request_user_input.enabled=false")
+        alone = (
+            "-a",
+            "never",
+            "-c",
+            "tools.experimental_request_user_input.enabled=false",
+        )
         trust = f'projects."{repository}".trust_level="trusted"'
         command = [*_settings(repository), *alone, "-c", trust, *tape, PROMPT]
     else:
@@ -70,7 +77,9 @@ def play_demo(
     code = run(command, own)
     shutil.rmtree(home, ignore_errors=True)
     if (repository / ".git").exists():
-        stderr.write_text(f"\nWhat it changed:\n  git -C {printable(str(repository))} diff\n")
+        stderr.write_text(
+            f"\nWhat it changed:\n  git -C {printable(str(repository))} diff\n"
+        )
     return code
 
 
@@ -90,7 +99,9 @@ def demo_environment(home: Path, environment: Mapping[str, str]) -> dict[str, st
     """Variables of the session: nothing of the user's own settings, and the `python3` that runs this program."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}"
     passed = {name: environment[name] for name in _PASSED_ON if name in environment}
-    locale = next(filter(None, map(environment.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    locale = next(
+        filter(None, map(environment.get, ("LC_ALL", "LC_CTYPE", "LANG"))), ""
+    )
     if "utf" in locale.lower():
         # As `LANG`, bash does not warn of one that the system does not have.
         passed["LANG"] = locale
@@ -106,6 +117,10 @@ def make_repository(folder: Path, environment: Mapping[str, str]) -> Path:
         programs = programs_outside(codex_home(environment), environment, Path.cwd())
         git = find_git(programs, environment)
         identity = ["-c", "user.name=demo", "-c", "user.email=demo@example.invalid"]
-        for command in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "A basket"]):
+        for command in (
+            ["init", "-q"],
+            ["add", "."],
+            [*identity, "commit", "-qm", "A basket"],
+        ):
             git.run(folder, *command)
     return folder

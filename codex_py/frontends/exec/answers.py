@@ -38,9 +38,18 @@ class Answers:
             raise self._error(getattr(error, "strerror", None) or str(error)) from None
         if not isinstance(found, dict | list):
             raise self._error("it is neither an object nor a list of answers", 1)
-        self._listed = cast("list[Any]", found) if isinstance(found, list) else []
-        self._named = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-        for name, answer in (*self._named.items(), *((None, each) for each in self._listed)):
+        if isinstance(found, list):
+            self._listed = cast("list[Any]", found)
+        else:
+            self._listed = []
+        if isinstance(found, dict):
+            self._named = cast("dict[str, Any]", found)
+        else:
+            self._named = {}
+        for name, answer in (
+            *self._named.items(),
+            *((None, each) for each in self._listed),
+        ):
             if not _is_answer(answer):
                 at = max(0, text.find(json.dumps(answer if name is None else name)))
                 line = text.count("\n", 0, at) + 1
@@ -58,15 +67,23 @@ class Answers:
         for name in (question.id, question.question):
             if name in self._named:
                 return self._named[name]
-        self._warn(f"{self._path} has no answer to {question.id!r}: {question.question}")
+        self._warn(
+            f"{self._path} has no answer to {question.id!r}: {question.question}"
+        )
         return None
 
     def _error(self, reason: str, line: int | None = None) -> CodexError:
-        place = self._path if line is None else f"{self._path}:{line}"
+        if line is None:
+            place = self._path
+        else:
+            place = f"{self._path}:{line}"
         text = f"--answers: {place}: {reason}"
         return CodexError(text, code="answers", exit_code=ExitCode.USAGE)
 
 
 def _is_answer(value: Any) -> bool:
-    texts = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if isinstance(value, list):
+        texts = cast("list[Any]", value)
+    else:
+        texts = [value]
     return bool(texts) and all(isinstance(text, str) and text for text in texts)

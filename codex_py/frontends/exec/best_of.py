@@ -28,7 +28,11 @@ from codex_py.config.paths import project_root
 from codex_py.errors import CodexError, ConfigError, ExitCode, PatchError, UsageError
 from codex_py.filesystem.git import for_another_tree
 from codex_py.filesystem.private import make_private
-from codex_py.frontends.exec.command import EXEC_STDERR_TIMEOUT_S, decode_prompt, start_reading
+from codex_py.frontends.exec.command import (
+    EXEC_STDERR_TIMEOUT_S,
+    decode_prompt,
+    start_reading,
+)
 from codex_py.frontends.exec.run import ExecRun
 from codex_py.protocol.event_data import plain_data
 from codex_py.protocol.messages import encode_json
@@ -39,11 +43,30 @@ _AT_ONCE: Final = 4
 _SLACK_S: Final = 2.0
 """Agents keep to the time themselves; one that does not is ended so much later."""
 _PATCHES_KEPT_S: Final = 30 * 24 * 3600
-_OF_SCRIPTS: Final = {"overrides", "profile", "allow_unenforced", "deny", "allow_domain"}
-_OF_JUDGE: Final = {*_OF_SCRIPTS, "model", "oss", "local_provider", "ignore_user_config"}
+_OF_SCRIPTS: Final = {
+    "overrides",
+    "profile",
+    "allow_unenforced",
+    "deny",
+    "allow_domain",
+}
+_OF_JUDGE: Final = {
+    *_OF_SCRIPTS,
+    "model",
+    "oss",
+    "local_provider",
+    "ignore_user_config",
+}
 _OF_ATTEMPTS: Final = {each.name for each in fields(Arguments)} - {
-    *(*OF_BEST_OF, "words", "literal_words", "cd", "trust"),
-    *("json", "experimental_json", "color", "output_last_message"),
+    *OF_BEST_OF,
+    "words",
+    "literal_words",
+    "cd",
+    "trust",
+    "json",
+    "experimental_json",
+    "color",
+    "output_last_message",
 }
 
 
@@ -82,7 +105,10 @@ def _variations(vary: Sequence[str]) -> list[dict[str, str]]:
             raise UsageError(f"--vary: write KEY=VALUE,VALUE, not {text!r}")
         _require_known(key, choices[key][0])
     keys = list(choices)[::-1]
-    return [dict(zip(keys, each, strict=True)) for each in product(*(choices[k] for k in keys))]
+    return [
+        dict(zip(keys, each, strict=True))
+        for each in product(*(choices[k] for k in keys))
+    ]
 
 
 def _require_known(key: str, value: str) -> None:
@@ -92,8 +118,13 @@ def _require_known(key: str, value: str) -> None:
     for problem in problems(parse_overrides([f"{key}={value}"])):
         if problem.unknown:
             near = suggestion(problem.key)
-            hint = "" if near is None else f"; did you mean `{near}`?"
-            raise UsageError(f"--vary: there is no setting `{dotted(problem.key)}`{hint}")
+            if near is None:
+                hint = ""
+            else:
+                hint = f"; did you mean `{near}`?"
+            raise UsageError(
+                f"--vary: there is no setting `{dotted(problem.key)}`{hint}"
+            )
 
 
 class _BestOf(ExecRun):
@@ -105,15 +136,21 @@ class _BestOf(ExecRun):
     async def _work(self) -> int:
         assert self.prompt is not None
         prompt = await asyncio.wrap_future(self.prompt)
-        config, arguments = self.config, self.arguments
+        config = self.config
+        arguments = self.arguments
         for warning in config.warnings:
             self._warn(warning)
-        count, root = arguments.best_of or 1, project_root(config.cwd, (".git",)) or config.cwd
+        count = arguments.best_of or 1
+        root = project_root(config.cwd, (".git",)) or config.cwd
         if len(self.variations) > count:
-            self._warn(f"--vary: only {count} of {len(self.variations)} combinations are tried.")
+            self._warn(
+                f"--vary: only {count} of {len(self.variations)} combinations are tried."
+            )
         with snapshot_of(root, config, self.environment) as snapshot:
             spread = islice(cycle(self.variations), count)
-            self._attempts = [self._attempt(*each, prompt, root) for each in enumerate(spread, 1)]
+            self._attempts = [
+                self._attempt(*each, prompt, root) for each in enumerate(spread, 1)
+            ]
             self._bench = Bench(
                 snapshot,
                 config,
@@ -130,7 +167,9 @@ class _BestOf(ExecRun):
                 await self._make_all()
             return await self._conclude(snapshot)
 
-    def _attempt(self, number: int, varied: Mapping[str, str], prompt: str, root: Path) -> Attempt:
+    def _attempt(
+        self, number: int, varied: Mapping[str, str], prompt: str, root: Path
+    ) -> Attempt:
         """Raises a `CodexError` if an attempt could not begin with what is varied."""
         names = {"effort": "model_reasoning_effort"}
         settings = [
@@ -156,17 +195,22 @@ class _BestOf(ExecRun):
             try:
                 text = decode_prompt(Path(text[1:]).read_bytes())
             except OSError as error:
-                raise UsageError(f"--vary: cannot read {text[1:]!r}: {error.strerror}") from error
+                raise UsageError(
+                    f"--vary: cannot read {text[1:]!r}: {error.strerror}"
+                ) from error
         places = [Path(os.path.normpath(folder)) for folder in self._add_dirs]
         own = replace(
             own,
             # What is in the user's tree is, for an attempt, in its worktree.
             add_dir=[
-                os.path.relpath(each, config.cwd) if each.is_relative_to(root) else str(each)
+                os.path.relpath(each, config.cwd)
+                if each.is_relative_to(root)
+                else str(each)
                 for each in places
             ],
             image=[str(path) for path in given.images],
-            output_schema=given.output_schema and str(Path(given.output_schema).absolute()),
+            output_schema=given.output_schema
+            and str(Path(given.output_schema).absolute()),
             answers=given.answers and str(Path(given.answers).absolute()),
         )
         # Nobody undoes a turn in a worktree that is gone.
@@ -188,19 +232,30 @@ class _BestOf(ExecRun):
     async def _make_all(self) -> None:
         max_time = self.config.budget.max_time
         began = asyncio.get_running_loop().time()
-        self._ends_at = None if max_time is None else began + max_time
+        if max_time is None:
+            self._ends_at = None
+        else:
+            self._ends_at = began + max_time
         slots = asyncio.Semaphore(self.arguments.jobs or _AT_ONCE)
 
         async def make(attempt: Attempt) -> None:
             async with slots:
-                if (limits := self._limits()) is None:
+                limits = self._limits()
+                if limits is None:
                     attempt.why = "the budget of all attempts is used up"
                     return
                 attempt.options = [*attempt.options, *limits]
                 self._tell(began, f"attempt {attempt.attempt} begins")
-                await self._bench.make(attempt, self._ends_at and self._ends_at + _SLACK_S)
-                verdict = "passed" if attempt.passed else attempt.why or "did not pass"
-                self._tell(began, f"attempt {attempt.attempt}: {attempt.state}, {verdict}")
+                await self._bench.make(
+                    attempt, self._ends_at and self._ends_at + _SLACK_S
+                )
+                if attempt.passed:
+                    verdict = "passed"
+                else:
+                    verdict = attempt.why or "did not pass"
+                self._tell(
+                    began, f"attempt {attempt.attempt}: {attempt.state}, {verdict}"
+                )
 
         async with asyncio.TaskGroup() as group:
             for attempt in self._attempts:
@@ -208,12 +263,16 @@ class _BestOf(ExecRun):
 
     def _limits(self) -> list[str] | None:
         """Options of `exec` with what is left of each limit; None if nothing is left of one."""
-        budget, attempts, left = self.config.budget, self._attempts, dict[str, float]()
+        budget = self.config.budget
+        attempts = self._attempts
+        left = dict[str, float]()
         if budget.max_tokens is not None:
             used = sum(each.usage.total_tokens for each in attempts)
             left["max_tokens"] = budget.max_tokens - used
         if budget.max_cost is not None:
-            costs = [each.price.of(each.usage) for each in attempts if each.price is not None]
+            costs = [
+                each.price.of(each.usage) for each in attempts if each.price is not None
+            ]
             left["max_cost"] = budget.max_cost - sum(costs)
         if self._ends_at is not None:
             left["max_time"] = self._ends_at - asyncio.get_running_loop().time()
@@ -235,14 +294,22 @@ class _BestOf(ExecRun):
         seconds = asyncio.get_running_loop().time() - began
         states = [each.state for each in self._attempts]
         tokens = sum(each.usage.total_tokens for each in self._attempts)
-        counts = f"{states.count('running')} running, {states.count('not begun')} to begin"
+        counts = (
+            f"{states.count('running')} running, {states.count('not begun')} to begin"
+        )
         line = f"[{seconds:.0f} s, {tokens:,} tokens; {counts}] {text}"
         self.stderr.write_text(f"{on_one_line(line)}\n")
 
     async def _conclude(self, snapshot: Snapshot) -> int:
         passed = [each for each in self._attempts if each.passed]
-        winner, why, error = None, "no attempt passed", None
-        if passed and self.arguments.score and all(each.score is None for each in passed):
+        winner = None
+        why = "no attempt passed"
+        error = None
+        if (
+            passed
+            and self.arguments.score
+            and all(each.score is None for each in passed)
+        ):
             why = f"no attempt has a score: {passed[0].why}"
             error = UsageError(why)
         elif passed:
@@ -263,16 +330,22 @@ class _BestOf(ExecRun):
         if winner is not None:
             self.deliver(winner.last_message)
             return ExitCode.DONE
-        codes = {each.exit_code or ExitCode.GATE for each in self._attempts if each.exit_code}
+        codes = {
+            each.exit_code or ExitCode.GATE for each in self._attempts if each.exit_code
+        }
         # What all have failed with, such as a missing key, says more.
-        return max(codes) if len(codes) == 1 else ExitCode.GATE
+        if len(codes) == 1:
+            return max(codes)
+        return ExitCode.GATE
 
     async def _best(self, passed: Sequence[Attempt]) -> tuple[Attempt, str]:
         order, ties, why = best_first(passed)
         if self.arguments.judge and ties > 1 and (limits := self._limits()) is not None:
             options = [*option_words(self.arguments, _OF_JUDGE), *limits]
             try:
-                return await judged(order[:ties], options, self.config.cwd, self.environment)
+                return await judged(
+                    order[:ties], options, self.config.cwd, self.environment
+                )
             except CodexError as error:
                 self._warn(str(error))
         return order[0], why
@@ -289,7 +362,16 @@ class _BestOf(ExecRun):
             }
             self.stdout.write(encode_json(told) + b"\n")
         rows: list[Sequence[str]] = [
-            ("ATTEMPT", "VARIED", "STATE", "PASSED", "SCORE", "DIFF", "TOKENS", "SECONDS")
+            (
+                "ATTEMPT",
+                "VARIED",
+                "STATE",
+                "PASSED",
+                "SCORE",
+                "DIFF",
+                "TOKENS",
+                "SECONDS",
+            )
         ]
         for each in self._attempts:
             cells = (
@@ -297,7 +379,10 @@ class _BestOf(ExecRun):
                 " ".join(f"{key}={value}" for key, value in each.varied.items()) or "-",
                 each.state,
                 "yes" if each.passed else "no",
-                *("-" if cell is None else cell for cell in (each.score, each.diff_lines)),
+                *(
+                    "-" if cell is None else cell
+                    for cell in (each.score, each.diff_lines)
+                ),
                 each.usage.total_tokens,
                 "-" if each.seconds is None else round(each.seconds, 1),
             )
@@ -306,6 +391,11 @@ class _BestOf(ExecRun):
         if any(each.patch for each in self._attempts):
             lines.append(f"The patches are in {self._bench.patches}.")
         if winner is not None:
-            done = "is applied" if is_applied else "is the best, and is not applied"
-            lines.append(f"Attempt {number} {done if winner.diff else 'changes nothing'}: {why}.")
+            if is_applied:
+                done = "is applied"
+            else:
+                done = "is the best, and is not applied"
+            lines.append(
+                f"Attempt {number} {done if winner.diff else 'changes nothing'}: {why}."
+            )
         self.stderr.write_text(printable("\n".join(lines)) + "\n")

@@ -44,7 +44,9 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
     stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
     prompt = None
     # A fork may be made without a prompt, as in Codex, and a call that waits is one.
-    if target.prompt is not None or not (target.fork or arguments.approve or arguments.refuse):
+    if target.prompt is not None or not (
+        target.fork or arguments.approve or arguments.refuse
+    ):
         prompt = start_reading(
             target.prompt,
             notice=lambda text: stderr.write_text(f"{text}\n"),
@@ -58,7 +60,11 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
 
 
 def start_reading(
-    argument: str | None, *, notice: Callable[[str], None], piped: bool = True, fd: int = 0
+    argument: str | None,
+    *,
+    notice: Callable[[str], None],
+    piped: bool = True,
+    fd: int = 0,
 ) -> "Future[str]":
     """Begin to read the prompt, in a thread; the result is its text.
 
@@ -75,7 +81,9 @@ def start_reading(
     """
     reading: Future[str] = Future()
     if argument is None and os.isatty(fd):
-        raise UsageError("no prompt: give one as an argument, or pipe it into standard input")
+        raise UsageError(
+            "no prompt: give one as an argument, or pipe it into standard input"
+        )
     if argument is not None and not argument.strip():
         raise UsageError("the prompt is empty", code="no_prompt")
     if argument is not None and argument != "-" and (os.isatty(fd) or not piped):
@@ -98,7 +106,10 @@ def start_reading(
             if extra.strip():
                 # A loop that reads a list from there would miss the rest of it.
                 lines = len(extra.splitlines())
-                some = "1 line" if lines == 1 else f"{lines:,} lines"
+                if lines == 1:
+                    some = "1 line"
+                else:
+                    some = f"{lines:,} lines"
                 notice(f"The prompt ends with {some} of standard input.")
             return below(argument, extra)
         notice(_SILENT)

@@ -21,7 +21,9 @@ _NOTABLE_WAIT_S = 1.0
 class HumanText:
     """An `EventSink`. Events that come before `begin` wait for the header."""
 
-    def __init__(self, stream: OutputStream, style: Style, *, show_reasoning: bool = True) -> None:
+    def __init__(
+        self, stream: OutputStream, style: Style, *, show_reasoning: bool = True
+    ) -> None:
         self._stream = stream
         self._style = style
         self._show_reasoning = show_reasoning
@@ -49,19 +51,23 @@ class HumanText:
             self._line(f"{style('bold', f'{name}:')} {printable(value)}")
         self._line("--------")
         if prompt is not None:
-            if (left_out := len(prompt) - _SHOWN_PROMPT_CHARACTERS) > 0:
+            left_out = len(prompt) - _SHOWN_PROMPT_CHARACTERS
+            if left_out > 0:
                 half = _SHOWN_PROMPT_CHARACTERS // 2
                 cut = f"\n… ({left_out:,} characters are not shown)\n"
                 prompt = prompt[:half] + cut + prompt[-half:]
             self._line(f"{style('cyan', 'user')}\n{printable(prompt)}")
-        waiting, self._waiting = self._waiting or [], None
+        waiting = self._waiting or []
+        self._waiting = None
         for event in waiting:
             self._show(event)
 
     def __call__(self, event: events.Event) -> None:
         if self._waiting is not None:
             self._waiting.append(event)
-        elif event.type is not None or isinstance(event, events.CallDenied | events.HookProgress):
+        elif event.type is not None or isinstance(
+            event, events.CallDenied | events.HookProgress
+        ):
             self._show(event)
 
     def _show(self, event: events.Event) -> None:
@@ -85,24 +91,33 @@ class HumanText:
             case events.TurnCompleted(usage, denied=denied, facts=facts):
                 for gate in facts.get("gates", ()):
                     self._gate(gate)
-                spent = usage.input_tokens - usage.cached_input_tokens + usage.output_tokens
+                spent = (
+                    usage.input_tokens - usage.cached_input_tokens + usage.output_tokens
+                )
                 self._line(f"{self._style('dim', 'tokens used')}\n{spent:,}")
                 if denied is not None:
                     self._line(self._style("yellow", printable(denied_line(denied))))
             case _:
                 pass
 
-    def _live(self, event: events.CallDenied | events.HookProgress | events.Reconnecting) -> None:
+    def _live(
+        self, event: events.CallDenied | events.HookProgress | events.Reconnecting
+    ) -> None:
         match event:
             case events.CallDenied(tool, reason):
                 label = self._style("yellow", "denied:")
                 self._line(f"{label} {printable(tool)}: {printable(reason)}")
             case events.HookProgress(name, status):
-                end = "" if status == "running" else f" {status.capitalize()}"
+                if status == "running":
+                    end = ""
+                else:
+                    end = f" {status.capitalize()}"
                 self._line(f"hook: {name}{end}")
             case events.Reconnecting(cause=cause, attempt=attempt, wait_s=wait_s):
                 if attempt == 1 or wait_s >= _NOTABLE_WAIT_S:
-                    self._error(f"{cause}; trying again in {wait_s:.1f} s (try {attempt + 1})")
+                    self._error(
+                        f"{cause}; trying again in {wait_s:.1f} s (try {attempt + 1})"
+                    )
 
     def _started(self, item: event_items.ThreadItem) -> None:
         match item:
@@ -122,7 +137,9 @@ class HumanText:
     def _completed(self, item: event_items.ThreadItem) -> None:
         match item:
             case event_items.AgentMessage():
-                self._line(f"{self._speaker('codex')}\n{printable(without_tags(item.text))}")
+                self._line(
+                    f"{self._speaker('codex')}\n{printable(without_tags(item.text))}"
+                )
             case event_items.ReasoningSummary() if self._show_reasoning:
                 self._line(self._style("dim", printable(item.text)))
             case event_items.CommandExecution():
@@ -157,11 +174,17 @@ class HumanText:
         if item.status == "declined":
             # `CallDenied` gives the reason.
             return
-        took = "" if item.duration_ms is None else f" in {duration(item.duration_ms)}"
+        if item.duration_ms is None:
+            took = ""
+        else:
+            took = f" in {duration(item.duration_ms)}"
         if item.exit_code == 0:
             self._line(self._style("green", f" succeeded{took}:"))
         else:
-            verdict = item.status if item.exit_code is None else f"exited {item.exit_code}"
+            if item.exit_code is None:
+                verdict = item.status
+            else:
+                verdict = f"exited {item.exit_code}"
             self._line(self._style("red", f" {verdict}{took}:"))
         if item.aggregated_output:
             self._line(printable(item.aggregated_output))
@@ -214,10 +237,15 @@ class HumanText:
 def denied_line(denied: Denied) -> str:
     """`2 calls were refused: the sandbox is read-only. To allow them: -s workspace-write`."""
     calls, them = (
-        ("1 call was", "it") if denied.calls == 1 else (f"{denied.calls} calls were", "them")
+        ("1 call was", "it")
+        if denied.calls == 1
+        else (f"{denied.calls} calls were", "them")
     )
     why = f": {'; '.join(denied.causes)}" if denied.causes else ""
-    remedy = f". To allow {them}: {' and '.join(denied.allow)}" if denied.allow else ""
+    if denied.allow:
+        remedy = f". To allow {them}: {' and '.join(denied.allow)}"
+    else:
+        remedy = ""
     return f"{calls} refused{why}{remedy}"
 
 

@@ -23,7 +23,9 @@ def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
     words = [*arguments.words, *arguments.literal_words]
     words = words[words.index("review") + 1 :]
     if arguments.suspends:
-        raise UsageError("review: --on-approval is for `exec`, as a review asks for nothing")
+        raise UsageError(
+            "review: --on-approval is for `exec`, as a review asks for nothing"
+        )
     given = [arguments.uncommitted, arguments.base, arguments.commit, words]
     if sum(map(bool, given)) != 1 or len(words) > 1:
         raise UsageError(
@@ -31,18 +33,24 @@ def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
         )
     stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
     if words:
-        prompt = start_reading(words[0], notice=lambda text: stderr.write_text(f"{text}\n"))
+        prompt = start_reading(
+            words[0], notice=lambda text: stderr.write_text(f"{text}\n")
+        )
     else:
         prompt = Future[str]()
         prompt.set_result(_target(arguments).name)
     run = _ReviewRun(arguments, SessionTarget("review"), environment, prompt, stderr)
     # What a run that changes something must satisfy is not asked of a review.
-    run.config = replace(run.config, gates=GateSettings(fail_on=run.config.gates.fail_on))
+    run.config = replace(
+        run.config, gates=GateSettings(fail_on=run.config.gates.fail_on)
+    )
     return run.run()
 
 
 def _target(arguments: Arguments) -> ReviewTarget:
-    return ReviewTarget(arguments.uncommitted, arguments.base, arguments.commit, arguments.title)
+    return ReviewTarget(
+        arguments.uncommitted, arguments.base, arguments.commit, arguments.title
+    )
 
 
 class _ReviewRun(ExecRun):
@@ -57,10 +65,16 @@ class _ReviewRun(ExecRun):
             target = ReviewTarget(words=text)
         reviews = self._reviews = session.feature(Reviews)
         assert reviews is not None
-        marks = [int(kind[1]) for kind in self.arguments.fail_on if kind.startswith("p")]
-        return await session.run_turn(reviews.begin(target, fail_on=max(marks, default=None)))
+        marks = [
+            int(kind[1]) for kind in self.arguments.fail_on if kind.startswith("p")
+        ]
+        return await session.run_turn(
+            reviews.begin(target, fail_on=max(marks, default=None))
+        )
 
     def answer(self, result: TurnResult) -> str | None:
         review = self._reviews and self._reviews.review
         write = FORMATS.get(self.arguments.format or "text")
-        return result.last_message if review is None or write is None else write(review)
+        if review is None or write is None:
+            return result.last_message
+        return write(review)

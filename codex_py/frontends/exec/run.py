@@ -30,7 +30,11 @@ from codex_py.filesystem.reading import real_path
 from codex_py.frontends.exec.answers import Answers
 from codex_py.frontends.exec.human import HumanText
 from codex_py.frontends.exec.step_summary import StepSummary
-from codex_py.frontends.worktrees import enter_worktree, in_folder_of_session, names_folder
+from codex_py.frontends.worktrees import (
+    enter_worktree,
+    in_folder_of_session,
+    names_folder,
+)
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import AbsentApprover
 from codex_py.protocol.event_data import event_data, plain_data
@@ -62,15 +66,21 @@ class ExecRun:
         stderr: OutputStream,
     ) -> None:
         if arguments.full_auto:
-            stderr.write_text("warning: --full-auto is deprecated; use --sandbox workspace-write\n")
+            stderr.write_text(
+                "warning: --full-auto is deprecated; use --sandbox workspace-write\n"
+            )
         self._suspension = configured_suspension(arguments, target, environment)
         environment = without_key(environment)
         self._needs_own_worktree = not names_folder(arguments)
         arguments = in_folder_of_session(arguments, target, environment)
         self.config = load_exec_config(arguments, environment)
         self._add_dirs = tuple(self.config.cwd / name for name in arguments.add_dir)
-        schema, message = arguments.output_schema, arguments.output_last_message
-        self.schema = load_schema(Path(schema)) if schema is not None else None
+        schema = arguments.output_schema
+        message = arguments.output_last_message
+        if schema is not None:
+            self.schema = load_schema(Path(schema))
+        else:
+            self.schema = None
         root = self.config.project_root or self.config.cwd
         self.message_file = None
         if message is not None:
@@ -79,27 +89,42 @@ class ExecRun:
         self._bundle: Callable[[int], str] | None = None
         if arguments.bundle is not None:
             # One of an earlier run must not be taken for that of this one.
-            self._bundle_file = OutputFile(Path(arguments.bundle), root, "the bundle", empty=True)
-        self.arguments, self.target, self.environment = arguments, target, environment
+            self._bundle_file = OutputFile(
+                Path(arguments.bundle), root, "the bundle", empty=True
+            )
+        self.arguments = arguments
+        self.target = target
+        self.environment = environment
         self.prompt, self.stdout, self.stderr = prompt, OutputStream(1), stderr
         self.interruption = Interruption()
         self.elicitor: Elicitor | None = None
         if arguments.answers is not None:
             self.elicitor = Answers(Path(arguments.answers), self._warn_in_session)
-        style = Style(color=wants_color(arguments.color, environment, isatty=os.isatty(2)))
+        style = Style(
+            color=wants_color(arguments.color, environment, isatty=os.isatty(2))
+        )
         shows = not self.config.hide_agent_reasoning
-        self.human = None if arguments.json else HumanText(stderr, style, show_reasoning=shows)
+        if arguments.json:
+            self.human = None
+        else:
+            self.human = HumanText(stderr, style, show_reasoning=shows)
         self.sink = self.human or JsonLines(
             self.stdout, agents=arguments.agent_events, usage=arguments.usage_events
         )
         summary = environment.get("GITHUB_STEP_SUMMARY")
-        self._summary = StepSummary(Path(summary), self._warn) if summary else None
+        if summary:
+            self._summary = StepSummary(Path(summary), self._warn)
+        else:
+            self._summary = None
         self._worktree: str | None = None
         self._is_over = False
         """The last turn has ended."""
 
     async def _work(self) -> int:
-        prompt = None if self.prompt is None else asyncio.wrap_future(self.prompt)
+        if self.prompt is None:
+            prompt = None
+        else:
+            prompt = asyncio.wrap_future(self.prompt)
         if prompt is not None and self.target.prompt in {None, "-"}:
             # An empty prompt is a mistake, which should leave no session behind.
             await prompt
@@ -139,7 +164,8 @@ class ExecRun:
 
     async def run_turn(self, session: Session, text: str | None) -> TurnResult:
         """Work on the prompt. None: go on with the call that waits."""
-        images, schema = self.arguments.images, self.schema
+        images = self.arguments.images
+        schema = self.schema
         if text is None:
             return await session.retry(output_schema=schema)
         return await session.run_turn(text, images=images, output_schema=schema)
@@ -153,15 +179,20 @@ class ExecRun:
 
     async def _enter_worktree(self, stack: AsyncExitStack) -> None:
         """Move to the worktree of the session, if it has one."""
-        entering = enter_worktree(stack, self.arguments, self.config, self.environment, self._warn)
-        if (tree := await entering) is not None:
+        entering = enter_worktree(
+            stack, self.arguments, self.config, self.environment, self._warn
+        )
+        tree = await entering
+        if tree is not None:
             self.config = tree.config(self.config, self.environment)
             self._worktree = str(tree.path)
 
     def _pass_on(self, event: events.Event) -> None:
         is_aborted = self.interruption.signal == signal.SIGTERM
         match event:
-            case events.ItemCompleted(event_items.ErrorItem(message=message)) if self._is_over:
+            case events.ItemCompleted(event_items.ErrorItem(message=message)) if (
+                self._is_over
+            ):
                 # Late, such as one of a `SessionEnd` hook: the end of the turn is the last event.
                 self._warn(message)
             case events.TurnFailed() if self.arguments.experimental_json and is_aborted:
@@ -186,7 +217,8 @@ class ExecRun:
 
     def deliver(self, message: str | None) -> None:
         """Give the text to whoever started the run."""
-        if (file := self.message_file) is not None:
+        file = self.message_file
+        if file is not None:
             file.write(message or "")
             if message is None:
                 self.stderr.write_text(
@@ -196,14 +228,18 @@ class ExecRun:
         on_screen = os.isatty(1) and os.isatty(2)
         if message is not None and not self.arguments.json and not on_screen:
             # A program gets the exact text. A terminal does not, even if nothing else goes there.
-            shown = printable(message) if os.isatty(1) else message
+            if os.isatty(1):
+                shown = printable(message)
+            else:
+                shown = message
             self.stdout.write_text(f"{shown}\n")
 
     def session_options(self) -> SessionOptions:
         arguments = self.arguments
         choices = configured_choices(self.config, self._add_dirs)
         return SessionOptions(
-            originator=self.environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or "codex_exec",
+            originator=self.environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE")
+            or "codex_exec",
             ephemeral=arguments.ephemeral,
             resume=self.target.resume,
             resume_last=self.target.resume_last,
@@ -237,7 +273,9 @@ class ExecRun:
             return code
         if self.stdout.reader_left:
             return READER_LEFT
-        raise CodexError(f"Failed to write to standard output: {failure.strerror}", code="stdout")
+        raise CodexError(
+            f"Failed to write to standard output: {failure.strerror}", code="stdout"
+        )
 
 
 def _collect_garbage() -> None:
@@ -249,14 +287,17 @@ def _collect_garbage() -> None:
 class JsonLines:
     """An `EventSink` that writes each line in one piece. After the stream has failed, events are dropped."""
 
-    def __init__(self, stream: OutputStream, *, agents: bool = False, usage: bool = False) -> None:
+    def __init__(
+        self, stream: OutputStream, *, agents: bool = False, usage: bool = False
+    ) -> None:
         """
         Args:
             agents: write the events of subagents too, with the thread id of the subagent.
             usage: write the tokens so far after each response.
         """
         self._stream = stream
-        self._agents, self._usage = agents, usage
+        self._agents = agents
+        self._usage = usage
 
     def __call__(self, event: events.Event) -> None:
         of_agent: dict[str, str] = {}
@@ -268,7 +309,10 @@ class JsonLines:
             data = {"type": "usage", "usage": plain_data(event.total)}
         if data is not None:
             # Contents of files are in nothing but a diff.
-            encode = encode_json_with_bytes if "diff" in data else encode_json
+            if "diff" in data:
+                encode = encode_json_with_bytes
+            else:
+                encode = encode_json
             line = encode({**data, **of_agent})
             for raw, escaped in _LINE_BREAKS:
                 line = line.replace(raw, escaped)
@@ -288,7 +332,9 @@ class OutputFile:
         CodexError: the file cannot be opened for writing, or leads out of `root`.
     """
 
-    def __init__(self, path: Path, root: Path, what: str, *, empty: bool = False) -> None:
+    def __init__(
+        self, path: Path, root: Path, what: str, *, empty: bool = False
+    ) -> None:
         self.path = path
         self._what = what
         try:

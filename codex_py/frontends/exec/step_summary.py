@@ -35,10 +35,14 @@ class StepSummary:
             case TurnCompleted() | TurnFailed():
                 try:
                     descriptor = os.open(self._path, _FLAGS, 0o666)
-                    with open(descriptor, "a", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+                    with open(  # noqa: PTH123
+                        descriptor, "a", encoding="utf-8", errors="replace"
+                    ) as file:
                         file.write("\n".join([*self._lines(event), ""]))
                 except OSError as error:
-                    self._warn(f"GITHUB_STEP_SUMMARY cannot be written: {error.strerror}")
+                    self._warn(
+                        f"GITHUB_STEP_SUMMARY cannot be written: {error.strerror}"
+                    )
             case _:
                 pass
 
@@ -49,7 +53,9 @@ class StepSummary:
             yield f"{_code(event.error.message)}\n"
         if self._answer:
             # As code: the text of a model must not become a link, an image or a mention.
-            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", self._answer)), default=0))
+            fence = "`" * max(
+                3, 1 + max(map(len, re.findall("`+", self._answer)), default=0)
+            )
             yield f"{fence}text\n{printable(self._answer[:_MAX_CHARS])}\n{fence}\n"
         gates: list[Mapping[str, Any]] = event.facts.get("gates") or []
         if gates:
@@ -61,12 +67,20 @@ class StepSummary:
             yield ""
         diff = event.diff or ""
         files = len(re.findall("^diff --git ", diff, re.MULTILINE))
-        lines = "many" if (counted := changed_lines(diff)) is None else f"{counted:,}"
-        used = f", {event.usage.total_tokens:,} tokens" if is_done else ""
+        if (counted := changed_lines(diff)) is None:
+            lines = "many"
+        else:
+            lines = f"{counted:,}"
+        if is_done:
+            used = f", {event.usage.total_tokens:,} tokens"
+        else:
+            used = ""
         yield f"{files} files changed, {lines} lines{used}."
 
 
 def _code(text: str) -> str:
     """Text as code in one cell of a table; empty for an empty one."""
     inner = printable(" ".join(text.split())).replace("`", "'").replace("|", "\\|")
-    return f"`{inner}`" if inner else ""
+    if inner:
+        return f"`{inner}`"
+    return ""

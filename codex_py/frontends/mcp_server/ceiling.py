@@ -32,8 +32,13 @@ class Ceiling:
     def check_settings(self, source: str, values: Mapping[str, Any]) -> None:
         """Raise a `CodexError` if one of the settings is not for a client to give, nor for a profile that it names."""
         for name, value in values.items():
-            inner = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-            for key in [f"tools.{part}" for part in inner] if name == "tools" else [name]:
+            if isinstance(value, dict):
+                inner = cast("dict[str, Any]", value)
+            else:
+                inner = {}
+            for key in (
+                [f"tools.{part}" for part in inner] if name == "tools" else [name]
+            ):
                 if key not in _FREE.split():
                     raise _refusal(f"`{source}`: a client may not set {key!r}")
 
@@ -46,7 +51,8 @@ class Ceiling:
         Raises:
             CodexError: it allows more than that of the server.
         """
-        own, mode = self.config, config.sandbox_policy().mode
+        own = self.config
+        mode = config.sandbox_policy().mode
         most = own.sandbox_policy().mode
         if _MODES.index(mode) > _MODES.index(most):
             if asks_for_sandbox:
@@ -54,9 +60,13 @@ class Ceiling:
             mode = most
         if most != "danger-full-access":
             config = replace(
-                config, sandbox_mode=mode, sandbox_workspace_write=own.sandbox_workspace_write
+                config,
+                sandbox_mode=mode,
+                sandbox_workspace_write=own.sandbox_workspace_write,
             )
-            is_inside = any(config.cwd.is_relative_to(folder) for folder in self.folders)
+            is_inside = any(
+                config.cwd.is_relative_to(folder) for folder in self.folders
+            )
             # A trusted project has programs of its own.
             if not is_inside and (mode != "read-only" or config.trust == "trusted"):
                 raise _refusal(f"`cwd`: {config.cwd} is outside of {self.folders[0]}")
@@ -64,7 +74,9 @@ class Ceiling:
             raise _refusal(
                 f"`approval-policy`: {config.approval_policy} is looser than {own.approval_policy}"
             )
-        config = replace(config, files=config.files.plus(own.files), domains=own.domains)
+        config = replace(
+            config, files=config.files.plus(own.files), domains=own.domains
+        )
         if config.model_provider != own.model_provider:
             raise _refusal(f"`model`: the provider is {config.model_provider} then")
         return config

@@ -7,7 +7,11 @@ import mcp_types as types
 from mcp.server.connection import Connection
 from mcp.shared.exceptions import MCPError
 
-from codex_py.frontends.mcp_server.notices import codex_event, progress_text, warning_text
+from codex_py.frontends.mcp_server.notices import (
+    codex_event,
+    progress_text,
+    warning_text,
+)
 from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
 from codex_py.protocol.events import Event
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
@@ -77,14 +81,19 @@ class Client:
     @property
     def _elicitation(self) -> types.ElicitationCapability | None:
         offered = self._connection.client_capabilities
-        return None if offered is None else offered.elicitation
+        if offered is None:
+            return None
+        return offered.elicitation
 
 
 class Call:
     """One call of a tool: its client gets the events of the turn, and the questions of the turn."""
 
     def __init__(
-        self, client: Client, request_id: types.RequestId, progress_token: str | int | None
+        self,
+        client: Client,
+        request_id: types.RequestId,
+        progress_token: str | int | None,
     ) -> None:
         self._client = client
         self._id = request_id
@@ -97,19 +106,30 @@ class Call:
 
     def tell(self, thread_id: str, event: Event) -> None:
         """Send an event of the thread to the client."""
-        if (message := codex_event(event)) is not None:
+        message = codex_event(event)
+        if message is not None:
             self.tell_codex(thread_id, message)
-        if (text := progress_text(event)) is not None and self._progress_token is not None:
+        text = progress_text(event)
+        if text is not None and self._progress_token is not None:
             self._steps += 1
             self._client.notify(
                 "notifications/progress",
-                {"progressToken": self._progress_token, "progress": self._steps, "message": text},
+                {
+                    "progressToken": self._progress_token,
+                    "progress": self._steps,
+                    "message": text,
+                },
             )
-        if (text := warning_text(event)) is not None and self._client.log_level in {
-            *("debug", "info", "notice", "warning")
+        text = warning_text(event)
+        if text is not None and self._client.log_level in {
+            "debug",
+            "info",
+            "notice",
+            "warning",
         }:
             self._client.notify(
-                "notifications/message", {"level": "warning", "logger": "codex-py", "data": text}
+                "notifications/message",
+                {"level": "warning", "logger": "codex-py", "data": text},
             )
 
     def tell_codex(self, thread_id: str, message: dict[str, Any]) -> None:
@@ -143,7 +163,9 @@ class Call:
         try:
             answer = await self._client.ask(params)
         except MCPError as error:
-            return Review(ReviewDecision.DENIED, f"the user could not be asked: {error.message}")
+            return Review(
+                ReviewDecision.DENIED, f"the user could not be asked: {error.message}"
+            )
         # Clients written for Codex answer without a form.
         chosen: Any = answer.get("decision")
         if answer.get("action") == "accept":
@@ -154,7 +176,9 @@ class Call:
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         """Pass on a question of the thread's MCP server, or of the model, to the user."""
         client = self._client
-        if not (client.can_be_asked if elicitation.url is None else client.can_open_urls):
+        if not (
+            client.can_be_asked if elicitation.url is None else client.can_open_urls
+        ):
             return ElicitationAnswer("decline")
         message = f"{elicitation.server}: {elicitation.message}"
         try:

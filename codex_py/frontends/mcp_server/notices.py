@@ -38,7 +38,9 @@ def codex_event(event: events.Event) -> dict[str, Any] | None:
             return {"type": "stream_error", "message": message}
         case events.Error(message):
             return {"type": "error", "message": message}
-        case events.TurnCompleted(diff=diff) | events.TurnFailed(diff=diff) if diff is not None:
+        case events.TurnCompleted(diff=diff) | events.TurnFailed(diff=diff) if (
+            diff is not None
+        ):
             return {"type": "turn_diff", "unified_diff": diff}
         case events.TurnFailed(error) if error.code == "aborted":
             return {"type": "turn_aborted", "reason": "interrupted"}
@@ -70,7 +72,9 @@ def progress_text(event: events.Event) -> str | None:
             text = f"calling {server}.{tool}"
         case events.ItemStarted(event_items.ContextCompaction()):
             text = "summing up the conversation"
-        case events.ItemCompleted(event_items.FileChange(changes=changes, status="completed")):
+        case events.ItemCompleted(
+            event_items.FileChange(changes=changes, status="completed")
+        ):
             text = f"edited {', '.join(change.path for change in changes)}"
         case events.ItemCompleted(event_items.WebSearch(query=query)):
             text = f"searched the web for {query}"
@@ -80,7 +84,8 @@ def progress_text(event: events.Event) -> str | None:
             done = sum(entry.completed for entry in plan.items)
             text = f"{done} of {len(plan.items)} steps of the plan done"
         case events.ItemCompleted(
-            event_items.AgentMessage(text=said) | event_items.ReasoningSummary(text=said)
+            event_items.AgentMessage(text=said)
+            | event_items.ReasoningSummary(text=said)
         ):
             text = said
         case events.McpToolCallProgress(message=message) | events.Reconnecting(message):
@@ -88,7 +93,9 @@ def progress_text(event: events.Event) -> str | None:
         case _:
             return None
     line = " ".join(text.split())
-    return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
+    if len(line) <= _MAX_LINE_CHARS:
+        return line
+    return f"{line[: _MAX_LINE_CHARS - 1]}…"
 
 
 def _done(item: event_items.ThreadItem) -> dict[str, Any] | None:
@@ -112,7 +119,10 @@ def _done(item: event_items.ThreadItem) -> dict[str, Any] | None:
             }
             return {"type": "exec_command_end", **_command(item), **end}
         case event_items.McpToolCall():
-            result = {"Ok": item.result} if item.error is None else {"Err": item.error["message"]}
+            if item.error is None:
+                result = {"Ok": item.result}
+            else:
+                result = {"Err": item.error["message"]}
             return {"type": "mcp_tool_call_end", **_invocation(item), "result": result}
         case event_items.WebSearch(id=call_id, query=query):
             return {"type": "web_search_end", "call_id": call_id, "query": query}

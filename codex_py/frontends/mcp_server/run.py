@@ -47,12 +47,17 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
             f"unexpected argument {arguments.words[1]!r}: the prompts come with the calls"
         )
     if arguments.worktree is not None:
-        raise UsageError("--worktree belongs to `exec` and the terminal: a call names its folder")
+        raise UsageError(
+            "--worktree belongs to `exec` and the terminal: a call names its folder"
+        )
     configs = tools.ThreadConfigs(arguments, environment)
     config = configs.config(None, has_user=True)
     config.require_enforced()
     if not arguments.trust_client:
-        folders = (config.cwd, *((config.cwd / name).resolve() for name in arguments.add_dir))
+        folders = (
+            config.cwd,
+            *((config.cwd / name).resolve() for name in arguments.add_dir),
+        )
         configs = replace(configs, ceiling=Ceiling(config, folders))
     gc.freeze()
     gc.enable()
@@ -60,12 +65,15 @@ def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
 
 
 async def _serve(configs: tools.ThreadConfigs) -> int:
-    arguments, environment = configs.arguments, configs.environment
+    arguments = configs.arguments
+    environment = configs.environment
     originator = environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or _ORIGINATOR
     options = replace(served_options(arguments), source="mcp", originator=originator)
     threads = Threads(environment, options)
     async with _messages() as (incoming, outgoing, writer):
-        dispatcher = JSONRPCDispatcher(incoming, outgoing, inline_methods=frozenset({"initialize"}))
+        dispatcher = JSONRPCDispatcher(
+            incoming, outgoing, inline_methods=frozenset({"initialize"})
+        )
         connection = Connection.for_loop(dispatcher)
         agent = _Agent(configs, threads, Client(connection, writer))
         try:
@@ -92,11 +100,15 @@ class _Agent:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
         )
-        server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        server.add_request_handler(
+            "logging/setLevel", types.SetLevelRequestParams, self._set_level
+        )
         return server
 
     async def _list_tools(self, *_: Any) -> types.ListToolsResult:
-        return types.ListToolsResult.model_validate_json(instruction_text("mcp_server.json"))
+        return types.ListToolsResult.model_validate_json(
+            instruction_text("mcp_server.json")
+        )
 
     async def _set_level(
         self, _context: ServerRequestContext[Any], params: types.SetLevelRequestParams
@@ -108,8 +120,11 @@ class _Agent:
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         assert context.request_id is not None
-        call = Call(self._client, context.request_id, (context.meta or {}).get("progress_token"))
-        configs, has_user = self._configs, self._client.can_be_asked
+        call = Call(
+            self._client, context.request_id, (context.meta or {}).get("progress_token")
+        )
+        configs = self._configs
+        has_user = self._client.can_be_asked
         try:
             if params.name == "codex":
                 new = tools.arguments_of(tools.NewThread, params.arguments)
@@ -141,13 +156,18 @@ async def _messages() -> AsyncGenerator[
             text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
             error = types.ErrorData(code=types.INVALID_REQUEST, message=text)
             answer = types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
-            writer.write(answer.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+            writer.write(
+                answer.model_dump_json(by_alias=True, exclude_unset=True).encode()
+                + b"\n"
+            )
 
         stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
         incoming = IncomingMessages(
             reader,
             lambda text: stderr.write_text(f"skipped what is no message: {text!r}\n"),
-            lambda why: None if why is None else stderr.write_text(f"the client {why}\n"),
+            lambda why: (
+                None if why is None else stderr.write_text(f"the client {why}\n")
+            ),
             refuse,
         )
         yield incoming, OutgoingMessages(writer, incoming), writer

@@ -16,7 +16,12 @@ from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.frontends.mcp_server.client import Call
 from codex_py.frontends.mcp_server.tools import tool_result
-from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision, approval_data
+from codex_py.protocol.approval import (
+    ApprovalRequest,
+    Review,
+    ReviewDecision,
+    approval_data,
+)
 from codex_py.protocol.events import Event, ThreadStarted
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
@@ -115,7 +120,8 @@ class Threads:
 
         def over(task: asyncio.Task[CallToolResult]) -> None:
             self._tasks.discard(task)
-            thread.task, thread.is_ending = None, False
+            thread.task = None
+            thread.is_ending = False
             self._threads.close_idle()
 
         task.add_done_callback(over)
@@ -143,7 +149,10 @@ class Threads:
                 result = await session.run_turn(prompt)
                 if result.error is not None:
                     return tool_result(thread.id, str(result.error), is_error=True)
-                done = {"type": "task_complete", "last_agent_message": result.last_message}
+                done = {
+                    "type": "task_complete",
+                    "last_agent_message": result.last_message,
+                }
                 call.tell_codex(session.thread_id, done)
                 return tool_result(thread.id, result.last_message or "")
             except CodexError as error:
@@ -151,7 +160,9 @@ class Threads:
             except Exception as error:  # noqa: BLE001 - a bug costs this call, and not the other threads
                 # The SDK would answer too, but its logger may be silenced, and nobody would see the traceback.
                 traceback.print_exc(file=sys.stderr)
-                return tool_result(thread.id, f"internal error: {error!r}", is_error=True)
+                return tool_result(
+                    thread.id, f"internal error: {error!r}", is_error=True
+                )
             finally:
                 thread.call = None
                 if thread.id is None and asked_for is not None:

@@ -48,7 +48,9 @@ class ThreadConfigs:
         arguments = replace(self.arguments, profile=profile or self.arguments.profile)
         config = folder_config(arguments, self.environment, cwd, table)
         if self.ceiling is not None:
-            config = self.ceiling.narrowed(config, asks_for_sandbox="sandbox_mode" in (table or {}))
+            config = self.ceiling.narrowed(
+                config, asks_for_sandbox="sandbox_mode" in (table or {})
+            )
         if config.approval_policy is None and not has_user:
             # A question of the model could only be refused.
             return replace(config, approval_policy=ApprovalPolicy.NEVER)
@@ -58,13 +60,17 @@ class ThreadConfigs:
 class NewThread(BaseModel):
     """The arguments of `codex`."""
 
-    model_config = ConfigDict(extra="forbid", alias_generator=lambda name: name.replace("_", "-"))
+    model_config = ConfigDict(
+        extra="forbid", alias_generator=lambda name: name.replace("_", "-")
+    )
 
     prompt: str
     model: str | None = None
     profile: str | None = None
     cwd: str | None = None
-    approval_policy: Literal["untrusted", "on-failure", "on-request", "never"] | None = None
+    approval_policy: (
+        Literal["untrusted", "on-failure", "on-request", "never"] | None
+    ) = None
     sandbox: SandboxMode | None = None
     config: dict[str, Any] | None = None
     base_instructions: str | None = None
@@ -79,10 +85,19 @@ class NewThread(BaseModel):
         if ceiling is not None:
             ceiling.check_settings("config", table)
         given = self.model_dump(exclude_none=True)
-        flags = {"model": "model", "sandbox": "sandbox_mode", "approval_policy": "approval_policy"}
+        flags = {
+            "model": "model",
+            "sandbox": "sandbox_mode",
+            "approval_policy": "approval_policy",
+        }
         table |= {key: given[name] for name, key in flags.items() if name in given}
-        config = configs.config(self.cwd, has_user=has_user, profile=self.profile, table=table)
-        if ceiling is not None and self.profile not in {None, configs.arguments.profile}:
+        config = configs.config(
+            self.cwd, has_user=has_user, profile=self.profile, table=table
+        )
+        if ceiling is not None and self.profile not in {
+            None,
+            configs.arguments.profile,
+        }:
             for layer in config.layers.layers:
                 if layer.name == "profile":
                     ceiling.check_settings("profile", layer.values)
@@ -104,25 +119,36 @@ class Reply(BaseModel):
         """The id that was given, under either name; a `CodexError` if none was."""
         name = self.thread_id or self.conversation_id
         if name is None:
-            raise CodexError("codex-reply needs `threadId`: the id that codex gave", code="usage")
+            raise CodexError(
+                "codex-reply needs `threadId`: the id that codex gave", code="usage"
+            )
         return name
 
 
 _ArgumentsT = TypeVar("_ArgumentsT", NewThread, Reply)
 
 
-def arguments_of(kind: type[_ArgumentsT], data: Mapping[str, Any] | None) -> _ArgumentsT:
+def arguments_of(
+    kind: type[_ArgumentsT], data: Mapping[str, Any] | None
+) -> _ArgumentsT:
     """The arguments of a call; a `CodexError` if the tool does not take them."""
     try:
         return kind.model_validate(data or {})
     except ValidationError as error:
-        raise CodexError(f"wrong arguments: {first_mistake(error)}", code="usage") from error
+        raise CodexError(
+            f"wrong arguments: {first_mistake(error)}", code="usage"
+        ) from error
 
 
 def tool_result(
     thread_id: str | None, text: str, *, is_error: bool = False
 ) -> types.CallToolResult:
     """The result of either tool; without an id if no thread has begun."""
-    structured = None if thread_id is None else {"threadId": thread_id, "content": text}
+    if thread_id is None:
+        structured = None
+    else:
+        structured = {"threadId": thread_id, "content": text}
     content = types.TextContent(type="text", text=text)
-    return types.CallToolResult(content=[content], structured_content=structured, is_error=is_error)
+    return types.CallToolResult(
+        content=[content], structured_content=structured, is_error=is_error
+    )

@@ -43,7 +43,8 @@ class AgentNews:
             case events.ItemCompleted(event_items.FileChange()):
                 self.last = "changed files"
             case events.TurnFailed(error):
-                self.last, self.is_working = error.message, False
+                self.last = error.message
+                self.is_working = False
             case events.TurnStarted() | events.TurnCompleted():
                 self.is_working = isinstance(event, events.TurnStarted)
             case _:
@@ -64,20 +65,37 @@ def working_rows(
     asking: Collection[str | None] = (),
 ) -> list[Fragments]:
     """A row for each agent that works, with what it does; `names` by thread id; `asking`: see `Status`."""
-    working = [(names.get(each, "agent"), news) for each, news in agents.items() if news.is_working]
+    working = [
+        (names.get(each, "agent"), news)
+        for each, news in agents.items()
+        if news.is_working
+    ]
     rows: list[Fragments] = []
     for name, news in working[:_MOST_WORKING]:
         head = f"  {printable(name)}  "
-        doing = _WAITS if name in asking else news.doing or "thinks"
-        rows.append(shortened([("class:accent", head), ("class:quiet", doing)], columns))
-    if (hidden := len(working) - _MOST_WORKING) > 0:
+        if name in asking:
+            doing = _WAITS
+        else:
+            doing = news.doing or "thinks"
+        rows.append(
+            shortened([("class:accent", head), ("class:quiet", doing)], columns)
+        )
+    hidden = len(working) - _MOST_WORKING
+    if hidden > 0:
         rows.append([("class:quiet", f"  … +{hidden} at work (/agents)")])
-    return [[], *rows] if rows else []
+    if rows:
+        return [[], *rows]
+    return []
 
 
-def agent_row(agent: Child, news: AgentNews, asking: Collection[str | None]) -> Option[Child]:
+def agent_row(
+    agent: Child, news: AgentNews, asking: Collection[str | None]
+) -> Option[Child]:
     def note() -> str:
-        state = _WAITS if agent.nickname in asking else agent.state.status.replace("_", " ")
+        if agent.nickname in asking:
+            state = _WAITS
+        else:
+            state = agent.state.status.replace("_", " ")
         parts = [state, f"{news.tokens:,} tokens", news.doing]
         return ", ".join(filter(None, parts))
 
@@ -93,11 +111,15 @@ async def read_agent(
     pages.state = lambda: agent.state.status.replace("_", " ")
 
     def stopping() -> str:
-        return " · {agents.stop} stops it" if agent.state.status == "running" else ""
+        if agent.state.status == "running":
+            return " · {agents.stop} stops it"
+        return ""
 
     with listening(news.readers, reader):
         await overlays.show(pages, ("c-k", stopping, interrupt))
 
 
 def _name(agent: Child) -> str:
-    return printable(f"{agent.nickname} ({agent.role})" if agent.role else agent.nickname)
+    return printable(
+        f"{agent.nickname} ({agent.role})" if agent.role else agent.nickname
+    )

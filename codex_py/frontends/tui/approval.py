@@ -76,7 +76,8 @@ class TerminalApprover:
         self._screen = screen
 
     async def review(self, request: ApprovalRequest) -> Review:
-        theme, field = self._screen.theme, field_of()
+        theme = self._screen.theme
+        field = field_of()
         about = _exact(_summary(request, theme.shell), theme)
         while True:
             answer = await self._panels.ask(
@@ -87,7 +88,8 @@ class TerminalApprover:
                     self._transcript.print(_approved_cell(request, answer, theme.shell))
                 return Review(answer)
             said = await self._panels.ask(
-                lambda: Entry([("bold", "What should be done instead?")], field=field), about=""
+                lambda: Entry([("bold", "What should be done instead?")], field=field),
+                about="",
             )
             if said is not None:
                 return Review(ReviewDecision.DENIED, said or None)
@@ -106,17 +108,22 @@ class TerminalApprover:
 
     def _question(self, request: ApprovalRequest, room: int) -> Fragments:
         """Both ends of the call, and as much of the reason as fits beside it, in so many rows."""
-        width, all_key = self._width, self._panels.named(SHOWS_ALL)
+        width = self._width
+        all_key = self._panels.named(SHOWS_ALL)
         theme = self._screen.theme
         what = _body(request, theme, most=_MOST_PATCH, key=all_key)
-        body, reasons = self._rows(what), [self._rows(each) for each in _facts(request, theme)]
+        body = self._rows(what)
+        reasons = [self._rows(each) for each in _facts(request, theme)]
         if room < 2:
             return joined(self._middle_cut(what, body, 1, all_key))
         gap = int(room >= ROOMY)
         left = room - 1 - gap
         spare = left - len(body) - gap
         # On a low screen, a call that fits is shown whole, whatever that leaves for the reason.
-        least = min(_LEAST_REASON_ROWS, left // 3) if gap or spare < 0 else 0
+        if gap or spare < 0:
+            least = min(_LEAST_REASON_ROWS, left // 3)
+        else:
+            least = 0
         told = self._told(reasons, min(_REASON_ROWS, max(spare, least)))
         for_body = left - len(told) - (gap if told else 0)
         is_folded = len(body) > for_body >= _LEAST_BODY_ROWS
@@ -125,11 +132,16 @@ class TerminalApprover:
             ends = self._middle_cut(what, body, for_body)
         is_cut = len(body) > for_body or len(told) < sum(map(len, reasons))
         mark = all_key if is_cut and not is_folded else ""
-        agent = f"{plain(request.agent)}: " if request.agent else ""
-        asked = fit(f"{agent}Would you like to {_KINDS[request.kind][0]}?", width - len(mark))
+        if request.agent:
+            agent = f"{plain(request.agent)}: "
+        else:
+            agent = ""
+        asked = fit(
+            f"{agent}Would you like to {_KINDS[request.kind][0]}?", width - len(mark)
+        )
         title: Fragments = [("bold", asked), ("class:quiet", mark)]
         blank: list[Fragments] = [[]] * gap
-        return joined([*(title, *blank, *ends), *(blank if told else []), *told])
+        return joined([title, *blank, *ends, *(blank if told else []), *told])
 
     @property
     def _width(self) -> int:
@@ -140,7 +152,9 @@ class TerminalApprover:
         told: list[Fragments] = []
         for n, rows in enumerate(reasons, 1):
             left = room - len(told)
-            told += beginning_of(rows, left - min(len(reasons) - n, max(0, left - 1)), self._width)
+            told += beginning_of(
+                rows, left - min(len(reasons) - n, max(0, left - 1)), self._width
+            )
         return told
 
     def _middle_cut(
@@ -149,7 +163,10 @@ class TerminalApprover:
         """As much of both ends of the call as fits in so many rows."""
         # A row of the screen is no line of the text.
         texts = map(fragment_list_to_text, body)
-        lines = what.plain.split("\n") if isinstance(what, Text) else texts
+        if isinstance(what, Text):
+            lines = what.plain.split("\n")
+        else:
+            lines = texts
         line = " ↵ ".join(text for line in lines if (text := line.strip()))
         columns = room * self._width - len(mark)
         line = both_ends(line, columns)
@@ -165,18 +182,28 @@ class TerminalApprover:
 
 def _exact(text: str, theme: Theme) -> str:
     """The text letter for letter: with an escape for each that the terminal lacks."""
-    return plain(text) if theme.unicode else escaped(plain(text))
+    if theme.unicode:
+        return plain(text)
+    return escaped(plain(text))
 
 
-def _facts(request: ApprovalRequest, theme: Theme, *, whole: bool = False) -> list[Text]:
+def _facts(
+    request: ApprovalRequest, theme: Theme, *, whole: bool = False
+) -> list[Text]:
     said = request.justification or ""
     why = (request.reason or "").removesuffix(said).rstrip(": ")
     facts = {"Why asked: ": why, "The model says: ": said}
     if whole:
         facts |= {"Agent: ": request.agent or "", "Folder: ": str(request.cwd)}
     # In the model's own words, a line of its own could pass for the command.
-    lines = {name: " ".join(_exact(text, theme).split()) for name, text in facts.items()}
-    return [Text.assemble((n, "quiet"), (line, "emphasis")) for n, line in lines.items() if line]
+    lines = {
+        name: " ".join(_exact(text, theme).split()) for name, text in facts.items()
+    }
+    return [
+        Text.assemble((n, "quiet"), (line, "emphasis"))
+        for n, line in lines.items()
+        if line
+    ]
 
 
 def _pages(request: ApprovalRequest, theme: Theme) -> Pages:
@@ -194,49 +221,74 @@ def _body(
         case "patch":
             paths = (_exact(str(path), theme) for path in request.paths)
             changes = [Change(path=path, kind="update") for path in paths]
-            diff = request.summary if theme.unicode else escaped(request.summary)
+            if theme.unicode:
+                diff = request.summary
+            else:
+                diff = escaped(request.summary)
             return diff_cell(diff, changes=changes, most=most, key=key)
         case "mcp":
             return Text(_exact(cut(_pretty(request.summary), _LONGEST_SHOWN), theme))
         case "network":
             return Text(_exact(request.summary, theme))
         case "command":
-            script = _exact(cut(script_of(request.summary, theme.shell), _LONGEST_SHOWN), theme)
+            script = _exact(
+                cut(script_of(request.summary, theme.shell), _LONGEST_SHOWN), theme
+            )
             # First, because the end of a long script may not be on the screen.
-            where = _exact(elsewhere(str(request.cwd), theme, before="In the folder "), theme)
+            where = _exact(
+                elsewhere(str(request.cwd), theme, before="In the folder "), theme
+            )
             return Text.assemble(
-                (f"{where}\n" if where else "", ""), ("$ ", "quiet"), highlighted(script, "bash")
+                (f"{where}\n" if where else "", ""),
+                ("$ ", "quiet"),
+                highlighted(script, "bash"),
             )
 
 
 def _pretty(summary: str) -> str:
     """`server/tool {"a": 1}` with the arguments one below the other."""
     name, _, arguments = summary.partition(" ")
-    if (value := json_or(arguments, ...)) is ...:
+    value = json_or(arguments, ...)
+    if value is ...:
         return summary
     return f"{name} {json.dumps(value, indent=2, ensure_ascii=False)}"
 
 
 def _summary(request: ApprovalRequest, own_shell: str) -> str:
     is_command = request.kind == "command"
-    what = script_of(request.summary, own_shell) if is_command else request.reason
+    if is_command:
+        what = script_of(request.summary, own_shell)
+    else:
+        what = request.reason
     agent = f"{request.agent}: " if request.agent else ""
-    return f"{agent}Approve: {what}" if what else f"{agent}Approve edits"
+    if what:
+        return f"{agent}Approve: {what}"
+    return f"{agent}Approve edits"
 
 
 def _approved_cell(
     request: ApprovalRequest, answer: ReviewDecision, own_shell: str
 ) -> RenderableType:
-    for_good = " for this session" if answer is ReviewDecision.APPROVED_FOR_SESSION else ""
+    if answer is ReviewDecision.APPROVED_FOR_SESSION:
+        for_good = " for this session"
+    else:
+        for_good = ""
     if answer is ReviewDecision.APPROVED_WITH_RULE:
-        for_good = " from now on" if request.kind == "network" else _LIKE_IT
+        if request.kind == "network":
+            for_good = " from now on"
+        else:
+            for_good = _LIKE_IT
     match request.kind:
         case "command":
-            what = highlighted(one_line(script_of(request.summary, own_shell), 100), "bash")
+            what = highlighted(
+                one_line(script_of(request.summary, own_shell), 100), "bash"
+            )
         case "patch":
             what = Text("the edits")
         case "mcp":
-            what = Text(f"the call of {one_line(request.summary.partition(' ')[0], 100)}")
+            what = Text(
+                f"the call of {one_line(request.summary.partition(' ')[0], 100)}"
+            )
         case "network":
             what = Text(plain(request.summary))
     agent = f"{plain(request.agent)}: " if request.agent else ""
@@ -244,7 +296,9 @@ def _approved_cell(
     return marked(row, sign="✔", style="ok")
 
 
-def _options(request: ApprovalRequest, columns: int, theme: Theme) -> list[Option[_Answer]]:
+def _options(
+    request: ApprovalRequest, columns: int, theme: Theme
+) -> list[Option[_Answer]]:
     session = f"Yes, and do not ask again for {_KINDS[request.kind][1]} in this session"
     options = [Option[_Answer]("Yes, proceed", ReviewDecision.APPROVED, "y")]
     if request.can_last:
@@ -252,7 +306,10 @@ def _options(request: ApprovalRequest, columns: int, theme: Theme) -> list[Optio
         options.append(Option[_Answer](session, answer, "a", lasts=True))
     if request.prefix is not None:
         words = shlex.join(request.prefix)
-        words = printable(words) if theme.unicode else escaped(printable(words))
+        if theme.unicode:
+            words = printable(words)
+        else:
+            words = escaped(printable(words))
         label = f"Yes, and do not ask again for commands that start with `{words}`, in any session"
         if request.kind == "network":
             label = f"Yes, and allow `{words}` in any session"

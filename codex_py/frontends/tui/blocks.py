@@ -72,7 +72,9 @@ class Blocks:
             self._take_line(f"{line}\n")
         # One endless line.
         while len(self._partial) > _MAX_PROSE:
-            cut = self._partial.rfind(" ", _MAX_PROSE // 2, _MAX_PROSE) + 1 or _MAX_PROSE
+            cut = (
+                self._partial.rfind(" ", _MAX_PROSE // 2, _MAX_PROSE) + 1 or _MAX_PROSE
+            )
             self._lines.append(self._partial[:cut])
             self._partial = self._partial[cut:]
             self._end(continues=True)
@@ -95,16 +97,21 @@ class Blocks:
     def rest(self) -> Block | None:
         """The unfinished block."""
         if self._is_verbatim:
-            return Block(self._partial, "", is_first=False) if self._partial else None
+            if self._partial:
+                return Block(self._partial, "", is_first=False)
+            return None
         partial = self._partial.rstrip()
         # The beginning of a tag is no text.
         is_tag = partial and any(tag.startswith(partial) for tag in (OPENING, CLOSING))
         text = "".join(self._lines) + ("" if is_tag else self._partial)
-        return self._block(text) if self._fence is not None or text.strip() else None
+        if self._fence is not None or text.strip():
+            return self._block(text)
+        return None
 
     def finish(self) -> list[Block]:
         """The answer is whole: all that has not been taken."""
-        partial, self._partial = self._partial, ""
+        partial = self._partial
+        self._partial = ""
         if partial and self._is_verbatim:
             self._finished.append(Block(partial, "", is_first=False))
         elif partial:
@@ -124,11 +131,14 @@ class Blocks:
             return
         if fence:
             self._end()
-            self._fence, self._language = fence, language
+            self._fence = fence
+            self._language = language
             return
         if not line.strip():
             # A list continues behind empty lines, if the next line is indented.
-            if self._lines and (_ITEM.match(self._lines[0]) or self._lines[0][0].isspace()):
+            if self._lines and (
+                _ITEM.match(self._lines[0]) or self._lines[0][0].isspace()
+            ):
                 self._lines.append(line)
             else:
                 self._end()
@@ -136,7 +146,11 @@ class Blocks:
         if self._lines and not line[0].isspace():
             if not self._lines[-1].strip() or _HEADING.match(line):
                 self._end()
-            elif _ITEM.match(line) if _ITEM.match(self._lines[0]) else _BEGINS_LIST.match(line):
+            elif (
+                _ITEM.match(line)
+                if _ITEM.match(self._lines[0])
+                else _BEGINS_LIST.match(line)
+            ):
                 self._end(continues=True)
         self._lines.append(line)
         self._size += len(line)
@@ -180,7 +194,9 @@ class Blocks:
             self._is_verbatim = True
         lines, newline, self._partial = (self._partial + delta).rpartition("\n")
         if newline or len(self._partial) > _MAX_PROSE:
-            self._finished.append(Block(lines + newline or self._partial, "", is_first=False))
+            self._finished.append(
+                Block(lines + newline or self._partial, "", is_first=False)
+            )
             self._partial = self._partial if newline else ""
 
     def _end(self, *, continues: bool = False) -> None:
@@ -202,7 +218,8 @@ class Blocks:
 
 def _fence(line: str) -> tuple[str, str]:
     """The marks that begin or end code, and the language behind them; empty if it is no such line."""
-    if (marks := _FENCE.match(line)) is None or "`" in line[marks.end() :]:
+    marks = _FENCE.match(line)
+    if marks is None or "`" in line[marks.end() :]:
         return "", ""
     return marks[0], (line[marks.end() :].split(maxsplit=1) or [""])[0]
 
@@ -210,4 +227,6 @@ def _fence(line: str) -> tuple[str, str]:
 def _is_table_rule(line: str) -> bool:
     # Split, as an expression for all of it takes the square of a long line's length.
     columns = line.strip().removeprefix("|").removesuffix("|").split("|")
-    return "|" in line and all(_COLUMN_RULE.fullmatch(column.strip()) for column in columns)
+    return "|" in line and all(
+        _COLUMN_RULE.fullmatch(column.strip()) for column in columns
+    )

@@ -65,7 +65,8 @@ class Bursts:
 
     def end(self) -> str:
         """Let what comes next be keys again. Returns what was held, which is to be pressed."""
-        held, self.held = self.held, ""
+        held = self.held
+        self.held = ""
         self.is_open = False
         self._at_once = ""
         return held

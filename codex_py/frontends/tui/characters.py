@@ -32,12 +32,16 @@ _ALONE: Final = {
 def alone(text: str) -> str:
     """The text without sequences of emoji, of which terminals do not agree how wide they are: each of their
     characters for itself, a flag as its letters. As wide as prompt-toolkit takes the text to be."""
-    return text if text.isascii() else text.translate(_ALONE)
+    if text.isascii():
+        return text
+    return text.translate(_ALONE)
 
 
 def ascii_only(text: str) -> str:
     """The text in as many columns: signs of ours as others that look like them, marks for what there is nothing for."""
-    return text if text.isascii() else "".join(map(_ascii, text))
+    if text.isascii():
+        return text
+    return "".join(map(_ascii, text))
 
 
 def escaped(text: str, *, keeps: Container[str] = ()) -> str:
@@ -45,7 +49,9 @@ def escaped(text: str, *, keeps: Container[str] = ()) -> str:
 
     No other letter stands for one: it would be another command, or another file.
     """
-    return text if text.isascii() else "".join(_escape(char, keeps) for char in text)
+    if text.isascii():
+        return text
+    return "".join(_escape(char, keeps) for char in text)
 
 
 def _escape(char: str, keeps: Container[str]) -> str:
@@ -56,4 +62,6 @@ def _escape(char: str, keeps: Container[str]) -> str:
 
 @lru_cache(maxsize=1000)
 def _ascii(char: str) -> str:
-    return char if char.isascii() else SIGNS.get(char, "?" * get_cwidth(char))
+    if char.isascii():
+        return char
+    return SIGNS.get(char, "?" * get_cwidth(char))

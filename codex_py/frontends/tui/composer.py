@@ -58,7 +58,10 @@ class _Text(Buffer):
     def save_to_undo_stack(self, clear_redo_stack: bool = True) -> None:
         super().save_to_undo_stack(clear_redo_stack)
         steps = self._undo_stack
-        if len(steps) > 2 and abs(len(self.text) - len(steps[-3][0])) < len(self.text) // _STEPS:
+        if (
+            len(steps) > 2
+            and abs(len(self.text) - len(steps[-3][0])) < len(self.text) // _STEPS
+        ):
             del steps[-2]
 
 
@@ -121,7 +124,9 @@ class Composer:
     def vi_uses_escape(self) -> bool:
         """True if Esc is vi's: it leaves the insert mode."""
         mode = self.vi_mode
-        return bool(mode) and (mode != "NORMAL" or get_app().vi_state.operator_func is not None)
+        return bool(mode) and (
+            mode != "NORMAL" or get_app().vi_state.operator_func is not None
+        )
 
     @property
     def contexts(self) -> Sequence[str]:
@@ -133,14 +138,21 @@ class Composer:
             return ()
         if get_app().vi_state.operator_func is not None and waiting in {"i", "a"}:
             return ("vim_text_object",)
-        is_operator = get_app().vi_state.operator_func is not None or waiting in {"d", "c", "y"}
+        is_operator = get_app().vi_state.operator_func is not None or waiting in {
+            "d",
+            "c",
+            "y",
+        }
         return ("vim_operator" if is_operator else "vim_normal", *COMPOSING)
 
     def toggle_vi(self) -> bool:
         """Change between the keys of emacs and of vi; True if it is vi now."""
         app = get_app()
         is_vi = app.editing_mode is EditingMode.VI
-        app.editing_mode = EditingMode.EMACS if is_vi else EditingMode.VI
+        if is_vi:
+            app.editing_mode = EditingMode.EMACS
+        else:
+            app.editing_mode = EditingMode.VI
         return not is_vi
 
     def set_text(self, text: str, images: Sequence[Path] = ()) -> None:
@@ -150,14 +162,17 @@ class Composer:
 
     def restore(self, submissions: list[Submission]) -> None:
         """Put back what was not sent after all, in front of what is written. The list is emptied."""
-        texts = [e.shown or self.attachments.fold(e.text, e.images) for e in submissions]
+        texts = [
+            e.shown or self.attachments.fold(e.text, e.images) for e in submissions
+        ]
         submissions.clear()
         if texts:
             self._show("\n\n".join([*texts, self.buffer.text]).rstrip("\n"))
 
     def paste(self, text: str) -> None:
         """Insert a text; a long one is folded, and paths of images become images."""
-        if images := image_paths(text, self._cwd):
+        images = image_paths(text, self._cwd)
+        if images:
             self.attach(images)
             return
         text = self.attachments.clean(text)
@@ -169,7 +184,9 @@ class Composer:
 
     def attach(self, images: Sequence[Path]) -> None:
         """Insert images at the cursor."""
-        self.buffer.insert_text("".join(f"{self.attachments.mark(path)} " for path in images))
+        self.buffer.insert_text(
+            "".join(f"{self.attachments.mark(path)} " for path in images)
+        )
 
     def enter(self) -> None:
         """Take what is offered; else send, or begin a new line after a backslash."""
@@ -244,20 +261,31 @@ class Composer:
         self._changed()
 
 
-def composer_window(composer: Composer, screen: Screen, keys: KeyBindings) -> layout.Window:
+def composer_window(
+    composer: Composer, screen: Screen, keys: KeyBindings
+) -> layout.Window:
     def height() -> layout.Dimension:
         return layout.Dimension(min=1, max=max(1, min(_MAX_ROWS, screen.height // 2)))
 
     def mark(line: int, wrap: int) -> Fragments:
         if (line, wrap) != (window.vertical_scroll, window.vertical_scroll_2):
             return [("", INDENT)]
-        style = "class:warning" if composer.buffer.text.startswith("!") else "bold"
+        if composer.buffer.text.startswith("!"):
+            style = "class:warning"
+        else:
+            style = "bold"
         return [(style, f"{PROMPT} ")]
 
     display = Display(composer.attachments, PLACEHOLDER, unicode=screen.theme.unicode)
-    control = layout.BufferControl(composer.buffer, key_bindings=keys, input_processors=[display])
+    control = layout.BufferControl(
+        composer.buffer, key_bindings=keys, input_processors=[display]
+    )
     # In front of each line: a split beside it would cost 1.5 ms a frame.
     window = layout.Window(
-        control, height=height, dont_extend_height=True, wrap_lines=True, get_line_prefix=mark
+        control,
+        height=height,
+        dont_extend_height=True,
+        wrap_lines=True,
+        get_line_prefix=mark,
     )
     return window

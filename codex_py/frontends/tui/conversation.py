@@ -33,7 +33,9 @@ from codex_py.streams.terminal import printable
 
 _STREAM_RETRIES: Final = 10
 """These take more than two minutes: the user can interrupt them, and networks come back."""
-_REHEARSED: Final = "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n"
+_REHEARSED: Final = (
+    "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n"
+)
 _ENDED: Final = "the program was ended while it worked"
 _NONE: Final = "there is no conversation; /new begins one, /resume goes on with one"
 
@@ -64,7 +66,9 @@ class Conversation:
         self.mode: Mode = "plan" if surface.launch.plan else "default"
         """Of this session, or of the one that is about to be open."""
         self.plan_offer = PlanOffer(surface, self._implement)
-        self.progress = Progress(surface, transcript, lambda: self.session, lambda: self.config)
+        self.progress = Progress(
+            surface, transcript, lambda: self.session, lambda: self.config
+        )
 
     @property
     def is_working(self) -> bool:
@@ -116,7 +120,8 @@ class Conversation:
         """
         session = await self.opened()
         config = replace(self.config, model_provider=provider, model=choices.model)
-        if (problem := missing_key(config, self._surface.environment)) is not None:
+        problem = missing_key(config, self._surface.environment)
+        if problem is not None:
             raise CodexError(problem, code="missing_key")
         options = replace(self.new_session(), choices=choices)
         if session.has_begun:
@@ -145,11 +150,16 @@ class Conversation:
 
     def _saved(self, session: Session) -> str:
         """The id of the session. Raises a `CodexError` if it has no file."""
-        if not session.has_begun or find_session(self.config.home, session.thread_id) is None:
+        if (
+            not session.has_begun
+            or find_session(self.config.home, session.thread_id) is None
+        ):
             raise CodexError("this conversation is not saved", code="unsaved")
         return session.thread_id
 
-    async def open_first(self, options: SessionOptions | None, *, is_shown: bool = False) -> None:
+    async def open_first(
+        self, options: SessionOptions | None, *, is_shown: bool = False
+    ) -> None:
         """As `open`; without options no session is opened, and the composer gets back what was sent.
 
         `is_shown`: the conversation is on the screen already.
@@ -169,7 +179,9 @@ class Conversation:
         submissions = list(waiting)
         waiting.clear()
         if self.session.is_unfinished and not submissions:
-            self._surface.hints.show("The last turn did not end. /retry goes on with it.")
+            self._surface.hints.show(
+                "The last turn did not end. /retry goes on with it."
+            )
         for submission in submissions:
             self.send(submission)
 
@@ -187,7 +199,8 @@ class Conversation:
                     )
                 )
                 await self._close_session()
-                self._open_one, self.session = stack.pop_all(), session
+                self._open_one = stack.pop_all()
+                self.session = session
         except CodexError as error:
             self._transcript.notice(str(error), "error")
             return False
@@ -196,8 +209,15 @@ class Conversation:
     def _find_mode(self, session: Session, *, is_shown: bool) -> None:
         """The mode is that of the conversation before, unless a resumed one was in Plan mode."""
         mode = session.feature(PlanMode)
-        if self.mode == "default" and not is_shown and mode is not None and mode.told == "plan":
-            self._transcript.notice("This conversation is in Plan mode. Shift-Tab leaves it.")
+        if (
+            self.mode == "default"
+            and not is_shown
+            and mode is not None
+            and mode.told == "plan"
+        ):
+            self._transcript.notice(
+                "This conversation is in Plan mode. Shift-Tab leaves it."
+            )
             self.mode = "plan"
         self.switch_mode(self.mode)
 
@@ -210,7 +230,8 @@ class Conversation:
         await self._close_session()
 
     async def _implement(self, plan: str, where: Begin) -> None:
-        left, text = self.session, IMPLEMENT
+        left = self.session
+        text = IMPLEMENT
         self.switch_mode("default")
         if where == "afresh":
             text = AFRESH.format(plan=plan)
@@ -225,10 +246,17 @@ class Conversation:
         """
         reviews, panels = (await self.opened()).feature(Reviews), self._surface.panels
         if reviews is None or reviews.last is None or not reviews.last.findings:
-            raise CodexError("no review has found anything; /review begins one", code="review")
-        panel = partial(FindingList, reviews.last, self.config.project_root or self.config.cwd)
+            raise CodexError(
+                "no review has found anything; /review begins one", code="review"
+            )
+        panel = partial(
+            FindingList, reviews.last, self.config.project_root or self.config.cwd
+        )
         about = "The review found something"
-        if picked := await (panels.ask(panel, about=about) if is_asked else panels.show(panel())):
+        picked = await (
+            panels.ask(panel, about=about) if is_asked else panels.show(panel())
+        )
+        if picked:
             self.send(Submission(fix_prompt(picked), queued=True))
 
     async def _close_session(self) -> None:
@@ -239,7 +267,8 @@ class Conversation:
 
     def send(self, submission: Submission) -> None:
         """Send it: as a turn of its own, into the running one, or after that if it says so."""
-        session, outbox = self.session, self._surface.outbox
+        session = self.session
+        outbox = self._surface.outbox
         self.plan_offer.withdraw()
         if not self._settled.is_set():
             outbox.waiting.append(submission)
@@ -276,9 +305,13 @@ class Conversation:
         try:
             name = model_of_provider(self.config, model)
             # The effort was chosen for another model.
-            self.change(replace(session.settings.choices, model=name, reasoning_effort=None))
+            self.change(
+                replace(session.settings.choices, model=name, reasoning_effort=None)
+            )
         except CodexError as error:
-            self._transcript.notice(f"The model {printable(model)} is not used: {error}")
+            self._transcript.notice(
+                f"The model {printable(model)} is not used: {error}"
+            )
 
     def run(self, work: Callable[[], Coroutine[Any, Any, TurnResult]]) -> None:
         """Run `Session.compact` or `retry`, as a turn that can be interrupted. None may be running."""
@@ -325,10 +358,14 @@ class Conversation:
         # Up may be the first key.
         await self._surface.composer.history.load()
         await self._find_branch()
-        skills = await asyncio.to_thread(find_skills, self.config, self._surface.environment)
+        skills = await asyncio.to_thread(
+            find_skills, self.config, self._surface.environment
+        )
         self._surface.skills = [same[0] for _, same in sorted(skills.by_name().items())]
         # Else the first answer waits until lexers and tables are loaded, and what is typed meanwhile as well.
-        await asyncio.to_thread(self._transcript.renderer.text, Markdown(_REHEARSED), 80)
+        await asyncio.to_thread(
+            self._transcript.renderer.text, Markdown(_REHEARSED), 80
+        )
 
     async def _find_branch(self) -> None:
         info = await asyncio.to_thread(git_info, self.config.cwd)
@@ -336,7 +373,8 @@ class Conversation:
         self._surface.screen.changed()
 
     async def _interrupt(self) -> None:
-        if (turn := self._turn) is not None:
+        turn = self._turn
+        if turn is not None:
             turn.cancel()
             await asyncio.wait([turn])
 
@@ -367,8 +405,14 @@ class Conversation:
             return
         self._surface.composer.restore(unsent)
         self.progress.work_ended()
-        reviews = None if self.session is None else self.session.feature(Reviews)
-        plan = proposed_plan(self.progress.last_answer) if self.mode == "plan" else None
+        if self.session is None:
+            reviews = None
+        else:
+            reviews = self.session.feature(Reviews)
+        if self.mode == "plan":
+            plan = proposed_plan(self.progress.last_answer)
+        else:
+            plan = None
         if is_complete and reviews is not None and reviews.review is not None:
             # What looks like a plan in it is a reviewer's text.
             if reviews.review.findings:

@@ -23,7 +23,14 @@ _ENOUGH: Final = os.terminal_size((40, 8))
 _ROOMY: Final = 16
 """Rows. A lower screen has no empty one above the status line."""
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_CODES: Final = {"bold": 1, "dim": 2, "italic": 3, "underline": 4, "reverse": 7, "strike": 9}
+_CODES: Final = {
+    "bold": 1,
+    "dim": 2,
+    "italic": 3,
+    "underline": 4,
+    "reverse": 7,
+    "strike": 9,
+}
 _COLORS: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 
 
@@ -69,7 +76,8 @@ class FirstFrame:
 
     def erase(self) -> None:
         """Leave nothing but the greeting, unless another frame has taken over."""
-        if rows := self.take_over():
+        rows = self.take_over()
+        if rows:
             os.write(1, b"\r\x1b[%dA\x1b[J" % rows)
 
 
@@ -77,9 +85,15 @@ def _frame(theme: Theme, size: os.terminal_size, *, vi: bool) -> str:
     """From its first place on, the cursor behind the sign of the prompt; empty if only prompt-toolkit can draw it."""
     columns, rows = size
     quiet, accent = (_escape(theme, name) for name in ("quiet", "accent"))
-    if theme.dumb or columns < _ENOUGH.columns or rows < _ENOUGH.lines or not (quiet and accent):
+    if (
+        theme.dumb
+        or columns < _ENOUGH.columns
+        or rows < _ENOUGH.lines
+        or not (quiet and accent)
+    ):
         return ""
-    mode, below = "INSERT " * vi, "\n" * (1 + status_gap(rows))
+    mode = "INSERT " * vi
+    below = "\n" * (1 + status_gap(rows))
     room = columns - len(mode) - 2 * len(INDENT)
     return (
         "\n" * _ROWS_ABOVE
@@ -91,7 +105,8 @@ def _frame(theme: Theme, size: os.terminal_size, *, vi: bool) -> str:
 
 def _escape(theme: Theme, name: str) -> str:
     """The sequence for a style; empty if prompt-toolkit has to choose among fewer colours."""
-    codes, ground = ["0"], 0
+    codes = ["0"]
+    ground = 0
     for word in theme.style(name).split():
         color = word.removeprefix("bright_")
         if word == "on":

@@ -29,7 +29,9 @@ from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.streams.terminal import printable
 
-_KEY, _DEMO, _LATER = "key", "demo", "later"
+_KEY = "key"
+_DEMO = "demo"
+_LATER = "later"
 _HEAD: Final = "No model can be asked yet: there is no key."
 _HEAD_WITH_KEYS: Final = "No model is chosen yet, and there is no key of OpenAI."
 _KEYS_OF_OPENAI: Final = ("CODEX_API_KEY", "OPENAI_API_KEY")
@@ -50,9 +52,14 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
     Raises:
         CodexError: the choice could not be kept.
     """
-    environment, pasted = surface.environment, field_of()
-    probes = [asyncio.to_thread(_local, config, name, environment) for name in LOCAL_PROVIDERS]
-    servers = {each["model_provider"]: each for each in await asyncio.gather(*probes) if each}
+    environment = surface.environment
+    pasted = field_of()
+    probes = [
+        asyncio.to_thread(_local, config, name, environment) for name in LOCAL_PROVIDERS
+    ]
+    servers = {
+        each["model_provider"]: each for each in await asyncio.gather(*probes) if each
+    }
     keys = {each.provider: each for each in set_keys(config, environment) if each.model}
     while True:
         page = partial(FirstPage, servers, pasted, list(keys.values()))
@@ -60,7 +67,9 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
         if choice == _LATER:
             return False
         if choice == _DEMO:
-            await surface.screen.pause(partial(subprocess.run, [*PROGRAM, "demo"], env=environment))
+            await surface.screen.pause(
+                partial(subprocess.run, [*PROGRAM, "demo"], env=environment)
+            )
         elif choice in keys:
             settings = {"model_provider": choice, "model": keys[choice].model}
             _choose_model(config, settings, transcript)
@@ -77,15 +86,21 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
     return True
 
 
-def _choose_model(config: Config, settings: Mapping[str, Any], transcript: Transcript) -> None:
+def _choose_model(
+    config: Config, settings: Mapping[str, Any], transcript: Transcript
+) -> None:
     """Write the model and its provider into our own configuration file."""
     for name, value in settings.items():
         set_in_config(config.home / "codex-py", (name,), value)
     model = printable(f"{settings['model_provider']}/{settings['model']}")
-    transcript.notice(f"{model} is used from now on: {config.home}/codex-py/config.toml")
+    transcript.notice(
+        f"{model} is used from now on: {config.home}/codex-py/config.toml"
+    )
 
 
-def _local(config: Config, name: str, environment: Mapping[str, str]) -> Mapping[str, Any] | None:
+def _local(
+    config: Config, name: str, environment: Mapping[str, str]
+) -> Mapping[str, Any] | None:
     with suppress(ConfigError, ModelError):
         return local_settings(config, name, None, environment)
     return None
@@ -107,11 +122,14 @@ class FirstPage(Choice[str]):
         keys: Sequence[SetKey] = (),
     ) -> None:
         options = [
-            Option(f"Use {each.choice}: {each.variable} is set", each.provider) for each in keys
+            Option(f"Use {each.choice}: {each.variable} is set", each.provider)
+            for each in keys
         ]
         options.append(Option("Paste an API key of OpenAI", _KEY, "k"))
         for name, settings in servers.items():
-            options.append(Option(printable(f"{name} on this machine: {settings['model']}"), name))
+            options.append(
+                Option(printable(f"{name} on this machine: {settings['model']}"), name)
+            )
         options.append(Option("See the demo, without a key or a network", _DEMO, "d"))
         options.append(Option("Not now: say what else can be done", _LATER, "n"))
         head = _HEAD_WITH_KEYS if keys else _HEAD

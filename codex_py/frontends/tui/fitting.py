@@ -5,7 +5,11 @@ from typing import TypeAlias
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.formatted_text import StyleAndTextTuples, fragment_list_to_text, split_lines
+from prompt_toolkit.formatted_text import (
+    StyleAndTextTuples,
+    fragment_list_to_text,
+    split_lines,
+)
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.utils import get_cwidth
 
@@ -31,7 +35,9 @@ def panel_size() -> Size:
 def fit(text: str, columns: int) -> str:
     """The text on one line in so many columns, with an ellipsis if it is longer."""
     line = " ".join(text.split())
-    return line if get_cwidth(line) <= columns else f"{_head(line, columns - 1)}…"
+    if get_cwidth(line) <= columns:
+        return line
+    return f"{_head(line, columns - 1)}…"
 
 
 def both_ends(text: str, columns: int) -> str:
@@ -43,7 +49,9 @@ def both_ends(text: str, columns: int) -> str:
     return f"{_head(line, columns - 1 - get_cwidth(tail))}…{tail}"
 
 
-def ends_of(rows: Sequence[Fragments], room: int, remark: str = "") -> Sequence[Fragments]:
+def ends_of(
+    rows: Sequence[Fragments], room: int, remark: str = ""
+) -> Sequence[Fragments]:
     """The first and the last rows, as many as there is room for; between them a row with a remark on the others."""
     if len(rows) <= room:
         return rows
@@ -53,7 +61,9 @@ def ends_of(rows: Sequence[Fragments], room: int, remark: str = "") -> Sequence[
     return [*rows[:head], mark, *rows[len(rows) - tail :]][: max(0, room)]
 
 
-def beginning_of(rows: Sequence[Fragments], room: int, columns: int) -> Sequence[Fragments]:
+def beginning_of(
+    rows: Sequence[Fragments], room: int, columns: int
+) -> Sequence[Fragments]:
     """The first rows, as many as there is room for; the last of them ends in an ellipsis if there are more."""
     if len(rows) <= room or room < 1:
         return rows[: max(0, room)]
@@ -101,14 +111,20 @@ def indented(rows: Sequence[Fragments]) -> list[Fragments]:
 def bar(rows: Sequence[Fragments], columns: int) -> list[Fragments]:
     """The rows of what is selected, over the whole width."""
     texts = [fragment_list_to_text(row) for row in rows]
-    return [[("class:selected", text + " " * (columns - get_cwidth(text)))] for text in texts]
+    return [
+        [("class:selected", text + " " * (columns - get_cwidth(text)))]
+        for text in texts
+    ]
 
 
 def joined(rows: Sequence[Fragments]) -> Fragments:
     """Rows one below the other."""
     text: Fragments = []
     for n, row in enumerate(rows):
-        text += [("", "\n"), *row] if n else row
+        if n:
+            text += [("", "\n"), *row]
+        else:
+            text += row
     return text
 
 

@@ -30,7 +30,9 @@ _KINDS: Final = {
 }
 """The kinds of pygments that have each style."""
 _STYLE_OF: Final = {
-    tuple(kind.split(".")): style for style, kinds in _KINDS.items() for kind in kinds.split()
+    tuple(kind.split(".")): style
+    for style, kinds in _KINDS.items()
+    for kind in kinds.split()
 }
 _ALIASES: Final = {
     **dict.fromkeys(("yml", "lock"), "yaml"),
@@ -66,12 +68,17 @@ class _Names(SyntaxTheme):
 @lru_cache(maxsize=200)
 def _syntax(language: str) -> Syntax | None:
     lexer = Syntax("", _ALIASES.get(language, language)).lexer
-    return None if lexer is None else Syntax("", lexer, theme=_Names())
+    if lexer is None:
+        return None
+    return Syntax("", lexer, theme=_Names())
 
 
 @lru_cache(maxsize=200)
 def _highlighted(code: str, language: str) -> Text:
-    syntax = _syntax(language) if language and len(code) <= _MOST else None
+    if language and len(code) <= _MOST:
+        syntax = _syntax(language)
+    else:
+        syntax = None
     if syntax is None or max(map(len, code.split("\n"))) > _LONGEST_LINE:
         return Text(code)
     text = syntax.highlight(code)
@@ -104,12 +111,18 @@ def language_of(path: str) -> str:
     """As a fence would name the language of a file; empty if its name does not tell."""
     name = path.rpartition("/")[2].lower()
     if name in {"dockerfile", "containerfile", "makefile"}:
-        return "docker" if name != "makefile" else "make"
-    return name.rpartition(".")[2] if "." in name else ""
+        if name != "makefile":
+            return "docker"
+        return "make"
+    if "." in name:
+        return name.rpartition(".")[2]
+    return ""
 
 
 @lru_cache(maxsize=500)
-def changed_words(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+def changed_words(
+    old: str, new: str
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Where two lines differ: places in the old one and in the new one. None if they have little in common."""
     if max(len(old), len(new)) > _MOST_COMPARED:
         return [], []
@@ -122,5 +135,7 @@ def changed_words(old: str, new: str) -> tuple[list[tuple[int, int]], list[tuple
         for side, (first, last) in enumerate((ends[:2], ends[2:])):
             if tag != "equal" and first < last:
                 start = len("".join(words[side][:first]))
-                places[side].append((start, start + len("".join(words[side][first:last]))))
+                places[side].append(
+                    (start, start + len("".join(words[side][first:last])))
+                )
     return places

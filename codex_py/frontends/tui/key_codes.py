@@ -29,7 +29,10 @@ KITTY_ON: Final = "\x1b[>5u"
 KITTY_OFF: Final = "\x1b[<2u"
 """Takes away, like Codex, also what a program that was killed has left."""
 
-_SHIFT, _ALT, _CTRL, _OTHER = 1, 2, 4, 8 | 16 | 32
+_SHIFT = 1
+_ALT = 2
+_CTRL = 4
+_OTHER = 8 | 16 | 32
 _MODIFIERS = _SHIFT | _ALT | _CTRL | _OTHER
 """Without Caps Lock and Num Lock."""
 _RELEASED = 3
@@ -41,8 +44,16 @@ _KEYPAD_TEXT: Final[Mapping[int, str]] = dict(enumerate("0123456789./*-+\r=,", 5
 _KEYPAD_KEYS: Final[Mapping[int, str]] = dict(
     enumerate(
         (
-            *(Keys.Left, Keys.Right, Keys.Up, Keys.Down, Keys.PageUp, Keys.PageDown),
-            *(Keys.Home, Keys.End, Keys.Insert, Keys.Delete),
+            Keys.Left,
+            Keys.Right,
+            Keys.Up,
+            Keys.Down,
+            Keys.PageUp,
+            Keys.PageDown,
+            Keys.Home,
+            Keys.End,
+            Keys.Insert,
+            Keys.Delete,
         ),
         57417,
     )
@@ -82,7 +93,9 @@ def keys_of(sequence: str) -> KeyNames:
     if match is None:
         return _known(sequence)
     final = match[2]
-    fields = [[int(part or 0) for part in field.split(":")] for field in match[1].split(";")]
+    fields = [
+        [int(part or 0) for part in field.split(":")] for field in match[1].split(";")
+    ]
     code, shifted, base, *_ = (*fields[0], 0, 0)
     held, event, *_ = (*fields[1], 0) if len(fields) > 1 else (0, 0)
     modifiers = max(held - 1, 0) & _MODIFIERS
@@ -103,15 +116,22 @@ def keys_of(sequence: str) -> KeyNames:
 def enter_with_modifiers(sequence: str) -> str:
     """`ctrl-enter` and the like, which prompt-toolkit has no names for; empty for other keys."""
     match = _ENTER.fullmatch(sequence)
-    held = 0 if match is None else int(match[1] or match[2]) - 1 & _MODIFIERS
+    if match is None:
+        held = 0
+    else:
+        held = int(match[1] or match[2]) - 1 & _MODIFIERS
     marks = (("ctrl-", _CTRL), ("alt-", _ALT), ("shift-", _SHIFT))
-    return "".join(name for name, bit in marks if held & bit) + "enter" if held else ""
+    if held:
+        return "".join(name for name, bit in marks if held & bit) + "enter"
+    return ""
 
 
 def alt_with(character: str) -> KeyNames:
     """The keys of Alt and a character, which a terminal sends behind Esc."""
     # Alt-Enter begins a new line.
-    return (Keys.ControlJ,) if character in "\r\n" else (Keys.Escape, *plain(character))
+    if character in "\r\n":
+        return (Keys.ControlJ,)
+    return (Keys.Escape, *plain(character))
 
 
 def plain(character: str) -> KeyNames:
@@ -123,7 +143,9 @@ def _known(sequence: str) -> KeyNames:
     keys = ANSI_SEQUENCES.get(sequence, Keys.Ignore)
     if isinstance(keys, tuple):
         return keys
-    return () if keys is Keys.Ignore else (keys,)
+    if keys is Keys.Ignore:
+        return ()
+    return (keys,)
 
 
 def _from_code(code: int, shifted: int, base: int, modifiers: int) -> KeyNames:
@@ -131,17 +153,25 @@ def _from_code(code: int, shifted: int, base: int, modifiers: int) -> KeyNames:
     if modifiers & _OTHER:
         return ()
     if code in _KEYPAD_KEYS:
-        return () if modifiers else (_KEYPAD_KEYS[code],)
+        if modifiers:
+            return ()
+        return (_KEYPAD_KEYS[code],)
     match _KEYPAD_TEXT.get(code) or (chr(code) if code <= _LAST_CODE else ""):
         case "\x1b":
-            return () if modifiers else (ESCAPE,)
+            if modifiers:
+                return ()
+            return (ESCAPE,)
         case "\r":
-            return (Keys.ControlJ,) if modifiers else (Keys.ControlM,)
+            if modifiers:
+                return (Keys.ControlJ,)
+            return (Keys.ControlM,)
         case "\t":
             return {0: (Keys.ControlI,), _SHIFT: (Keys.BackTab,)}.get(modifiers, ())
         case "\x7f" | "\b":
             deletes_word = modifiers & (_ALT | _CTRL)
-            return (Keys.Escape, Keys.ControlH) if deletes_word else (Keys.ControlH,)
+            if deletes_word:
+                return (Keys.Escape, Keys.ControlH)
+            return (Keys.ControlH,)
         case text if text and text.isprintable():
             return _from_text(text, _printable(shifted), _printable(base), modifiers)
         case _:
@@ -164,4 +194,6 @@ def _from_text(character: str, shifted: str, base: str, modifiers: int) -> KeyNa
 
 def _printable(code: int) -> str:
     text = chr(code) if code <= _LAST_CODE else ""
-    return text if text.isprintable() else ""
+    if text.isprintable():
+        return text
+    return ""

@@ -60,7 +60,9 @@ _TYPED = re.compile(rf"[^{_OTHER_KEY}][^\x03\x08\x1b\x7f]*{_NOT_BEHIND}")
 keys."""
 _IN_BURST = re.compile(rf"[^\x03\x08\x1b\x7f]+{_NOT_BEHIND}")
 """The same, of which something came before."""
-_BROKEN_OFF = re.compile(rf"\x1b?\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)|{_STRING}[^\x00-\x1f\x9c]*")
+_BROKEN_OFF = re.compile(
+    rf"\x1b?\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)|{_STRING}[^\x00-\x1f\x9c]*"
+)
 
 
 Translate: TypeAlias = Callable[[str, KeyNames, str], tuple[KeyNames, str]]
@@ -133,7 +135,8 @@ class KeyParser(Vt100Parser):
         if self._paste is not None and data in _CTRL_C:
             # Alone it is the key: the mark of the end was lost, and would never come.
             data = _PASTE_END
-        text, self._unfinished = self._unfinished + data, ""
+        text = self._unfinished + data
+        self._unfinished = ""
         place = 0
         while place < len(text):
             if self._paste is not None:
@@ -151,9 +154,16 @@ class KeyParser(Vt100Parser):
             elif _UNFINISHED.fullmatch(text, place):
                 # Keep enough of it to find its end; longer ones have no meaning here.
                 is_string = text[place + 1 : place + 2] in _STRINGS
-                most = _KEPT_OF_STRING if is_string else _KEPT_OF_SEQUENCE
-                ends_in_escape = is_string and len(text) - place > most and text.endswith("\x1b")
-                self._unfinished = text[place : place + most] + ("\x1b" if ends_in_escape else "")
+                if is_string:
+                    most = _KEPT_OF_STRING
+                else:
+                    most = _KEPT_OF_SEQUENCE
+                ends_in_escape = (
+                    is_string and len(text) - place > most and text.endswith("\x1b")
+                )
+                self._unfinished = text[place : place + most] + (
+                    "\x1b" if ends_in_escape else ""
+                )
                 break
             else:
                 self.end_burst()
@@ -163,11 +173,14 @@ class KeyParser(Vt100Parser):
 
     @property
     def _typed(self) -> re.Pattern[str]:
-        return _IN_BURST if self._bursts.is_open else _TYPED
+        if self._bursts.is_open:
+            return _IN_BURST
+        return _TYPED
 
     def end_burst(self) -> None:
         """Nothing has followed on a burst for a while, or a key that is none of it."""
-        if held := self._bursts.end():
+        held = self._bursts.end()
+        if held:
             self._press(plain(held), held)
 
     def flush(self) -> None:
@@ -190,7 +203,10 @@ class KeyParser(Vt100Parser):
 
     def _take_typed(self, typed: str, apart_s: float) -> None:
         """Handle characters of one read with no sequence between them."""
-        text = self._bursts.text_of(typed, apart_s) if self.finds_bursts else None
+        if self.finds_bursts:
+            text = self._bursts.text_of(typed, apart_s)
+        else:
+            text = None
         if text is None or (text.isprintable() and self.reads_commands()):
             for character in typed if text is None else text:
                 self._press(plain(character), character)
@@ -206,7 +222,8 @@ class KeyParser(Vt100Parser):
 
     def _take_sequence(self, sequence: str) -> None:
         if sequence.startswith("\x1b\x1b"):
-            if keys := keys_of(sequence[1:]):
+            keys = keys_of(sequence[1:])
+            if keys:
                 self.end_burst()
                 self._press((Keys.Escape, *keys), "")
             return
@@ -217,25 +234,35 @@ class KeyParser(Vt100Parser):
                 self.end_burst()
                 self._paste = []
             case str() if sequence.startswith(_BACKGROUND):
-                self._background(sequence.removeprefix(_BACKGROUND).rstrip("\x07\x1b\\\x9c"))
+                self._background(
+                    sequence.removeprefix(_BACKGROUND).rstrip("\x07\x1b\\\x9c")
+                )
             case _:
                 keys = keys_of(sequence)
-                data = keys[-1] if keys and len(keys[-1]) == 1 else ""
+                if keys and len(keys[-1]) == 1:
+                    data = keys[-1]
+                else:
+                    data = ""
                 if keys:
                     self.end_burst()
                 self._press(keys, data, enter_with_modifiers(sequence))
 
     def _take_other(self, text: str, place: int) -> int:
         """Handle Esc before something that is no whole sequence; the place behind it."""
-        if (match := _BROKEN_OFF.match(text, place)) is not None:
+        match = _BROKEN_OFF.match(text, place)
+        if match is not None:
             return match.end()
         if text[place + 1] == "\x1b":
             self._press((ESCAPE,), "")
             return place + 1
         *alt, key = keys = alt_with(text[place + 1])
         if self.translate is not None:
-            name = "alt-enter" if text[place + 1] in "\r\n" else ""
-            if (other := self.translate(name, keys, text[place + 1]))[0] != keys:
+            if text[place + 1] in "\r\n":
+                name = "alt-enter"
+            else:
+                name = ""
+            other = self.translate(name, keys, text[place + 1])
+            if other[0] != keys:
                 self._feed(*other)
                 return place + 2
         # Unlike where a sequence names Alt, it may be Esc.
@@ -254,7 +281,8 @@ class KeyParser(Vt100Parser):
             self._paste.append(text[place:end])
             self._unfinished = text[end:]
             return len(text)
-        pasted, self._paste = "".join((*self._paste, text[place:end])), None
+        pasted = "".join((*self._paste, text[place:end]))
+        self._paste = None
         self._press((Keys.BracketedPaste,), pasted)
         return end + len(_PASTE_END)
 
@@ -274,7 +302,9 @@ def read_whole_sequences(
 ) -> None:
     """Have this parser read a keyboard; `focus` and `background` are told what the terminal reports."""
     assert isinstance(keyboard, Vt100Input)
-    keyboard.vt100_parser = KeyParser(keyboard.vt100_parser.feed_key_callback, focus, background)
+    keyboard.vt100_parser = KeyParser(
+        keyboard.vt100_parser.feed_key_callback, focus, background
+    )
 
 
 def parser_of(keyboard: Input) -> KeyParser:
@@ -290,13 +320,16 @@ def raw_mode(keyboard: Input) -> Generator[None]:
 
     Before that, the terminal translates Enter and Ctrl-D; those that were typed so early count all the same.
     """
-    is_cooked, modes = False, None
+    is_cooked = False
+    modes = None
     with suppress(termios.error):
         modes = termios.tcgetattr(keyboard.fileno())
         is_cooked = bool(modes[0] & termios.ICRNL)
     with keyboard.raw_mode():
         # The number of bytes that were typed and not read yet.
-        if is_cooked and any(fcntl.ioctl(keyboard.fileno(), termios.FIONREAD, bytes(4))):
+        if is_cooked and any(
+            fcntl.ioctl(keyboard.fileno(), termios.FIONREAD, bytes(4))
+        ):
             parser_of(keyboard).expect_cooked()
         yield
     if modes is not None:

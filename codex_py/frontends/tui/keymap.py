@@ -60,12 +60,15 @@ class Keymap:
         """Keys that begin a sequence, as they were read."""
         for key in leaders:
             if " " in key or len(key) == 1 or key in {*_FIXED, "ctrl-z"}:
-                raise _error("global.leader", f"`{key}` is no single key that is free", config)
+                raise _error(
+                    "global.leader", f"`{key}` is no single key that is free", config
+                )
         for context in sorted(tables):
             for action, keys in tables[context].items():
                 name = f"{context}.{action}"
                 # Those that both have are the composer's, whose own are stronger, and come first.
-                if (same := f"composer.{action}") in actions() and context == "global":
+                same = f"composer.{action}"
+                if same in actions() and context == "global":
                     name = same
                 if name in actions():
                     self._own.setdefault(name, _listed(keys, leaders))
@@ -92,14 +95,19 @@ class Keymap:
             for name in _effective(context)
             for each in self.keys(name)
         )
-        return "" if key.lower() in taken else key
+        if key.lower() in taken:
+            return ""
+        return key
 
     def named(self, text: str, *, all: bool = False) -> str:
         """The text with the key, or all keys, of the actions that stand in it in braces."""
 
         def label(match: re.Match[str]) -> str:
             keys = self.keys(match[1])[: None if all else 1]
-            return ", ".join(key.title() if len(key) > 1 else key for key in keys) or "no key"
+            return (
+                ", ".join(key.title() if len(key) > 1 else key for key in keys)
+                or "no key"
+            )
 
         return re.sub(r"\{([a-z]+\.[a-z_]+)\}", label, text)
 
@@ -107,22 +115,37 @@ class Keymap:
         self, name: str, keys: KeyNames, data: str, contexts: Sequence[str]
     ) -> tuple[KeyNames, str]:
         """Give keys and text in place of a key, none while a sequence is not whole; see `keyboard.Translate`."""
-        read = (name,) if name else tuple(k.value if isinstance(k, Keys) else k for k in keys)
+        if name:
+            read = (name,)
+        else:
+            read = tuple(k.value if isinstance(k, Keys) else k for k in keys)
         effective = [name for each in reversed(contexts) for name in _effective(each)]
         own = {_keys(key): name for name in effective for key in self.keys(name)}
         if "approval" not in contexts:
             # Only questions are not written into.
-            own = {key: name for key, name in own.items() if name[:5] != "list." or len(key[0]) > 1}
+            own = {
+                key: name
+                for key, name in own.items()
+                if name[:5] != "list." or len(key[0]) > 1
+            }
         if self._pending:
-            read, keys, data = (*self._pending, *read), (*self._pending, *keys), ""
+            read = (*self._pending, *read)
+            keys = (*self._pending, *keys)
+            data = ""
             self._pending = ()
         if read not in own and any(key[: len(read)] == read for key in own):
             self._pending = keys
             return (), ""
         action = own.get(read)
-        usual = {_keys(key): name for name in effective for key in actions()[name]}.get(read)
+        usual = {_keys(key): name for name in effective for key in actions()[name]}.get(
+            read
+        )
         # Esc and Ctrl-D do more than one thing, and lead out of everything.
-        if action == usual or read in _ALWAYS or (action is None and read in {(ESC,), ("c-d",)}):
+        if (
+            action == usual
+            or read in _ALWAYS
+            or (action is None and read in {(ESC,), ("c-d",)})
+        ):
             return _as_keys(keys), data
         if action is not None:
             found = code(action).split("+")
@@ -131,7 +154,9 @@ class Keymap:
             return (Keys.ControlJ,), ""
         # What it would type goes to where text goes.
         is_text = data.isprintable() and data and not contexts[0].startswith("vim_")
-        return ((Keys.BracketedPaste,), data) if is_text else ((), "")
+        if is_text:
+            return ((Keys.BracketedPaste,), data)
+        return ((), "")
 
     def _check(self, contexts: Sequence[str], config: Config) -> None:
         taken: list[tuple[KeyNames, str]] = []
@@ -139,13 +164,20 @@ class Keymap:
         for name in sorted(names, key=self._own.__contains__):
             for key in self.keys(name):
                 if key in _FIXED and name in self._own and name.startswith(_APP):
-                    raise _error(name, f"`{key}` {_FIXED[key]}; take another key", config)
+                    raise _error(
+                        name, f"`{key}` {_FIXED[key]}; take another key", config
+                    )
                 read = _keys(key)
                 for before, other in taken if name in self._own else ():
-                    is_one = before == read and (name == other or _NEWLINE in (name, other))
+                    is_one = before == read and (
+                        name == other or _NEWLINE in (name, other)
+                    )
                     size = min(len(before), len(read))
                     if before[:size] == read[:size] and not is_one:
-                        what = "is a key of" if before == read else "cannot go with the keys of"
+                        if before == read:
+                            what = "is a key of"
+                        else:
+                            what = "cannot go with the keys of"
                         text = f"`{key}` {what} `{other}` too; give that another, or none: []"
                         raise _error(name, text, config)
                 taken.append((read, name))
@@ -157,8 +189,12 @@ def _error(name: str, text: str, config: Config) -> ConfigError:
 
 
 def _listed(keys: str | Sequence[str], leaders: Sequence[str] = ()) -> Sequence[str]:
-    names = [key_name(each) or "" for each in ([keys] if isinstance(keys, str) else keys)]
-    led = [f"{each} {key[7:]}" for key in names if key[:7] == "leader " for each in leaders]
+    names = [
+        key_name(each) or "" for each in ([keys] if isinstance(keys, str) else keys)
+    ]
+    led = [
+        f"{each} {key[7:]}" for key in names if key[:7] == "leader " for each in leaders
+    ]
     return [*(key for key in names if key[:7] != "leader "), *led]
 
 
@@ -181,7 +217,11 @@ def answers() -> Mapping[str, str]:
 @cache
 def _effective(context: str) -> Sequence[str]:
     """The actions of a context that have an effect here."""
-    return [name for name, keys in actions().items() if keys and name.startswith(f"{context}.")]
+    return [
+        name
+        for name, keys in actions().items()
+        if keys and name.startswith(f"{context}.")
+    ]
 
 
 @cache
@@ -197,5 +237,9 @@ def _keys(name: str) -> KeyNames:
     key = _CODES.get(key, key)
     if held == ["shift"] and len(key) == 1:
         return (key.upper(),)
-    marks = "".join(mark for mark, each in (("c-", "ctrl"), ("s-", "shift")) if each in held)
-    return (Keys.Escape.value, marks + key) if "alt" in held else (marks + key,)
+    marks = "".join(
+        mark for mark, each in (("c-", "ctrl"), ("s-", "shift")) if each in held
+    )
+    if "alt" in held:
+        return (Keys.Escape.value, marks + key)
+    return (marks + key,)

@@ -9,13 +9,23 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
-from prompt_toolkit.filters import Condition, Filter, emacs_mode, vi_insert_mode, vi_navigation_mode
+from prompt_toolkit.filters import (
+    Condition,
+    Filter,
+    emacs_mode,
+    vi_insert_mode,
+    vi_navigation_mode,
+)
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.key_processor import KeyPress, KeyProcessor
 from prompt_toolkit.keys import Keys
 from wcwidth import iter_graphemes
 
-from codex_py.frontends.tui.compose.attachments import clipboard_image, edited, editor_command
+from codex_py.frontends.tui.compose.attachments import (
+    clipboard_image,
+    edited,
+    editor_command,
+)
 from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import BURST, ESC, ESCAPE, PASTE, bind
@@ -32,7 +42,9 @@ _HURRY_S: Final = 1.0
 """Ctrl-C does not leave for so long after it has interrupted: it may still mean the turn."""
 _AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
 _AGAIN_TO_GO_BACK: Final = "Press Esc again to go back to an earlier prompt"
-_AGAIN_TO_EMPTY: Final = "Press Esc again to empty the prompt ({editor.move_up} brings it back)"
+_AGAIN_TO_EMPTY: Final = (
+    "Press Esc again to empty the prompt ({editor.move_up} brings it back)"
+)
 _TWICE_WITHIN_S: Final = 2.0
 _LONGEST_SEEN: Final = 64
 """Code points of what is seen as one character, so that a key in a long line does not look at all of it."""
@@ -40,7 +52,10 @@ _LONGEST_SEEN: Final = 64
 SHORTCUTS: Final = (
     # Actions of `tui.keymap` stand for their keys.
     ("{composer.submit}", "send; into the running turn, if there is one"),
-    ("{composer.queue}", "complete; while the agent works, answer it, or send after the turn"),
+    (
+        "{composer.queue}",
+        "complete; while the agent works, answer it, or send after the turn",
+    ),
     ("Shift-Tab", "switch to Plan mode or back"),
     ("{editor.insert_newline}", "begin a new line"),
     ("{chat.interrupt_turn}", "interrupt"),
@@ -86,7 +101,12 @@ def program_keys(surface: Surface) -> KeyBindings:
         bind(keys, action, lambda _, work=work: surface.start(work(surface)), when)
     outbox = surface.outbox
     can_take_back = composing & Condition(lambda: bool(outbox.queue))
-    bind(keys, "escape+up s-left", lambda _: composer.restore([outbox.queue.pop()]), can_take_back)
+    bind(
+        keys,
+        "escape+up s-left",
+        lambda _: composer.restore([outbox.queue.pop()]),
+        can_take_back,
+    )
     can_list = can_insert & is_empty
     can_answer = composing & announced & ~completing
     at_start = Condition(lambda: composer.buffer.cursor_position == 0)
@@ -100,7 +120,9 @@ def program_keys(surface: Surface) -> KeyBindings:
         ("c-o", "pasted", composing),
         ("s-tab", "plan", composing),
     ):
-        bind(keys, action, lambda _, name=command: surface.half().run_command(name), when)
+        bind(
+            keys, action, lambda _, name=command: surface.half().run_command(name), when
+        )
     # Before the composer's own: a question waits until the user has stopped writing.
     bind(keys, "tab", lambda _: surface.panels.call(), can_answer, eager=True)
     # With vi's keys, Alt and a key are Esc and the key in the composer.
@@ -129,7 +151,13 @@ def _add_escape_with_text(
         surface.half().interrupt()
         processor.feed(event.key_sequence[-1], first=True)
 
-    bind(keys, "escape+<any>", stop, composing & is_empty & Condition(is_text), eager=True)
+    bind(
+        keys,
+        "escape+<any>",
+        stop,
+        composing & is_empty & Condition(is_text),
+        eager=True,
+    )
 
 
 def _is_escape_with_text(held: Sequence[KeyPress], processor: KeyProcessor) -> bool:
@@ -147,7 +175,9 @@ def _unbound_alt(event: KeyPressEvent) -> None:
 
 
 def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:
-    composer, hints, leaving = surface.composer, surface.hints, surface.leaving
+    composer = surface.composer
+    hints = surface.hints
+    leaving = surface.leaving
     held = Condition(lambda: composer.vi_uses_escape)
     is_empty = Condition(lambda: not composer.buffer.text)
     stopped_at = 0.0
@@ -206,7 +236,8 @@ def _twice(
 
 
 def composer_keys(composer: Composer) -> KeyBindings:
-    buffer, completion = composer.buffer, composer.completion
+    buffer = composer.buffer
+    completion = composer.completion
     offering = Condition(lambda: completion.is_open)
     at_top = Condition(lambda: buffer.document.on_first_line) & ~offering
     at_bottom = Condition(lambda: buffer.document.on_last_line) & ~offering
@@ -214,8 +245,10 @@ def composer_keys(composer: Composer) -> KeyBindings:
 
     def step(place: int) -> int:
         """The code points of what is seen as one character: before the cursor (-1), or behind it (0)."""
-        line, most = buffer.document, _LONGEST_SEEN
-        before, behind = line.current_line_before_cursor, line.current_line_after_cursor
+        line = buffer.document
+        most = _LONGEST_SEEN
+        before = line.current_line_before_cursor
+        behind = line.current_line_after_cursor
         text = before[-most:] if place else behind[:most]
         return len((list(iter_graphemes(text)) or ["\n"])[place])
 
@@ -245,10 +278,14 @@ async def _search_history(surface: Surface) -> None:
     composer = surface.composer
     await composer.history.load()
     room = surface.screen.width - 4
-    rows = [Option(fit(printable(text), room), text) for text in composer.history.entries]
+    rows = [
+        Option(fit(printable(text), room), text) for text in composer.history.entries
+    ]
 
     async def preview(text: str) -> str:
-        return "\n".join(f"    {fit(printable(line), room)}" for line in text.splitlines()[:8])
+        return "\n".join(
+            f"    {fit(printable(line), room)}" for line in text.splitlines()[:8]
+        )
 
     found = await surface.panels.show(Picker("Earlier prompts", rows, preview=preview))
     if found is not None:
@@ -256,7 +293,8 @@ async def _search_history(surface: Surface) -> None:
 
 
 async def _edit(surface: Surface) -> None:
-    environment, composer = surface.environment, surface.composer
+    environment = surface.environment
+    composer = surface.composer
     command = editor_command(surface.programs, surface.environment)
     before, images = composer.expanded
 
@@ -268,6 +306,8 @@ async def _edit(surface: Surface) -> None:
 
 async def _paste_image(surface: Surface) -> None:
     surface.hints.show("looking for an image in the clipboard")
-    image = await asyncio.to_thread(clipboard_image, surface.programs, surface.environment)
+    image = await asyncio.to_thread(
+        clipboard_image, surface.programs, surface.environment
+    )
     surface.hints.show("")
     surface.composer.attach([image])

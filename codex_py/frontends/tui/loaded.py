@@ -55,7 +55,9 @@ With another service, a [model_providers.NAME] table in
 Without any of them, to see how it works:
     codex-py demo"""
 """Narrow enough for 60 columns: no command is broken."""
-_ANEW: Final = "Each ! command starts in the folder of the conversation, in a shell of its own"
+_ANEW: Final = (
+    "Each ! command starts in the folder of the conversation, in a shell of its own"
+)
 _LEAVING_WORDS: Final = frozenset({"quit", "exit", ":q", ":q!", ":qa", ":wq", ":x"})
 """As a whole prompt these are for a shell or an editor. No model is asked what they mean."""
 
@@ -64,9 +66,12 @@ class Loaded:
     """A `LoadedHalf`."""
 
     def __init__(self, surface: Surface) -> None:
-        screen, launch = surface.screen, surface.launch
+        screen = surface.screen
+        launch = surface.launch
         self._surface = surface
-        renderer = Renderer(screen.theme, surface.keymap.named(" ({global.open_transcript})"))
+        renderer = Renderer(
+            screen.theme, surface.keymap.named(" ({global.open_transcript})")
+        )
 
         def use_theme(theme: Theme) -> None:
             renderer.theme = theme
@@ -84,12 +89,15 @@ class Loaded:
             show_reasoning=not launch.config.hide_agent_reasoning,
         )
         overlays = Overlays(surface, renderer)
-        if unused := surface.keymap.without_effect:
+        unused = surface.keymap.without_effect
+        if unused:
             self._transcript.notice(f"Without effect here: {', '.join(unused)}")
         self._conversation = Conversation(
             surface,
             self._transcript,
-            approver=TerminalApprover(surface.panels, self._transcript, screen, overlays),
+            approver=TerminalApprover(
+                surface.panels, self._transcript, screen, overlays
+            ),
             elicitor=TerminalElicitor(surface.panels),
         )
         self._shell = UserShell(
@@ -102,7 +110,8 @@ class Loaded:
         self._context = CommandContext(
             surface, self._conversation, self._transcript, self._shell, overlays
         )
-        if prompt := launch.target.prompt:
+        prompt = launch.target.prompt
+        if prompt:
             # As it is, even if it looks like a command.
             surface.composer.history.add(prompt, "")
             labels = "".join(f"[Image #{n}] " for n in range(1, len(launch.images) + 1))
@@ -115,11 +124,24 @@ class Loaded:
         return [*self._transcript.live(width, max_rows - len(agents)), *agents]
 
     def _find_commands(self) -> None:
-        prompts = find_custom_prompts(self._conversation.config, self._surface.launch.environment)
-        built_in = (*SETTINGS, *HOOKS, *UNDOING, *REWIND, *SESSIONS, *REVIEW, *PROMPTS, *PROGRAM)
+        prompts = find_custom_prompts(
+            self._conversation.config, self._surface.launch.environment
+        )
+        built_in = (
+            *SETTINGS,
+            *HOOKS,
+            *UNDOING,
+            *REWIND,
+            *SESSIONS,
+            *REVIEW,
+            *PROMPTS,
+            *PROGRAM,
+        )
         named = self._surface.keymap.named
         on = self._conversation.config.features
-        self._by_name = {name: each for each in built_in for name in (each.name, *each.aliases)}
+        self._by_name = {
+            name: each for each in built_in for name in (each.name, *each.aliases)
+        }
         self.commands = [
             replace(each, help=named(each.help))
             for each in built_in
@@ -139,8 +161,10 @@ class Loaded:
         return self._conversation.is_working or self._shell.is_running
 
     def submitted(self, submission: Submission) -> None:
-        conversation, line = self._conversation, submission.text
-        session, composer = conversation.session, self._surface.composer
+        conversation = self._conversation
+        line = submission.text
+        session = conversation.session
+        composer = self._surface.composer
         if not line and not submission.images:
             if session is not None and conversation.progress.offers_retry:
                 conversation.run(session.retry)
@@ -178,7 +202,8 @@ class Loaded:
         return self._conversation.interrupt()
 
     async def begin(self) -> None:
-        conversation, launch = self._conversation, self._surface.launch
+        conversation = self._conversation
+        launch = self._surface.launch
         options = None
         try:
             if await _settle_trust(conversation.config, self._surface.panels):
@@ -216,7 +241,8 @@ class Loaded:
 
     def _keep_draft(self) -> None:
         """Have the history bring back what was written and not sent, in the next session too."""
-        composer, session = self._surface.composer, self._conversation.session
+        composer = self._surface.composer
+        session = self._conversation.session
         draft = composer.text.strip()
         if draft:
             composer.history.add(draft, "" if session is None else session.thread_id)
@@ -253,7 +279,8 @@ class Loaded:
             self._surface.composer.set_text(line)
 
     async def _run_shell(self, submission: Submission) -> None:
-        conversation, shell = self._conversation, self._shell
+        conversation = self._conversation
+        shell = self._shell
         command = submission.text[1:].strip()
         session = await conversation.opened()
 
@@ -294,11 +321,17 @@ class Loaded:
 
     def _farewell(self) -> str:
         """Names the commands that leaving ends, and the session if something was said in it."""
-        session, shell = self._conversation.session, self._surface.screen.theme.shell
+        session = self._conversation.session
+        shell = self._surface.screen.theme.shell
         is_replay = self._surface.launch.replay is not None
         running = self._surface.status.commands.values()
-        names = "; ".join(one_line(script_of(command, shell), 100) for command, _ in running)
-        ended = f"\nCommands that were ended: {names}\n" if names else ""
+        names = "; ".join(
+            one_line(script_of(command, shell), 100) for command, _ in running
+        )
+        if names:
+            ended = f"\nCommands that were ended: {names}\n"
+        else:
+            ended = ""
         if session is None or not session.has_begun or is_replay:
             return ended
         is_known = "used-tokens" in self._surface.status.known
@@ -326,17 +359,24 @@ async def _settle_trust(config: Config, panels: Panels) -> bool:
         return False
     if config.trust == "untrusted" or isinstance(trust, Trusted):
         return False
-    question: Fragments = [("bold", f"Do you trust what is in {printable(str(config.cwd))}?")]
+    question: Fragments = [
+        ("bold", f"Do you trust what is in {printable(str(config.cwd))}?")
+    ]
     if isinstance(trust, Changed):
         question.append(("", "\n\nYou did, and these files have changed since:"))
     elif trust.files:
-        question.append(("", "\n\nThese files in it name programs to run, or say what is allowed:"))
+        question.append(
+            ("", "\n\nThese files in it name programs to run, or say what is allowed:")
+        )
     else:
-        question.append(("", "\n\nIf so, the agent may change files in it without asking."))
+        question.append(
+            ("", "\n\nIf so, the agent may change files in it without asking.")
+        )
     question += [("", f"\n  {printable(str(path))}") for path in trust.files]
     no = "No, go on without: read only, and none of its settings"
     is_trusted = await panels.ask(
-        lambda: yes_or_no(question, "Yes, trust it", no), about="Do you trust this folder?"
+        lambda: yes_or_no(question, "Yes, trust it", no),
+        about="Do you trust this folder?",
     )
     if is_trusted:
         trust_project(config.home, folders_between(config.project_root, config.cwd))

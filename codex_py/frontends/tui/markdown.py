@@ -51,7 +51,9 @@ class Markdown:
     def __init__(self, source: str) -> None:
         self._source = source
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         source = plain(self._source, tab=4)
         try:
             tree = SyntaxTreeNode(_PARSER.parse(source))
@@ -81,17 +83,24 @@ class _Reader:
                 text.stylize("title" if node.tag == "h1" else "heading")
                 return text
             case "fence" | "code_block":
-                language = node.info.split(maxsplit=1)[0] if node.info.strip() else ""
+                if node.info.strip():
+                    language = node.info.split(maxsplit=1)[0]
+                else:
+                    language = ""
                 return Code(node.content, language)
             case "blockquote":
-                return Hanging("│ ", self.blocks(node.children), rest="│ ", style="quiet")
+                return Hanging(
+                    "│ ", self.blocks(node.children), rest="│ ", style="quiet"
+                )
             case "bullet_list":
                 return self._list(node, None)
             case "ordered_list":
                 return self._list(node, int(node.attrs.get("start", 1)))
             case "table":
                 rows = [row for part in node.children for row in part.children]
-                header, *body = [[self._cell(cell) for cell in row.children] for row in rows]
+                header, *body = [
+                    [self._cell(cell) for cell in row.children] for row in rows
+                ]
                 return _Table(header, body)
             case "hr":
                 return Text("───", "quiet")
@@ -104,13 +113,19 @@ class _Reader:
         items: list[tuple[RenderableType, bool]] = []
         for n, item in enumerate(node.children):
             sign = "- " if number is None else f"{number + n}. "
-            inline = item.children[0].children[:1] if item.children else []
+            if item.children:
+                inline = item.children[0].children[:1]
+            else:
+                inline = []
             if inline and (task := _TASK.match(inline[0].content)):
                 sign = sign.removeprefix("- ") + ("☐ " if task[1] == " " else "☑ ")
-                if (token := inline[0].children[0].token) is not None:
+                token = inline[0].children[0].token
+                if token is not None:
                     token.content = token.content.removeprefix(task[0])
             is_loose = not any(child.hidden for child in item.children[:1])
-            items.append((Hanging(sign, self.blocks(item.children), style="quiet"), is_loose))
+            items.append(
+                (Hanging(sign, self.blocks(item.children), style="quiet"), is_loose)
+            )
         return _together(items)
 
     def _cell(self, node: SyntaxTreeNode) -> Text:
@@ -165,7 +180,9 @@ def _together(blocks: list[tuple[RenderableType, bool]]) -> RenderableType:
             parts.append("")
         parts.append(block)
         wants_line = leaves_line
-    return parts[0] if len(parts) == 1 else Group(*parts)
+    if len(parts) == 1:
+        return parts[0]
+    return Group(*parts)
 
 
 class _Table:
@@ -175,7 +192,9 @@ class _Table:
         self._header = header
         self._rows = rows
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         if options.max_width < _COLUMN * len(self._header):
             for n, row in enumerate(self._rows):
                 if n:
@@ -227,7 +246,9 @@ class _Prose(Text):
             return super().wrap(console, width, **how)
         lines = Lines()
         for line in self.split("\n", allow_blank=True):
-            breaks, start, used = list[int](), 0, 0
+            breaks = list[int]()
+            start = 0
+            used = 0
             for match in _UNITS.finditer(line.plain):
                 size = _room(match[0].rstrip())
                 if used + size > width and match.start() > start:
@@ -248,9 +269,13 @@ class _Paragraph:
     def __init__(self, text: Text) -> None:
         self._text = text
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width, whole = options.max_width, max(options.size.width, options.max_width)
-        text, start = self._text, 0
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        width = options.max_width
+        whole = max(options.size.width, options.max_width)
+        text = self._text
+        start = 0
         for match in _WORD.finditer(text.plain):
             # What prints line by line wraps nothing by itself.
             is_long = options.is_terminal and width < len(match[0]) <= _LONGEST_JOINED
@@ -258,11 +283,15 @@ class _Paragraph:
             if not (is_long and "/" in match[0]):
                 continue
             yield from _prose(text[start : match.start()])
-            yield from self._joined(console, text[match.start() : match.end()], width, whole)
+            yield from self._joined(
+                console, text[match.start() : match.end()], width, whole
+            )
             start = match.end()
         yield from _prose(text[start:] if start else text)
 
-    def _joined(self, console: Console, word: Text, first: int, other: int) -> Iterable[Segment]:
+    def _joined(
+        self, console: Console, word: Text, first: int, other: int
+    ) -> Iterable[Segment]:
         head = chop_cells(word.plain, first)[0]
         rows = [head, *chop_cells(word.plain[len(head) :], other)]
         for n, row in enumerate(word.divide(list(accumulate(map(len, rows[:-1]))))):
@@ -301,14 +330,19 @@ class Code:
         joins: a long line stays one for who copies it: the terminal wraps it, to the margin.
     """
 
-    def __init__(self, code: str, language: str, *, sign: str = "", joins: bool = False) -> None:
+    def __init__(
+        self, code: str, language: str, *, sign: str = "", joins: bool = False
+    ) -> None:
         self._code = plain(code.removesuffix("\n"), tab=4)
         self._language = language
         self._sign = sign
         self._joins = joins
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width, ground = options.max_width, console.get_style("code block")
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        width = options.max_width
+        ground = console.get_style("code block")
         language = self._language if options.is_terminal else ""
         sign = self._sign if width > _NARROWEST_CODE else ""
         margin = Segment(sign, console.get_style("quiet"))

@@ -37,7 +37,9 @@ class Option(Generic[T]):
 
     @property
     def told(self) -> str:
-        return self.note() if callable(self.note) else self.note
+        if callable(self.note):
+            return self.note()
+        return self.note
 
 
 def bind_arrows(
@@ -58,7 +60,9 @@ def bind_arrows(
 def moved(selected: int, rows: int, count: int) -> int:
     """The row that is selected after a move: by one row from an end to the other, by more to an end at most."""
     wanted = selected + rows
-    return wanted % count if abs(rows) == 1 else max(0, min(wanted, count - 1))
+    if abs(rows) == 1:
+        return wanted % count
+    return max(0, min(wanted, count - 1))
 
 
 def moved_within(selected: int, rows: int, count: int) -> int:
@@ -75,22 +79,32 @@ def window(selected: int, count: int, most: int) -> range:
     return range(first, min(count, first + most))
 
 
-def row_of(option: Option[Any], is_selected: bool, columns: int | None = None) -> Fragments:
+def row_of(
+    option: Option[Any], is_selected: bool, columns: int | None = None
+) -> Fragments:
     """Label, key and note; cut to so many columns, if a number is given."""
-    label, key = option.label, f" ({option.key})" if option.key else ""
+    label = option.label
+    key = f" ({option.key})" if option.key else ""
     note = f"  {told}" if (told := option.told) else ""
     if columns is not None:
         if get_cwidth(label + key) > columns:
             label = both_ends(option.short or label, columns - len(key))
         left = columns - get_cwidth(label + key) - 2
-        note = f"  {fit(told, left)}" if told and left > _LEAST_NOTE else ""
+        if told and left > _LEAST_NOTE:
+            note = f"  {fit(told, left)}"
+        else:
+            note = ""
     return [("bold" if is_selected else "", label + key), ("class:quiet", note)]
 
 
 def sign_of(is_selected: bool) -> str:
-    return "> " if is_selected else "  "
+    if is_selected:
+        return "> "
+    return "  "
 
 
 def with_sign(sign: str, lines: Sequence[Fragments]) -> list[Fragments]:
     """The lines of a row: the sign stands before the first, and blanks of its width before the others."""
-    return [[("", " " * len(sign) if n else sign), *line] for n, line in enumerate(lines)]
+    return [
+        [("", " " * len(sign) if n else sign), *line] for n, line in enumerate(lines)
+    ]

@@ -29,10 +29,25 @@ _DEPTHS = {
     "truecolor": ColorDepth.DEPTH_24_BIT,
 }
 _REFLOWING = (
-    *("TMUX", "VTE_VERSION", "TERM_PROGRAM", "LC_TERMINAL", "KITTY_WINDOW_ID", "WT_SESSION"),
-    *("ALACRITTY_WINDOW_ID", "KONSOLE_VERSION", "GHOSTTY_RESOURCES_DIR", "WEZTERM_PANE"),
+    "TMUX",
+    "VTE_VERSION",
+    "TERM_PROGRAM",
+    "LC_TERMINAL",
+    "KITTY_WINDOW_ID",
+    "WT_SESSION",
+    "ALACRITTY_WINDOW_ID",
+    "KONSOLE_VERSION",
+    "GHOSTTY_RESOURCES_DIR",
+    "WEZTERM_PANE",
 )
-_REFLOWING_TERMS = ("tmux", "alacritty", "foot", "xterm-kitty", "xterm-ghostty", "wezterm")
+_REFLOWING_TERMS = (
+    "tmux",
+    "alacritty",
+    "foot",
+    "xterm-kitty",
+    "xterm-ghostty",
+    "wezterm",
+)
 _GROUND = re.compile("class:selected|bg:")
 _CUTTING = ("XTERM_VERSION", "STY")
 
@@ -67,16 +82,19 @@ class Finished:
 
     def take(self) -> str:
         """All that waits, with a line for what was left out; there is nothing more then."""
-        more = (
-            f"\n[{self._left_out:,} lines are not shown: the terminal took none for too long;"
-            " the session has them]\n"
-            if self._left_out
-            else ""
-        )
+        if self._left_out:
+            more = (
+                f"\n[{self._left_out:,} lines are not shown: the terminal took none for too long;"
+                " the session has them]\n"
+            )
+        else:
+            more = ""
         text = "".join((*self._first, more, *self._last))
         self._first.clear()
         self._last.clear()
-        self._room, self._last_size, self._left_out = self._most_each, 0, 0
+        self._room = self._most_each
+        self._last_size = 0
+        self._left_out = 0
         return text
 
 
@@ -177,7 +195,9 @@ def terminal_output(
         writer,  # pyright: ignore[reportArgumentType]  # all of TextIO that is used
         size,
         enable_cpr=False,
-        default_color_depth=_DEPTHS[theme.color_system] if theme.color else ColorDepth.DEPTH_1_BIT,
+        default_color_depth=_DEPTHS[theme.color_system]
+        if theme.color
+        else ColorDepth.DEPTH_1_BIT,
     )
     output.before_erase = before_erase
     return output
@@ -242,13 +262,17 @@ class Frame:
 
     def rows_above(self, columns: int) -> int:
         """Rows between the first one and the cursor's, once the terminal has wrapped them to this width."""
-        rows = (_rows(width, columns) for width in (*self.left, *self.widths[: self.cursor[1]]))
+        rows = (
+            _rows(width, columns)
+            for width in (*self.left, *self.widths[: self.cursor[1]])
+        )
         return sum(rows) + self.cursor[0] // columns
 
     def out_of_reach(self, columns: int, rows: int) -> Sequence[int]:
         """Columns of each row that has gone off the top of a screen of this size: it cannot be erased until the
         terminal brings it back, as most do when the screen is higher again."""
-        count, found = self.rows_above(columns) - (rows - 1), list[int]()
+        count = self.rows_above(columns) - (rows - 1)
+        found = list[int]()
         for width in (*self.left, *self.widths[: self.cursor[1]]):
             if count <= 0:
                 break
@@ -266,12 +290,18 @@ def frame_of(
 ) -> Frame:
     """See `Frame` for `cursor` and `left`; no row counts as narrower than `least` says."""
     widths = map(partial(_width, screen), range(screen.height))
-    return Frame([max(each) for each in zip_longest(widths, least, fillvalue=0)], cursor, left)
+    return Frame(
+        [max(each) for each in zip_longest(widths, least, fillvalue=0)], cursor, left
+    )
 
 
 def _width(screen: Screen, y: int) -> int:
     """Columns up to the last one that is not blank. A blank with a style counts, because it is drawn."""
     cells = screen.data_buffer[y]
-    drawn = (x for x, cell in cells.items() if cell.char != " " or _GROUND.search(cell.style))
+    drawn = (
+        x for x, cell in cells.items() if cell.char != " " or _GROUND.search(cell.style)
+    )
     last = max(drawn, default=-1)
-    return 0 if last < 0 else last + max(1, get_cwidth(cells[last].char))
+    if last < 0:
+        return 0
+    return last + max(1, get_cwidth(cells[last].char))

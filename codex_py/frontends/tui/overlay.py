@@ -66,7 +66,9 @@ class Pages:
     at_end: bool = False
     """Its end is what is wanted."""
 
-    def add(self, cell: RenderableType, space: bool = True, *, continues: bool = False) -> None:
+    def add(
+        self, cell: RenderableType, space: bool = True, *, continues: bool = False
+    ) -> None:
         is_folded = continues and self.sections[-1].is_folded
         self.sections.append(Section(cell, space, continues, is_folded))
 
@@ -123,7 +125,8 @@ class Overlay(Panel[None]):
 
     def _bind(self, further: Further | None) -> None:
         asking = Condition(lambda: self._asked is not None)
-        keys, reading = self.keys, ~asking
+        keys = self.keys
+        reading = ~asking
         for names, action in {
             "q c-t": lambda: self.give(None),
             "home g": lambda: self._go((0, 0)),
@@ -163,10 +166,12 @@ class Overlay(Panel[None]):
 
     def text(self) -> Fragments:
         """The whole screen."""
-        size, pages = get_app().output.get_size(), self._pages
+        size = get_app().output.get_size()
+        pages = self._pages
         self._live = list(pages.live(size.columns, self._room))
         if self._follows or self._place >= self._end:
-            self._place, self._follows = self._end, True
+            self._place = self._end
+            self._follows = True
         number, first = self._place
         rows = self._rows(number)[first:]
         while len(rows) < self._room and (number := number + 1) <= len(pages.sections):
@@ -174,15 +179,23 @@ class Overlay(Panel[None]):
         rows = [self._marked(row, size.columns) for row in rows[: self._room]]
         rows += [[]] * (self._room - len(rows))
         state = f"  {pages.state()}" if pages.state() else ""
-        title: Fragments = [("bold", printable(pages.title)), ("class:quiet", state + self._where)]
-        head = [shortened(title, size.columns)] if size.rows >= _LOW else []
+        title: Fragments = [
+            ("bold", printable(pages.title)),
+            ("class:quiet", state + self._where),
+        ]
+        if size.rows >= _LOW:
+            head = [shortened(title, size.columns)]
+        else:
+            head = []
         return joined([*head, *rows, self._last_row(size.columns)])
 
     def _last_row(self, columns: int) -> Fragments:
         if self._asked is not None:
             return [("bold", f"/{fit(self._asked, columns - 2)}")]
         # Without its remark, which may name keys that do something else here.
-        line: Fragments = [(each[0], each[1].rstrip()) for each in self._below(columns)[:1]]
+        line: Fragments = [
+            (each[0], each[1].rstrip()) for each in self._below(columns)[:1]
+        ]
         if self._found:
             line = [("bold", self._found), *([("", " · "), *line] if line else [])]
         if line:
@@ -193,13 +206,20 @@ class Overlay(Panel[None]):
         more += " · Enter folds, f all" * self._has_folds
         lists = (_FEW_KEYS + more, _FEW_KEYS, _ONE_KEY)
         lines = (self.named(keys + self._further()) for keys in lists)
-        line += [("class:quiet", next((keys for keys in lines if len(keys) <= room), _ONE_KEY))]
+        line += [
+            (
+                "class:quiet",
+                next((keys for keys in lines if len(keys) <= room), _ONE_KEY),
+            )
+        ]
         return shortened(line, columns)
 
     @property
     def _where(self) -> str:
         if self._follows:
-            return "  end" if self._place > (0, 0) else ""
+            if self._place > (0, 0):
+                return "  end"
+            return ""
         number, row = self._place
         part = row / max(1, len(self._rows(number)))
         return f"  {int(100 * (number + part) / max(1, len(self._pages.sections)))} %"
@@ -207,12 +227,16 @@ class Overlay(Panel[None]):
     def _marked(self, row: Fragments, columns: int) -> Fragments:
         text = fragment_list_to_text(row)
         found = self._searched and self._searched.lower() in text.lower()
-        return bar([row], columns)[0] if found and get_cwidth(text) <= columns else row
+        if found and get_cwidth(text) <= columns:
+            return bar([row], columns)[0]
+        return row
 
     def _rows(self, number: int) -> list[Fragments]:
         """The rows of a section; behind the last one, those that still change."""
         if number >= len(self._pages.sections):
-            return self._live if number == len(self._pages.sections) else []
+            if number == len(self._pages.sections):
+                return self._live
+            return []
         section = self._pages.sections[number]
         if not section.is_folded:
             return self._whole(number)
@@ -221,11 +245,14 @@ class Overlay(Panel[None]):
         rows = [row for each in self._fold_of(number) for row in self._whole(each)]
         first = int(section.space and number > 0) + 1
         more: Fragments = [("class:quiet", f"  … +{len(rows) - first} lines (Enter)")]
-        return [*rows[:first], more] if len(rows) > first else rows
+        if len(rows) > first:
+            return [*rows[:first], more]
+        return rows
 
     def _fold_of(self, number: int) -> range:
         """The sections that are folded with this one."""
-        sections, end = self._pages.sections, number + 1
+        sections = self._pages.sections
+        end = number + 1
         while number < len(sections) and sections[number].continues:
             number -= 1
         while end < len(sections) and sections[end].continues:
@@ -236,7 +263,8 @@ class Overlay(Panel[None]):
         """The rows of a section that is not folded."""
         columns = get_app().output.get_size().columns
         if self._columns != columns:
-            self._drawn, self._columns = {}, columns
+            self._drawn = {}
+            self._columns = columns
         if number not in self._drawn:
             section = self._pages.sections[number]
             rows = self._renderer.fragments(section.cell, columns)
@@ -256,7 +284,8 @@ class Overlay(Panel[None]):
         return number, max(0, row)
 
     def _go(self, place: tuple[int, int]) -> None:
-        self._place, self._follows = place, False
+        self._place = place
+        self._follows = False
         self.changed()
 
     def _scroll(self, rows: int) -> None:
@@ -264,7 +293,8 @@ class Overlay(Panel[None]):
 
     def _jump(self, step: int) -> None:
         """To the prompt before what is shown, or behind it; beyond the last one to the end."""
-        sections, number = self._pages.sections, self._place[0] + step
+        sections = self._pages.sections
+        number = self._place[0] + step
         while 0 <= number < len(sections) and not sections[number].is_prompt:
             number += step
         self._go(self._end if number >= len(sections) else (max(0, number), 0))
@@ -289,7 +319,9 @@ class Overlay(Panel[None]):
 
     def _fold_all(self) -> None:
         """All but the prompts, or none if all of them are."""
-        others = [e for e in self._pages.sections if self._has_folds and not e.is_prompt]
+        others = [
+            e for e in self._pages.sections if self._has_folds and not e.is_prompt
+        ]
         folds = not all(each.is_folded for each in others)
         for each in others:
             each.is_folded = folds
@@ -304,17 +336,20 @@ class Overlay(Panel[None]):
 
     def search(self, text: str) -> None:
         """Go to the first row with this text, and mark all that have it."""
-        self._searched, self._hit = text, None
+        self._searched = text
+        self._hit = None
         self._search(1)
 
     def _find_asked(self) -> None:
-        text, self._asked = self._asked or "", None
+        text = self._asked or ""
+        self._asked = None
         self.search(text)
 
     def _search(self, step: int) -> None:
         """To the next row with the text, or to the one before; around the ends."""
         self.changed()
-        sections, here = self._pages.sections, self._hit or self._place
+        sections = self._pages.sections
+        here = self._hit or self._place
         hits = [
             (number, row)
             for number in range(len(sections) if self._searched else 0)
@@ -324,8 +359,14 @@ class Overlay(Panel[None]):
         self._found = "nothing found" * bool(self._searched)
         if hits:
             # A new search may find the row that it begins at.
-            after = bisect_left if self._hit is None else bisect_right
-            at = after(hits, here) if step > 0 else bisect_left(hits, here) - 1
+            if self._hit is None:
+                after = bisect_left
+            else:
+                after = bisect_right
+            if step > 0:
+                at = after(hits, here)
+            else:
+                at = bisect_left(hits, here) - 1
             self._hit = hits[at % len(hits)]
             self._found = f"{at % len(hits) + 1}/{len(hits)}"
             self._set_folded(self._hit[0], is_folded=False)
@@ -353,7 +394,8 @@ class Overlays:
 
     async def show(self, pages: Pages, further: Further | None = None) -> None:
         """Show it until the user leaves it."""
-        screen, renderer = self._surface.screen, self.renderer
+        screen = self._surface.screen
+        renderer = self.renderer
         if screen.theme.dumb:
             for section in pages.sections:
                 text = renderer.text(section.cell, screen.width)

@@ -73,8 +73,10 @@ class Page(Container):
         erase_bg: bool,
         z_index: int | None,
     ) -> None:
-        column, row = write_position.xpos, write_position.ypos
-        width, height = write_position.width, write_position.height
+        column = write_position.xpos
+        row = write_position.ypos
+        width = write_position.width
+        height = write_position.height
         self.preferred_height(width, height)
         assert self._measured is not None
         above, below = self._rows
@@ -93,9 +95,13 @@ class Page(Container):
         return [self._body]
 
 
-def _draw(screen: Screen, rows: Sequence[Fragments], column: int, first: int, width: int) -> None:
+def _draw(
+    screen: Screen, rows: Sequence[Fragments], column: int, first: int, width: int
+) -> None:
     for y, row in enumerate(rows, first):
-        cells, x, end = screen.data_buffer[y], column, column + width
+        cells = screen.data_buffer[y]
+        x = column
+        end = column + width
         for style, text, *_ in shortened(row, width):
             for character in text:
                 cell = _cell(character, style)
@@ -104,7 +110,9 @@ def _draw(screen: Screen, rows: Sequence[Fragments], column: int, first: int, wi
                 if cell.width:
                     cells[x] = cell
                     # What a wide one covers.
-                    cells.update(dict.fromkeys(range(x + 1, x + cell.width), _cell("", "")))
+                    cells.update(
+                        dict.fromkeys(range(x + 1, x + cell.width), _cell("", ""))
+                    )
                 elif x > column and len(cells[x - 1].char) < _MOST_JOINED:
                     last = x - 1 if cells[x - 1].char else x - 2
                     cells[last] = _cell(cells[last].char + cell.char, cells[last].style)
@@ -115,12 +123,14 @@ def _draw(screen: Screen, rows: Sequence[Fragments], column: int, first: int, wi
 
 def live_rows(surface: Surface) -> list[Fragments]:
     """What stands above the composer: it may still change."""
-    screen, outbox = surface.screen, surface.outbox
+    screen = surface.screen
+    outbox = surface.outbox
     rows: list[Fragments] = []
     if surface.loaded is not None:
         most = max(_LEAST_ROWS, screen.height - _OTHER_ROWS)
         rows += surface.loaded.live(screen.width, most)
-    if working := surface.status.working(screen.width):
+    working = surface.status.working(screen.width)
+    if working:
         rows += [[], working]
     for submissions, heading in (
         (outbox.waiting, _WAITING),
@@ -133,7 +143,8 @@ def live_rows(surface: Surface) -> list[Fragments]:
             rows.append([("class:quiet", surface.keymap.named(heading))])
         for each in submissions:
             text = fit(
-                printable((each.shown or each.text).splitlines()[0]), screen.width - _BESIDE_TEXT
+                printable((each.shown or each.text).splitlines()[0]),
+                screen.width - _BESIDE_TEXT,
             )
             rows.append([("class:quiet", f"  {PROMPT} {text}")])
     return [*rows, []]
@@ -141,7 +152,8 @@ def live_rows(surface: Surface) -> list[Fragments]:
 
 def rows_below(surface: Surface) -> list[Fragments]:
     """What is offered for the word that is written, and the status."""
-    screen, completion = surface.screen, surface.composer.completion
+    screen = surface.screen
+    completion = surface.composer.completion
     rows: list[Fragments] = []
     if completion.is_shown and surface.panels.top is None:
         rows += completion.rows(screen.width, screen.height)
@@ -150,8 +162,12 @@ def rows_below(surface: Surface) -> list[Fragments]:
 
 def _status(surface: Surface) -> Fragments:
     columns = surface.screen.width
-    if hint := surface.panels.hint or surface.hints.text:
+    hint = surface.panels.hint or surface.hints.text
+    if hint:
         return [("class:quiet", INDENT + fit(hint, columns - len(INDENT)))]
-    mode = f"{name} " if (name := surface.composer.vi_mode) else ""
+    if name := surface.composer.vi_mode:
+        mode = f"{name} "
+    else:
+        mode = ""
     line = surface.status.line(columns - len(mode))
     return [("class:accent", mode), *line]

@@ -14,7 +14,14 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import split_lines
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
+from prompt_toolkit.layout import (
+    AnyContainer,
+    BufferControl,
+    Dimension,
+    HSplit,
+    VSplit,
+    Window,
+)
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.processors import PasswordProcessor
 
@@ -113,7 +120,10 @@ class Panel(Generic[T]):
                 take(self._letter + event.data)
 
         def take(text: str) -> None:
-            act = meaning(text) if self.by_letter and not self.result.done() else None
+            if self.by_letter and not self.result.done():
+                act = meaning(text)
+            else:
+                act = None
             if act is None:
                 self.write(text)
                 return
@@ -130,7 +140,11 @@ class Panel(Generic[T]):
 
         bind(self.keys, "<any>", press)
         bind(self.keys, PASTE, lambda event: self.write(self._letter + event.data))
-        bind(self.keys, BURST, lambda event: self.take_burst(self._letter + event.data, take))
+        bind(
+            self.keys,
+            BURST,
+            lambda event: self.take_burst(self._letter + event.data, take),
+        )
 
     def take_burst(self, text: str, take: Callable[[str], None]) -> None:  # noqa: ARG002
         """A text that came at once is for the prompt. `take` would do what it means."""
@@ -160,7 +174,9 @@ class Panel(Generic[T]):
         control = FormattedTextControl(
             text, focusable=True, key_bindings=self.keys, show_cursor=False
         )
-        self.container = HSplit([Window(control, wrap_lines=wraps, dont_extend_height=True)])
+        self.container = HSplit(
+            [Window(control, wrap_lines=wraps, dont_extend_height=True)]
+        )
 
 
 class Choice(Panel[T]):
@@ -195,7 +211,9 @@ class Choice(Panel[T]):
         self._answers_from = time.monotonic() + (_WORD_S if waits else 0)
         self._question = question
         self._options = options
-        self.lasting = {key for n, o in enumerate(options, 1) if o.lasts for key in (str(n), o.key)}
+        self.lasting = {
+            key for n, o in enumerate(options, 1) if o.lasts for key in (str(n), o.key)
+        }
         self._selected = default
         self._show_all = show_all
         keys = self.keys
@@ -214,10 +232,15 @@ class Choice(Panel[T]):
         free = max(0, room - len(answers))
         left = free - (free > ROOMY)
         if callable(self._question):
-            question = list(split_lines(self._question(left))) if left else []
+            if left:
+                question = list(split_lines(self._question(left)))
+            else:
+                question = []
         else:
             more = self.named(SHOWS_ALL) if self._show_all else ""
-            question = ends_of(wrapped(self._question, columns - len(INDENT)), left, more)
+            question = ends_of(
+                wrapped(self._question, columns - len(INDENT)), left, more
+            )
         blank: list[Fragments] = [[]] if len(question) < free and not _is_low() else []
         return joined([*indented(question), *blank, *answers])
 
@@ -226,16 +249,27 @@ class Choice(Panel[T]):
         indent = _MARGIN if self.by_letter else len("> ")
         width = max(1, columns - indent)
         named = {o.key: self.named(answers().get(o.key, o.key)) for o in self._options}
-        options = [replace(o, key=named[o.key] if self.by_letter else "") for o in self._options]
-        text = [wrapped(row_of(o, n == self._selected), width) for n, o in enumerate(options)]
+        options = [
+            replace(o, key=named[o.key] if self.by_letter else "")
+            for o in self._options
+        ]
+        text = [
+            wrapped(row_of(o, n == self._selected), width)
+            for n, o in enumerate(options)
+        ]
         if sum(map(len, text)) > room // 2:
-            text = [[row_of(o, n == self._selected, width)] for n, o in enumerate(options)]
+            text = [
+                [row_of(o, n == self._selected, width)] for n, o in enumerate(options)
+            ]
         rows: list[Fragments] = []
         for n in window(self._selected, len(text), max(1, room - 2)):
             is_selected = n == self._selected
             sign = f"{sign_of(is_selected)}{n + 1}. "[:indent]
             lines = with_sign(sign, text[n])
-            rows += bar(lines, columns) if is_selected else lines
+            if is_selected:
+                rows += bar(lines, columns)
+            else:
+                rows += lines
         return rows
 
     def _enter(self) -> None:
@@ -251,7 +285,9 @@ class Choice(Panel[T]):
             if typed in {str(n + 1), option.key}:
                 self._selected = n
                 return partial(self.give, option.value)
-        return self._show_all if typed == "v" else None
+        if typed == "v":
+            return self._show_all
+        return None
 
 
 def yes_or_no(
@@ -295,7 +331,10 @@ class Entry(Panel[str | None]):
         is_hidden: bool = False,
     ) -> None:
         super().__init__(None)
-        self.hint = "Enter keeps it, Esc goes back" if is_hidden else self.hint
+        if is_hidden:
+            self.hint = "Enter keeps it, Esc goes back"
+        else:
+            self.hint = self.hint
         self._question = question
         self._check = check
         self._problem = ""
@@ -304,19 +343,31 @@ class Entry(Panel[str | None]):
         bind(keys, "enter", lambda _: self._enter())
         bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
         for key in (PASTE, BURST):
-            bind(keys, key, lambda event: buffer.insert_text(re.sub("\r\n?", "\n", event.data)))
+            bind(
+                keys,
+                key,
+                lambda event: buffer.insert_text(re.sub("\r\n?", "\n", event.data)),
+            )
         window = Window(
-            BufferControl(buffer, [PasswordProcessor()] if is_hidden else [], key_bindings=keys),
+            BufferControl(
+                buffer, [PasswordProcessor()] if is_hidden else [], key_bindings=keys
+            ),
             height=self._field_rows,
             wrap_lines=True,
             dont_extend_height=True,
         )
         self.container = HSplit(
             [
-                Window(FormattedTextControl(self._text), wrap_lines=True, dont_extend_height=True),
+                Window(
+                    FormattedTextControl(self._text),
+                    wrap_lines=True,
+                    dont_extend_height=True,
+                ),
                 VSplit([Window(FormattedTextControl("> "), width=2), window]),
                 Window(
-                    FormattedTextControl(lambda: [("class:warning", INDENT + self._problem)]),
+                    FormattedTextControl(
+                        lambda: [("class:warning", INDENT + self._problem)]
+                    ),
                     height=1,
                 ),
             ]

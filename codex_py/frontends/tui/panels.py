@@ -28,7 +28,9 @@ class Panels:
     named: Callable[[str], str]
     """See `Keymap.named`."""
 
-    def __init__(self, screen: Screen, composer: Composer, status: Status, notify: Notify) -> None:
+    def __init__(
+        self, screen: Screen, composer: Composer, status: Status, notify: Notify
+    ) -> None:
         self._screen = screen
         self._composer = composer
         self._status = status
@@ -46,7 +48,9 @@ class Panels:
     @property
     def top(self) -> AnyContainer | None:
         """The container of the panel that is shown."""
-        return self._open[-1].container if self._open else None
+        if self._open:
+            return self._open[-1].container
+        return None
 
     @property
     def covers(self) -> bool:
@@ -56,12 +60,16 @@ class Panels:
     @property
     def contexts(self) -> Sequence[str]:
         """Those of `tui.keymap` in which the panel that is shown reads keys."""
-        return self._open[-1].contexts if self._open else ()
+        if self._open:
+            return self._open[-1].contexts
+        return ()
 
     @property
     def hint(self) -> str:
         """The keys of the question that is shown; empty if none is."""
-        return self.named(self._open[-1].hint) if self._open else ""
+        if self._open:
+            return self.named(self._open[-1].hint)
+        return ""
 
     def before_key(self, _processor: object) -> None:
         self._typed_at = time.monotonic()
@@ -88,7 +96,8 @@ class Panels:
         """
         if not panel.is_asked and self._composer.buffer.text:
             panel.refuse_letters()
-        panel.changed, panel.named = self._screen.changed, self.named
+        panel.changed = self._screen.changed
+        panel.named = self.named
         panel.postpone = self._postpone
         self._open.append(panel)
         self._none_open.clear()
@@ -144,7 +153,10 @@ class Panels:
         self._composer.paste(text)
 
     async def _until_free(self, about: str) -> None:
-        announced_at = time.monotonic() if about else -_ANNOUNCED_S
+        if about:
+            announced_at = time.monotonic()
+        else:
+            announced_at = -_ANNOUNCED_S
         self._is_called = False
         try:
             while True:
@@ -167,8 +179,11 @@ class Panels:
         if self._is_called:
             return 0
         has_draft = bool(self._composer.buffer.text)
-        now, answered_at = time.monotonic(), self._answered_at
-        has_just_answered = self._typed_at < answered_at and now - answered_at < _QUIET_S
+        now = time.monotonic()
+        answered_at = self._answered_at
+        has_just_answered = (
+            self._typed_at < answered_at and now - answered_at < _QUIET_S
+        )
         if has_just_answered and (continues or not has_draft):
             return 0
         if has_draft:

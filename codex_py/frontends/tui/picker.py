@@ -8,7 +8,14 @@ from typing import Any, TypeAlias, TypeVar
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.layout import AnyContainer, BufferControl, Dimension, HSplit, VSplit, Window
+from prompt_toolkit.layout import (
+    AnyContainer,
+    BufferControl,
+    Dimension,
+    HSplit,
+    VSplit,
+    Window,
+)
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.processors import AfterInput
 from prompt_toolkit.utils import get_cwidth
@@ -84,7 +91,8 @@ class Picker(Panel[T | None]):
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """The search, what fills the preview, and actions."""
         self._typed = Buffer(
-            multiline=False, on_text_changed=lambda _: self._restart("search", self._find(0))
+            multiline=False,
+            on_text_changed=lambda _: self._restart("search", self._find(0)),
         )
         keys = self.keys
         bind_arrows(keys, self._move, page=lambda: MOST_ROWS)
@@ -107,12 +115,19 @@ class Picker(Panel[T | None]):
                 FormattedTextControl(self._head),
                 height=1,
             ),
-            VSplit([Window(FormattedTextControl("  / "), width=4), Window(control, height=1)]),
+            VSplit(
+                [
+                    Window(FormattedTextControl("  / "), width=4),
+                    Window(control, height=1),
+                ]
+            ),
             Window(found, height=self._height, dont_extend_height=True),
         ]
         if preview is not None:
             look = FormattedTextControl(lambda: [("class:quiet", self._seen)])
-            parts.append(Window(look, height=self._preview_height, dont_extend_height=True))
+            parts.append(
+                Window(look, height=self._preview_height, dont_extend_height=True)
+            )
         self.container = HSplit(parts)
         self.result.add_done_callback(lambda _: self._stop())
         self._restart("search", self._find(selected))
@@ -178,11 +193,16 @@ class Picker(Panel[T | None]):
             self._select(moved(self._selected, rows, len(self._rows)))
 
     def _hint(self) -> str:
-        return "" if self._typed.text else fit(self.named(_HINT), panel_size().columns - 5)
+        if self._typed.text:
+            return ""
+        return fit(self.named(_HINT), panel_size().columns - 5)
 
     def _head(self) -> Fragments:
         count = len(self._rows)
-        place = f"  {self._selected + 1}/{count}" if count > self._height().max else ""
+        if count > self._height().max:
+            place = f"  {self._selected + 1}/{count}"
+        else:
+            place = ""
         title: Fragments = [("bold", INDENT + self.title), ("class:quiet", place)]
         return shortened(title, panel_size().columns)
 
@@ -196,7 +216,8 @@ class Picker(Panel[T | None]):
         widest = max(get_cwidth(each.label) for each in self._rows) + 2
         rows: list[Fragments] = []
         for index in shown:
-            option, is_selected = self._rows[index], index == self._selected
+            option = self._rows[index]
+            is_selected = index == self._selected
             text: Fragments = row_of(option, is_selected)
             lines = wrapped(text, columns)
             if widest <= columns // _PART_FOR_LABELS:
@@ -206,7 +227,10 @@ class Picker(Panel[T | None]):
             if len(lines) > 1 and not (is_selected and len(lines) <= spare + 1):
                 lines = [shortened(text, columns)]
             lines = with_sign(sign_of(is_selected), lines)
-            rows += bar(lines, columns + _MARGIN) if is_selected else lines
+            if is_selected:
+                rows += bar(lines, columns + _MARGIN)
+            else:
+                rows += lines
         return joined(rows)
 
     def _height(self) -> Dimension:

@@ -70,7 +70,10 @@ class Progress:
         if isinstance(event, events.AgentEvent):
             self.agents[event.thread_id](event.event)
             self._status.agents = sum(each.is_working for each in self.agents.values())
-            if isinstance(event.event, events.TurnFailed) and event.event.error.code != "aborted":
+            if (
+                isinstance(event.event, events.TurnFailed)
+                and event.event.error.code != "aborted"
+            ):
                 self._agent_failed(event.thread_id, event.event.error)
             self._surface.screen.changed()
         elif isinstance(event, events.HookProgress):
@@ -89,14 +92,19 @@ class Progress:
                 status.reconnecting = cause, attempt, time.monotonic() + wait_s
             case events.ThreadStarted() if (left := self._session()) is not None:
                 # On a line of its own the command is not broken in a narrow terminal.
-                back = f" To go back:\n/resume {left.thread_id}" if left.has_begun else ""
+                if left.has_begun:
+                    back = f" To go back:\n/resume {left.thread_id}"
+                else:
+                    back = ""
                 self._transcript.separate(f"Another conversation from here on.{back}")
             case events.TurnStarted():
                 self._has_failed = False
             case events.TurnFailed(error):
                 self._has_failed = error.code not in _NO_FAILURES
                 self._keep_end(error)
-                event = replace(event, error=replace(error, message=self._advised(error)))
+                event = replace(
+                    event, error=replace(error, message=self._advised(error))
+                )
             case events.SteeringRefused():
                 self._surface.composer.restore([self._surface.outbox.steered.pop(0)])
             case events.UsageReported():
@@ -110,10 +118,8 @@ class Progress:
                 pass
         for show in self._transcripts:
             show(event)
-        status.thought, status.is_calling = (
-            self._transcript.heading,
-            self._transcript.running.is_calling,
-        )
+        status.thought = self._transcript.heading
+        status.is_calling = self._transcript.running.is_calling
 
     def _completed(self, item: event_items.ThreadItem) -> None:
         if isinstance(item, event_items.UserMessage):
@@ -125,9 +131,13 @@ class Progress:
         self.said.append(item)
 
     def _keep_end(self, error: events.ErrorInfo) -> None:
-        if (text := self._transcript.unfinished).strip():
+        text = self._transcript.unfinished
+        if text.strip():
             self.said.append(event_items.AgentMessage(id="", text=text))
-        message = event_items.INTERRUPTED if error.code == "aborted" else error.message
+        if error.code == "aborted":
+            message = event_items.INTERRUPTED
+        else:
+            message = error.message
         self.said.append(event_items.ErrorItem(id="", message=message, code=error.code))
 
     @property
@@ -136,29 +146,43 @@ class Progress:
 
     def _cost(self, usage: Usage) -> str:
         """The tokens, and what they cost if the price is known."""
-        config, session = self._config(), self._session()
+        config = self._config()
+        session = self._session()
         model = "" if session is None else session.settings.model
         price = None
         with suppress(ConfigError):
             price = price_of(config, model, config.model_provider)
-        dollars = "" if price is None else f", ${price.of(usage):.3f}"
+        if price is None:
+            dollars = ""
+        else:
+            dollars = f", ${price.of(usage):.3f}"
         return f"{_short(usage.total_tokens)} tokens{dollars}"
 
     def _agent_failed(self, thread_id: str, error: events.ErrorInfo) -> None:
         session = self._session()
-        agents = None if session is None else session.feature(SubAgents)
+        if session is None:
+            agents = None
+        else:
+            agents = session.feature(SubAgents)
         # Whoever opened one without a name, as a review does, tells of its failure.
-        if agents is not None and (name := agents.family.names.get(thread_id)) is not None:
+        if (
+            agents is not None
+            and (name := agents.family.names.get(thread_id)) is not None
+        ):
             self._transcript.notice(f"{name} failed: {error.message}", "error")
 
     def agent_rows(self, columns: int) -> list[Fragments]:
         session = self._session()
-        agents = None if session is None or not self._status.agents else session.feature(SubAgents)
+        if session is None or not self._status.agents:
+            agents = None
+        else:
+            agents = session.feature(SubAgents)
         names = {} if agents is None else agents.family.names
         return working_rows(self.agents, names, columns, self._status.asking)
 
     def _hook(self, event: events.HookProgress) -> None:
-        hooks, said = self._status.hooks, one_line(event.message or f"hook: {event.event}", 100)
+        hooks = self._status.hooks
+        said = one_line(event.message or f"hook: {event.event}", 100)
         if event.status == "running":
             hooks.append((said, time.monotonic()))
         elif ended := [hook for hook in hooks if hook[0] == said]:
@@ -167,7 +191,11 @@ class Progress:
     @property
     def offers_retry(self) -> bool:
         """Whether Enter on an empty composer continues the turn that failed."""
-        return self._has_failed and self._status.working_since is None and self._is_unfinished
+        return (
+            self._has_failed
+            and self._status.working_since is None
+            and self._is_unfinished
+        )
 
     @property
     def _is_unfinished(self) -> bool:
@@ -198,10 +226,13 @@ class Progress:
         may = _PERMISSIONS[session.settings.sandbox_policy.mode]
         if session.settings.approval_policy is not ApprovalPolicy.NEVER:
             may += ", asks before more" * (session.settings.sandbox_policy.mode != _ALL)
-        self._transcript.greet(f"{items['model-with-reasoning']} · {may}", self._status.hint)
+        self._transcript.greet(
+            f"{items['model-with-reasoning']} · {may}", self._status.hint
+        )
 
     def refresh(self) -> None:
-        if (session := self._session()) is not None:
+        session = self._session()
+        if session is not None:
             self._status.known |= _session_items(session)
         self._surface.screen.changed()
 
@@ -216,7 +247,10 @@ class Progress:
     def went_wrong(self, error: Exception) -> None:
         """Say that the work ended with an exception, unless its turn has said so."""
         if not self._has_failed:
-            text = str(error) if isinstance(error, CodexError) else self._with_log(bug_line(error))
+            if isinstance(error, CodexError):
+                text = str(error)
+            else:
+                text = self._with_log(bug_line(error))
             self._transcript.notice(text, "error")
 
     def work_begins(self) -> None:
@@ -225,7 +259,8 @@ class Progress:
         # One that was interrupted has not ended.
         self._status.hooks.clear()
         self._status.working_since = self._status.heard_at = time.monotonic()
-        if (session := self._session()) is not None:
+        session = self._session()
+        if session is not None:
             self._used_before = session.token_usage.total
         self._status.known.pop("turn-usage", None)
         if self._clock is None:
@@ -235,7 +270,9 @@ class Progress:
         """Nothing is under way, and nothing follows."""
         self._status.working_since = None
         if not self._surface.leaving.is_under_way:
-            self._surface.notify("agent-turn-complete", self.last_answer or "The turn is over")
+            self._surface.notify(
+                "agent-turn-complete", self.last_answer or "The turn is over"
+            )
         self._surface.screen.changed()
 
     def close(self) -> None:
@@ -246,7 +283,10 @@ class Progress:
         if error.code == "context_length_exceeded":
             advice = "/compact puts a summary in place of the conversation, /retry goes on with it;"
             return f"{error.message}\n{advice} /new begins another one."
-        message = self._with_log(error.message) if error.code == "internal" else error.message
+        if error.code == "internal":
+            message = self._with_log(error.message)
+        else:
+            message = error.message
         if self._has_failed and self._is_unfinished:
             return f"{message}\nEnter on an empty prompt, or /retry, tries again."
         return message
@@ -268,7 +308,8 @@ class Progress:
 def _session_items(session: Session) -> Mapping[str, str]:
     settings = session.settings
     effort = settings.reasoning_effort or ""
-    mode, policy = settings.sandbox_policy.mode, str(settings.approval_policy)
+    mode = settings.sandbox_policy.mode
+    policy = str(settings.approval_policy)
     return {
         "mode": "Plan mode" if settings.mode == "plan" else "",
         "model": settings.model,
@@ -284,7 +325,8 @@ def _session_items(session: Session) -> Mapping[str, str]:
 
 
 def _usage_items(usage: events.UsageReported) -> Mapping[str, str]:
-    left, total = usage.context_left_percent, usage.total
+    left = usage.context_left_percent
+    total = usage.total
     return {
         "context-remaining": f"{left}% left",
         "context-used": f"{100 - left}% used",

@@ -27,14 +27,19 @@ _FORMATS = {
     "email": re.compile(r"[^@\s]+@[^@\s]+"),
     "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+"),
     "date": re.compile(r"\d{4}-\d\d-\d\d"),
-    "date-time": re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?"),
+    "date-time": re.compile(
+        r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?"
+    ),
 }
 
 _DECLINED: Final = object()
 _DONE: Final = object()
 
 _HINT: Final = "{list.move_left}: back, Esc: stop; other text goes to your prompt"
-_OWN, _BACK, _NEXT, _DISMISSED = "own", "back", "next", "dismissed"
+_OWN = "own"
+_BACK = "back"
+_NEXT = "next"
+_DISMISSED = "dismissed"
 """What may be picked besides an option, which is its index."""
 _MOST_OPTIONS: Final = 50
 _LONGEST: Final = 500
@@ -67,9 +72,14 @@ class TerminalElicitor:
             head.append(("", f"\n\nVisit: {printable(elicitation.url)}"))
         try:
             content = await self._form(head, elicitation.schema or {})
-            filled = "".join(f"\n  {printable(k)}: {printable(str(v))}" for k, v in content.items())
+            filled = "".join(
+                f"\n  {printable(k)}: {printable(str(v))}" for k, v in content.items()
+            )
             question: Fragments = [*head, ("", f"\n{filled}" if filled else "")]
-            yes = "Yes, send it" if elicitation.url is None else "Yes, I have been there"
+            if elicitation.url is None:
+                yes = "Yes, send it"
+            else:
+                yes = "Yes, I have been there"
             if not await self._ask(lambda: yes_or_no(question, yes, "No, decline")):
                 raise _Declined
         except _Declined:
@@ -96,7 +106,9 @@ class TerminalElicitor:
                 content[name] = value
         return content
 
-    async def _field(self, question: Fragments, field: Mapping[str, Any], *, needed: bool) -> Any:
+    async def _field(
+        self, question: Fragments, field: Mapping[str, Any], *, needed: bool
+    ) -> Any:
         """The value; None if the field is left empty."""
         options = choices(field)
         if options is None:
@@ -105,24 +117,35 @@ class TerminalElicitor:
             def check(text: str) -> str:
                 return problem(text, field, needed=needed)
 
-            text = await self._ask(lambda: Entry(question, check=check, field=field_of(default)))
+            text = await self._ask(
+                lambda: Entry(question, check=check, field=field_of(default))
+            )
             if text is None:
                 raise _Declined
-            return parsed(text, field) if text else None
+            if text:
+                return parsed(text, field)
+            return None
         if field.get("type") == "array":
             return await self._several(question, options)
         if not needed:
             options = [*options, Option[object]("Leave it open", None)]
-        default = next((n for n, o in enumerate(options) if o.value == field.get("default")), 0)
+        default = next(
+            (n for n, o in enumerate(options) if o.value == field.get("default")), 0
+        )
         return await self._choose(question, options, default)
 
-    async def _several(self, question: Fragments, options: Sequence[Option[object]]) -> Any:
+    async def _several(
+        self, question: Fragments, options: Sequence[Option[object]]
+    ) -> Any:
         chosen: list[object] = []
         while True:
             rows = [
-                Option(f"[{'x' if o.value in chosen else ' '}] {o.label}", o.value) for o in options
+                Option(f"[{'x' if o.value in chosen else ' '}] {o.label}", o.value)
+                for o in options
             ]
-            picked = await self._choose(question, [*rows, Option("Done", _DONE)], len(rows))
+            picked = await self._choose(
+                question, [*rows, Option("Done", _DONE)], len(rows)
+            )
             if picked is _DONE:
                 return [o.value for o in options if o.value in chosen]
             if picked in chosen:
@@ -134,7 +157,9 @@ class TerminalElicitor:
         self, question: Fragments, options: Sequence[Option[object]], default: int
     ) -> object:
         return await self._ask(
-            lambda: Choice[object](question, options, cancelled=_DECLINED, default=default)
+            lambda: Choice[object](
+                question, options, cancelled=_DECLINED, default=default
+            )
         )
 
     async def _ask(self, panel: Callable[[], Panel[T]]) -> T:
@@ -145,7 +170,9 @@ class TerminalElicitor:
 
 
 def _sequence(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    if isinstance(value, list):
+        return cast("list[Any]", value)
+    return []
 
 
 def choices(field: Mapping[str, Any]) -> list[Option[object]] | None:
@@ -156,24 +183,32 @@ def choices(field: Mapping[str, Any]) -> list[Option[object]] | None:
         field = as_object(field.get("items"))
     listed = objects(field.get("oneOf") or field.get("anyOf"))
     consts = [each for each in listed if "const" in each]
-    titled = [(str(each.get("title") or each["const"]), each["const"]) for each in consts]
+    titled = [
+        (str(each.get("title") or each["const"]), each["const"]) for each in consts
+    ]
     values = list(map(str, _sequence(field.get("enum"))))
     names = list(map(str, _sequence(field.get("enumNames"))))
     named = zip(names if len(names) == len(values) else values, values, strict=True)
-    found = [Option[object](printable(label), value) for label, value in titled or named]
+    found = [
+        Option[object](printable(label), value) for label, value in titled or named
+    ]
     return found or None
 
 
 def problem(text: str, field: Mapping[str, Any], *, needed: bool) -> str:
     """Tell the user what is wrong with the text for a field; empty if nothing is."""
     if not text:
-        return "this has to be filled in" if needed else ""
+        if needed:
+            return "this has to be filled in"
+        return ""
     kind = field.get("type")
     if kind in {"integer", "number"}:
         try:
             value = parsed(text, field)
         except ValueError:
-            return "a whole number is wanted" if kind == "integer" else "a number is wanted"
+            if kind == "integer":
+                return "a whole number is wanted"
+            return "a number is wanted"
         assert isinstance(value, int | float)
         if not isfinite(value):
             return "a number is wanted"
@@ -181,7 +216,9 @@ def problem(text: str, field: Mapping[str, Any], *, needed: bool) -> str:
     pattern = _FORMATS.get(str(field.get("format")))
     if pattern is not None and not pattern.fullmatch(text):
         return f"this is no {field['format']}"
-    return _out_of_range(len(text), field.get("minLength"), field.get("maxLength"), " characters")
+    return _out_of_range(
+        len(text), field.get("minLength"), field.get("maxLength"), " characters"
+    )
 
 
 def parsed(text: str, field: Mapping[str, Any]) -> str | int | float:
@@ -203,7 +240,8 @@ async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswe
     questions = elicitation.questions
     answers: dict[str, str] = {}
     fields: dict[str, Buffer] = {}
-    at, about = 0, elicitation.message
+    at = 0
+    about = elicitation.message
     while at < len(questions):
         question = questions[at]
         before = answers.get(question.id)
@@ -219,7 +257,9 @@ async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswe
             answers[question.id] = question.options[picked][0]
         elif picked == _OWN:
             field = fields.setdefault(question.id, field_of())
-            text = await panels.ask(lambda head=head, f=field: Entry(head, field=f), about="")
+            text = await panels.ask(
+                lambda head=head, f=field: Entry(head, field=f), about=""
+            )
             if not text:
                 continue
             answers[question.id] = text
@@ -228,11 +268,17 @@ async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswe
 
 
 async def _pick(
-    panels: Panels, head: Fragments, question: UserQuestion, before: str | None, about: str
+    panels: Panels,
+    head: Fragments,
+    question: UserQuestion,
+    before: str | None,
+    about: str,
 ) -> int | str:
     labels = [label for label, _ in question.options[:_MOST_OPTIONS]]
     options = [
-        Option[int | str](printable(label[:_LONGEST]), n, note=printable(note[:_LONGEST]))
+        Option[int | str](
+            printable(label[:_LONGEST]), n, note=printable(note[:_LONGEST])
+        )
         for n, (label, note) in enumerate(question.options[:_MOST_OPTIONS])
     ]
     options.append(Option("Another answer", _OWN, "o", "write it yourself"))
@@ -254,11 +300,20 @@ async def _pick(
 def _head(elicitation: Elicitation, at: int, before: str | None) -> Fragments:
     questions = elicitation.questions
     question = questions[at]
-    who = "" if elicitation.server == "codex-py" else f"{elicitation.server} asks"
-    place = f"{at + 1} of {len(questions)}" if len(questions) > 1 else ""
+    if elicitation.server == "codex-py":
+        who = ""
+    else:
+        who = f"{elicitation.server} asks"
+    if len(questions) > 1:
+        place = f"{at + 1} of {len(questions)}"
+    else:
+        place = ""
     parts = [printable(part) for part in (who, question.header[:40], place) if part]
     title: Fragments = [("class:quiet", " - ".join(parts) + "\n")] if parts else []
-    answered = f"\nYour answer: {printable(before)}" if before is not None else ""
+    if before is not None:
+        answered = f"\nYour answer: {printable(before)}"
+    else:
+        answered = ""
     return [
         *title,
         ("bold", printable(question.question[: 10 * _LONGEST])),
@@ -269,7 +324,9 @@ def _head(elicitation: Elicitation, at: int, before: str | None) -> Fragments:
 class PlanOffer:
     """`begin` leaves Plan mode, and has a plan implemented in this conversation or in a new one."""
 
-    def __init__(self, surface: Surface, begin: Callable[[str, Begin], Awaitable[None]]) -> None:
+    def __init__(
+        self, surface: Surface, begin: Callable[[str, Begin], Awaitable[None]]
+    ) -> None:
         self._surface = surface
         self._begin = begin
         self._asking: asyncio.Task[None] | None = None
@@ -290,9 +347,15 @@ class PlanOffer:
 
     async def _ask(self, plan: str) -> None:
         options: list[Option[Begin | None]] = [
-            Option("Yes, implement this plan", "here", "y", "leaves Plan mode", lasts=True),
             Option(
-                "Yes, in a new conversation", "afresh", "f", "it knows the plan alone", lasts=True
+                "Yes, implement this plan", "here", "y", "leaves Plan mode", lasts=True
+            ),
+            Option(
+                "Yes, in a new conversation",
+                "afresh",
+                "f",
+                "it knows the plan alone",
+                lasts=True,
             ),
             Option("No, stay in Plan mode", None, "n", "say what is to be different"),
         ]

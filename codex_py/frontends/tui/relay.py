@@ -48,7 +48,9 @@ class Modes:
             for number in filter(None, numbers.split(b";")):
                 self._set(number, is_on=letter == b"h")
             if keyboard:
-                self._keyboards = max(0, self._keyboards + (1 if keyboard == b">" else -1))
+                self._keyboards = max(
+                    0, self._keyboards + (1 if keyboard == b">" else -1)
+                )
             self._has_margins = self._has_margins or bool(margins)
             if keypad:
                 self._has_keypad = keypad == b"="
@@ -117,7 +119,11 @@ class Relay:
     def print(self, data: bytes) -> None:
         self._modes.follow(data)
         self._writer.send(data)
-        if not self._is_waiting and self._writer.backlog > _MOST_WAITING and self.command:
+        if (
+            not self._is_waiting
+            and self._writer.backlog > _MOST_WAITING
+            and self.command
+        ):
             self._is_waiting = True
             self.command.process.leave_output()
             self._look()
@@ -130,7 +136,10 @@ class Relay:
 
     def end(self) -> None:
         """Take back the modes that the command has set, and end its last row."""
-        printed = "" if self.command is None else self.command.output
+        if self.command is None:
+            printed = ""
+        else:
+            printed = self.command.output
         last_row = command_output(_COVERED.sub("", printed)).rpartition("\n")[2]
         self._writer.send(self._modes.taken_back() + (b"\r\n" if last_row else b""))
 
@@ -146,4 +155,6 @@ def kept_output(printed: str) -> str:
     """What a terminal has shown, as text: without what programs showed over the whole screen."""
     kept, count = _COVERED.subn("", printed)
     kept = kept.replace("\r\n", "\n")
-    return f"{kept}{_NOT_KEPT}" if count else kept
+    if count:
+        return f"{kept}{_NOT_KEPT}"
+    return kept

@@ -46,7 +46,10 @@ class Renderer:
     def fragments(self, renderable: RenderableType, width: int) -> list[Fragments]:
         """The same as lines for prompt-toolkit, without newlines."""
         return [
-            [(_style(segment.style, self.theme.color_system), segment.text) for segment in row]
+            [
+                (_style(segment.style, self.theme.color_system), segment.text)
+                for segment in row
+            ]
             for row in self._rows(renderable, width)
         ]
 
@@ -59,21 +62,30 @@ class Renderer:
             if not self.theme.color:
                 # Styles have none, but the output of commands may.
                 row = list(Segment.remove_color(row))
-            if all(segment.text.isascii() and segment.text.isprintable() for segment in row):
+            if all(
+                segment.text.isascii() and segment.text.isprintable() for segment in row
+            ):
                 yield row
             else:
                 safe = [
-                    Segment(self._safe(s.text).replace(FOLD_KEY, self._fold_key), s.style)
+                    Segment(
+                        self._safe(s.text).replace(FOLD_KEY, self._fold_key), s.style
+                    )
                     for s in row
                     if not s.control
                 ]
                 *rows, last = _fitting(safe, width)
                 yield from rows
-                yield [*last, *row[-1:]] if row[-1].control else last
+                if row[-1].control:
+                    yield [*last, *row[-1:]]
+                else:
+                    yield last
 
     def _safe(self, text: str) -> str:
         safe = _safe(text)
-        return safe if self.theme.unicode else escaped(safe, keeps=SIGNS)
+        if self.theme.unicode:
+            return safe
+        return escaped(safe, keeps=SIGNS)
 
     def _ansi(self, row: _Row, width: int, *, is_joined: bool) -> str:
         """`is_joined`: the cursor may stand behind the last column, where the row before has left it."""
@@ -83,7 +95,9 @@ class Renderer:
         ground = None if goes_on else self._ground(row, width)
         last = len(row) - 1
         while not goes_on and (
-            last >= 0 and not row[last].text.rstrip(" ") and (not ground or _has_ground(row[last]))
+            last >= 0
+            and not row[last].text.rstrip(" ")
+            and (not ground or _has_ground(row[last]))
         ):
             last -= 1
         parts: list[str] = []
@@ -94,24 +108,34 @@ class Renderer:
                 parts.append(fill)
                 fill = ""
             # Blanks at the end of a row are a nuisance to whoever copies it.
-            text = segment.text.rstrip(" ") if n == last and not goes_on else segment.text
+            if n == last and not goes_on:
+                text = segment.text.rstrip(" ")
+            else:
+                text = segment.text
             parts.append(self._styled(text, segment.style))
         return "".join((*parts, fill))
 
     def _ground(self, row: _Row, width: int) -> Style | None:
         """The style of the ground that the row is filled with, if it is."""
         style = row[-1].style if row else None
-        is_full = style is not None and sum(segment.cell_length for segment in row) == width
+        is_full = (
+            style is not None and sum(segment.cell_length for segment in row) == width
+        )
         has_room = row and row[-1].text.endswith(" ")
-        return style if is_full and has_room and _has_ground(row[-1]) else None
+        if is_full and has_room and _has_ground(row[-1]):
+            return style
+        return None
 
     def _styled(self, text: str, style: Style | None) -> str:
         if not style or self.theme.dumb:
             return text
-        link, style = style.link, style.update_link(None)
+        link = style.link
+        style = style.update_link(None)
         shown = style.render(text, color_system=COLOR_SYSTEMS[self.theme.color_system])
         # None but those of Markdown, which knows which are safe.
-        return f"\x1b]8;;{link}\x1b\\{shown}\x1b]8;;\x1b\\" if link and self.theme.links else shown
+        if link and self.theme.links:
+            return f"\x1b]8;;{link}\x1b\\{shown}\x1b]8;;\x1b\\"
+        return shown
 
 
 @lru_cache(maxsize=4)
@@ -152,7 +176,9 @@ def _fitting(row: _Row, width: int) -> Iterable[_Row]:
                 if index > start:
                     fitting.append(Segment(text[start:index], segment.style))
                 yield fitting
-                fitting, used, start = [], 0, index
+                fitting = []
+                used = 0
+                start = index
             used += size
         fitting.append(Segment(text[start:], segment.style))
     yield fitting
@@ -160,7 +186,9 @@ def _fitting(row: _Row, width: int) -> Iterable[_Row]:
 
 def _safe(text: str) -> str:
     # Entities of Markdown, for one, are decoded late.
-    return text if text.isprintable() else printable(text).translate(_BLANKS)
+    if text.isprintable():
+        return text
+    return printable(text).translate(_BLANKS)
 
 
 def _has_ground(segment: Segment) -> bool:
@@ -172,7 +200,9 @@ def _style(style: Style | None, system: str) -> str:
     if not style:
         return ""
     # In the colours of the terminal already: what is printed later looks the same.
-    sequences = ANSI(style.update_link(None).render("x", color_system=COLOR_SYSTEMS[system]))
+    sequences = ANSI(
+        style.update_link(None).render("x", color_system=COLOR_SYSTEMS[system])
+    )
     return to_formatted_text(sequences)[0][0]
 
 

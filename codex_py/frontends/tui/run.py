@@ -37,10 +37,12 @@ async def _run_in_place(launch: Launch, arguments: Arguments, frame: FirstFrame)
 
         async def enter() -> int:
             nonlocal launch
-            config, environment = launch.config, launch.environment
+            config = launch.config
+            environment = launch.environment
             tree = await enter_worktree(stack, arguments, config, environment, tell)
             if tree is not None:
-                reload, config = launch.reload, tree.config(config, environment)
+                reload = launch.reload
+                config = tree.config(config, environment)
                 launch = replace(
                     launch,
                     config=config,
@@ -58,7 +60,9 @@ async def _run(launch: Launch, frame: FirstFrame) -> int:
     surface = Surface(launch, writer, create_input(), lambda own: _other_half()(own))
     keys = program_keys(surface)
     panels = surface.panels
-    surface.screen.show(_layout(surface), keys, surface.status.title, lambda: panels.covers)
+    surface.screen.show(
+        _layout(surface), keys, surface.status.title, lambda: panels.covers
+    )
     processor = surface.screen.app.key_processor
     processor.before_key_press += surface.panels.before_key
     processor.before_key_press += surface.hints.key_pressed
@@ -105,7 +109,9 @@ async def _begin(surface: Surface) -> None:
 
 
 def _other_half() -> Callable[[Surface], LoadedHalf]:
-    from codex_py.frontends.tui.loaded import Loaded  # 300 ms: more than the first frame takes
+    from codex_py.frontends.tui.loaded import (
+        Loaded,
+    )  # 300 ms: more than the first frame takes
 
     return Loaded
 

@@ -49,19 +49,26 @@ class Running:
 
     def output_of(self, item_id: str) -> str:
         """The end of what a command that runs has printed."""
-        return call.output if (call := self._calls.get(item_id)) else ""
+        call = self._calls.get(item_id)
+        if call:
+            return call.output
+        return ""
 
     def start(self, item: event_items.ThreadItem) -> None:
-        if call := self._calls.get(item.id):
+        call = self._calls.get(item.id)
+        if call:
             call.item = item
         else:
             self._calls[item.id] = _Call(item, self._clock())
 
     def go_on(
         self,
-        event: events.CommandOutputDelta | events.CommandInBackground | events.McpToolCallProgress,
+        event: events.CommandOutputDelta
+        | events.CommandInBackground
+        | events.McpToolCallProgress,
     ) -> None:
-        if (call := self._calls.get(event.item_id)) is None:
+        call = self._calls.get(event.item_id)
+        if call is None:
             return
         if isinstance(event, events.CommandInBackground):
             call.since = self._now()
@@ -80,7 +87,9 @@ class Running:
         return cut_off
 
     def rows(self, renderer: Renderer, width: int, max_rows: int) -> list[Fragments]:
-        cells = self._cells(renderer, width, tail=_TAIL_ROWS // max(1, len(self._calls)))
+        cells = self._cells(
+            renderer, width, tail=_TAIL_ROWS // max(1, len(self._calls))
+        )
         rows: list[Fragments] = [row for cell in cells for row in ([], *cell)]
         if len(rows) <= max_rows:
             return rows
@@ -92,7 +101,9 @@ class Running:
         more: Fragments = [("class:quiet", f"  … +{hidden} running")]
         return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
 
-    def _cells(self, renderer: Renderer, width: int, *, tail: int) -> list[list[Fragments]]:
+    def _cells(
+        self, renderer: Renderer, width: int, *, tail: int
+    ) -> list[list[Fragments]]:
         """The rows of each, with so many of its output."""
         theme = renderer.theme
         found: list[list[Fragments]] = []

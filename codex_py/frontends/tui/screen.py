@@ -19,7 +19,12 @@ from prompt_toolkit.styles import Style
 
 from codex_py.frontends.tui.bursts import BURST_S
 from codex_py.frontends.tui.key_codes import KITTY_OFF, KITTY_ON
-from codex_py.frontends.tui.keyboard import ESCAPE_S, parser_of, raw_mode, read_whole_sequences
+from codex_py.frontends.tui.keyboard import (
+    ESCAPE_S,
+    parser_of,
+    raw_mode,
+    read_whole_sequences,
+)
 from codex_py.frontends.tui.output import (
     Finished,
     Frame,
@@ -172,12 +177,18 @@ class Screen:
             EOFError: the terminal is gone.
         """
         self._write_finished()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
+        asyncio.get_running_loop().add_signal_handler(
+            signal.SIGTSTP, self._asked_to_stop
+        )
         # Around all that the terminal is asked to report, or it would print the reports.
         with raw_mode(self._keyboard):
-            self.send(_ENTER + (_ASK_BACKGROUND if self.theme.asks_for_background else ""))
+            self.send(
+                _ENTER + (_ASK_BACKGROUND if self.theme.asks_for_background else "")
+            )
             try:
-                await self.app.run_async(handle_sigint=False, set_exception_handler=False)
+                await self.app.run_async(
+                    handle_sigint=False, set_exception_handler=False
+                )
             finally:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_RETURN_S):
@@ -322,7 +333,8 @@ class Screen:
             self._output.set_title(title)
         self._output.holds = True
         self._write_control(_BEGIN_FRAME)
-        renderer, is_covered = self.app.renderer, self._is_covered()
+        renderer = self.app.renderer
+        is_covered = self._is_covered()
         if is_covered is not renderer.full_screen:
             renderer.erase()
             renderer.full_screen = is_covered
@@ -334,7 +346,9 @@ class Screen:
         elif (last := renderer.last_rendered_screen) is not None:
             # Erase a frame that is higher than needed: prompt-toolkit never makes it lower.
             size = self._size()
-            needed = self.app.layout.container.preferred_height(size.columns, size.rows).preferred
+            needed = self.app.layout.container.preferred_height(
+                size.columns, size.rows
+            ).preferred
             if needed < last.height:
                 renderer.erase()
 
@@ -345,7 +359,10 @@ class Screen:
         screen = self.app.renderer.last_rendered_screen
         if screen is not None and not self._is_covered():
             cursor = screen.get_cursor_position(self.app.layout.current_window)
-            least = self._drawn.widths if self._drawn and self._keeps_blanks else ()
+            if self._drawn and self._keeps_blanks:
+                least = self._drawn.widths
+            else:
+                least = ()
             self._drawn = frame_of(screen, (cursor.x, cursor.y), self._left, least)
 
     def _write_finished(self) -> None:
@@ -358,11 +375,13 @@ class Screen:
 
         It has gone up as many as it has drawn; where a new width has laid long ones out anew, there are more.
         """
-        above, self.rows_above = self.rows_above, 0
+        above = self.rows_above
+        self.rows_above = 0
         if above:
             self._output.write_raw("\r")
             self._output.cursor_up(above)
-        drawn, self._drawn = self._drawn, None
+        drawn = self._drawn
+        self._drawn = None
         if drawn is not None and self._reflows:
             more = drawn.rows_above(self.width) - drawn.cursor[1]
             self._left = drawn.out_of_reach(self.width, self.height)
@@ -374,7 +393,9 @@ class Screen:
         """Wait for the end of a burst, from now on. If the program is busy so long, it reads what has come first."""
         if self._burst_timer is not None:
             self._burst_timer.cancel()
-        self._burst_timer = asyncio.get_running_loop().call_later(BURST_S, self._end_burst)
+        self._burst_timer = asyncio.get_running_loop().call_later(
+            BURST_S, self._end_burst
+        )
 
     def _end_burst(self) -> None:
         if self.app.is_running and not self.app.is_done:
@@ -386,14 +407,18 @@ class Screen:
         self.is_focused = is_focused
 
     def _found_background(self, report: str) -> None:
-        if self.theme.asks_for_background and (background := background_of(report)) is not None:
+        if (
+            self.theme.asks_for_background
+            and (background := background_of(report)) is not None
+        ):
             self.use_theme(replace(self.theme, background=background))
 
     def _size(self) -> Size:
         try:
             columns, rows = os.get_terminal_size(self._writer.fileno())
         except OSError:
-            columns, rows = 0, 0
+            columns = 0
+            rows = 0
         return Size(rows=rows or 24, columns=columns or 80)
 
 

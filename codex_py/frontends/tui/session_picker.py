@@ -41,7 +41,9 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
     picked = await surface.panels.show(sessions.picker)
     if picked is not None and sessions.chosen["^A"]:
         await asyncio.to_thread(unarchive, conversation.config.home, picked.id)
-    return None if picked is None else picked.id
+    if picked is None:
+        return None
+    return picked.id
 
 
 class _Sessions:
@@ -53,7 +55,10 @@ class _Sessions:
         keys = {"tab": "Tab", "c-s": "^S", "c-a": "^A"}
         actions = {key: partial(self._switch, name) for key, name in keys.items()}
         self.picker: Picker[SessionSummary] = Picker(
-            "", self._search, preview=self._preview, actions={**actions, "c-x": self._move}
+            "",
+            self._search,
+            preview=self._preview,
+            actions={**actions, "c-x": self._move},
         )
         self._describe()
 
@@ -61,7 +66,10 @@ class _Sessions:
         """The title and the row of keys."""
         said = ", ".join(_LISTS[key][on] for key, on in self.chosen.items())
         keys = [f"{key} {_LISTS[key][not on]}" for key, on in self.chosen.items()]
-        move = "^X bring back" if self.chosen["^A"] else "^X archive"
+        if self.chosen["^A"]:
+            move = "^X bring back"
+        else:
+            move = "^X archive"
         self.picker.title = problem or f"Resume a session ({said})"
         self.picker.hint = " · ".join([*keys, move])
 
@@ -71,7 +79,8 @@ class _Sessions:
 
     async def _move(self, found: SessionSummary | None) -> None:
         """Into the archive, or out of it."""
-        work, problem = unarchive if self.chosen["^A"] else archive, ""
+        work = unarchive if self.chosen["^A"] else archive
+        problem = ""
         try:
             if found is not None:
                 await asyncio.to_thread(work, self._config.home, found.id)
@@ -94,19 +103,34 @@ class _Sessions:
         return [self._row(found) for found in listed if found.id != is_open]
 
     def _row(self, found: SessionSummary) -> Option[SessionSummary]:
-        time = found.created if self.chosen["^S"] else found.updated
+        if self.chosen["^S"]:
+            time = found.created
+        else:
+            time = found.updated
         is_old = (datetime.now(UTC) - time).days >= _DAYS_AGO
-        when = f"{time.astimezone():%Y-%m-%d}" if is_old else age(time)
-        folder = Path(found.cwd).name if self.chosen["Tab"] else ""
-        places = [fit(printable(each), _LONGEST_PLACE) for each in (folder, found.branch or "")]
+        if is_old:
+            when = f"{time.astimezone():%Y-%m-%d}"
+        else:
+            when = age(time)
+        if self.chosen["Tab"]:
+            folder = Path(found.cwd).name
+        else:
+            folder = ""
+        places = [
+            fit(printable(each), _LONGEST_PLACE)
+            for each in (folder, found.branch or "")
+        ]
         note = " · ".join(filter(None, [when, *places]))
         title = printable(found.name or found.title or found.id)
         room = self._screen.width - 6 - get_cwidth(note) - len(found.fork_mark)
-        return Option(fit(title, max(_LEAST_TITLE, room)) + found.fork_mark, found, note=note)
+        return Option(
+            fit(title, max(_LEAST_TITLE, room)) + found.fork_mark, found, note=note
+        )
 
     async def _preview(self, found: SessionSummary) -> str:
         messages = await asyncio.to_thread(preview_messages, found.path)
-        room, marks = self._screen.width - 6, {"user": PROMPT, "assistant": "•"}
+        room = self._screen.width - 6
+        marks = {"user": PROMPT, "assistant": "•"}
         return "\n".join(
             f"    {marks[message.role]} {fit(printable(message.text), room)}"
             for message in messages

@@ -41,7 +41,10 @@ class UserShell:
         sink: events.EventSink,
     ) -> None:
         self._cwd = config.cwd
-        self._shell_option = "-lc" if config.allow_login_shell else "-c"
+        if config.allow_login_shell:
+            self._shell_option = "-lc"
+        else:
+            self._shell_option = "-c"
         own = user_programs(config, environment).without_keys(environment)
         self._environment = {**own, **_UNPAGED}
         self._screen = screen
@@ -146,9 +149,7 @@ def changes_shell_alone(command: str) -> bool:
 def _told(command: str, output: str, ran: ForegroundCommand) -> str:
     if len(output) > _TOLD:
         missing = len(output) - _TOLD
-        output = (
-            f"{output[: _TOLD // 2]}\n... {missing} characters omitted ...\n{output[-_TOLD // 2 :]}"
-        )
+        output = f"{output[: _TOLD // 2]}\n... {missing} characters omitted ...\n{output[-_TOLD // 2 :]}"
     return (
         f"<user_shell_command>\n<command>\n{command}\n</command>\n<result>\n"
         f"Exit code: {ran.exit_code}\nDuration: {ran.duration_s:.4f} seconds\n"

@@ -15,13 +15,26 @@ from codex_py.streams.terminal import printable
 from codex_py.streams.times import duration
 
 ITEMS: Final = (
-    *("model-with-reasoning", "current-dir", "git-branch", "permissions"),
-    *("context-remaining", "turn-usage", "thread-name"),
+    "model-with-reasoning",
+    "current-dir",
+    "git-branch",
+    "permissions",
+    "context-remaining",
+    "turn-usage",
+    "thread-name",
 )
 """In the order in which they are shown unless `tui.status_line` says otherwise; named as Codex does."""
 _MOST_FIRST: Final = (
-    *("model-with-reasoning", "model-name", "model", "current-dir", "permissions"),
-    *("context-remaining", "context-used", "turn-usage", "git-branch", "thread-name"),
+    "model-with-reasoning",
+    "model-name",
+    "model",
+    "current-dir",
+    "permissions",
+    "context-remaining",
+    "context-used",
+    "turn-usage",
+    "git-branch",
+    "thread-name",
 )
 """What is kept where there is no room for all."""
 _STYLES: Final[Mapping[str, str]] = {
@@ -29,7 +42,8 @@ _STYLES: Final[Mapping[str, str]] = {
     "current-dir": "ok",
     "git-branch": "plan",
 }
-_LITTLE_LEFT, _HARDLY_ANY_LEFT = 20, 5
+_LITTLE_LEFT = 20
+_HARDLY_ANY_LEFT = 5
 """Per cent of the window."""
 _NARROW: Final = 14
 """Columns for what the model does."""
@@ -65,7 +79,9 @@ class Status:
     """Why and how often a request is sent again, until it is answered, and when next, `time.monotonic()`."""
     waiting_for: Callable[[], Sequence[str]] | None = None
     """Names the MCP servers that the request waits for."""
-    commands: dict[str, tuple[str, float]] = field(default_factory=dict[str, tuple[str, float]])
+    commands: dict[str, tuple[str, float]] = field(
+        default_factory=dict[str, tuple[str, float]]
+    )
     """Commands of the agent that run, by id: the command and when it was started, `time.monotonic()`."""
     hooks: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
     """Those that the turn waits for: what is said of one, and when it was started, `time.monotonic()`."""
@@ -99,10 +115,15 @@ class Status:
         if get_cwidth(dot.join(parts.values())) > room and "current-dir" in parts:
             parts["current-dir"] = parts["current-dir"].rpartition("/")[2] or "/"
         mode = self.known.get("mode", "")
-        room -= get_cwidth(mode + dot) if mode else 0
+        if mode:
+            room -= get_cwidth(mode + dot)
         kept: dict[str, str] = {}
         for name in sorted(parts, key=lambda name: (*_MOST_FIRST, name).index(name)):
-            more = {each: text for each, text in parts.items() if each in kept or each == name}
+            more = {
+                each: text
+                for each, text in parts.items()
+                if each in kept or each == name
+            }
             if get_cwidth(dot.join(more.values())) <= room or not kept:
                 kept = more
         words = [(mode, "accent")] * bool(mode)
@@ -120,7 +141,9 @@ class Status:
             return "error"
         left = self.known.get("context-remaining", "").partition("%")[0]
         if name.startswith("context-") and left.isdigit() and int(left) < _LITTLE_LEFT:
-            return "error" if int(left) < _HARDLY_ANY_LEFT else "warning"
+            if int(left) < _HARDLY_ANY_LEFT:
+                return "error"
+            return "warning"
         return _STYLES.get(name, "quiet")
 
     def working(self, columns: int) -> Fragments:
@@ -132,9 +155,14 @@ class Status:
                 parts.append(f"{commands} running in the background (/ps, /stop)")
             if self.agents:
                 parts.append(f"{_counted(self.agents, 'agent')} at work (/agents)")
-            return [("class:quiet", INDENT + ", ".join(parts))] if parts else []
+            if parts:
+                return [("class:quiet", INDENT + ", ".join(parts))]
+            return []
         is_moving = not (self.announced or self.is_asking)
-        sign = _MOVING[int(time.monotonic()) % len(_MOVING)] if is_moving else "•"
+        if is_moving:
+            sign = _MOVING[int(time.monotonic()) % len(_MOVING)]
+        else:
+            sign = "•"
         style, what, remark = self._under_way(columns)
         return [(f"class:{style}", f"{sign} {what}"), ("class:quiet", remark)]
 
@@ -154,7 +182,10 @@ class Status:
             more = f", {count} more to come" if count else ""
             return "warning", "Waiting for your answer", f"{more} ({age})"
         if count:
-            waits = "1 question waits" if count == 1 else f"{count} questions wait"
+            if count == 1:
+                waits = "1 question waits"
+            else:
+                waits = f"{count} questions wait"
             return "warning", waits, f" until this is closed ({age})"
         if self.waiting_for is not None and (missing := self.waiting_for()):
             what = f"Starting MCP servers: {printable(', '.join(missing))} "
@@ -163,13 +194,17 @@ class Status:
             cause, tries, at = self.reconnecting
             wait_s = math.ceil(at - time.monotonic())
             soon = f" in {duration(wait_s)}" if wait_s > 0 else ""
-            what, told = f"Trying again{soon}", f" (try {tries + 1}, {age}; {self.stop_key} stops)"
+            what = f"Trying again{soon}"
+            told = f" (try {tries + 1}, {age}; {self.stop_key} stops)"
             room = columns - len(f"• . {what}{told} ")
             why = printable(fit(cause.removeprefix("unexpected status "), room)) + ". "
             return "warning", why.replace("….", "…") * (room > 0) + what, told
         if self.hooks and time.monotonic() - self.hooks[0][1] >= _NOTABLE_HOOK_S:
             return "accent", f"{self.hooks[0][0]} ", f"({age} • {stops})"
-        agents = f" {_counted(self.agents, 'agent')}" if self.agents else ""
+        if self.agents:
+            agents = f" {_counted(self.agents, 'agent')}"
+        else:
+            agents = ""
         silent_s = int(time.monotonic() - self.heard_at)
         is_silent = not self.is_calling and silent_s >= _SILENT_S
         silence = f"nothing received for {duration(silent_s)}" * is_silent
@@ -177,12 +212,20 @@ class Status:
         away *= bool(self.is_calling and self.commands)
         facts = [age, self.known.get("turn-usage", ""), silence, away, stops]
         # The first that fits, else the last.
-        for kept in (facts, [age, *facts[2:]], [age, silence or facts[-1]], [age, facts[-1]]):
+        for kept in (
+            facts,
+            [age, *facts[2:]],
+            [age, silence or facts[-1]],
+            [age, facts[-1]],
+        ):
             told = " • ".join(filter(None, kept))
             if len(told) + len(agents) + _NARROW <= columns:
                 break
         room = columns - len(told) - len(agents) - 6
-        thought = fit(printable(self.thought), room) if room > _NARROW else ""
+        if room > _NARROW:
+            thought = fit(printable(self.thought), room)
+        else:
+            thought = ""
         return "accent", f"{thought or 'Working'} ", f"({told}){agents}"
 
     def title(self) -> str:
@@ -195,11 +238,15 @@ class Status:
             case "activity" | "spinner" | "status" | "run-state":
                 if self.is_asking or self.announced:
                     return "[?]"
-                return "•" if self.working_since is not None else ""
+                if self.working_since is not None:
+                    return "•"
+                return ""
             case "app-name":
                 return "codex-py"
             case _:
-                codex_name = {"project": "project-name", "thread": "thread-name"}.get(name, name)
+                codex_name = {"project": "project-name", "thread": "thread-name"}.get(
+                    name, name
+                )
                 return self.known.get(codex_name, "")
 
 
@@ -214,10 +261,16 @@ def notifications(
     wanted: bool | list[str] = settings.get("notifications", True)
     is_always = settings.get("notification_condition") == "always"
     method = settings.get("notification_method", "auto")
-    method = _best_method(environment) if method == "auto" else str(method)
+    if method == "auto":
+        method = _best_method(environment)
+    else:
+        method = str(method)
 
     def notify(kind: Kind, text: str) -> None:
-        is_wanted = wanted if isinstance(wanted, bool) else kind in wanted
+        if isinstance(wanted, bool):
+            is_wanted = wanted
+        else:
+            is_wanted = kind in wanted
         if not is_wanted or (screen.is_focused and not is_always):
             return
         line = printable(" ".join(text.split()))[:_LONGEST]
@@ -237,5 +290,9 @@ def _best_method(environment: Mapping[str, str]) -> Literal["osc9", "bel"]:
     if "TMUX" in environment or "STY" in environment:
         # They keep sequences to themselves, and pass a bell on.
         return "bel"
-    is_kitty = "KITTY_WINDOW_ID" in environment or environment.get("TERM") == "xterm-kitty"
-    return "osc9" if is_kitty or environment.get("TERM_PROGRAM") in _KNOW_OSC9 else "bel"
+    is_kitty = (
+        "KITTY_WINDOW_ID" in environment or environment.get("TERM") == "xterm-kitty"
+    )
+    if is_kitty or environment.get("TERM_PROGRAM") in _KNOW_OSC9:
+        return "osc9"
+    return "bel"

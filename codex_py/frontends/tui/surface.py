@@ -125,7 +125,9 @@ class Leaving:
         self.was_told = True
         self.leave(code)
 
-    def _went_wrong(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _went_wrong(
+        self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]
+    ) -> None:
         error = context.get("exception")
         if error is None:
             return
@@ -185,7 +187,8 @@ class Surface:
         self.launch = launch
         self.loaded: LoadedHalf | None = None
         self._load = load
-        config, self.environment = launch.config, launch.environment
+        config = launch.config
+        self.environment = launch.environment
         settings = config.values.get("tui", {})
         is_vi = settings.get("vim_mode_default", False)
         self.cwd = config.cwd
@@ -199,12 +202,16 @@ class Surface:
             stop_key=(*self.keymap.keys("chat.interrupt_turn"), "ctrl-c")[0].title(),
             background_key=self.keymap.free("ctrl-b"),
             answer_key=self.keymap.named("{composer.queue}"),
-            hint=self.keymap.named(BEGINNING.replace("?", "{composer.toggle_shortcuts}")),
+            hint=self.keymap.named(
+                BEGINNING.replace("?", "{composer.toggle_shortcuts}")
+            ),
         )
         self.hints = Hints(self.screen.changed)
         self.tasks = asyncio.TaskGroup()
         self.outbox = Outbox()
-        files = FileIndex(config.cwd, self.programs, self.environment, use_git=config.inside_git)
+        files = FileIndex(
+            config.cwd, self.programs, self.environment, use_git=config.inside_git
+        )
         self.skills: Sequence[Skill] = ()
         self.composer = Composer(
             config,

@@ -61,15 +61,30 @@ _ON_LIGHT = {
 
 _ATTRIBUTES = {"bold", "dim", "italic", "underline", "strike", "reverse"}
 _IN_FRAGMENTS = (
-    *("quiet", "accent", "error", "warning", "ok", "user", "plan", "action", "strong", "selected"),
+    "quiet",
+    "accent",
+    "error",
+    "warning",
+    "ok",
+    "user",
+    "plan",
+    "action",
+    "strong",
+    "selected",
 )
 """Styles that fragments name too: `class:quiet`."""
-_COLOR = "(?:#[0-9a-f]{6}|(?:bright_)?(?:black|red|green|yellow|blue|magenta|cyan|white))"
+_COLOR = (
+    "(?:#[0-9a-f]{6}|(?:bright_)?(?:black|red|green|yellow|blue|magenta|cyan|white))"
+)
 _STYLE = re.compile(rf"(?:{'|'.join(_ATTRIBUTES)}|(?:on )?{_COLOR}| )*")
 
 _LINKING = (
-    *("KITTY_WINDOW_ID", "WT_SESSION", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR"),
-    *("KONSOLE_VERSION", "ALACRITTY_WINDOW_ID"),
+    "KITTY_WINDOW_ID",
+    "WT_SESSION",
+    "WEZTERM_PANE",
+    "GHOSTTY_RESOURCES_DIR",
+    "KONSOLE_VERSION",
+    "ALACRITTY_WINDOW_ID",
 )
 PROMPT = "\u203a"
 
@@ -101,9 +116,15 @@ class Theme:
             return ""
         basic, on_dark, on_light = STYLES[name]
         if self.color_system == "standard" or self.background == "unknown":
-            style = _ON_LIGHT.get(name, basic) if self.background == "light" else basic
+            if self.background == "light":
+                style = _ON_LIGHT.get(name, basic)
+            else:
+                style = basic
         else:
-            style = on_light if self.background == "light" else on_dark
+            if self.background == "light":
+                style = on_light
+            else:
+                style = on_dark
         style = self.own.get(name, style)
         if not self.color:
             style = " ".join(word for word in style.split() if word in _ATTRIBUTES)
@@ -111,7 +132,11 @@ class Theme:
 
     @property
     def asks_for_background(self) -> bool:
-        return self.background == "unknown" and self.color and self.color_system != "standard"
+        return (
+            self.background == "unknown"
+            and self.color
+            and self.color_system != "standard"
+        )
 
     def fragment_styles(self) -> dict[str, str]:
         """The same for prompt-toolkit, by the names that fragments use."""
@@ -121,7 +146,8 @@ class Theme:
 def _for_fragments(style: str) -> str:
     words: list[str] = []
     for word in style.replace("on ", "bg:").split():
-        ground, color = word[:3] * word.startswith("bg:"), word.removeprefix("bg:")
+        ground = word[:3] * word.startswith("bg:")
+        color = word.removeprefix("bg:")
         is_named = color not in _ATTRIBUTES and not color.startswith("#")
         words.append(ground + (f"ansi{color.replace('_', '')}" if is_named else color))
     return " ".join(words)
@@ -143,7 +169,9 @@ def own_styles(path: Path) -> Mapping[str, str]:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     for name, style in styles.items():
         if name not in STYLES:
-            raise ConfigError(f"{path}: there is no style {name!r}; there are {', '.join(STYLES)}")
+            raise ConfigError(
+                f"{path}: there is no style {name!r}; there are {', '.join(STYLES)}"
+            )
         if not (isinstance(style, str) and _STYLE.fullmatch(style)):
             raise ConfigError(f'{path}: {name!r} is not like "bold #ffffff on #202020"')
     return styles
@@ -154,8 +182,12 @@ def background_of(report: str) -> Literal["dark", "light"] | None:
     match = re.fullmatch("rgba?:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+).*", report)
     if match is None:
         return None
-    red, green, blue = (int(part, 16) / (16 ** len(part) - 1) for part in match.groups())
-    return "light" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "dark"
+    red, green, blue = (
+        int(part, 16) / (16 ** len(part) - 1) for part in match.groups()
+    )
+    if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5:
+        return "light"
+    return "dark"
 
 
 def terminal_theme(
@@ -172,14 +204,23 @@ def terminal_theme(
     dumb = environment.get("TERM", "") in {"", "dumb"}
     # The first of these that is set decides, as setlocale(3) says.
     locale = (
-        environment.get("LC_ALL") or environment.get("LC_CTYPE") or environment.get("LANG")
+        environment.get("LC_ALL")
+        or environment.get("LC_CTYPE")
+        or environment.get("LANG")
     ) or ""
     background = wanted
     if background not in ("dark", "light"):
         # `foreground;background`, by the numbers of the palette: 7 and 15 are whites.
         number = environment.get("COLORFGBG", "").rpartition(";")[2]
-        background = "light" if number in {"7", "15"} else "dark" if number else "unknown"
-    color_system: ColorSystem = "256" if "256" in environment.get("TERM", "") else "standard"
+        if number in {"7", "15"}:
+            background = "light"
+        elif number:
+            background = "dark"
+        else:
+            background = "unknown"
+    color_system: ColorSystem = (
+        "256" if "256" in environment.get("TERM", "") else "standard"
+    )
     if environment.get("COLORTERM", "").lower() in {"truecolor", "24bit"}:
         color_system = "truecolor"
     return Theme(
@@ -208,6 +249,7 @@ def knows_links(environment: Mapping[str, str]) -> bool:
     vte = environment.get("VTE_VERSION", "")
     return (
         any(environment.get(name) for name in _LINKING)
-        or environment.get("TERM_PROGRAM", "") in {"iTerm.app", "WezTerm", "vscode", "ghostty"}
+        or environment.get("TERM_PROGRAM", "")
+        in {"iTerm.app", "WezTerm", "vscode", "ghostty"}
         or (vte.isdigit() and int(vte) >= 5000)
     )

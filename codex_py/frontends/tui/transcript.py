@@ -38,7 +38,8 @@ from codex_py.streams.terminal import aligned
 _THOUGHT_KEPT = 2_000
 _THOUGHT_ROWS = 4
 """Of what the model is thinking, while it does."""
-_LEAST_RUNNING_ROWS, _LEAST_PLAN_ROWS = 2, 2
+_LEAST_RUNNING_ROWS = 2
+_LEAST_PLAN_ROWS = 2
 _PART_FOR_PLAN = 3
 """Of the rows of what may still change; a longer plan is folded."""
 _REPLAYED_ITEMS = 300
@@ -145,7 +146,8 @@ class Transcript:
 
     def follow(self, other: "Transcript") -> None:
         """Take over what is under way there; what is over has been replayed."""
-        self._clock, self._turn_began = other._clock, other._turn_began
+        self._clock = other._clock
+        self._turn_began = other._turn_began
         self.running = other.running.copy()
         self(events.MessageDelta(other.unfinished))
 
@@ -175,18 +177,25 @@ class Transcript:
         size = 0
         first = len(items)
         folds = self.renderer.theme.folds
-        least = max(0, len(items) - _REPLAYED_ITEMS) if folds else 0
+        if folds:
+            least = max(0, len(items) - _REPLAYED_ITEMS)
+        else:
+            least = 0
         while first > least and (size < _REPLAYED_CHARACTERS or not folds):
             first -= 1
             item = items[first]
-            size += len(item.text) if isinstance(item, event_items.AgentMessage) else 1_000
+            if isinstance(item, event_items.AgentMessage):
+                size += len(item.text)
+            else:
+                size += 1_000
         if first:
             self.notice(f"{first} earlier items are not shown")
         for n, item in enumerate(items[first:], first):
             if isinstance(item, event_items.TodoList) and _is_renewed(items[n + 1 :]):
                 continue
             self._complete(item)
-            if reason := _refusal(item):
+            reason = _refusal(item)
+            if reason:
                 self._deny("", reason)
         self._end_looks()
         self._redraw()
@@ -199,14 +208,20 @@ class Transcript:
         self._emit(cell, space)
 
     def _end_looks(self) -> None:
-        looks, self._looks = self._looks, []
+        looks = self._looks
+        self._looks = []
         if looks:
             self.print(explored_cell(looks, self.renderer.theme))
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
         """The rows of what may still change; if they are too many, the important ones."""
         # Rows show the age of what runs in seconds, and so are good for one.
-        key = (width, max_rows, int(self._clock()) if self.running else 0, self.renderer.theme)
+        key = (
+            width,
+            max_rows,
+            int(self._clock()) if self.running else 0,
+            self.renderer.theme,
+        )
         if self._drawn is None or self._drawn[0] != key:
             self._drawn = key, self._live_rows(width, max_rows)
         return self._drawn[1]
@@ -224,14 +239,18 @@ class Transcript:
             cell = explored_cell(self._looks, self.renderer.theme)
             rows += [[], *self.renderer.fragments(cell, width)]
         if self._show_reasoning and self._reasoning.strip():
-            thought = self.renderer.fragments(reasoning_cell(settled(self._reasoning)), width)
+            thought = self.renderer.fragments(
+                reasoning_cell(settled(self._reasoning)), width
+            )
             rows += [[], *thought[-_THOUGHT_ROWS:]]
-        if (rest := self._answer.blocks.rest) is not None:
+        rest = self._answer.blocks.rest
+        if rest is not None:
             if rest.language is None:
                 rest = replace(rest, text=settled(rest.text))
             cell = block_cell(rest, is_start=not self._answer.is_printed)
             # The line that will stand between it and what is above.
-            rows += [[]] if rest.is_spaced else []
+            if rest.is_spaced:
+                rows += [[]]
             rows += self.renderer.fragments(cell, width)
         return [*(rows[-room:] if room > 0 else []), *running]
 
@@ -242,7 +261,9 @@ class Transcript:
         most = min(max(_LEAST_PLAN_ROWS, max_rows // _PART_FOR_PLAN), max_rows - 1)
         cell = pinned_plan_cell(self._plan, width, most - 1)
         rows = self.renderer.fragments(cell, width)
-        return [[], *rows][:max_rows] if max_rows > 1 else rows[: max(0, max_rows)]
+        if max_rows > 1:
+            return [[], *rows][:max_rows]
+        return rows[: max(0, max_rows)]
 
     def _start(self, item: event_items.ThreadItem) -> None:
         if isinstance(item, event_items.TodoList):
@@ -264,7 +285,11 @@ class Transcript:
             case event_items.ReasoningSummary():
                 self._end_thought(item.text)
             case event_items.UserMessage() if self._turn_began is not None:
-                self.print(steered_cell(item.text, item.images, folds=self.renderer.theme.folds))
+                self.print(
+                    steered_cell(
+                        item.text, item.images, folds=self.renderer.theme.folds
+                    )
+                )
             case event_items.TodoList() if self._plan is not None:
                 self._start(item)
             case _:
@@ -277,7 +302,9 @@ class Transcript:
             self._looks += looks
         elif (cell := item_cell(item, self.renderer.theme)) is not None:
             self.print(cell)
-            self._is_declined = getattr(item, "status", "") == "declined" or bool(_refusal(item))
+            self._is_declined = getattr(item, "status", "") == "declined" or bool(
+                _refusal(item)
+            )
 
     def _deny(self, tool: str, reason: str) -> None:
         if self._is_declined:
@@ -299,12 +326,15 @@ class Transcript:
 
     def _end_answer(self) -> None:
         self._print_blocks(self._answer.blocks.finish())
-        if hidden := self._answer.blocks.hidden:
+        hidden = self._answer.blocks.hidden
+        if hidden:
             text = f"The last {hidden:,} characters of the answer are not shown"
             self.notice(text, "warning")
         self._answer = _Answer()
 
-    def _turn(self, event: events.TurnStarted | events.TurnCompleted | events.TurnFailed) -> None:
+    def _turn(
+        self, event: events.TurnStarted | events.TurnCompleted | events.TurnFailed
+    ) -> None:
         if isinstance(event, events.TurnStarted):
             self._turn_began = self._clock()
             return
@@ -314,9 +344,13 @@ class Transcript:
         for item in self.running.end_turn():
             if isinstance(item, event_items.FileChange | event_items.McpToolCall):
                 self._show(replace(item, status="failed"))
-        worked_s = 0.0 if self._turn_began is None else self._clock() - self._turn_began
+        if self._turn_began is None:
+            worked_s = 0.0
+        else:
+            worked_s = self._clock() - self._turn_began
         self._turn_began = None
-        plan, self._plan = self._plan, None
+        plan = self._plan
+        self._plan = None
         left = 0 if plan is None else _steps_left(plan)
         if isinstance(event, events.TurnFailed):
             if plan is not None and left:
@@ -325,7 +359,9 @@ class Transcript:
             self.notice(_INTERRUPTED if is_aborted else event.error.message, "error")
         else:
             steps = f"{left} step{'s' * (left > 1)} left" * bool(left)
-            self.print(worked_cell(int(worked_s) * 1000, steps, event.diff or "", self._now()))
+            self.print(
+                worked_cell(int(worked_s) * 1000, steps, event.diff or "", self._now())
+            )
 
     def _think(self, delta: str, part: int) -> None:
         if not self._reasoning:
@@ -340,7 +376,10 @@ class Transcript:
         if self._show_reasoning and text.strip() and not self.renderer.theme.folds:
             self.print(reasoning_cell(text))
         elif self._show_reasoning and text.strip():
-            seconds = self._clock() - self._thought_since if self._reasoning else 0
+            if self._reasoning:
+                seconds = self._clock() - self._thought_since
+            else:
+                seconds = 0
             self.print(thought_cell(text, int(seconds)))
         self._reasoning = ""
 

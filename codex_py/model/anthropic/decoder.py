@@ -28,8 +28,17 @@ _KINDS: dict[str, Kind] = {
     "tool_use": "function_call",
 }
 """All other blocks are the server's own: they go back as they came."""
-_DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
-_USAGE = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_DELTAS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "input_json_delta": "partial_json",
+}
+_USAGE = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
 
 
 class AnthropicDecoder(BuildingDecoder):
@@ -46,7 +55,8 @@ class AnthropicDecoder(BuildingDecoder):
         self._usage: dict[str, int] = {}
 
     def _read(self, data: str, name: str) -> None:
-        if (event := parse_event(data)) is not None:
+        event = parse_event(data)
+        if event is not None:
             self._take({"type": name, **event})
 
     def _close(self) -> None:
@@ -70,8 +80,12 @@ class AnthropicDecoder(BuildingDecoder):
                 self._end_block(index)
             case "message_delta":
                 delta = object_field(event, "delta")
-                self._stop_reason = text_field(delta, "stop_reason") or self._stop_reason
-                self._stop_details = object_field(delta, "stop_details") or self._stop_details
+                self._stop_reason = (
+                    text_field(delta, "stop_reason") or self._stop_reason
+                )
+                self._stop_details = (
+                    object_field(delta, "stop_details") or self._stop_details
+                )
                 self._count(event)
             case "message_stop":
                 self._finish()
@@ -95,12 +109,15 @@ class AnthropicDecoder(BuildingDecoder):
 
     def _begin(self, index: int, block: JsonObject) -> None:
         kind = _KINDS.get(text_field(block, "type"), "opaque")
-        call_id, name = text_field(block, "id"), text_field(block, "name")
+        call_id = text_field(block, "id")
+        name = text_field(block, "name")
         piece = self._out.begin(kind, name=name, call_id=call_id)
         self._pieces[index], self._blocks[index] = piece, block
-        if text := text_field(block, "text") or text_field(block, "thinking"):
+        text = text_field(block, "text") or text_field(block, "thinking")
+        if text:
             self._out.write(piece, text)
-        if signature := text_field(block, "signature"):
+        signature = text_field(block, "signature")
+        if signature:
             piece.data["signature"] = signature
         if block.get("type") == "redacted_thinking":
             piece.data["redacted"] = text_field(block, "data")
@@ -109,7 +126,8 @@ class AnthropicDecoder(BuildingDecoder):
         piece = self._pieces.get(index)
         if piece is None:
             return
-        if field := _DELTAS.get(text_field(delta, "type")):
+        field = _DELTAS.get(text_field(delta, "type"))
+        if field:
             self._out.write(piece, text_field(delta, field))
         elif signature := text_field(delta, "signature"):
             self._signatures.setdefault(index, []).append(signature)
@@ -119,8 +137,11 @@ class AnthropicDecoder(BuildingDecoder):
         if piece is None:
             return
         block = self._blocks.pop(index)
-        if signature := self._signatures.pop(index, None):
-            piece.data["signature"] = piece.data.get("signature", "") + "".join(signature)
+        signature = self._signatures.pop(index, None)
+        if signature:
+            piece.data["signature"] = piece.data.get("signature", "") + "".join(
+                signature
+            )
         given = block.get("input")
         if piece.kind == "function_call" and not piece.text and given:
             piece.replace(encode_json(given).decode())
@@ -157,7 +178,10 @@ class AnthropicDecoder(BuildingDecoder):
                 self._fail(ModelError(message, code="content_filter"))
             case reason:
                 # A server tool takes longer than a response: the same history continues it.
-                end_turn = False if reason == "pause_turn" else None
+                if reason == "pause_turn":
+                    end_turn = False
+                else:
+                    end_turn = None
                 self._complete(self._total(), end_turn=end_turn)
 
     def _total(self) -> Usage:

@@ -52,7 +52,9 @@ class _History:
             last = blocks[-1]
             if index >= unmarked and not last.startswith(_UNMARKED):
                 blocks = [*blocks[:-1], _marked(last)]
-            encoded.append(b'{"role":"%b","content":[%b]}' % (role.encode(), b",".join(blocks)))
+            encoded.append(
+                b'{"role":"%b","content":[%b]}' % (role.encode(), b",".join(blocks))
+            )
         return encoded
 
 
@@ -78,7 +80,9 @@ def _with_legal_thoughts(blocks: list[bytes]) -> list[bytes]:
 
 def _told(told: dialogue.Told) -> Sequence[bytes]:
     if told.encoded is None:
-        told.encoded = [encode_json(part) for part in map(_part, told.parts) if part is not None]
+        told.encoded = [
+            encode_json(part) for part in map(_part, told.parts) if part is not None
+        ]
     return told.encoded
 
 
@@ -99,7 +103,9 @@ def _blocks(block: dialogue.Block) -> Sequence[JsonObject]:
     match block:
         case dialogue.Text(text):
             # Blank text is refused, and white space at the end of the last message.
-            return [{"type": "text", "text": text.rstrip()}] if text.strip() else []
+            if text.strip():
+                return [{"type": "text", "text": text.rstrip()}]
+            return []
         case dialogue.Thought(text, data):
             # Without its signature, a thought is not accepted: it may be another model's.
             if data and (redacted := text_field(data, "redacted")):
@@ -118,7 +124,9 @@ def _input(call: dialogue.Call) -> JsonObject:
     if call.is_freeform:
         return {"input": call.arguments}
     value = json_or(call.arguments or "{}", None)
-    return cast("JsonObject", value) if isinstance(value, dict) else {"_raw": call.arguments}
+    if isinstance(value, dict):
+        return cast("JsonObject", value)
+    return {"_raw": call.arguments}
 
 
 def _result(result: dialogue.Result) -> JsonObject:
@@ -126,13 +134,17 @@ def _result(result: dialogue.Result) -> JsonObject:
     content = parts if result.images else result.text
     fields: JsonObject = {"type": "tool_result", "tool_use_id": result.call.call_id}
     fields["content"] = content or "(no output)"
-    return {**fields, "is_error": True} if result.failed else fields
+    if result.failed:
+        return {**fields, "is_error": True}
+    return fields
 
 
 def _part(part: JsonObject) -> JsonObject | None:
     """A part as a block; None for blank text, which is refused."""
     if part["type"] == "input_text":
-        return {"type": "text", "text": part["text"]} if part["text"].strip() else None
+        if part["text"].strip():
+            return {"type": "text", "text": part["text"]}
+        return None
     url = part["image_url"]
     found = _BYTES_OF_DATA_URL.fullmatch(url)
     source = {"type": "url", "url": url}
@@ -166,18 +178,24 @@ class AnthropicWire(ProfiledWire):
         }
         if prompt.output_schema is not None:
             form = {"type": "json_schema", "schema": prompt.output_schema}
-            settings["output_config"] = {**settings.get("output_config", {}), "format": form}
+            settings["output_config"] = {
+                **settings.get("output_config", {}),
+                "format": form,
+            }
         tools = _tools(prompt, history.called)
         if tools:
             settings["tool_choice"] = self._tool_choice(
-                choice if prompt.tools else ToolChoice("none"), parallel=prompt.parallel_tool_calls
+                choice if prompt.tools else ToolChoice("none"),
+                parallel=prompt.parallel_tool_calls,
             )
         mark = self._profile.cache_marks
         fragments = [encode_json(self._profile.adjusted(settings)).removesuffix(b"}")]
         for name, blocks in ((b"tools", tools), (b"system", history.system)):
             if blocks:
                 last = _marked(blocks[-1]) if mark else blocks[-1]
-                fragments.append(b',"%b":[%b]' % (name, b",".join([*blocks[:-1], last])))
+                fragments.append(
+                    b',"%b":[%b]' % (name, b",".join([*blocks[:-1], last]))
+                )
         messages = history.encoded(last_marks=2 if mark else 0)
         fragments += (b',"messages":[', b",".join(messages), b"]}")
         return b"".join(fragments)
@@ -187,9 +205,20 @@ class AnthropicWire(ProfiledWire):
 
     def _history(self, prompt: Prompt) -> _History:
         """The history of a thread. A turn is translated once."""
-        turns = list(self._dialogue.of(prompt.input, prompt.model, images=prompt.abilities.images))
-        texts = [prompt.instructions] if prompt.instructions.strip() else []
-        while turns and isinstance(first := turns[0], dialogue.Told) and first.role != "user":
+        turns = list(
+            self._dialogue.of(
+                prompt.input, prompt.model, images=prompt.abilities.images
+            )
+        )
+        if prompt.instructions.strip():
+            texts = [prompt.instructions]
+        else:
+            texts = []
+        while (
+            turns
+            and isinstance(first := turns[0], dialogue.Told)
+            and first.role != "user"
+        ):
             texts.append(first.text)
             del turns[0]
         messages: list[_Message] = []
@@ -209,7 +238,11 @@ class AnthropicWire(ProfiledWire):
             called.update((call.name, None) for call in turn.calls)
         if messages and messages[0][0] != "user":
             messages.insert(0, ("user", [_CONTINUE]))
-        system = [encode_json({"type": "text", "text": text}) for text in texts if text.strip()]
+        system = [
+            encode_json({"type": "text", "text": text})
+            for text in texts
+            if text.strip()
+        ]
         return _History(system, messages, list(called), may_think)
 
     def _thinking(self, prompt: Prompt, max_tokens: int) -> Mapping[str, Any]:
@@ -222,7 +255,10 @@ class AnthropicWire(ProfiledWire):
         match style:
             case "adaptive":
                 effort = "low" if effort == "minimal" else effort
-                return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}}
+                return {
+                    "thinking": {"type": "adaptive"},
+                    "output_config": {"effort": effort},
+                }
             case "budget":
                 budget = min(_BUDGETS.get(effort, _MOST), max_tokens * 3 // 4)
                 if budget < _MIN_BUDGET:
@@ -235,7 +271,10 @@ class AnthropicWire(ProfiledWire):
         """A set of allowed tools cannot be said; it is enforced when a call is dispatched."""
         if choice.mode == "none":
             return {"type": "none"}
-        serial = {} if parallel else {"disable_parallel_tool_use": True}
+        if parallel:
+            serial = {}
+        else:
+            serial = {"disable_parallel_tool_use": True}
         if choice.mode == "required" and len(choice.names) == 1:
             return {"type": "tool", "name": choice.names[0], **serial}
         return {"type": "any" if choice.mode == "required" else "auto", **serial}
@@ -244,9 +283,15 @@ class AnthropicWire(ProfiledWire):
 def _tools(prompt: Prompt, called: Sequence[str]) -> list[bytes]:
     """The tools of a request. A history with calls must define some, also where none may be called."""
     entries: list[dict[str, Any]] = [
-        {"name": spec.name, "description": spec.description, "input_schema": spec.parameters}
+        {
+            "name": spec.name,
+            "description": spec.description,
+            "input_schema": spec.parameters,
+        }
         for spec in function_specs(prompt.tools)
     ]
     if not entries:
-        entries = [{"name": name, "input_schema": {"type": "object"}} for name in called]
+        entries = [
+            {"name": name, "input_schema": {"type": "object"}} for name in called
+        ]
     return [encode_json(entry) for entry in entries]

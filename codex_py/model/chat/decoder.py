@@ -38,7 +38,8 @@ _FILTERED = frozenset({"content_filter", "sensitive"})
 _FAILED = {"length", *_FAILURES, *_FILTERED}
 THINK_TAG = "think"
 """The field of reasoning that came between `<think>` tags in the text."""
-_OPENING, _CLOSING = "<think>", "</think>"
+_OPENING = "<think>"
+_CLOSING = "</think>"
 _MAX_BLANK = 100
 """Characters before a `<think>` tag."""
 
@@ -50,7 +51,9 @@ class ChatDecoder(BuildingDecoder):
         super().__init__(prompt, maker, deltas=deltas)
         self._thought: Piece | None = None
         self._message: Piece | None = None
-        self._calls = _Calls(self._out, {spec.name for spec in function_specs(prompt.tools)})
+        self._calls = _Calls(
+            self._out, {spec.name for spec in function_specs(prompt.tools)}
+        )
         self._head: str | None = ""
         """Text that is not given out yet, because it may be a part of a tag; None once no tag is looked for."""
         self._is_in_tag = False
@@ -79,14 +82,20 @@ class ChatDecoder(BuildingDecoder):
             return
         self._out.created()
         choices = objects(chunk.get("choices"))
-        choice = next((c for c in choices if not integer_field(c, "index")), JsonObject())
+        choice = next(
+            (c for c in choices if not integer_field(c, "index")), JsonObject()
+        )
         usage = object_field(chunk, "usage") or object_field(choice, "usage")
-        self._usage = usage or object_field(object_field(chunk, "x_groq"), "usage") or self._usage
+        self._usage = (
+            usage or object_field(object_field(chunk, "x_groq"), "usage") or self._usage
+        )
         self._is_counted = bool(usage) and chunk.get("choices") == []
         if choice.get("error"):
             self._fail(stream_failure(choice))
             return
-        self._take_delta(object_field(choice, "delta") or object_field(choice, "message"))
+        self._take_delta(
+            object_field(choice, "delta") or object_field(choice, "message")
+        )
         # Some send an empty one until the end.
         self._reason = text_field(choice, "finish_reason") or self._reason
         is_whole = chunk.get("object") == "chat.completion"
@@ -100,24 +109,34 @@ class ChatDecoder(BuildingDecoder):
             # Some send an object with the text.
             fields = as_object(delta.get(name))
             text = text_field(fields, "text") or text_field(fields, "content")
-            if thought := text or text_field(delta, name):
+            thought = text or text_field(delta, name)
+            if thought:
                 self._think(thought, name)
                 # Some relays send the same text under two names.
                 break
-        if details := objects(delta.get("reasoning_details")):
-            known: list[Any] = self._thinking("reasoning_details").data.setdefault("details", [])
+        details = objects(delta.get("reasoning_details"))
+        if details:
+            known: list[Any] = self._thinking("reasoning_details").data.setdefault(
+                "details", []
+            )
             known += details
         content = delta.get("content")
         parts = (text_field(part, "text") for part in objects(content))
-        if text := content if isinstance(content, str) else "".join(parts):
+        if isinstance(content, str):
+            text = content
+        else:
+            text = "".join(parts)
+        if text:
             self._say(text)
-        if refusal := text_field(delta, "refusal"):
+        refusal = text_field(delta, "refusal")
+        if refusal:
             piece = self._speaking()
             piece.is_refusal = True
             self._out.write(piece, refusal)
         for call in objects(delta.get("tool_calls")):
             self._calls.take(call)
-        if legacy := object_field(delta, "function_call"):
+        legacy = object_field(delta, "function_call")
+        if legacy:
             self._calls.take({"index": 0, "function": legacy})
 
     def _think(self, text: str, name: str) -> None:
@@ -148,10 +167,17 @@ class ChatDecoder(BuildingDecoder):
                 return
             self._is_in_tag, self._head = True, head.removeprefix(_OPENING)
         thought, closing, rest = self._head.partition(_CLOSING)
-        thought = thought.rstrip() if closing else _before_tag(thought)
-        self._head = None if closing else self._head[len(thought) :]
+        if closing:
+            thought = thought.rstrip()
+        else:
+            thought = _before_tag(thought)
+        if closing:
+            self._head = None
+        else:
+            self._head = self._head[len(thought) :]
         self._think_aloud(thought)
-        if rest := rest.lstrip():
+        rest = rest.lstrip()
+        if rest:
             self._speak(rest)
 
     def _speak(self, text: str) -> None:
@@ -180,22 +206,31 @@ class ChatDecoder(BuildingDecoder):
             return
         self._seeks_closing = False
         ends_line = before.endswith("\n") or not rest or rest.startswith(("\n", "\r"))
-        if self._thought is not None or not ends_line or _OPENING in before or _is_in_code(before):
+        if (
+            self._thought is not None
+            or not ends_line
+            or _OPENING in before
+            or _is_in_code(before)
+        ):
             return
         piece.kind = "reasoning"
         piece.data["field"] = THINK_TAG
         piece.replace(before.strip())
-        self._thought, self._message = piece, None
-        if rest := rest.lstrip():
+        self._thought = piece
+        self._message = None
+        rest = rest.lstrip()
+        if rest:
             self._out.write(self._speaking(), rest)
 
     def _think_aloud(self, text: str) -> None:
         """Take text from between the tags."""
-        if text := text if self._thought else text.lstrip():
+        text = text if self._thought else text.lstrip()
+        if text:
             self._think(text, THINK_TAG)
 
     def _flush_head(self) -> None:
-        head, self._head = self._head, None
+        head = self._head
+        self._head = None
         if head and self._is_in_tag:
             self._think_aloud(head)
         elif head:
@@ -217,7 +252,9 @@ class ChatDecoder(BuildingDecoder):
             # MiMo says so of a request that fills the window.
             is_too_long = self._out.is_empty and not usage.output_tokens
             self._fail(
-                incomplete("context_length_exceeded" if is_too_long else "max_output_tokens")
+                incomplete(
+                    "context_length_exceeded" if is_too_long else "max_output_tokens"
+                )
             )
         elif reason in _FAILURES:
             message = f"the server ended the answer with finish_reason {reason!r}"
@@ -239,7 +276,9 @@ def _is_in_code(before: str) -> bool:
 def _before_tag(text: str) -> str:
     """The text without an end that may be the beginning of the closing tag."""
     place = text.rfind("<")
-    return text[:place] if place >= 0 and _CLOSING.startswith(text[place:]) else text
+    if place >= 0 and _CLOSING.startswith(text[place:]):
+        return text[:place]
+    return text
 
 
 class _Calls:
@@ -281,7 +320,8 @@ class _Calls:
         else:
             # Many servers repeat the name in every chunk.
             piece.name = piece.name or name
-        if (extra := delta.get("extra_content")) is not None:
+        extra = delta.get("extra_content")
+        if extra is not None:
             piece.data["extra_content"] = extra
         arguments = function.get("arguments")
         if isinstance(arguments, dict):
@@ -290,9 +330,14 @@ class _Calls:
         elif isinstance(arguments, str) and not _repeats(piece, arguments):
             self._out.write(piece, arguments)
 
-    def _find(self, index: int | None, call_id: str, function: JsonObject) -> Piece | None:
+    def _find(
+        self, index: int | None, call_id: str, function: JsonObject
+    ) -> Piece | None:
         """The call that a piece belongs to; None for a new one."""
-        known = self._at.get(index) if index is not None else self._last
+        if index is not None:
+            known = self._at.get(index)
+        else:
+            known = self._last
         if index is None and call_id:
             named = self._by_id.get(call_id)
             known = named or (known if known and not known.call_id else None)
@@ -305,7 +350,9 @@ class _Calls:
         # Some servers give every call the same index, or none; others repeat the name in an empty chunk at the end.
         has_more = index is None or bool(function.get("arguments"))
         is_next = bool(name and not call_id and has_more and _is_complete(known))
-        return None if is_other or is_next else known
+        if is_other or is_next:
+            return None
+        return known
 
     def _continues_name(self, piece: Piece, index: int | None, name: str) -> bool:
         """True if a server sends the name of one call in pieces, and this is a further one.
@@ -313,7 +360,12 @@ class _Calls:
         It has the same index, no arguments have come yet, and together the pieces are a function that was offered, or
         the beginning of one. A name that was offered itself is that of another call.
         """
-        if index is None or not (name and piece.name) or piece.size or name in self._offered:
+        if (
+            index is None
+            or not (name and piece.name)
+            or piece.size
+            or name in self._offered
+        ):
             return False
         joined = piece.name + name
         return any(offered.startswith(joined) for offered in self._offered)
@@ -321,7 +373,9 @@ class _Calls:
 
 def _repeats(piece: Piece, arguments: str) -> bool:
     """True if these are the whole arguments once more, as some servers send them in the last chunk."""
-    return len(arguments) == piece.size and _is_complete(piece) and arguments == piece.text
+    return (
+        len(arguments) == piece.size and _is_complete(piece) and arguments == piece.text
+    )
 
 
 def _is_complete(piece: Piece) -> bool:

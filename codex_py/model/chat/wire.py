@@ -10,7 +10,15 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from codex_py.model.chat.decoder import THINK_TAG, ChatDecoder
-from codex_py.model.dialogue import Call, Dialogue, ModelTurn, Result, Text, Thought, Told
+from codex_py.model.dialogue import (
+    Call,
+    Dialogue,
+    ModelTurn,
+    Result,
+    Text,
+    Thought,
+    Told,
+)
 from codex_py.model.freeform import function_specs, wrapped
 from codex_py.model.profile import ProfiledWire
 from codex_py.protocol.json_fields import JsonObject, objects, text_field
@@ -40,7 +48,11 @@ class ChatWire(ProfiledWire):
             settings[profile.max_tokens_field] = prompt.max_output_tokens
         settings |= self._reasoning(prompt)
         if prompt.output_schema is not None:
-            schema = {"name": "codex_output_schema", "strict": True, "schema": prompt.output_schema}
+            schema = {
+                "name": "codex_output_schema",
+                "strict": True,
+                "schema": prompt.output_schema,
+            }
             settings["response_format"] = {"type": "json_schema", "json_schema": schema}
         if prompt.service_tier is not None:
             settings["service_tier"] = prompt.service_tier
@@ -48,7 +60,8 @@ class ChatWire(ProfiledWire):
             settings["prompt_cache_key"] = prompt.cache_key
             if prompt.verbosity is not None:
                 settings["verbosity"] = prompt.verbosity
-        if tools := function_specs(prompt.tools):
+        tools = function_specs(prompt.tools)
+        if tools:
             settings |= self._tools(prompt, tools)
         head = encode_json(profile.adjusted(settings)).removesuffix(b"}")
         messages = b",".join(self._messages(prompt))
@@ -67,22 +80,30 @@ class ChatWire(ProfiledWire):
             case "object":
                 return {"reasoning": {"effort": effort}}
             case "thinking":
-                return {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
+                return {
+                    "thinking": {"type": "disabled" if effort == "none" else "enabled"}
+                }
             case "none":
                 return {}
 
     def _tools(self, prompt: Prompt, specs: list[FunctionSpec]) -> Mapping[str, Any]:
-        choice, style = prompt.tool_choice, self._profile.tool_choice
+        choice = prompt.tool_choice
+        style = self._profile.tool_choice
         entries = [{"type": "function", "function": spec.described()} for spec in specs]
         settings: dict[str, Any] = {"tools": entries}
         if not prompt.parallel_tool_calls and self._profile.parallel_tool_calls:
             settings["parallel_tool_calls"] = False
         if style == "openai" and choice.names:
-            tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
+            tools = [
+                {"type": "function", "function": {"name": name}}
+                for name in choice.names
+            ]
             is_named = choice.mode == "required" and len(tools) == 1
             allowed = {"mode": choice.mode, "tools": tools}
             settings["tool_choice"] = (
-                tools[0] if is_named else {"type": "allowed_tools", "allowed_tools": allowed}
+                tools[0]
+                if is_named
+                else {"type": "allowed_tools", "allowed_tools": allowed}
             )
         elif style != "ignored" and choice.mode != "auto":
             is_any = style == "any" and choice.mode == "required"
@@ -94,13 +115,19 @@ class ChatWire(ProfiledWire):
         first; all that a program said later comes from the user."""
         images = prompt.abilities.images and not self._profile.text_content_only
         turns = list(self._dialogue.of(prompt.input, prompt.model, images=images))
-        texts = [prompt.instructions] if prompt.instructions else []
+        if prompt.instructions:
+            texts = [prompt.instructions]
+        else:
+            texts = []
         while turns and isinstance(first := turns[0], Told) and first.role != "user":
             texts.append(first.text)
             del turns[0]
         messages: list[bytes] = []
         if texts:
-            role = "developer" if self._profile.openai_fields else "system"
+            if self._profile.openai_fields:
+                role = "developer"
+            else:
+                role = "system"
             messages.append(encode_json({"role": role, "content": "\n\n".join(texts)}))
         told: list[JsonObject] = []
         """The content of the next message of the user."""
@@ -114,7 +141,9 @@ class ChatWire(ProfiledWire):
             messages += self._user(told, last, is_after_tool=is_after_tool)
             encoded, images = self._said(turn)
             messages += encoded
-            told, last, is_after_tool = list(images), None, bool(turn.calls)
+            told = list(images)
+            last = None
+            is_after_tool = bool(turn.calls)
         return [*messages, *self._user(told, last, is_after_tool=is_after_tool)]
 
     def _user(
@@ -143,20 +172,26 @@ class ChatWire(ProfiledWire):
         if turn.encoded is None:
             results = turn.complete_results()
             images = [image for result in results for image in result.images]
-            messages = [self._assistant(turn), *(self._tool(result) for result in results)]
+            messages = [
+                self._assistant(turn),
+                *(self._tool(result) for result in results),
+            ]
             turn.encoded = [encode_json(m) for m in messages if m is not None], images
         return turn.encoded
 
     def _assistant(self, turn: ModelTurn) -> JsonObject | None:
         """None if nothing is left to say."""
-        text = "\n\n".join(block.text for block in turn.blocks if isinstance(block, Text))
+        text = "\n\n".join(
+            block.text for block in turn.blocks if isinstance(block, Text)
+        )
         calls = [_call(call) for call in turn.calls]
         if not text and not calls:
             return None
         fields = self._past_reasoning(
             [block for block in turn.blocks if isinstance(block, Thought)]
         )
-        if thought := fields.pop(THINK_TAG, ""):
+        thought = fields.pop(THINK_TAG, "")
+        if thought:
             text = f"<think>{thought}</think>\n\n{text}"
         message: JsonObject = {"role": "assistant", "content": text or None, **fields}
         if calls:
@@ -175,8 +210,12 @@ class ChatWire(ProfiledWire):
             name = text_field(data, "field") or self._profile.reasoning_field
             if thought.text:
                 fields[name] = fields.get(name, "") + thought.text
-            if details := objects(data.get("details")):
-                fields["reasoning_details"] = [*fields.get("reasoning_details", ()), *details]
+            details = objects(data.get("details"))
+            if details:
+                fields["reasoning_details"] = [
+                    *fields.get("reasoning_details", ()),
+                    *details,
+                ]
         if policy == "required" and self._profile.reasoning_field not in fields:
             text = "\n\n".join(thought.text for thought in thoughts if thought.text)
             fields[self._profile.reasoning_field] = text or " "
@@ -195,7 +234,8 @@ class ChatWire(ProfiledWire):
 def _call(call: Call) -> JsonObject:
     function = {"name": call.name, "arguments": _arguments(call)}
     entry: JsonObject = {"id": call.call_id, "type": "function", "function": function}
-    if (extra := call.data.get("extra_content")) is not None:
+    extra = call.data.get("extra_content")
+    if extra is not None:
         entry["extra_content"] = extra
     return entry
 
@@ -206,7 +246,9 @@ def _arguments(call: Call) -> str:
         return wrapped(call.arguments)
     if _is_strict_object(call.arguments):
         return call.arguments
-    return encode_json({"_raw": call.arguments}).decode() if call.arguments.strip() else "{}"
+    if call.arguments.strip():
+        return encode_json({"_raw": call.arguments}).decode()
+    return "{}"
 
 
 def _is_strict_object(text: str) -> bool:

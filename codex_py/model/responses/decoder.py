@@ -25,7 +25,9 @@ from codex_py.protocol.json_fields import (
     text_field,
 )
 
-_TERMINAL = {f"response.{state}" for state in ("completed", "incomplete", "failed", "cancelled")}
+_TERMINAL = {
+    f"response.{state}" for state in ("completed", "incomplete", "failed", "cancelled")
+}
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 """Calls are answered here alone: an output that a server sends would come without its call, or in place of ours."""
 
@@ -70,11 +72,14 @@ class ResponsesDecoder:
                 slot = self._slots.at(index)
                 if slot is not None and slot.put_off(text, data):
                     return ()
-            if (event := parse_event(data, name)) is not None:
+            event = parse_event(data, name)
+            if event is not None:
                 self._take(typed_event(event, name))
         except ModelError as error:
             self._fail(self._failure or error)
-        if self._failure is not None and not any(isinstance(e, stream.OutputItemDone) for e in out):
+        if self._failure is not None and not any(
+            isinstance(e, stream.OutputItemDone) for e in out
+        ):
             raise self._failure
         return out
 
@@ -136,7 +141,10 @@ class ResponsesDecoder:
         item = object_field(event, "item")
         if not item or kind_of_item(item) in _OUTPUTS:
             return
-        find = self._slots.for_done if is_done else self._slots.for_added
+        if is_done:
+            find = self._slots.for_done
+        else:
+            find = self._slots.for_added
         slot = find(event, item)
         if slot.is_open and is_done:
             slot.kind = kind_of_item(item)
@@ -151,7 +159,10 @@ class ResponsesDecoder:
             self._out.append(stream.OutputItemAdded())
 
     def _give_out(self, slot: Slot, item: JsonObject) -> None:
-        item = unwrapped_item(item, self._wrapped) if self._wrapped else item
+        if self._wrapped:
+            item = unwrapped_item(item, self._wrapped)
+        else:
+            item = item
         parsed = parse_item(self._maker.marked(item))
         self._report(slot)
         slot.close(item)
@@ -164,9 +175,15 @@ class ResponsesDecoder:
 
     def _error(self, event: JsonObject) -> None:
         sources = (event, object_field(event, "error"))
-        fields = [field for each in sources for field in object_field(each, "headers").items()]
+        fields = [
+            field for each in sources for field in object_field(each, "headers").items()
+        ]
         headers = {name.lower(): str(value) for name, value in fields}
-        self._fail(stream_failure(event, status=integer_field(event, "status"), headers=headers))
+        self._fail(
+            stream_failure(
+                event, status=integer_field(event, "status"), headers=headers
+            )
+        )
 
     def _terminal(self, kind: str, response: JsonObject) -> None:
         # Servers report a cut or failed response as `response.completed` too: its status says so.
@@ -174,13 +191,23 @@ class ResponsesDecoder:
         states = {kind.removeprefix("response."), status}
         if "failed" in states or (response.get("error") and status != "completed"):
             # Some send the error itself.
-            error = response.get("error") or {**response, "type": _type_of_error(response)}
+            error = response.get("error") or {
+                **response,
+                "type": _type_of_error(response),
+            }
             fallback = "response.failed event received"
             self._fail(stream_failure(error, fallback=fallback))
         elif "cancelled" in states:
-            self._finish(response, ModelError("The response was cancelled.", code="cancelled"))
-        elif "incomplete" in states or (response.get("incomplete_details") and not status):
-            reason = text_field(object_field(response, "incomplete_details"), "reason") or "unknown"
+            self._finish(
+                response, ModelError("The response was cancelled.", code="cancelled")
+            )
+        elif "incomplete" in states or (
+            response.get("incomplete_details") and not status
+        ):
+            reason = (
+                text_field(object_field(response, "incomplete_details"), "reason")
+                or "unknown"
+            )
             self._finish(response, incomplete(reason))
         else:
             self._finish(response)
@@ -190,28 +217,39 @@ class ResponsesDecoder:
         entries = self._slots.for_listed(response.get("output"))
         failure = cut
         for slot in self._slots:
-            if not slot.is_open or (slot.kind != "message" if cut else slot.kind in _OUTPUTS):
+            if not slot.is_open or (
+                slot.kind != "message" if cut else slot.kind in _OUTPUTS
+            ):
                 continue
             try:
                 item = slot.assembled(entries.get(slot.index))
                 if item is not None:
-                    self._give_out(slot, {**item, "status": "incomplete"} if cut else item)
+                    self._give_out(
+                        slot, {**item, "status": "incomplete"} if cut else item
+                    )
                 elif slot.kind in CALLS:
                     failure = failure or StreamError.broke_off(
                         f"a {slot.kind} was announced and never sent"
                     )
             except MalformedItem as error:
                 failure = failure or error
-        self.finished, self._failure = True, failure
+        self.finished = True
+        self._failure = failure
         if failure is None:
-            usage, end_turn = _usage(object_field(response, "usage")), response.get("end_turn")
-            end_turn = end_turn if isinstance(end_turn, bool) else None
+            usage = _usage(object_field(response, "usage"))
+            end_turn = response.get("end_turn")
+            if isinstance(end_turn, bool):
+                end_turn = end_turn
+            else:
+                end_turn = None
             self._out.append(stream.Completed(usage, end_turn))
 
 
 def _type_of_error(response: JsonObject) -> str:
     kind = text_field(response, "type")
-    return "" if kind == "response" or kind.startswith("response.") else kind
+    if kind == "response" or kind.startswith("response."):
+        return ""
+    return kind
 
 
 def _usage(usage: JsonObject) -> stream.Usage:

@@ -23,7 +23,13 @@ _FIELDS = {
 }
 """The field of an event that holds what the event is about."""
 
-_PLACE = ("output_index", "item_id", "content_index", "summary_index", "sequence_number")
+_PLACE = (
+    "output_index",
+    "item_id",
+    "content_index",
+    "summary_index",
+    "sequence_number",
+)
 """The fields that say where an event belongs. What the event is about has none of them."""
 
 

@@ -71,7 +71,8 @@ class Slot:
         self._catch_up()
         self.announced.update(item)
         for field in ("arguments", "input"):
-            if text := text_field(item, field):
+            text = text_field(item, field)
+            if text:
                 self._part(field, 0, field).announced = text
         for field in ("content", "summary"):
             for index, fields in enumerate(objects(item.get(field))):
@@ -93,11 +94,14 @@ class Slot:
         return True
 
     def _catch_up(self) -> None:
-        unread, self._unread, self._unread_size = self._unread, [], 0
+        unread = self._unread
+        self._unread = []
+        self._unread_size = 0
         for data in unread:
             event = parse_event(data) or {}
             # An event can have two types. It was put off by the first, and JSON takes the last.
-            if (text := TEXT_EVENTS.get(text_field(event, "type"))) is not None:
+            text = TEXT_EVENTS.get(text_field(event, "type"))
+            if text is not None:
                 self.take(text, event)
 
     def take(self, text: TextEvent, event: JsonObject) -> ResponseEvent | None:
@@ -116,19 +120,29 @@ class Slot:
                     return OutputTextDelta(self.index, well_formed(delta))
                 if text.shown is ReasoningDelta:
                     raw = text.field == "content"
-                    return ReasoningDelta(self.index, well_formed(delta), part.index, raw=raw)
+                    return ReasoningDelta(
+                        self.index, well_formed(delta), part.index, raw=raw
+                    )
             case "added":
                 part.announce(fields)
             case "annotated":
                 part.annotate(event.get("annotation"))
             case _:
-                key = kind if kind in {"refusal", "arguments", "input"} else "text"
-                part.finish(text_field(event, key) if text.kind else part_text(fields), fields)
-                if (name := text_field(event, "name")) and self.kind in CALLS:
+                if kind in {"refusal", "arguments", "input"}:
+                    key = kind
+                else:
+                    key = "text"
+                part.finish(
+                    text_field(event, key) if text.kind else part_text(fields), fields
+                )
+                name = text_field(event, "name")
+                if name and self.kind in CALLS:
                     self.announced.setdefault("name", name)
         return None
 
-    def _part(self, field: str, index: int | None, kind: str, *, opens: bool = False) -> Part:
+    def _part(
+        self, field: str, index: int | None, kind: str, *, opens: bool = False
+    ) -> Part:
         """The part that an event speaks of; a new one where it is the first.
 
         vLLM counts `content_index` up with every delta, so an index that was not announced goes to the
@@ -142,7 +156,9 @@ class Slot:
         part = None if index is None else parts.get(index)
         if part is not None and (is_any or part.kind == kind):
             return part
-        for part in reversed(parts.values()) if field == "content" and not opens else ():
+        for part in (
+            reversed(parts.values()) if field == "content" and not opens else ()
+        ):
             if (is_any or part.kind == kind) and not part.whole:
                 return part
         if len(parts) >= MAX_ITEMS:
@@ -155,7 +171,10 @@ class Slot:
     def completed(self, item: JsonObject) -> JsonObject:
         """The item that `output_item.done` gave, with what it lacks put in from earlier events."""
         named = {field: self.announced.get(field) for field in _NAMING_FIELDS}
-        result = {**item, **{f: v for f, v in named.items() if v and item.get(f) in (None, "")}}
+        result = {
+            **item,
+            **{f: v for f, v in named.items() if v and item.get(f) in (None, "")},
+        }
         for field in _STREAMED_FIELDS.get(self.kind, ()):
             if is_empty(result.get(field)):
                 self._catch_up()
@@ -182,12 +201,21 @@ class Slot:
             # Cut short: a call must not run with half of its arguments.
             self._parts.pop("arguments")
         streamed = {
-            field: value for field in fields if not is_empty(value := self._streamed(field))
+            field: value
+            for field in fields
+            if not is_empty(value := self._streamed(field))
         }
         if entry is None:
-            if (fields and not streamed) or (self.kind in CALLS and not self.announced.get("name")):
+            if (fields and not streamed) or (
+                self.kind in CALLS and not self.announced.get("name")
+            ):
                 return None
-            entry = {"type": self.kind, **self.announced, **streamed, "status": "completed"}
+            entry = {
+                "type": self.kind,
+                **self.announced,
+                **streamed,
+                "status": "completed",
+            }
             if self.kind == "reasoning":
                 # What an announcement holds of it can be a part.
                 entry.pop("encrypted_content", None)
@@ -210,11 +238,16 @@ class Slot:
         parts = self._parts[field]
         if field == "arguments":
             # `{}` can be announced for arguments that then come from their start.
-            return next((p.streamed if is_json(p.streamed) else p.text for p in parts.values()), "")
+            return next(
+                (p.streamed if is_json(p.streamed) else p.text for p in parts.values()),
+                "",
+            )
         if field == "input":
             text = "".join(part.text for part in parts.values())
             wrapped = self._streamed("arguments")
-            return unwrapped(wrapped) if not text and is_json(wrapped) else text
+            if not text and is_json(wrapped):
+                return unwrapped(wrapped)
+            return text
         data = [parts[index].data() for index in sorted(parts)]
         return [part for part in data if not is_empty([part])]
 
@@ -245,4 +278,6 @@ def kind_of_item(item: JsonObject) -> str:
     kind = item.get("type")
     if kind is None and "role" in item:
         return "message"
-    return kind if isinstance(kind, str) else ""
+    if isinstance(kind, str):
+        return kind
+    return ""

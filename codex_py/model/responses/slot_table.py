@@ -18,7 +18,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 from codex_py.model.failures import MAX_ITEMS, too_many_items
 from codex_py.model.responses.slot import CALLS, Slot, kind_of_item
-from codex_py.protocol.json_fields import JsonObject, integer_field, objects, well_formed
+from codex_py.protocol.json_fields import (
+    JsonObject,
+    integer_field,
+    objects,
+    well_formed,
+)
 
 
 class SlotTable:
@@ -34,19 +39,27 @@ class SlotTable:
         return iter([self._slots[index] for index in sorted(self._slots)])
 
     def at(self, index: int | None) -> Slot | None:
-        return self._slots.get(index) if index is not None else None
+        if index is not None:
+            return self._slots.get(index)
+        return None
 
     def for_text(self, event: JsonObject, kinds: tuple[str, ...]) -> Slot:
         """The slot of a text. Text that was not announced opens an item of the first type."""
-        index, name = integer_field(event, "output_index"), event.get("item_id")
+        index = integer_field(event, "output_index")
+        name = event.get("item_id")
         at = self.at(index)
         if at is not None and at.is_open and at.kind in kinds:
             return at
-        named = self._named.get(name) if isinstance(name, str) else None
+        if isinstance(name, str):
+            named = self._named.get(name)
+        else:
+            named = None
         slot = _first((at, named), lambda slot: slot.kind in kinds)
         if slot is None and (index is None or at is not None):
             newest = reversed(self._slots.values())
-            slot = next((slot for slot in newest if slot.is_open and slot.kind in kinds), None)
+            slot = next(
+                (slot for slot in newest if slot.is_open and slot.kind in kinds), None
+            )
         if slot is None:
             slot = self._new(index, kinds[0])
             if isinstance(name, str) and name:
@@ -56,11 +69,13 @@ class SlotTable:
 
     def for_added(self, event: JsonObject, item: JsonObject) -> Slot:
         """The slot of an item that is announced: a new one, unless its texts came first or it was announced before."""
-        index, kind = integer_field(event, "output_index"), kind_of_item(item)
+        index = integer_field(event, "output_index")
+        kind = kind_of_item(item)
         at = self.at(index)
         known = (at, None if index is not None and at is None else self._by_name(item))
         slot = _first(
-            known, lambda slot: slot.kind == kind and not slot.differs(item, "call_id", "id")
+            known,
+            lambda slot: slot.kind == kind and not slot.differs(item, "call_id", "id"),
         )
         if slot is None and index is None:
             slot = self._opened_by_text(kind)
@@ -76,8 +91,10 @@ class SlotTable:
 
     def for_done(self, event: JsonObject, item: JsonObject) -> Slot:
         """The slot of an item that is complete. The item knows better than its announcement, its call id included."""
-        index, kind = integer_field(event, "output_index"), kind_of_item(item)
-        at, named = self.at(index), self._by_name(item)
+        index = integer_field(event, "output_index")
+        kind = kind_of_item(item)
+        at = self.at(index)
+        named = self._by_name(item)
 
         def is_akin(slot: Slot) -> bool:
             return slot.is_open and (slot is named or _may_be(slot, kind))
@@ -93,16 +110,22 @@ class SlotTable:
 
         slot = _first((at, named), is_same) or _first((at, named), is_akin)
         if slot is None and (index is None or at is not None):
-            slot = _first((slot for slot in self._slots.values() if slot.is_open), is_same)
+            slot = _first(
+                (slot for slot in self._slots.values() if slot.is_open), is_same
+            )
         return self._name(slot or self._new(index, kind), item)
 
     def for_listed(self, output: object) -> dict[int, JsonObject]:
         """The items of a terminal response, by the index of their slot. One that no event spoke of gets a slot."""
         listed: dict[int, JsonObject] = {}
         # Those with known names go first, so that no other item takes their slots.
-        items = sorted(enumerate(objects(output)), key=lambda each: self._by_name(each[1]) is None)
+        items = sorted(
+            enumerate(objects(output)), key=lambda each: self._by_name(each[1]) is None
+        )
         for place, item in items:
-            kind, at, named = kind_of_item(item), self.at(place), self._by_name(item)
+            kind = kind_of_item(item)
+            at = self.at(place)
+            named = self._by_name(item)
             if named is not None and listed.get(named.index) == item:
                 continue
             for slot in (named, at, *self):
@@ -119,13 +142,15 @@ class SlotTable:
     def _by_name(self, item: JsonObject) -> Slot | None:
         # Servers change item ids within a response more often than call ids.
         for field in ("call_id", "id"):
-            if isinstance(name := item.get(field), str) and (slot := self._named.get(name)):
+            name = item.get(field)
+            if isinstance(name, str) and (slot := self._named.get(name)):
                 return slot
         return None
 
     def _name(self, slot: Slot, item: JsonObject) -> Slot:
         for field in ("call_id", "id"):
-            if isinstance(name := item.get(field), str) and name:
+            name = item.get(field)
+            if isinstance(name, str) and name:
                 self._named[name] = slot
         return slot
 

@@ -28,10 +28,18 @@ class TextEvent(NamedTuple):
 
 
 def _table() -> dict[str, TextEvent]:
-    streamed: tuple[tuple[str, tuple[str, ...], str, str, type[ResponseEvent] | None], ...] = (
+    streamed: tuple[
+        tuple[str, tuple[str, ...], str, str, type[ResponseEvent] | None], ...
+    ] = (
         ("output_text", _MESSAGE, "content", "output_text", OutputTextDelta),
         ("refusal", _MESSAGE, "content", "refusal", OutputTextDelta),
-        ("reasoning_summary_text", _REASONING, "summary", "summary_text", ReasoningDelta),
+        (
+            "reasoning_summary_text",
+            _REASONING,
+            "summary",
+            "summary_text",
+            ReasoningDelta,
+        ),
         ("summary_text", _REASONING, "summary", "summary_text", ReasoningDelta),
         ("reasoning_text", _REASONING, "content", "reasoning_text", ReasoningDelta),
         # The name that Open Responses has for it.
@@ -45,8 +53,12 @@ def _table() -> dict[str, TextEvent]:
         events[f"{name}.delta"] = TextEvent(types, field, kind, "delta", shown)
         events[f"{name}.done"] = TextEvent(types, field, kind, "done")
     for verb in ("added", "done"):
-        events[f"content_part.{verb}"] = TextEvent(_MESSAGE + _REASONING, "content", "", verb)
-        events[f"reasoning_summary_part.{verb}"] = TextEvent(_REASONING, "summary", "", verb)
+        events[f"content_part.{verb}"] = TextEvent(
+            _MESSAGE + _REASONING, "content", "", verb
+        )
+        events[f"reasoning_summary_part.{verb}"] = TextEvent(
+            _REASONING, "summary", "", verb
+        )
     return {f"response.{name}": event for name, event in events.items()}
 
 
@@ -66,10 +78,14 @@ def peek(data: str) -> tuple[TextEvent, int] | None:
     kind = _TYPE_FIRST.match(data)
     event = TEXT_EVENTS.get(kind[1]) if kind else None
     index = _OUTPUT_INDEX.search(data) if event else None
-    return (event, int(index[1])) if event and index else None
+    if event and index:
+        return (event, int(index[1]))
+    return None
 
 
-_TEXT_PARTS = frozenset({"output_text", "refusal", "summary_text", "reasoning_text", "text"})
+_TEXT_PARTS = frozenset(
+    {"output_text", "refusal", "summary_text", "reasoning_text", "text"}
+)
 
 
 class Part:
@@ -125,12 +141,16 @@ class Part:
 
 def part_kind(fields: JsonObject) -> str:
     kind = fields.get("type")
-    return kind if isinstance(kind, str) else "output_text"
+    if isinstance(kind, str):
+        return kind
+    return "output_text"
 
 
 def part_text(fields: JsonObject) -> str:
     text = fields.get("refusal") or fields.get("text")
-    return text if isinstance(text, str) else ""
+    if isinstance(text, str):
+        return text
+    return ""
 
 
 def is_empty(field: object) -> bool:
@@ -148,4 +168,6 @@ def text_of(field: object) -> str:
     """The text of a field of an item: its own, or that of its parts."""
     if isinstance(field, list):
         return "".join(part_text(part) for part in objects(cast("list[object]", field)))
-    return field if isinstance(field, str) else ""
+    if isinstance(field, str):
+        return field
+    return ""

@@ -31,7 +31,9 @@ class ResponsesWire(ProfiledWire):
     def _own(self) -> OwnItems:
         profile = self._profile
         return OwnItems(
-            self._maker, functions_only=profile.function_tools_only, tool_ids=profile.tool_ids
+            self._maker,
+            functions_only=profile.function_tools_only,
+            tool_ids=profile.tool_ids,
         )
 
     def body(self, prompt: Prompt) -> bytes:
@@ -41,7 +43,10 @@ class ResponsesWire(ProfiledWire):
         thread begins with the bytes of the one before.
         """
         functions_only = self._profile.function_tools_only
-        freeform = () if functions_only else freeform_names(prompt)
+        if functions_only:
+            freeform = ()
+        else:
+            freeform = freeform_names(prompt)
         settings: dict[str, Any] = {
             "model": prompt.model,
             "tool_choice": _tool_choice(prompt, freeform),
@@ -53,7 +58,8 @@ class ResponsesWire(ProfiledWire):
         }
         if prompt.reasoning is not None:
             settings["reasoning"] = prompt.reasoning
-        if text := _text_settings(prompt):
+        text = _text_settings(prompt)
+        if text:
             settings["text"] = text
         if prompt.service_tier is not None:
             tier = prompt.service_tier
@@ -62,7 +68,10 @@ class ResponsesWire(ProfiledWire):
             settings["max_output_tokens"] = prompt.max_output_tokens
         fragments = [encode_json(self._profile.adjusted(settings)).removesuffix(b"}")]
         if prompt.tools:
-            tools = function_specs(prompt.tools) if functions_only else prompt.tools
+            if functions_only:
+                tools = function_specs(prompt.tools)
+            else:
+                tools = prompt.tools
             flat = functions_only or not self._profile.tool_namespaces
             entries = b",".join(map(encode_json, _tool_entries(tools, flat=flat)))
             fragments.append(b',"tools":[' + entries + b"]")
@@ -76,7 +85,10 @@ class ResponsesWire(ProfiledWire):
         return b",".join(rest)
 
     def decoder(self, prompt: Prompt) -> Decoder:
-        wrapped = freeform_names(prompt) if self._profile.function_tools_only else ()
+        if self._profile.function_tools_only:
+            wrapped = freeform_names(prompt)
+        else:
+            wrapped = ()
         return ResponsesDecoder(deltas=self._deltas, maker=self._maker, wrapped=wrapped)
 
 
@@ -88,12 +100,18 @@ def _tool_entries(tools: Sequence[ToolSpec], *, flat: bool) -> Iterator[dict[str
             yield from entries
         else:
             description = instruction_text(f"namespaces/{namespace}.md")
-            fields = {"type": "namespace", "name": namespace, "description": description}
+            fields = {
+                "type": "namespace",
+                "name": namespace,
+                "description": description,
+            }
             yield {**fields, "tools": list(entries)}
 
 
 def _namespace(spec: ToolSpec) -> str | None:
-    return spec.namespace if isinstance(spec, FunctionSpec) else None
+    if isinstance(spec, FunctionSpec):
+        return spec.namespace
+    return None
 
 
 def tool_entry(spec: ToolSpec) -> dict[str, Any]:
@@ -128,7 +146,9 @@ def _tool_choice(prompt: Prompt, freeform: Collection[str]) -> str | dict[str, A
     if not choice.names:
         return choice.mode
     kinds = dict.fromkeys(freeform, "custom")
-    tools = [{"type": kinds.get(name, "function"), "name": name} for name in choice.names]
+    tools = [
+        {"type": kinds.get(name, "function"), "name": name} for name in choice.names
+    ]
     if choice.mode == "required" and len(tools) == 1:
         return tools[0]
     return {"type": "allowed_tools", "mode": choice.mode, "tools": tools}

@@ -80,21 +80,26 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str | None:
     None where they are equal. What is quoted is short.
     """
     if type(expected) is type(actual) and isinstance(expected, dict | list):
-        theirs, ours = _parts(expected, path), _parts(actual, path)
+        theirs = _parts(expected, path)
+        ours = _parts(actual, path)
         for place in {**theirs, **ours}:
             if place not in ours:
                 return f"{place}: expected {_short(theirs[place])}, got nothing"
             if place not in theirs:
                 return f"{place}: expected nothing, got {_short(ours[place])}"
-            if difference := first_difference(theirs[place], ours[place], place):
+            difference = first_difference(theirs[place], ours[place], place)
+            if difference:
                 return difference
         return None
     if isinstance(expected, str) and isinstance(actual, str):
-        return None if expected == actual else _in_texts(expected, actual, path)
+        if expected == actual:
+            return None
+        return _in_texts(expected, actual, path)
     # 1 and true are equal to Python, and not to JSON.
     if expected == actual and isinstance(expected, bool) == isinstance(actual, bool):
         return None
-    ours, theirs = _short(cast("object", actual)), _short(cast("object", expected))
+    ours = _short(cast("object", actual))
+    theirs = _short(cast("object", expected))
     return f"{path}: expected {theirs}, got {ours}"
 
 
@@ -102,14 +107,20 @@ def _parts(value: Any, path: str) -> dict[str, Any]:
     """The parts of an object or a list by their paths."""
     if isinstance(value, list):
         return {f"{path}[{n}]": part for n, part in enumerate(cast("list[Any]", value))}
-    return {f"{path}.{key}" if path else key: part for key, part in as_object(value).items()}
+    return {
+        f"{path}.{key}" if path else key: part for key, part in as_object(value).items()
+    }
 
 
 def _in_texts(expected: str, actual: str, path: str) -> str:
-    ours, theirs = actual.split("\n"), expected.split("\n")
+    ours = actual.split("\n")
+    theirs = expected.split("\n")
     common = min(len(ours), len(theirs))
     line = next((n for n in range(common) if ours[n] != theirs[n]), common)
-    place = f"{path}: line {line + 1}" if max(len(ours), len(theirs)) > 1 else path
+    if max(len(ours), len(theirs)) > 1:
+        place = f"{path}: line {line + 1}"
+    else:
+        place = path
     if line >= len(theirs):
         return f"{place}: expected the end, got {_short(ours[line])}"
     if line >= len(ours):
@@ -120,9 +131,13 @@ def _in_texts(expected: str, actual: str, path: str) -> str:
         column = min(len(theirs[line]), len(ours[line]))
     start = max(0, column - _SNIPPET)
     end = column + _SNIPPET
-    return f"{place}: expected {theirs[line][start:end]!r}, got {ours[line][start:end]!r}"
+    return (
+        f"{place}: expected {theirs[line][start:end]!r}, got {ours[line][start:end]!r}"
+    )
 
 
 def _short(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= 2 * _SNIPPET else text[: 2 * _SNIPPET] + "…"
+    if len(text) <= 2 * _SNIPPET:
+        return text
+    return text[: 2 * _SNIPPET] + "…"

@@ -25,7 +25,12 @@ import httpx
 from codex_py.errors import ModelError, OptionError
 from codex_py.filesystem.private import open_emptied
 from codex_py.filesystem.reading import read_whole
-from codex_py.model.tape.match import first_difference, moved, normalised, working_directory
+from codex_py.model.tape.match import (
+    first_difference,
+    moved,
+    normalised,
+    working_directory,
+)
 
 _VERSION: Final = 1
 _MAX_BYTES: Final = 1 << 30
@@ -73,7 +78,11 @@ class RecordingTransport(httpx.AsyncBaseTransport):
             for name, value in response.headers.items()
             if name in _KEPT_HEADERS or name.startswith("x-")
         }
-        exchange["response"] = {"status": response.status_code, "headers": headers, "body": []}
+        exchange["response"] = {
+            "status": response.status_code,
+            "headers": headers,
+            "body": [],
+        }
         return httpx.Response(
             response.status_code,
             headers=response.headers,
@@ -101,7 +110,8 @@ class RecordingTransport(httpx.AsyncBaseTransport):
 
     def _raise_failure(self) -> None:
         """Say once what went wrong."""
-        failure, self._failure = self._failure, None
+        failure = self._failure
+        self._failure = None
         if failure is not None:
             raise ModelError(self._not_written(failure), code="tape") from failure
 
@@ -122,20 +132,25 @@ class _RecordedStream(httpx.AsyncByteStream):
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         try:
             async for piece in cast("httpx.AsyncByteStream", self.response.stream):
-                if text := decoder.decode(piece):
+                text = decoder.decode(piece)
+                if text:
                     pieces.append(text)
                 yield piece
         except httpx.TransportError as error:
             self.error = str(error) or type(error).__name__
             raise
-        if text := decoder.decode(b"", final=True):
+        text = decoder.decode(b"", final=True)
+        if text:
             pieces.append(text)
         self.error = None
 
     async def aclose(self) -> None:
         if not self.is_written:
             self.is_written = True
-            broken = {} if self.error is None else {"error": self.error}
+            if self.error is None:
+                broken = {}
+            else:
+                broken = {"error": self.error}
             self.write({**self.exchange, **broken})
         await self.response.aclose()
 
@@ -162,7 +177,9 @@ class ReplayTransport(httpx.AsyncBaseTransport):
             )
         exchange = self._exchanges[self._played]
         actual = await _request_data(request)
-        difference = first_difference(normalised(exchange["request"]), normalised(actual))
+        difference = first_difference(
+            normalised(exchange["request"]), normalised(actual)
+        )
         if difference is not None:
             place_and_values = difference.removeprefix("body.")
             raise TapeMismatch(
@@ -173,10 +190,13 @@ class ReplayTransport(httpx.AsyncBaseTransport):
         response = exchange.get("response")
         if response is None:
             raise httpx.ConnectError(broken or "no response was recorded")
-        was_in, is_in = working_directory(exchange["request"]), working_directory(actual)
+        was_in = working_directory(exchange["request"])
+        is_in = working_directory(actual)
         pieces = [moved(piece, was_in, is_in) for piece in response["body"]]
         return httpx.Response(
-            response["status"], headers=response["headers"], stream=_ReplayedStream(pieces, broken)
+            response["status"],
+            headers=response["headers"],
+            stream=_ReplayedStream(pieces, broken),
         )
 
 
@@ -208,7 +228,9 @@ def _read(path: Path) -> list[dict[str, Any]]:
         # Never from a pipe, which may have no other end.
         lines = read_whole(path.absolute(), _MAX_BYTES).decode("utf-8").split("\n")
     except OSError as error:
-        raise OptionError(f"{path}: the tape cannot be read: {error.strerror}") from error
+        raise OptionError(
+            f"{path}: the tape cannot be read: {error.strerror}"
+        ) from error
     except UnicodeDecodeError as error:
         raise OptionError(f"{path}: the tape is not UTF-8") from error
     exchanges: list[dict[str, Any]] = []
@@ -218,10 +240,17 @@ def _read(path: Path) -> list[dict[str, Any]]:
         try:
             data: Any = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise OptionError(f"{path}, line {number}: not valid JSON: {error}") from error
+            raise OptionError(
+                f"{path}, line {number}: not valid JSON: {error}"
+            ) from error
         if number == 1:
-            if not isinstance(data, dict) or cast("dict[str, Any]", data).get("tape") != _VERSION:
-                raise OptionError(f'{path}, line 1: no tape begins like this; {{"tape": 1}} does')
+            if (
+                not isinstance(data, dict)
+                or cast("dict[str, Any]", data).get("tape") != _VERSION
+            ):
+                raise OptionError(
+                    f'{path}, line 1: no tape begins like this; {{"tape": 1}} does'
+                )
         elif not _is_exchange(data):
             raise OptionError(f"{path}, line {number}: not a recorded exchange")
         else:
@@ -231,9 +260,11 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 def _is_exchange(data: Any) -> bool:
     match data:
-        case {"request": {"method": str(), "path": str(), "body": _}, "error": str(), **rest} if (
-            "response" not in rest
-        ):
+        case {
+            "request": {"method": str(), "path": str(), "body": _},
+            "error": str(),
+            **rest,
+        } if "response" not in rest:
             return True
         case {
             "request": {"method": str(), "path": str(), "body": _},

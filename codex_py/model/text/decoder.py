@@ -59,12 +59,15 @@ class TextToolsDecoder:
     def end(self) -> Sequence[stream.ResponseEvent]:
         return self._read(self._inner.end())
 
-    def _read(self, events: Sequence[stream.ResponseEvent]) -> Sequence[stream.ResponseEvent]:
+    def _read(
+        self, events: Sequence[stream.ResponseEvent]
+    ) -> Sequence[stream.ResponseEvent]:
         out: list[stream.ResponseEvent] = []
         for event in events:
             match event:
                 case stream.OutputTextDelta(index, delta):
-                    if shown := self._shown(delta):
+                    shown = self._shown(delta)
+                    if shown:
                         out.append(stream.OutputTextDelta(index * _PLACES, shown))
                 case stream.OutputItemDone(index, Message(role="assistant") as item):
                     out += self._message(index * _PLACES, item)
@@ -85,14 +88,18 @@ class TextToolsDecoder:
             self._line += piece
             if not self._is_in_line and self._line.startswith(_MARKS):
                 self._is_hidden = True
-            elif self._is_in_line or not any(mark.startswith(self._line) for mark in _MARKS):
+            elif self._is_in_line or not any(
+                mark.startswith(self._line) for mark in _MARKS
+            ):
                 shown += self._line
                 self._is_in_line = not self._line.endswith("\n")
                 self._line = ""
         return shown
 
     def _message(self, index: int, item: Message) -> list[stream.ResponseEvent]:
-        self._line, self._is_hidden, self._is_in_line = "", False, False
+        self._line = ""
+        self._is_hidden = False
+        self._is_in_line = False
         is_complete = item.status != "incomplete" and not item.refusal
         read = None
         if is_complete and self._specs:
@@ -102,21 +109,37 @@ class TextToolsDecoder:
             return [stream.OutputItemDone(index, item)]
         if len(read.calls) >= _PLACES:
             raise ModelError(
-                f"the message has more than {_PLACES - 1} calls", code="response_too_large"
+                f"the message has more than {_PLACES - 1} calls",
+                code="response_too_large",
             )
         items = [self._item(call) for call in read.calls]
         if read.text:
-            part: JsonObject = {"type": "output_text", "text": read.text, "annotations": []}
-            said: JsonObject = {"type": "message", "role": "assistant", "content": [part]}
+            part: JsonObject = {
+                "type": "output_text",
+                "text": read.text,
+                "annotations": [],
+            }
+            said: JsonObject = {
+                "type": "message",
+                "role": "assistant",
+                "content": [part],
+            }
             items.insert(0, parse_item(self._maker.marked(said)))
         self._held += map(stream.OutputItemDone, count(index), items)
         return []
 
     def _item(self, call: TextCall) -> ResponseItem:
         kind, field = (
-            ("custom_tool_call", "input") if call.is_freeform else ("function_call", "arguments")
+            ("custom_tool_call", "input")
+            if call.is_freeform
+            else ("function_call", "arguments")
         )
-        fields = {"type": kind, "call_id": new_call_id(), "name": call.name, field: call.body}
+        fields = {
+            "type": kind,
+            "call_id": new_call_id(),
+            "name": call.name,
+            field: call.body,
+        }
         return parse_item(self._maker.marked(fields))
 
     def _is_quoted(self, block: str) -> bool:
@@ -138,4 +161,6 @@ class TextToolsDecoder:
 
 def _plain(text: str) -> str:
     """A text without spacing and the escapes of JSON and HTML, which a model leaves out when it quotes."""
-    return _SPACING.sub("", unescape(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)))
+    return _SPACING.sub(
+        "", unescape(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text))
+    )

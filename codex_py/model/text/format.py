@@ -17,13 +17,17 @@ from codex_py.model.freeform import unwrapped
 from codex_py.model.text.leaks import leaked_calls
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import json_or
-from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec, called_tool
+from codex_py.protocol.tools import (
+    FreeformSpec,
+    FunctionSpec,
+    HostedSpec,
+    ToolSpec,
+    called_tool,
+)
 
 _FENCE = r"[ \t]*(?P<fence>```+(?=[^`\n]*$)|~~~+)"
 """The opening of a fence at the start of a line, in a pattern with `re.MULTILINE`."""
-_OPENING = (
-    r"^<(?P<tag>tool(?:_(?!calls?\b|res(?:ult|ponse)s?\b)\w+)?)\b(?P<attributes>[^>\n]*)>[ \t]*\n?"
-)
+_OPENING = r"^<(?P<tag>tool(?:_(?!calls?\b|res(?:ult|ponse)s?\b)\w+)?)\b(?P<attributes>[^>\n]*)>[ \t]*\n?"
 _MARK = re.compile(
     rf"{_OPENING}|^(?:{_FENCE}|[ \t]*(?P<result><tool_res(?:ult|ponse)\b))",
     re.MULTILINE | re.IGNORECASE,
@@ -76,14 +80,22 @@ def tools_text(tools: Sequence[ToolSpec], tag: str) -> str:
     for spec in tools:
         match spec:
             case FreeformSpec(name, description, grammar):
-                parts.append(f"## {name} (raw)\n\n{description}\n\nThe grammar:\n\n{grammar}")
+                parts.append(
+                    f"## {name} (raw)\n\n{description}\n\nThe grammar:\n\n{grammar}"
+                )
             case FunctionSpec(name, description, parameters) if is_raw(spec):
                 (text,) = parameters["properties"].values()
                 about = text.get("description", "")
-                parts.append(f"## {name} (raw)\n\n{description}\n\nThe input: {about}".rstrip(": "))
+                parts.append(
+                    f"## {name} (raw)\n\n{description}\n\nThe input: {about}".rstrip(
+                        ": "
+                    )
+                )
             case FunctionSpec(name, description, parameters):
                 schema = json.dumps(parameters, ensure_ascii=False)
-                parts.append(f"## {name}\n\n{description}\n\nParameters (JSON Schema): {schema}")
+                parts.append(
+                    f"## {name}\n\n{description}\n\nParameters (JSON Schema): {schema}"
+                )
             case HostedSpec():
                 pass
     return "\n\n".join(parts)
@@ -94,14 +106,19 @@ def is_raw(spec: ToolSpec | None) -> bool:
     if not isinstance(spec, FunctionSpec):
         return isinstance(spec, FreeformSpec)
     properties: Mapping[str, Any] = spec.parameters.get("properties", {})
-    return len(properties) == 1 and all(p.get("type") == "string" for p in properties.values())
+    return len(properties) == 1 and all(
+        p.get("type") == "string" for p in properties.values()
+    )
 
 
 def call_text(
     name: str, arguments: str, tag: str, *, is_freeform: bool, spec: ToolSpec | None
 ) -> str:
     """A call as the model is to write it."""
-    body = unwrapped(arguments) if is_raw(spec) and not is_freeform else arguments
+    if is_raw(spec) and not is_freeform:
+        body = unwrapped(arguments)
+    else:
+        body = arguments
     return f'<{tag} name="{name}">\n{body}\n</{tag}>'
 
 
@@ -132,7 +149,9 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
             text = text[: mark.start()]
             break
         is_own = re.fullmatch(tag, mark["tag"]) is not None
-        end, place, is_open = _block_end(text, mark.end(), tag if is_own else r"tool\w*")
+        end, place, is_open = _block_end(
+            text, mark.end(), tag if is_own else r"tool\w*"
+        )
         name = _NAME.search(mark["attributes"])
         if is_own and name is not None and not is_open:
             rest.append(text[start : mark.start()])
@@ -140,7 +159,12 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
             start = place
         elif problem is None and (is_own or not is_quoted(text[mark.start() : place])):
             wrong = "does not have the tag of this session"
-            wrong = wrong if not is_own else "does not end" if name else 'has no name="…"'
+            if not is_own:
+                wrong = wrong
+            elif name:
+                wrong = "does not end"
+            else:
+                wrong = 'has no name="…"'
             problem = f"a <{mark['tag']}> block {wrong}"
     remaining = "".join([*rest, text[start:]])
     if not calls:
@@ -157,7 +181,8 @@ def _block_end(text: str, start: int, tag: str) -> tuple[int, int, bool]:
     other = re.compile(rf"^<{tag}\b[^>\n]*>", re.MULTILINE).search(text, start)
     limit = other.start() if other is not None else len(text)
     for closing in (rf"\n?^</{tag}>", rf"</{tag}>", r"\n?^</tool>", "</tool>"):
-        if found := re.compile(closing, re.MULTILINE).search(text, start, limit):
+        found = re.compile(closing, re.MULTILINE).search(text, start, limit)
+        if found:
             return *found.span(), False
     return limit, limit, other is not None
 
@@ -167,7 +192,9 @@ def _fence_end(text: str, opening: re.Match[str]) -> int:
     mark = opening["fence"]
     pattern = rf"^[ \t]*{mark[0]}{{{len(mark)},}}[ \t]*$"
     closing = re.compile(pattern, re.MULTILINE).search(text, opening.end())
-    return closing.end() if closing is not None else len(text)
+    if closing is not None:
+        return closing.end()
+    return len(text)
 
 
 def _call(name: str, body: str, specs: Specs) -> TextCall:
@@ -175,19 +202,24 @@ def _call(name: str, body: str, specs: Specs) -> TextCall:
     by_lower = {known.lower(): known for known in specs}
     name = by_lower.get(name.lower(), name)
     spec = specs.get(name)
-    if (cdata := _CDATA.fullmatch(body)) is not None:
+    cdata = _CDATA.fullmatch(body)
+    if cdata is not None:
         body = cdata[1]
     elif "&quot;" in body and not _is_json(body) and _is_json(plain := unescape(body)):
         # Arguments that the model escaped. Other bodies mean what they say: `?a=1&copy=2` is no copyright sign.
         body = plain
     if isinstance(spec, FreeformSpec):
-        return TextCall(name, unwrapped(body) if _is_json(body) else body, is_freeform=True)
+        return TextCall(
+            name, unwrapped(body) if _is_json(body) else body, is_freeform=True
+        )
     if _is_json(body):
         return TextCall(name, body.strip(), is_freeform=False)
     if is_raw(spec):
         assert isinstance(spec, FunctionSpec)
         (parameter,) = spec.parameters["properties"]
-        return TextCall(name, json.dumps({parameter: body}, ensure_ascii=False), is_freeform=False)
+        return TextCall(
+            name, json.dumps({parameter: body}, ensure_ascii=False), is_freeform=False
+        )
     return TextCall(name, _from_children(body, spec) or body.strip(), is_freeform=False)
 
 

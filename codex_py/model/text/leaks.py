@@ -49,7 +49,8 @@ def leaked_calls(
             if place and each.start() < fences[place - 1][1]:
                 continue
             if _MARKUP.sub("", text[end : each.start()]):
-                calls, start = [], each.start()
+                calls = []
+                start = each.start()
             end = each.end()
             if is_quoted(each[0]):
                 # Like other text behind a call.
@@ -68,12 +69,17 @@ def leaked_calls(
     return [], text, is_broken
 
 
-def _between(opening: str, text: str, closing: str) -> Iterator[tuple[re.Match[str], str]]:
+def _between(
+    opening: str, text: str, closing: str
+) -> Iterator[tuple[re.Match[str], str]]:
     """The openings that are closed, each with what is between. Looks no further behind one that nothing closes: the
     time would grow with the square of the text."""
-    openings, closings = re.compile(opening), re.compile(closing)
+    openings = re.compile(opening)
+    closings = re.compile(closing)
     place = 0
-    while (start := openings.search(text, place)) and (end := closings.search(text, start.end())):
+    while (start := openings.search(text, place)) and (
+        end := closings.search(text, start.end())
+    ):
         yield start, text[start.end() : end.start()]
         place = end.end()
 
@@ -85,7 +91,9 @@ def _tagged(text: str) -> Iterator[Found]:
             yield from _functions(body)
         elif "<arg_key>" in body:
             name = body.partition("<")[0].strip()
-            found = _between(r"<arg_key>([^<]*)</arg_key>\s*<arg_value>", body, "</arg_value>")
+            found = _between(
+                r"<arg_key>([^<]*)</arg_key>\s*<arg_value>", body, "</arg_value>"
+            )
             yield name, _as_json([(start[1], value) for start, value in found])
         else:
             yield from _named_object(body)
@@ -93,7 +101,9 @@ def _tagged(text: str) -> Iterator[Found]:
 
 def _functions(text: str) -> Iterator[Found]:
     """`<function=NAME><parameter=KEY>VALUE</parameter></function>`, or JSON between the tags."""
-    for name, body in re.findall(r"<function=([^<>\s]+)>(.*?)(?:</function>|\Z)", text, re.DOTALL):
+    for name, body in re.findall(
+        r"<function=([^<>\s]+)>(.*?)(?:</function>|\Z)", text, re.DOTALL
+    ):
         found = _between(r"<parameter=([^<>\s]+)>", body, "</parameter>")
         pairs = [(start[1], value) for start, value in found]
         yield name, _as_json(pairs) if pairs else (body.strip() or "{}")
@@ -129,10 +139,14 @@ def _deepseek(text: str) -> Iterator[Found]:
 def _dsml(text: str) -> Iterator[Found]:
     """`<｜DSML｜invoke name="NAME"><｜DSML｜parameter name="KEY" string="true">VALUE</｜DSML｜parameter>…`."""
     for name, body in re.findall(
-        r'<(?:｜DSML｜)?invoke name="([^"]+)">(.*?)(?:</(?:｜DSML｜)?invoke>|\Z)', text, re.DOTALL
+        r'<(?:｜DSML｜)?invoke name="([^"]+)">(.*?)(?:</(?:｜DSML｜)?invoke>|\Z)',
+        text,
+        re.DOTALL,
     ):
         found = _between(
-            r'<(?:｜DSML｜)?parameter name="([^"]+)"([^<>]*)>', body, "</(?:｜DSML｜)?parameter>"
+            r'<(?:｜DSML｜)?parameter name="([^"]+)"([^<>]*)>',
+            body,
+            "</(?:｜DSML｜)?parameter>",
         )
         values = {
             start[1]: _json_or_text(value) if 'string="false"' in start[2] else value
@@ -170,9 +184,13 @@ def _named_object(text: str) -> Iterator[Found]:
     values: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
     for each in values:
         call = as_object(each)
-        name, arguments = call.get("name"), call.get("arguments", call.get("parameters", {}))
+        name = call.get("name")
+        arguments = call.get("arguments", call.get("parameters", {}))
         if isinstance(name, str):
-            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            if isinstance(arguments, str):
+                text = arguments
+            else:
+                text = json.dumps(arguments)
             yield name, text
 
 

@@ -20,7 +20,10 @@ from codex_py.protocol.json_fields import JsonObject, objects, text_field
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
 from codex_py.protocol.stream import ANY_TOOL, Decoder, Prompt, Wire
 
-_LATEST_CHOICE = {"none": "You may not call a tool now.", "required": "You must call a tool now."}
+_LATEST_CHOICE = {
+    "none": "You may not call a tool now.",
+    "required": "You must call a tool now.",
+}
 
 _REMINDER = encode_json(FORMAT_REMINDER)[1:-1]
 
@@ -29,7 +32,12 @@ class TextToolsWire:
     """A `Wire` around another one, which then carries no tools and no calls."""
 
     def __init__(
-        self, wire: Wire, *, session_id: str, maker: Maker | None = None, replayed: bool = False
+        self,
+        wire: Wire,
+        *,
+        session_id: str,
+        maker: Maker | None = None,
+        replayed: bool = False,
     ) -> None:
         """`replayed`: the answers were recorded in another session."""
         self._wire = wire
@@ -76,7 +84,8 @@ class TextToolsWire:
     def _translated(self, prompt: Prompt) -> Sequence[EncodedItem]:
         is_same, new = self._history.grow(prompt.input)
         if not is_same:
-            self._items, self._open = [], []
+            self._items = []
+            self._open = []
         specs = {spec.name: spec for spec in prompt.tools}
         for item in new:
             if b"_call" not in item:
@@ -86,9 +95,14 @@ class TextToolsWire:
             if data.get("type") in CALLS:
                 call = call_of(data, {})
                 self._open.append((call.call_id, call.name))
-                freeform, spec = call.is_freeform, specs.get(call.name)
+                freeform = call.is_freeform
+                spec = specs.get(call.name)
                 text = call_text(
-                    call.name, call.arguments, self._tag, is_freeform=freeform, spec=spec
+                    call.name,
+                    call.arguments,
+                    self._tag,
+                    is_freeform=freeform,
+                    spec=spec,
                 )
                 part = {"type": "output_text", "text": text}
                 said = {"type": "message", "role": "assistant", "content": [part]}
@@ -109,14 +123,20 @@ class TextToolsWire:
 
     def _result(self, data: JsonObject) -> Sequence[EncodedItem]:
         """A message with the result; none if there is no call that it answers."""
-        call_id, output = str(data.get("call_id") or data.get("id")), data.get("output")
+        call_id = str(data.get("call_id") or data.get("id"))
+        output = data.get("output")
         call = next((call for call in self._open if call[0] == call_id), None)
         if call is None:
             return []
         self._open.remove(call)
         parts = objects(output)
         texts = [text for part in parts if (text := text_field(part, "text"))]
-        text = output if isinstance(output, str) else "\n".join(texts)
+        if isinstance(output, str):
+            text = output
+        else:
+            text = "\n".join(texts)
         text = text.replace(self._tag, UNTAGGED)
         images = [part for part in parts if part.get("type") == "input_image"]
-        return [message("user", [input_text(result_text(call[1], call_id, text)), *images])]
+        return [
+            message("user", [input_text(result_text(call[1], call_id, text)), *images])
+        ]

@@ -42,13 +42,16 @@ def quoted(name: str) -> bytes:
     raw = os.fsencode(name)
     is_utf8 = raw.decode(errors="ignore").encode() == raw
     pattern = _SPECIAL if is_utf8 else _SPECIAL_OR_NOT_ASCII
-    return b'"%s"' % re.sub(pattern, _escaped, raw) if re.search(pattern, raw) else raw
+    if re.search(pattern, raw):
+        return b'"%s"' % re.sub(pattern, _escaped, raw)
+    return raw
 
 
 def header_name(rest: bytes) -> tuple[bytes, bytes]:
     """The name and the time stamp of what follows `--- ` or `+++ `; the stamp may be empty."""
     rest = rest.rstrip(b"\r\n")
-    if found := _QUOTED.match(rest):
+    found = _QUOTED.match(rest)
+    if found:
         return unquoted(found[0]), rest[found.end() :].strip()
     name, tab, stamp = rest.partition(b"\t")
     if not tab and (found := re.search(_STAMP, rest)):
@@ -63,13 +66,15 @@ def git_names(rest: bytes) -> tuple[bytes, bytes] | None:
     git says the names again in lines of their own.
     """
     rest = rest.rstrip(b"\r\n")
-    if found := _QUOTED.match(rest):
+    found = _QUOTED.match(rest)
+    if found:
         return unquoted(found[0]), unquoted(rest[found.end() + 1 :])
     if rest.endswith(b'"') and (at := rest.find(b' "')) > 0:
         return rest[:at], unquoted(rest[at + 1 :])
     at = rest.find(b" ")
     while at >= 0:
-        old, new = rest[:at], rest[at + 1 :]
+        old = rest[:at]
+        new = rest[at + 1 :]
         if old == new or (
             old.partition(b"/")[2] and old.partition(b"/")[2] == new.partition(b"/")[2]
         ):
@@ -99,9 +104,13 @@ def stripped(name: str, count: int) -> str | None:
 
 def _character(found: re.Match[bytes]) -> bytes:
     code = found[1]
-    return bytes([int(code, 8) if len(code) == 3 else _CHARACTERS.get(code[0], code[0])])
+    return bytes(
+        [int(code, 8) if len(code) == 3 else _CHARACTERS.get(code[0], code[0])]
+    )
 
 
 def _escaped(found: re.Match[bytes]) -> bytes:
     letter = _LETTERS.get(found[0][0])
-    return b"\\%03o" % found[0][0] if letter is None else b"\\%c" % letter
+    if letter is None:
+        return b"\\%03o" % found[0][0]
+    return b"\\%c" % letter

@@ -46,7 +46,8 @@ class NetChanges:
         new: bytes | None,
         new_mode: int | None,
     ) -> "_File":
-        if (file := self._files.get(path)) is None:
+        file = self._files.get(path)
+        if file is None:
             known = old is not None or old_mode is not None
             held = self._held(old) if known else None
             file = self._files[path] = _File(held, old_mode, held, old_mode)
@@ -54,7 +55,10 @@ class NetChanges:
             self.kept_bytes -= len(file.new.data or b"")
         if file.new is None:
             file.origin = None
-        file.new = None if new is None else self._held(new, file.old)
+        if new is None:
+            file.new = None
+        else:
+            file.new = self._held(new, file.old)
         file.new_mode = new_mode
         return file
 
@@ -72,7 +76,9 @@ class NetChanges:
     def sort(self, root: Path) -> None:
         """Order the files by their paths, those below `root` first."""
         files = self._files.items()
-        self._files = dict(sorted(files, key=lambda i: (not Path(i[0]).is_relative_to(root), i[0])))
+        self._files = dict(
+            sorted(files, key=lambda i: (not Path(i[0]).is_relative_to(root), i[0]))
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -95,11 +101,15 @@ class NetChanges:
     def is_known(self, path: Path) -> bool:
         """True if the contents of this file are held, before and after."""
         file = self._files[str(path)]
-        return all(side is None or side.data is not None for side in (file.old, file.new))
+        return all(
+            side is None or side.data is not None for side in (file.old, file.new)
+        )
 
     @property
     def _changed(self) -> "dict[str, _File]":
-        return {path: file for path, file in self._files.items() if not file.is_as_before}
+        return {
+            path: file for path, file in self._files.items() if not file.is_as_before
+        }
 
     @property
     def moves(self) -> dict[str, str]:
@@ -120,7 +130,8 @@ class NetChanges:
 
         Bytes that are not UTF-8 are lone surrogates, as `surrogateescape` has them.
         """
-        changed, moved = self._changed, self.moves
+        changed = self._changed
+        moved = self.moves
         destinations = set(moved.values())
         files: list[PatchedFile] = []
         instead: dict[Path, str] = {}
@@ -139,7 +150,8 @@ class NetChanges:
                     new_mode=last.new_mode,
                 )
             )
-            if (line := _not_shown(file.old, last.new)) is not None:
+            line = _not_shown(file.old, last.new)
+            if line is not None:
                 instead[Path(path)] = line
         return git_diff(files, root, instead, keeps_bytes=True)
 
@@ -164,7 +176,10 @@ class _Contents:
     """None if they are too large to be held."""
 
     def is_same(self, other: "_Contents") -> bool:
-        return self.size is not None and (self.size, self.digest) == (other.size, other.digest)
+        return self.size is not None and (self.size, self.digest) == (
+            other.size,
+            other.digest,
+        )
 
 
 def _contents_of(data: bytes) -> _Contents:
@@ -207,7 +222,9 @@ def _shown(contents: _Contents | None) -> bytes | None:
 def _not_shown(old: _Contents | None, new: _Contents | None) -> str | None:
     """A line that stands for contents that are not held."""
     if old is not None and old.size is None:
-        return "" if new is None else "Not shown: the old contents were not read\n"
+        if new is None:
+            return ""
+        return "Not shown: the old contents were not read\n"
     if all(contents is None or contents.data is not None for contents in (old, new)):
         return None
     sizes = [0 if contents is None else contents.size for contents in (old, new)]

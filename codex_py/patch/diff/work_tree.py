@@ -16,11 +16,16 @@ _MAX_BYTES = 1_000_000
 """Of a file; the contents of a larger one are not read."""
 
 
-def work_tree_diff(git: Git, root: Path, refuses: Callable[[str], bool] = lambda _: False) -> str:
+def work_tree_diff(
+    git: Git, root: Path, refuses: Callable[[str], bool] = lambda _: False
+) -> str:
     """The difference in git's format, for people; empty where there is none. Takes and raises what `work_tree_changes`
     does."""
     changes, unread = work_tree_changes(git, root, refuses)
-    named = (f"Not shown, because it is too large or cannot be read: {name}\n" for name in unread)
+    named = (
+        f"Not shown, because it is too large or cannot be read: {name}\n"
+        for name in unread
+    )
     return git_diff(changes, root) + "".join(named)
 
 
@@ -47,9 +52,13 @@ def work_tree_changes(
         return changed[name]
 
     with aside(git.without_filters(root)) as apart:
-        has_commit = apart.run(root, "rev-parse", "--verify", "-q", "HEAD").returncode == 0
+        has_commit = (
+            apart.run(root, "rev-parse", "--verify", "-q", "HEAD").returncode == 0
+        )
         old = "HEAD" if has_commit else empty_tree(apart, root)
-        files = files_between(apart, root, old, work_tree(apart, root, is_unread), is_unread)
+        files = files_between(
+            apart, root, old, work_tree(apart, root, is_unread), is_unread
+        )
     return files, sorted(name for name, unread in changed.items() if unread)
 
 

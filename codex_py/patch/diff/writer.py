@@ -49,10 +49,16 @@ def git_diff(
         header = _header(part, names).decode(errors="replace")
         body = "Not shown: the diff is too long\n"
         if room > 0:
-            told = None if instead is None else instead.get(part.path)
+            if instead is None:
+                told = None
+            else:
+                told = instead.get(part.path)
             text = told
             if text is None:
-                errors = "surrogateescape" if keeps_bytes else "replace"
+                if keeps_bytes:
+                    errors = "surrogateescape"
+                else:
+                    errors = "replace"
                 text = _shown_body(part, names).decode(errors=errors)
             if len(header) + len(text) <= room:
                 body = text
@@ -64,7 +70,9 @@ def git_diff(
     return "".join(shown)
 
 
-def exact_diff(changes: Iterable[PatchedFile], root: Path, context: int = _CONTEXT) -> bytes:
+def exact_diff(
+    changes: Iterable[PatchedFile], root: Path, context: int = _CONTEXT
+) -> bytes:
     """A complete diff of all changes, which `git apply` takes back byte for byte.
 
     Names are relative to `root`. Contents are written as they are, whatever their encoding, NUL bytes included.
@@ -81,13 +89,22 @@ def _exact(change: PatchedFile, root: Path, context: int) -> bytes:
         raise PatchError(f"{change.path}: its contents are not known", kind="file")
     for mode, text in ((change.old_mode, change.old), (change.new_mode, change.new)):
         if kind_of(mode) == "submodule" and not text:
-            raise PatchError(f"{change.path}: the submodule's commit is not known", kind="file")
+            raise PatchError(
+                f"{change.path}: the submodule's commit is not known", kind="file"
+            )
     for path in (change.path, change.destination):
         if not path.is_relative_to(root):
             raise PatchError(f"{path} is outside of {root}", kind="refused")
-    names = str(change.path.relative_to(root)), str(change.destination.relative_to(root))
-    old, new = list(BytesIO(change.old or b"")), list(BytesIO(change.new or b""))
-    body = b"" if old == new else _body(change, names, _hunks(old, new, context))
+    names = (
+        str(change.path.relative_to(root)),
+        str(change.destination.relative_to(root)),
+    )
+    old = list(BytesIO(change.old or b""))
+    new = list(BytesIO(change.new or b""))
+    if old == new:
+        body = b""
+    else:
+        body = _body(change, names, _hunks(old, new, context))
     return _header(change, names) + body
 
 
@@ -109,7 +126,8 @@ def _shown_name(path: Path, root: Path | None) -> str:
 
 def _header(change: PatchedFile, names: tuple[str, str]) -> bytes:
     header = b"diff --git %s %s\n" % (quoted(f"a/{names[0]}"), quoted(f"b/{names[1]}"))
-    old_mode, new_mode = written_mode(change.old_mode), written_mode(change.new_mode)
+    old_mode = written_mode(change.old_mode)
+    new_mode = written_mode(change.new_mode)
     if change.new is None:
         header += f"deleted file mode {old_mode}\n".encode()
     elif change.old is None and change.old_mode is None:
@@ -117,29 +135,43 @@ def _header(change: PatchedFile, names: tuple[str, str]) -> bytes:
     elif old_mode != new_mode:
         header += f"old mode {old_mode}\nnew mode {new_mode}\n".encode()
     if change.move_to is not None:
-        header += b"rename from %s\nrename to %s\n" % (quoted(names[0]), quoted(names[1]))
+        header += b"rename from %s\nrename to %s\n" % (
+            quoted(names[0]),
+            quoted(names[1]),
+        )
     return header
 
 
 def _shown_body(change: PatchedFile, names: tuple[str, str]) -> bytes:
-    old_data, new_data = change.old or b"", change.new or b""
+    old_data = change.old or b""
+    new_data = change.new or b""
     if old_data == new_data:
         return b""
     if b"\0" in old_data or b"\0" in new_data:
         return b"Binary files differ\n"
     if len(old_data) + len(new_data) > MAX_BYTES:
         return f"Not shown: {len(old_data)} bytes become {len(new_data)}\n".encode()
-    old, new = list(BytesIO(old_data)), list(BytesIO(new_data))
+    old = list(BytesIO(old_data))
+    new = list(BytesIO(new_data))
     head, tail = _common_ends(old, new)
-    removed, added = len(old) - head - tail, len(new) - head - tail
+    removed = len(old) - head - tail
+    added = len(new) - head - tail
     if max(removed, added) > _MAX_SHOWN_LINES:
-        return f"Not shown: {removed} lines from line {head + 1} become {added}\n".encode()
+        return (
+            f"Not shown: {removed} lines from line {head + 1} become {added}\n".encode()
+        )
     return _body(change, names, _hunks(old, new, _CONTEXT))
 
 
 def _body(change: PatchedFile, names: tuple[str, str], hunks: Iterable[bytes]) -> bytes:
-    old_side = b"/dev/null" if change.old is None else _side(f"a/{names[0]}")
-    new_side = b"/dev/null" if change.new is None else _side(f"b/{names[1]}")
+    if change.old is None:
+        old_side = b"/dev/null"
+    else:
+        old_side = _side(f"a/{names[0]}")
+    if change.new is None:
+        new_side = b"/dev/null"
+    else:
+        new_side = _side(f"b/{names[1]}")
     return b"".join([b"--- ", old_side, b"\n+++ ", new_side, b"\n", *hunks])
 
 
@@ -163,7 +195,8 @@ def _hunks(old: Sequence[bytes], new: Sequence[bytes], context: int) -> Iterator
     # Leaving out what is the same at both ends spares difflib most of the work.
     skipped = max(head - context, 0)
     cut = max(tail - context, 0)
-    old, new = old[skipped : len(old) - cut], new[skipped : len(new) - cut]
+    old = old[skipped : len(old) - cut]
+    new = new[skipped : len(new) - cut]
     for group in _groups(old, new, head - skipped, tail - cut, context):
         old_range = _line_range(group[0][1] + skipped, group[-1][2] + skipped)
         new_range = _line_range(group[0][3] + skipped, group[-1][4] + skipped)
@@ -179,7 +212,8 @@ def _hunks(old: Sequence[bytes], new: Sequence[bytes], context: int) -> Iterator
 def _groups(
     old: Sequence[bytes], new: Sequence[bytes], head: int, tail: int, context: int
 ) -> Iterable[list[tuple[str, int, int, int, int]]]:
-    old_end, new_end = len(old) - tail, len(new) - tail
+    old_end = len(old) - tail
+    new_end = len(new) - tail
     matcher = difflib.SequenceMatcher(None, old[head:old_end], new[head:new_end])
     if max(old_end, new_end) - head > _MAX_COMPARED_LINES:
         changed = [("replace", 0, old_end - head, 0, new_end - head)]
@@ -196,13 +230,17 @@ def _groups(
 
 
 def _marked(mark: bytes, lines: Sequence[bytes]) -> list[bytes]:
-    return [mark + (line if line.endswith(b"\n") else line + NO_NEWLINE) for line in lines]
+    return [
+        mark + (line if line.endswith(b"\n") else line + NO_NEWLINE) for line in lines
+    ]
 
 
 def _line_range(start: int, end: int) -> str:
     """Lines from 1; an empty range names the line before it."""
     length = end - start
-    return f"{start + 1}" if length == 1 else f"{start + (length > 0)},{length}"
+    if length == 1:
+        return f"{start + 1}"
+    return f"{start + (length > 0)},{length}"
 
 
 def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
@@ -228,9 +266,16 @@ def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
         )
     path = change.destination
     if change.old is not None or change.new is None:
-        yield PatchedFile.of(change.path, change.old_entry, None, old_mode=change.old_mode)
-    if change.replaced is not None and is_file and kind_of(change.replaced_mode) in {"file", None}:
-        old_mode, new_mode = change.replaced_mode or change.new_mode, change.new_mode
+        yield PatchedFile.of(
+            change.path, change.old_entry, None, old_mode=change.old_mode
+        )
+    if (
+        change.replaced is not None
+        and is_file
+        and kind_of(change.replaced_mode) in {"file", None}
+    ):
+        old_mode = change.replaced_mode or change.new_mode
+        new_mode = change.new_mode
         yield PatchedFile.of(
             path, change.replaced, change.new, old_mode=old_mode, new_mode=new_mode
         )

@@ -13,7 +13,13 @@ from pathlib import Path
 from codex_py.errors import PatchError
 from codex_py.patch.diff.names import refuse_long
 from codex_py.patch.envelope.edit import edit_text
-from codex_py.patch.envelope.reader import AddFile, DeleteFile, Section, UpdateFile, parse_patch
+from codex_py.patch.envelope.reader import (
+    AddFile,
+    DeleteFile,
+    Section,
+    UpdateFile,
+    parse_patch,
+)
 from codex_py.patch.files.failures import failing_to
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.tree import Overlay
@@ -41,7 +47,8 @@ def plan_patch(
     Raises:
         PatchError: the message begins as that of Codex does, and goes on to help.
     """
-    if not (sections := parse_patch(text)):
+    sections = parse_patch(text)
+    if not sections:
         raise PatchError("No files were modified.", kind="empty")
     findings = Findings()
     with Directories() as handles:
@@ -56,7 +63,9 @@ def plan_patch(
         # That blanks at the ends of lines differ is nothing that a model could do better.
         if report.level != Level.TRAILING_BLANKS or report.also_at:
             findings.notes += filter(None, [report.note()])
-    return PatchPlan(overlay.touched, planner.named, findings, only_read=overlay.only_read)
+    return PatchPlan(
+        overlay.touched, planner.named, findings, only_read=overlay.only_read
+    )
 
 
 class _Planner(Planner[Section]):
@@ -65,7 +74,10 @@ class _Planner(Planner[Section]):
         self._overlay = overlay
 
     def _paths(self, part: Section) -> Collection[str]:
-        move_to = part.move_to if isinstance(part, UpdateFile) else None
+        if isinstance(part, UpdateFile):
+            move_to = part.move_to
+        else:
+            move_to = None
         for name in (part.path, move_to or ""):
             if "\0" in name:
                 raise PatchError(f"path {part.path!r} has a NUL in it", kind="file")
@@ -100,7 +112,10 @@ class _Planner(Planner[Section]):
             old = self._overlay.read(path)
         new, reports = _edited(old, path, section)
         self.findings.hunks += reports
-        destination = self._overlay.absolute(section.move_to) if section.move_to else path
+        if section.move_to:
+            destination = self._overlay.absolute(section.move_to)
+        else:
+            destination = path
         with failing_to("write file", destination):
             if section.move_to:
                 self._overlay.move(path, destination, new)
@@ -108,7 +123,9 @@ class _Planner(Planner[Section]):
                 self._overlay.write(path, new)
 
 
-def _edited(old: bytes, path: str, section: UpdateFile) -> tuple[bytes, list[HunkReport]]:
+def _edited(
+    old: bytes, path: str, section: UpdateFile
+) -> tuple[bytes, list[HunkReport]]:
     unreadable = ""
     try:
         text = old.decode()
@@ -116,8 +133,14 @@ def _edited(old: bytes, path: str, section: UpdateFile) -> tuple[bytes, list[Hun
         what = f"invalid utf-8 sequence of {error.end - error.start} bytes"
         if error.reason == "unexpected end of data":
             what = "incomplete utf-8 byte sequence"
-        unreadable = f"Failed to read file to update {path}: {what} from index {error.start}"
-        touched = [line for hunk in section.hunks for line in (*hunk.old_lines, *hunk.new_lines)]
+        unreadable = (
+            f"Failed to read file to update {path}: {what} from index {error.start}"
+        )
+        touched = [
+            line
+            for hunk in section.hunks
+            for line in (*hunk.old_lines, *hunk.new_lines)
+        ]
         if not all(line.isascii() for line in touched):
             raise PatchError(unreadable, kind="file") from error
         # In any encoding that extends ASCII, lines of ASCII can give way to lines of ASCII.

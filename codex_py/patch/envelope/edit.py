@@ -14,7 +14,13 @@ from codex_py.errors import PatchError
 from codex_py.patch.envelope.reader import Hunk
 from codex_py.patch.lines import BOM, split_lines
 from codex_py.patch.match import LineIndex, Match
-from codex_py.patch.report import MAX_EXPLAINED, MAX_PLACES, HunkReport, explain_block, joined
+from codex_py.patch.report import (
+    MAX_EXPLAINED,
+    MAX_PLACES,
+    HunkReport,
+    explain_block,
+    joined,
+)
 
 _RANGE = re.compile(r"-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@ ?(.*)")
 
@@ -25,7 +31,9 @@ class _Change(NamedTuple):
     lines: Sequence[str]
 
 
-def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> tuple[str, list[HunkReport]]:
+def edit_text(
+    text: str, hunks: Sequence[Hunk], path: str
+) -> tuple[str, list[HunkReport]]:
     """The text after all hunks, and where they went.
 
     Context lines keep their bytes; new lines get the first line terminator that occurs in the text. The
@@ -37,7 +45,8 @@ def edit_text(text: str, hunks: Sequence[Hunk], path: str) -> tuple[str, list[Hu
     """
     bom = ""
     if text.startswith(BOM) and not any(BOM in line for line in _searched(hunks)):
-        bom, text = BOM, text[1:]
+        bom = BOM
+        text = text[1:]
     lines, terminators = split_lines(text)
     editor = _Editor(lines, hunks, path)
     for number, hunk in enumerate(hunks, 1):
@@ -54,7 +63,8 @@ def _searched(hunks: Sequence[Hunk]) -> Iterator[str]:
     for hunk in hunks:
         yield from hunk.headers
         for header in hunk.headers:
-            if found := _RANGE.fullmatch(header):
+            found = _RANGE.fullmatch(header)
+            if found:
                 yield found[2]
         yield from hunk.old_lines
         # Searched for to tell that a hunk has been applied before.
@@ -62,13 +72,18 @@ def _searched(hunks: Sequence[Hunk]) -> Iterator[str]:
 
 
 def _written(lines: list[str], terminators: list[str], changes: list[_Change]) -> str:
-    end = terminators[0] if terminators and terminators[0] else "\n"
+    if terminators and terminators[0]:
+        end = terminators[0]
+    else:
+        end = "\n"
     if terminators and not terminators[-1]:
         terminators[-1] = end
     written: list[str] = []
     at = 0
     for change in [*changes, _Change(len(lines), 0, ())]:
-        kept = zip(lines[at : change.start], terminators[at : change.start], strict=True)
+        kept = zip(
+            lines[at : change.start], terminators[at : change.start], strict=True
+        )
         written += chain.from_iterable(kept)
         written += [line + end for line in change.lines]
         at = change.start + change.length
@@ -88,12 +103,17 @@ class _Editor:
         self.failures: list[str] = []
 
     def apply(self, hunk: Hunk, number: int) -> None:
-        if (anchor := self._anchor(hunk)) is None:
+        anchor = self._anchor(hunk)
+        if anchor is None:
             return
         start, hint = anchor
-        old, new = hunk.old_lines, hunk.new_lines
+        old = hunk.old_lines
+        new = hunk.new_lines
         if not old:
-            place = start if hint is None else min(max(hint, start), len(self._lines))
+            if hint is None:
+                place = start
+            else:
+                place = min(max(hint, start), len(self._lines))
             if hunk.end_of_file or not hunk.headers:
                 place = len(self._lines)
             self.changes.append(_Change(place, 0, new))
@@ -118,10 +138,15 @@ class _Editor:
         others: list[int] = []
         if old and not hunk.headers and not hunk.end_of_file:
             # Nothing but the lines themselves says which place is meant.
-            others = self._index.places_at(match.level, old, match.start + 1, MAX_PLACES)
-        also_at, level = tuple([at + 1 for at in others]), match.level
+            others = self._index.places_at(
+                match.level, old, match.start + 1, MAX_PLACES
+            )
+        also_at = tuple([at + 1 for at in others])
+        level = match.level
         place = match.start + 1
-        report = HunkReport(self._path, number, hunk.line, place, level=level, also_at=also_at)
+        report = HunkReport(
+            self._path, number, hunk.line, place, level=level, also_at=also_at
+        )
         self.reports.append(report)
 
     def _anchor(self, hunk: Hunk) -> tuple[int, int | None] | None:
@@ -129,13 +154,17 @@ class _Editor:
 
         Returns the start of the search, and the line index near which a unified diff says that the hunk should be.
         """
-        start, hint = self._cursor, None
+        start = self._cursor
+        hint = None
         for header in hunk.headers:
             match = self._index.find([header], start)
             if match is None and (found := _RANGE.fullmatch(header)):
                 # Line numbers count from 1, but those of an empty range name the line before.
                 hint = max(int(found[1]) - (1 if hunk.old_lines else 0), 0)
-                match = self._index.find([found[2]], start) if found[2] else None
+                if found[2]:
+                    match = self._index.find([found[2]], start)
+                else:
+                    match = None
                 if match is None:
                     continue
             if match is None:
@@ -150,7 +179,9 @@ class _Editor:
             start = match.start + 1
         return start, hint
 
-    def _find(self, block: Sequence[str], hunk: Hunk, start: int, hint: int | None) -> Match | None:
+    def _find(
+        self, block: Sequence[str], hunk: Hunk, start: int, hint: int | None
+    ) -> Match | None:
         # An empty block is found at once, even where it should be the last.
         if hunk.end_of_file and block:
             return self._index.find_last(block, start)
@@ -162,8 +193,10 @@ class _Editor:
         )
 
     def _explained(self, hunk: Hunk, start: int) -> str:
-        old, new = hunk.old_lines, hunk.new_lines
-        if found := self._index.find(old, start):
+        old = hunk.old_lines
+        new = hunk.new_lines
+        found = self._index.find(old, start)
+        if found:
             return (
                 f"The lines are at line {found.start + 1}, which is not the end of the file "
                 f"({len(self._lines)} lines): leave out '*** End of File'."
@@ -181,4 +214,5 @@ def _changes(
     for old_next, new_next in [*kept, (len(old), len(new))]:
         if old_next > old_at or new_next > new_at:
             yield _Change(at + old_at, old_next - old_at, new[new_at:new_next])
-        old_at, new_at = old_next + 1, new_next + 1
+        old_at = old_next + 1
+        new_at = new_next + 1

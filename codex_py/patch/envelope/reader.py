@@ -65,7 +65,8 @@ class Hunk(NamedTuple):
 
     def add(self, lines: Sequence[str]) -> None:
         """Take lines that are context, added or removed; an empty one is context."""
-        old_at, new_at = len(self.old_lines), len(self.new_lines)
+        old_at = len(self.old_lines)
+        new_at = len(self.new_lines)
         for line in lines:
             mark = line[:1]
             if mark == "-":
@@ -114,7 +115,9 @@ def _invalid(reason: str, line: int | None = None) -> PatchError:
 
 def _split(text: str) -> list[str]:
     lines = text.strip(BLANK).split("\n")
-    return [line.rstrip("\r") for line in lines] if "\r" in text else lines
+    if "\r" in text:
+        return [line.rstrip("\r") for line in lines]
+    return lines
 
 
 def _boundary_error(lines: Sequence[str]) -> PatchError | None:
@@ -130,9 +133,11 @@ def _envelope(text: str) -> list[str]:
     """The lines from the first marker to the last, without CRs at their ends."""
     lines = _split(text.strip(BLANK).removeprefix(BOM))
     inner = _without_heredoc(lines)
-    if (error := _boundary_error(inner)) is None:
+    error = _boundary_error(inner)
+    if error is None:
         return inner
-    if (peeled := _peel(lines)) is None:
+    peeled = _peel(lines)
+    if peeled is None:
         raise error
     return peeled
 
@@ -148,7 +153,8 @@ def _peel(lines: Sequence[str]) -> list[str] | None:
     bare = [line.rstrip(BLANK) for line in lines]
     if bare.count(_BEGIN) != 1 or bare.count(_END) != 1:
         return None
-    begin, end = bare.index(_BEGIN), bare.index(_END)
+    begin = bare.index(_BEGIN)
+    end = bare.index(_END)
     around = [*bare[:begin], *bare[end + 1 :]]
     if begin > end or any(line.startswith(_LOOKS_LIKE_PATCH) for line in around):
         return None
@@ -172,7 +178,8 @@ class _Parser:
         while not self._ends():
             line = self._lines[self._at].strip(BLANK)
             self._at += 1
-            if path := _path(line, _ADD):
+            path = _path(line, _ADD)
+            if path:
                 sections.append(AddFile(path, self._added()))
             elif path := _path(line, _DELETE):
                 sections.append(DeleteFile(path))
@@ -192,7 +199,9 @@ class _Parser:
         """Pass over the line that names an environment: here is only one."""
         while (line := self._lines[self._at].strip(BLANK)).startswith(_ENVIRONMENT):
             if self._at > 1:
-                raise _invalid("apply_patch environment_id cannot be specified more than once")
+                raise _invalid(
+                    "apply_patch environment_id cannot be specified more than once"
+                )
             if line == _ENVIRONMENT:
                 raise _invalid("apply_patch environment_id cannot be empty")
             self._at += 1
@@ -208,7 +217,8 @@ class _Parser:
         content: list[str] = []
         blank_line: int | None = None
         while not self._ends():
-            if added := self._run(_NO_ADDED_LINE):
+            added = self._run(_NO_ADDED_LINE)
+            if added:
                 if blank_line is not None:
                     # A blank line in the middle is a line that lost its mark, or none: who knows.
                     raise self._bad_header(blank_line)
@@ -227,10 +237,15 @@ class _Parser:
         # The last line is an end marker, and none of these.
         while self._lines[self._at].rstrip(BLANK) == _END_OF_FILE:
             self._at += 1
-        if move_to := _path(self._lines[self._at].rstrip(BLANK), _MOVE):
+        move_to = _path(self._lines[self._at].rstrip(BLANK), _MOVE)
+        if move_to:
             self._at += 1
         while not self._update_ends():
-            if hunks and not hunks[-1].end_of_file and (lines := self._run(_NO_LINE_OF_A_HUNK)):
+            if (
+                hunks
+                and not hunks[-1].end_of_file
+                and (lines := self._run(_NO_LINE_OF_A_HUNK))
+            ):
                 hunks[-1].add(lines)
                 continue
             self._at += 1
@@ -250,11 +265,14 @@ class _Parser:
         if self._marks[self._at] != "*":
             return False
         line = self._lines[self._at].rstrip(BLANK)
-        return line == _END or any(_path(line, header) for header in (_ADD, _DELETE, _UPDATE))
+        return line == _END or any(
+            _path(line, header) for header in (_ADD, _DELETE, _UPDATE)
+        )
 
     def _run(self, end: re.Pattern[str]) -> list[str]:
         """Take the lines, none of them the last, up to one whose first character is an end."""
-        start, last = self._at, len(self._lines) - 1
+        start = self._at
+        last = len(self._lines) - 1
         found = end.search(self._marks, start, last)
         self._at = last if found is None else found.start()
         return self._lines[start : self._at]
@@ -266,7 +284,8 @@ class _Parser:
             if last is None or not last.empty:
                 last = Hunk.without_lines(self._at)
                 hunks.append(last)
-            if header := bare[3:]:
+            header = bare[3:]
+            if header:
                 last.headers.append(header)
         elif last is not None and last.end_of_file:
             if bare:
@@ -279,7 +298,9 @@ class _Parser:
         else:
             hunk = last or Hunk.without_lines(self._at)
             if line[:1] not in "-+ ":
-                raise self._unexpected(self._at, line) if hunk.empty else self._no_marker(line)
+                if hunk.empty:
+                    raise self._unexpected(self._at, line)
+                raise self._no_marker(line)
             hunk.add([line])
             if last is None:
                 hunks.append(hunk)
@@ -293,10 +314,13 @@ class _Parser:
 
     def _no_marker(self, line: str) -> PatchError:
         return _invalid(
-            f"Expected update hunk to start with a @@ context marker, got: '{line}'", self._at
+            f"Expected update hunk to start with a @@ context marker, got: '{line}'",
+            self._at,
         )
 
 
 def _path(line: str, header: str) -> str | None:
     """The path that a line with this header names; None for any other line, and for no path."""
-    return line[len(header) :] or None if line.startswith(header) else None
+    if line.startswith(header):
+        return line[len(header) :] or None
+    return None

@@ -51,7 +51,9 @@ def find_patch(argv: Sequence[str]) -> ShellPatch | None:
     if len(argv) == 2 and argv[0] in _NAMES:
         return ShellPatch(argv[1], None)
     script = _script(argv)
-    return None if script is None else _in_script(script)
+    if script is None:
+        return None
+    return _in_script(script)
 
 
 def is_bare_patch(argv: Sequence[str]) -> bool:

@@ -119,7 +119,9 @@ class FileChange:
     @property
     def written(self) -> bytes | None:
         """Contents of the file or link that the change writes; None if it writes none."""
-        return (self.new or b"") if self.exists else None
+        if self.exists:
+            return self.new or b""
+        return None
 
     def had_type(self, file_type: int) -> bool:
         """True if the entry on disk is of a type (`stat.S_IFDIR`, …)."""
@@ -135,7 +137,9 @@ class FileChange:
         if self.before is None:
             return None
         # The only directories that a patch changes are submodules.
-        return SUBMODULE if self.before.is_directory else self.before.mode
+        if self.before.is_directory:
+            return SUBMODULE
+        return self.before.mode
 
     @property
     def new_mode(self) -> int | None:
@@ -148,7 +152,9 @@ class FileChange:
             return stat.S_IFLNK | 0o777
         if self.mode is not None:
             return stat.S_IFREG | self.mode
-        return self.before.mode if self.before is not None and self.before.is_file else None
+        if self.before is not None and self.before.is_file:
+            return self.before.mode
+        return None
 
 
 def patched_files(changes: Sequence[FileChange]) -> list[PatchedFile]:
@@ -165,9 +171,17 @@ def patched_files(changes: Sequence[FileChange]) -> list[PatchedFile]:
             files.append(_move(origin, change))
         elif change.present or (change.before is not None and id(change) not in moved):
             is_new = change.before is None or change.added
-            kind = "delete" if not change.present else "add" if is_new else "update"
-            path, modes = Path(change.path), (change.old_mode, change.new_mode)
-            files.append(PatchedFile(path, kind, None, change.old, change.new, None, *modes))
+            if not change.present:
+                kind = "delete"
+            elif is_new:
+                kind = "add"
+            else:
+                kind = "update"
+            path = Path(change.path)
+            modes = (change.old_mode, change.new_mode)
+            files.append(
+                PatchedFile(path, kind, None, change.old, change.new, None, *modes)
+            )
     return files
 
 
@@ -187,7 +201,9 @@ def _move(origin: FileChange, change: FileChange) -> PatchedFile:
     )
 
 
-def where_written(files: Iterable[PatchedFile], changes: Iterable[FileChange]) -> list[PatchedFile]:
+def where_written(
+    files: Iterable[PatchedFile], changes: Iterable[FileChange]
+) -> list[PatchedFile]:
     """The files, those of these changes without links in their paths."""
     places = {Path(change.path): Path(change.location) for change in changes}
     return [

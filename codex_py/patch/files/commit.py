@@ -44,7 +44,9 @@ def commit(entry: Entry, journal: Journal | None = None) -> Committed:
                 notes += journal.recover_locked()
                 entry.number, store = journal.next_entry()
             except OSError as error:
-                notes.append(f"This patch cannot be undone: no journal is kept: {describe(error)}.")
+                notes.append(
+                    f"This patch cannot be undone: no journal is kept: {describe(error)}."
+                )
                 journal = None
         _check(entry, directories)
         transaction = Transaction(entry, directories, journal)
@@ -72,7 +74,8 @@ def commit(entry: Entry, journal: Journal | None = None) -> Committed:
             journal.prune()
     if journal is None:
         return Committed(None, tuple(notes))
-    if lost := [change.path for change in entry.changes if not change.kept]:
+    lost = [change.path for change in entry.changes if not change.kept]
+    if lost:
         notes.append(
             f"This patch cannot be undone: what was in {', '.join(lost[:3])}"
             f"{' and others' if len(lost) > 3 else ''} is too large to be kept, or cannot be read."
@@ -85,7 +88,8 @@ def _check(entry: Entry, directories: Directories) -> None:
     entry.changes = [
         change
         for change in entry.changes
-        if change.exists or (change.before is not None and not change.before.is_directory)
+        if change.exists
+        or (change.before is not None and not change.before.is_directory)
     ]
     inodes = Counter(
         (change.before.device, change.before.inode)
@@ -96,7 +100,9 @@ def _check(entry: Entry, directories: Directories) -> None:
         if change.location in entry.obsolete:
             continue
         found = check_unchanged(change, directories)
-        has_links = found is not None and found.st_nlink > 1 and Status.of(found).is_file
+        has_links = (
+            found is not None and found.st_nlink > 1 and Status.of(found).is_file
+        )
         is_written = change.fate == "file" and change.old is not None
         # Two links to one file that both change become files of their own, as where one is moved over the other.
         is_shared = found is not None and inodes[found.st_dev, found.st_ino] > 1
@@ -119,7 +125,9 @@ def _missing_directories(entry: Entry, directories: Directories) -> list[str]:
     """Directories to be made, or that written files need, the outermost first."""
     missing: dict[str, None] = {}
     needed_by = {folder: folder for folder in entry.made}
-    needed_by |= {change.folder: change.path for change in entry.changes if change.exists}
+    needed_by |= {
+        change.folder: change.path for change in entry.changes if change.exists
+    }
     for needed, path in needed_by.items():
         chain: list[str] = []
         folder = needed
@@ -138,7 +146,10 @@ def _missing_directories(entry: Entry, directories: Directories) -> list[str]:
 
 
 def _take_back(
-    entry: Entry, directories: Directories, journal: Journal | None, error: BaseException
+    entry: Entry,
+    directories: Directories,
+    journal: Journal | None,
+    error: BaseException,
 ) -> None:
     lost = roll_back(entry, directories)
     if journal is not None:

@@ -42,7 +42,8 @@ def encoded(entry: Entry) -> list[bytes]:
     fields = {name: getattr(entry, name) for name in _OF_ENTRY}
     fields |= {"turn": entry.turn and entry.turn._asdict(), "changes": changes}
     header = json.dumps(fields, separators=(",", ":")).encode()
-    crc, size = 0, sum(map(len, contents))
+    crc = 0
+    size = sum(map(len, contents))
     for data in contents:
         crc = zlib.crc32(data, crc)
     numbers = f"{len(header)} {zlib.crc32(header):x} {size} {crc:x} {_stored_bytes(entry.changes)}"
@@ -53,7 +54,9 @@ def stored_bytes(path: Path) -> int:
     """Bytes of the old contents that an entry has in its store; 0 if the file does not say."""
     with path.open("rb") as stream:
         last = stream.readline(_MAX_FIRST_LINE).split()[-1:]
-    return int(last[0]) if last and last[0].isdigit() else 0
+    if last and last[0].isdigit():
+        return int(last[0])
+    return 0
 
 
 def read_entry(path: Path, store: str, *, with_contents: bool) -> Entry:
@@ -77,20 +80,34 @@ def read_entry(path: Path, store: str, *, with_contents: bool) -> Entry:
 def read_stored(entry: Entry) -> None:
     """Take the old contents of an entry's changes from its store; a `DamagedEntry` if they are not as they were."""
     for change in entry.changes:
-        if change.backup is Backup.STORE and change.aside is not None and change.before is not None:
+        if (
+            change.backup is Backup.STORE
+            and change.aside is not None
+            and change.before is not None
+        ):
             try:
                 # What was put back after an interruption is where it was.
-                is_back = entry.state == State.INTERRUPTED and not Path(change.aside).exists()
-                place = change.location if is_back else change.aside
+                is_back = (
+                    entry.state == State.INTERRUPTED and not Path(change.aside).exists()
+                )
+                if is_back:
+                    place = change.location
+                else:
+                    place = change.aside
                 found = Status.of(os.lstat(place))
                 # Whoever had the file open can go on writing to it.
-                if (found.size, found.mtime_ns) != (change.before.size, change.before.mtime_ns):
+                if (found.size, found.mtime_ns) != (
+                    change.before.size,
+                    change.before.mtime_ns,
+                ):
                     raise DamagedEntry(
                         f"what was in {change.path} has been changed since by who had it open"
                     )
                 change.old = read_file(place, found)
             except OSError as error:
-                raise DamagedEntry(f"what was in {change.path} cannot be read") from error
+                raise DamagedEntry(
+                    f"what was in {change.path} cannot be read"
+                ) from error
 
 
 def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
@@ -99,13 +116,20 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
         raise ValueError("not an entry of this version")
     header_size, header_crc, contents_size, contents_crc, stored = (
         int(number, 16 if is_crc else 10)
-        for number, is_crc in zip(numbers, (False, True, False, True, False), strict=True)
+        for number, is_crc in zip(
+            numbers, (False, True, False, True, False), strict=True
+        )
     )
     header = stream.read(header_size)
     if len(header) != header_size or zlib.crc32(header) != header_crc:
         raise ValueError("its header is damaged")
-    contents = stream.read(contents_size) if with_contents else b""
-    if with_contents and (len(contents) != contents_size or zlib.crc32(contents) != contents_crc):
+    if with_contents:
+        contents = stream.read(contents_size)
+    else:
+        contents = b""
+    if with_contents and (
+        len(contents) != contents_size or zlib.crc32(contents) != contents_crc
+    ):
         raise ValueError("its contents are damaged")
     rest = BytesIO(contents)
     values = json.loads(header)
@@ -114,9 +138,16 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
     for found in headers:
         change = _read_change(found, store)
         if with_contents:
-            old_size, new_size = found["old_size"], found["new_size"]
-            change.old = None if old_size is None else rest.read(old_size)
-            change.new = None if new_size is None else rest.read(new_size)
+            old_size = found["old_size"]
+            new_size = found["new_size"]
+            if old_size is None:
+                change.old = None
+            else:
+                change.old = rest.read(old_size)
+            if new_size is None:
+                change.new = None
+            else:
+                change.new = rest.read(new_size)
         changes.append(change)
     by_path = {change.path: change for change in changes}
     for change, found in zip(changes, headers, strict=True):
@@ -124,10 +155,13 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
         change.origin = by_path.get(found.get("origin"))
     if _stored_bytes(changes) != stored:
         raise ValueError("its first line is damaged")
-    if (turn := values["turn"]) is not None:
+    turn = values["turn"]
+    if turn is not None:
         # JSON has no tuples.
         lists = [name for name, value in turn.items() if type(value) is list]
-        values["turn"] = TurnOfEntry(**turn | {name: tuple(turn[name]) for name in lists})
+        values["turn"] = TurnOfEntry(
+            **turn | {name: tuple(turn[name]) for name in lists}
+        )
     return Entry(changes=changes, **values)
 
 
@@ -148,7 +182,9 @@ def _header_of(change: FileChange) -> dict[str, Any]:
         "backup": change.backup.name,
         "old_size": None if old is None else len(old),
         "new_size": None if new is None else len(new),
-        "digest": None if change.kept or change.written is None else digest(change.written),
+        "digest": None
+        if change.kept or change.written is None
+        else digest(change.written),
     }
     # The journal may be moved.
     if change.backup is Backup.STORE and change.aside is not None:
@@ -157,10 +193,14 @@ def _header_of(change: FileChange) -> dict[str, Any]:
 
 
 def _read_change(header: dict[str, Any], store: str) -> FileChange:
-    before, owner, aside = header["before"], header["owner"], header["aside"]
+    before = header["before"]
+    owner = header["owner"]
+    aside = header["aside"]
     change = FileChange(header["path"], header["location"], before and Status(*before))
-    change.mode, change.temporary = header["mode"], header["temporary"]
-    change.fate, change.digest = header["fate"], header["digest"]
+    change.mode = header["mode"]
+    change.temporary = header["temporary"]
+    change.fate = header["fate"]
+    change.digest = header["digest"]
     change.owner = owner and (owner[0], owner[1])
     change.backup = Backup[header["backup"]]
     # An absolute path stays what it is.
@@ -175,5 +215,7 @@ def digest(contents: bytes) -> str:
 
 def _stored_bytes(changes: Sequence[FileChange]) -> int:
     return sum(
-        change.before.size for change in changes if change.backup is Backup.STORE and change.before
+        change.before.size
+        for change in changes
+        if change.backup is Backup.STORE and change.before
     )

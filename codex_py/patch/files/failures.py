@@ -9,7 +9,9 @@ from codex_py.errors import PatchError
 
 def describe(error: OSError) -> str:
     """The cause: `No such file or directory (os error 2)`."""
-    return f"{error.strerror} (os error {error.errno})" if error.errno else str(error)
+    if error.errno:
+        return f"{error.strerror} (os error {error.errno})"
+    return str(error)
 
 
 def file_error(what: str, path: str, error: OSError) -> PatchError:

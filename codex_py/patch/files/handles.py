@@ -40,8 +40,11 @@ class Status(NamedTuple):
 
     @classmethod
     def of(cls, found: os.stat_result) -> Self:
-        device, inode, mode = found.st_dev, found.st_ino, found.st_mode
-        size, mtime_ns = found.st_size, found.st_mtime_ns
+        device = found.st_dev
+        inode = found.st_ino
+        mode = found.st_mode
+        size = found.st_size
+        mtime_ns = found.st_mtime_ns
         return cls(device, inode, mode, size, mtime_ns, found.st_uid, found.st_gid)
 
     @property
@@ -85,7 +88,8 @@ class Directories:
             FileNotFoundError: it is not there.
             NotADirectoryError: it or one above it is no directory: perhaps a link now.
         """
-        if (handle := self._handles.pop(path, None)) is None:
+        handle = self._handles.pop(path, None)
+        if handle is None:
             return self._descend(path)
         self._handles[path] = handle
         return handle
@@ -94,7 +98,9 @@ class Directories:
         """Make a directory; its parent is there."""
         name, folder = self._in_folder(path)
         # Never more open than it will be; readable, to be opened for its mode.
-        os.mkdir(name, 0o777 if mode is None else mode & 0o700 | stat.S_IRUSR, dir_fd=folder)
+        os.mkdir(
+            name, 0o777 if mode is None else mode & 0o700 | stat.S_IRUSR, dir_fd=folder
+        )
         if mode is not None:
             self.set_mode(path, mode)
 
@@ -176,7 +182,10 @@ class Directories:
         fd = os.open(name, os.O_WRONLY | _EXISTING, dir_fd=folder)
         try:
             found = os.fstat(fd)
-            is_expected = (found.st_dev, found.st_ino) == (expected.device, expected.inode)
+            is_expected = (found.st_dev, found.st_ino) == (
+                expected.device,
+                expected.inode,
+            )
             if not stat.S_ISREG(found.st_mode) or not is_expected:
                 raise OSError(errno.ESTALE, "It was replaced meanwhile")
             _write_all(fd, data)
@@ -187,7 +196,9 @@ class Directories:
             os.close(fd)
 
     def rename(self, source: str, destination: str) -> None:
-        (old, old_folder), (new, new_folder) = map(self._in_folder, (source, destination))
+        (old, old_folder), (new, new_folder) = map(
+            self._in_folder, (source, destination)
+        )
         os.rename(old, new, src_dir_fd=old_folder, dst_dir_fd=new_folder)
 
     def unlink(self, location: str) -> None:
@@ -209,7 +220,8 @@ class Directories:
         while reached not in self._handles and reached != "/":
             reached, name = split(reached)
             names.append(name)
-        if (handle := self._handles.get(reached)) is None:
+        handle = self._handles.get(reached)
+        if handle is None:
             handle = self._handles["/"] = os.open("/", FOLDER_FLAGS)
         for name in reversed(names):
             reached = join(reached, name)
@@ -217,7 +229,9 @@ class Directories:
         return handle
 
     def _close_below(self, path: str) -> None:
-        for known in [known for known in self._handles if f"{known}/".startswith(f"{path}/")]:
+        for known in [
+            known for known in self._handles if f"{known}/".startswith(f"{path}/")
+        ]:
             os.close(self._handles.pop(known))
 
 
@@ -229,7 +243,9 @@ def split(path: str) -> tuple[str, str]:
 
 def join(directory: str, name: str) -> str:
     """The opposite of `split`."""
-    return f"{directory}/{name}" if directory != "/" else f"/{name}"
+    if directory != "/":
+        return f"{directory}/{name}"
+    return f"/{name}"
 
 
 def read_file(name: str, expected: Status, *, dir_fd: int | None = None) -> bytes:

@@ -55,7 +55,8 @@ class Journal:
     """
 
     def __init__(self, home: Path, cwd: Path) -> None:
-        self.home, self.cwd = home, cwd
+        self.home = home
+        self.cwd = cwd
         self._folder = home / "codex-py" / "journal"
 
     def recover(self) -> list[str]:
@@ -85,10 +86,13 @@ class Journal:
         make_private(self._folder)
         with ExitStack() as stack:
             try:
-                stack.enter_context(locked(self._folder / "lock", patience_s, is_file=True))
+                stack.enter_context(
+                    locked(self._folder / "lock", patience_s, is_file=True)
+                )
             except TimeoutError as error:
                 raise PatchError(
-                    "Another process is writing a patch and does not come to an end", kind="file"
+                    "Another process is writing a patch and does not come to an end",
+                    kind="file",
                 ) from error
             yield
 
@@ -120,7 +124,9 @@ class Journal:
         entry.cwd = str(self.cwd)
         unfinished = self._folder / f"{entry.number}.writing"
         try:
-            fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            fd = os.open(
+                unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+            )
             with os.fdopen(fd, "wb", buffering=1024 * 1024) as stream:
                 stream.writelines(entry_file.encoded(entry))
             if any(change.backup is Backup.STORE for change in entry.changes):
@@ -150,7 +156,9 @@ class Journal:
     def set_state(self, entry: Entry, state: State) -> None:
         """Write the progress of an entry down."""
         if state != entry.state:
-            self._path(entry.number, entry.state).rename(self._path(entry.number, state))
+            self._path(entry.number, entry.state).rename(
+                self._path(entry.number, state)
+            )
             entry.state = state
 
     def drop(self, entry: Entry) -> None:
@@ -162,11 +170,14 @@ class Journal:
 
     def prune(self) -> None:
         """Forget the oldest entries, as far as the limits ask for it. With the lock held."""
-        total, oldest = 0, time.time() - MAX_AGE_S
+        total = 0
+        oldest = time.time() - MAX_AGE_S
         files = self._files()
         kept = [path for path in files if path.suffix in _KEPT]
         stores = {_number(path) for path in files if path.suffix == _STORE}
-        for number in stores - {_number(path) for path in files if path.suffix != _STORE}:
+        for number in stores - {
+            _number(path) for path in files if path.suffix != _STORE
+        }:
             # Whoever removed the entry was cut off.
             self._remove_store(number)
         for rank, path in enumerate(sorted(kept, key=_number, reverse=True)):
@@ -177,14 +188,18 @@ class Journal:
                 if _number(path) in stores:
                     total += entry_file.stored_bytes(path)
                 if rank and (
-                    rank >= MAX_ENTRIES or total > MAX_TOTAL_BYTES or found.st_mtime < oldest
+                    rank >= MAX_ENTRIES
+                    or total > MAX_TOTAL_BYTES
+                    or found.st_mtime < oldest
                 ):
                     path.unlink()
                     self._remove_store(_number(path))
 
     def numbers(self) -> list[int]:
         """Of the entries that are not under way, the newest first."""
-        return sorted((_number(p) for p in self._files() if p.suffix in _KEPT), reverse=True)
+        return sorted(
+            (_number(p) for p in self._files() if p.suffix in _KEPT), reverse=True
+        )
 
     def read(self, number: int, *, with_contents: bool = True) -> Entry:
         """An entry that is not under way. Raises a `DamagedEntry` if there is none that can be read."""
@@ -224,7 +239,9 @@ class Journal:
         if path.suffix == ".damaged":
             raise entry_file.DamagedEntry("it was found damaged")
         number = _number(path)
-        entry = entry_file.read_entry(path, self._store(number), with_contents=with_contents)
+        entry = entry_file.read_entry(
+            path, self._store(number), with_contents=with_contents
+        )
         entry.number = number
         entry.state = State(path.suffix[1:])
         return entry

@@ -11,12 +11,18 @@ Kind: TypeAlias = Literal["file", "link", "submodule"]
 SUBMODULE = 0o160000
 """The mode of a submodule, which is a directory on disk; `stat` knows no such type."""
 
-_KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFLNK: "link", SUBMODULE: "submodule"}
+_KINDS: dict[int, Kind] = {
+    stat.S_IFREG: "file",
+    stat.S_IFLNK: "link",
+    SUBMODULE: "submodule",
+}
 
 
 def kind_of(mode: int | None) -> Kind | None:
     """The kind that a mode says; None for no mode, and for one of something else."""
-    return None if mode is None else _KINDS.get(stat.S_IFMT(mode))
+    if mode is None:
+        return None
+    return _KINDS.get(stat.S_IFMT(mode))
 
 
 def written_mode(mode: int | None) -> str:
@@ -26,7 +32,9 @@ def written_mode(mode: int | None) -> str:
     """
     if kind_of(mode) in {"link", "submodule"}:
         return f"{stat.S_IFMT(mode or 0):o}"
-    return "100755" if mode is not None and mode & 0o100 else "100644"
+    if mode is not None and mode & 0o100:
+        return "100755"
+    return "100644"
 
 
 def permissions_by_umask(wanted: int) -> int:
@@ -35,7 +43,8 @@ def permissions_by_umask(wanted: int) -> int:
         status = Path("/proc/self/status").read_bytes()
     except OSError:
         status = b""
-    if found := re.search(rb"^Umask:\s*([0-7]+)", status, re.MULTILINE):
+    found = re.search(rb"^Umask:\s*([0-7]+)", status, re.MULTILINE)
+    if found:
         return wanted & ~int(found[1], 8)
     # Elsewhere it is only told to who sets it. Another thread may make a file in between: a private one.
     umask = os.umask(0o077)

@@ -34,13 +34,17 @@ def roll_back(entry: Entry, directories: Directories) -> list[str]:
     for folder in reversed(entry.obsolete):
         with suppress(OSError):
             directories.make(folder)
-        if (mode := entry.modes.get(folder)) is not None:
+        mode = entry.modes.get(folder)
+        if mode is not None:
             # By itself, in case that making it was cut off just before.
             with suppress(OSError):
                 directories.set_mode(folder, mode)
     for change in reversed(entry.changes):
         try:
-            if change.aside is not None and directories.status(change.aside) is not None:
+            if (
+                change.aside is not None
+                and directories.status(change.aside) is not None
+            ):
                 if directories.status(change.location) is not None:
                     raise FileExistsError
                 directories.rename(change.aside, change.location)
@@ -64,7 +68,8 @@ def _take_back(change: FileChange, directories: Directories) -> None:
     """Undo the writing of one file; an `OSError` if there is something else now."""
     with suppress(FileNotFoundError, NotADirectoryError):
         directories.unlink(change.beside)
-    if (found := directories.status(change.location)) is None:
+    found = directories.status(change.location)
+    if found is None:
         if change.before is not None and change.aside is None:
             raise FileNotFoundError
         return
@@ -94,23 +99,29 @@ def _is_made(contents: bytes, change: FileChange) -> bool:
 
 def _is_torn(contents: bytes, change: FileChange) -> bool:
     """True if these are the contents of a file that is half overwritten in place, or half restored."""
-    old, new = change.old, change.new
+    old = change.old
+    new = change.new
     if old is None or new is None:
         return False
     shortest, longest = sorted((len(old), len(new)))
     # However often that was cut off, each byte is an old or a new one.
     return shortest <= len(contents) <= longest and all(
-        byte in pair for byte, pair in zip(contents, zip_longest(old, new), strict=False)
+        byte in pair
+        for byte, pair in zip(contents, zip_longest(old, new), strict=False)
     )
 
 
-def _restore(change: FileChange, before: Status, found: Status, directories: Directories) -> None:
+def _restore(
+    change: FileChange, before: Status, found: Status, directories: Directories
+) -> None:
     old = change.old or b""
     mode = before.permissions
     if change.backup is not Backup.IN_PLACE:
         try:
             owner = (before.user, before.group)
-            directories.write_new(change.beside, old, mode, owner, is_link=before.is_link)
+            directories.write_new(
+                change.beside, old, mode, owner, is_link=before.is_link
+            )
             directories.rename(change.beside, change.location)
         except OSError as error:
             directories.unlink(change.beside)

@@ -14,7 +14,13 @@ from pathlib import Path
 from codex_py.errors import PatchError
 from codex_py.patch.files.change import Backup, Entry, FileChange
 from codex_py.patch.files.failures import failing_to, file_error
-from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status, join, split
+from codex_py.patch.files.handles import (
+    NOT_REPLACEABLE,
+    Directories,
+    Status,
+    join,
+    split,
+)
 from codex_py.patch.files.journal import Journal, Store
 
 MAX_KEPT = 32 * 1024 * 1024
@@ -28,7 +34,9 @@ def by_folder(changes: Iterable[FileChange]) -> list[FileChange]:
     return sorted(changes, key=lambda change: change.folder)
 
 
-def check_unchanged(change: FileChange, directories: Directories) -> os.stat_result | None:
+def check_unchanged(
+    change: FileChange, directories: Directories
+) -> os.stat_result | None:
     """The status of the entry now; a `PatchError` if it has changed since the patch was planned."""
     with failing_to("write file", change.path):
         found = directories.found(change.location)
@@ -43,11 +51,15 @@ def check_unchanged(change: FileChange, directories: Directories) -> os.stat_res
 class Transaction:
     """One entry, with those of its changes that change anything."""
 
-    def __init__(self, entry: Entry, directories: Directories, journal: Journal | None) -> None:
+    def __init__(
+        self, entry: Entry, directories: Directories, journal: Journal | None
+    ) -> None:
         self._entry = entry
         self._directories = directories
         self._journal = journal
-        self._becoming_files = {change.location for change in entry.changes if change.exists}
+        self._becoming_files = {
+            change.location for change in entry.changes if change.exists
+        }
 
     def prepare(self, store: Store | None) -> None:
         """Set how each change is carried out: what is set aside, in `store` if possible, and what is kept."""
@@ -58,7 +70,9 @@ class Transaction:
             before = change.before
             size = len(change.old or b"") + len(change.written or b"")
             change.temporary = f"{prefix}-{number}.tmp"
-            is_small = size <= min(MAX_KEPT, room) and (before is None or change.old is not None)
+            is_small = size <= min(MAX_KEPT, room) and (
+                before is None or change.old is not None
+            )
             # What is overwritten in place cannot be set aside.
             if change.backup is not Backup.IN_PLACE and not is_small:
                 change.backup = Backup.NONE
@@ -67,10 +81,15 @@ class Transaction:
             if before is None or change.backup is Backup.IN_PLACE:
                 continue
             if store and is_small and before.is_file and before.device == store.device:
-                change.backup, change.aside = Backup.STORE, join(store.path, str(number))
+                change.backup, change.aside = (
+                    Backup.STORE,
+                    join(store.path, str(number)),
+                )
             elif not change.exists or not is_small:
                 # Whatever it is, renaming keeps everything about it for the way back.
-                change.aside = join(self._lasting(change.folder), f"{prefix}-{number}.old.tmp")
+                change.aside = join(
+                    self._lasting(change.folder), f"{prefix}-{number}.old.tmp"
+                )
 
     def run(self) -> None:
         """Carry the changes out. On a `PatchError`, what has been done is for `roll_back`."""
@@ -80,7 +99,11 @@ class Transaction:
         early = {folder for folder in self._entry.obsolete if self._gives_way(folder)}
         early.update(self._entry.made)
         removed = [change for change in changes if not change.exists]
-        gone = {change.location for change in removed if {change.folder, change.location} & early}
+        gone = {
+            change.location
+            for change in removed
+            if {change.folder, change.location} & early
+        }
         for change in removed:
             if change.location in gone:
                 self._set_aside(change)
@@ -89,7 +112,9 @@ class Transaction:
                 self._on_directory(self._directories.remove, folder, written)
         for folder in self._entry.made:
             mode = self._entry.modes.get(folder)
-            self._on_directory(partial(self._directories.make, mode=mode), folder, written)
+            self._on_directory(
+                partial(self._directories.make, mode=mode), folder, written
+            )
         for change in written:
             self._write_beside(change)
         for change in written:
@@ -105,24 +130,36 @@ class Transaction:
         try:
             act(folder)
         except OSError as error:
-            if isinstance(error, FileExistsError) and (found := self._directories.status(folder)):
-                kind = "a symbolic link" if found.is_link else "no folder"
+            if isinstance(error, FileExistsError) and (
+                found := self._directories.status(folder)
+            ):
+                if found.is_link:
+                    kind = "a symbolic link"
+                else:
+                    kind = "no folder"
                 error = OSError(error.errno, f"{folder} is {kind}")
             # A file that becomes a directory, or the other way round.
             concerned = (
-                change.path for change in written if f"{change.location}/".startswith(f"{folder}/")
+                change.path
+                for change in written
+                if f"{change.location}/".startswith(f"{folder}/")
             )
             raise file_error("write file", next(concerned, folder), error) from error
 
     def _write_beside(self, change: FileChange) -> None:
         if change.backup is Backup.IN_PLACE:
             return
-        before, mode, owner, data = change.before, change.mode, change.owner, change.written or b""
+        before = change.before
+        mode = change.mode
+        owner = change.owner
+        data = change.written or b""
         if before is not None and before.is_file:
             mode = before.permissions if mode is None else mode
             owner = (before.user, before.group)
         try:
-            self._directories.write_new(change.beside, data, mode, owner, is_link=change.is_link)
+            self._directories.write_new(
+                change.beside, data, mode, owner, is_link=change.is_link
+            )
         except OSError as error:
             self._fall_back(change, error)
 
@@ -135,21 +172,34 @@ class Transaction:
         except OSError as error:
             self._fall_back(change, error)
         if change.backup is Backup.IN_PLACE and (before := change.before) is not None:
-            mode = before.permissions if change.mode is None else change.mode
+            if change.mode is None:
+                mode = before.permissions
+            else:
+                mode = change.mode
             with failing_to("write file", change.path):
-                self._directories.rewrite(change.location, change.new or b"", mode, before)
+                self._directories.rewrite(
+                    change.location, change.new or b"", mode, before
+                )
 
     def _fall_back(self, change: FileChange, error: OSError) -> None:
         """Go over to writing in place, if a file cannot be replaced."""
-        is_file = change.before is not None and change.before.is_file and change.fate == "file"
+        is_file = (
+            change.before is not None
+            and change.before.is_file
+            and change.fate == "file"
+        )
         if error.errno not in NOT_REPLACEABLE or not is_file or not change.kept:
             raise file_error("write file", change.path, error) from error
         self._directories.unlink(change.beside)
-        if change.aside is not None and self._directories.found(change.aside) is not None:
+        if (
+            change.aside is not None
+            and self._directories.found(change.aside) is not None
+        ):
             # It has been set aside already: there is no file to overwrite.
             raise file_error("write file", change.path, error) from error
         is_stored = change.backup is Backup.STORE
-        change.backup, change.aside = Backup.IN_PLACE, None
+        change.backup = Backup.IN_PLACE
+        change.aside = None
         if is_stored:
             self._keep_copies()
 
@@ -176,7 +226,8 @@ class Transaction:
         for change in self._entry.changes:
             is_stored = change.backup is Backup.STORE
             if is_stored and self._directories.found(change.aside or "") is None:
-                change.backup, change.aside = Backup.RECORD, None
+                change.backup = Backup.RECORD
+                change.aside = None
                 if not change.exists:
                     change.aside = join(self._lasting(change.folder), change.temporary)
         if self._journal is not None:

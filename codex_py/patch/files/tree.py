@@ -43,7 +43,9 @@ class PlannedTree:
         readable: says of a real, absolute path whether it may be read; None allows everything.
     """
 
-    def __init__(self, handles: Directories, readable: Callable[[str], bool] | None = None) -> None:
+    def __init__(
+        self, handles: Directories, readable: Callable[[str], bool] | None = None
+    ) -> None:
         self._handles = handles
         self._readable = readable
         self._files: dict[str, FileChange] = {}
@@ -59,7 +61,8 @@ class PlannedTree:
 
     def _at(self, path: str, location: str, *, look: bool = True) -> FileChange:
         """The entry of a location, which messages name `path`. If not to `look`, nothing is there."""
-        if (file := self._files.get(location)) is None:
+        file = self._files.get(location)
+        if file is None:
             before = None
             if look:
                 with suppress(FileNotFoundError, NotADirectoryError):
@@ -85,9 +88,14 @@ class PlannedTree:
         if not before.is_link and not before.is_file:
             raise OSError(f"path `{file.path}` is not a file")
         if file.old is None:
-            if before.is_file and self._readable is not None and not self._readable(file.location):
+            if (
+                before.is_file
+                and self._readable is not None
+                and not self._readable(file.location)
+            ):
                 raise PatchError(
-                    f"{file.location} is outside of the project, and was not read", kind="refused"
+                    f"{file.location} is outside of the project, and was not read",
+                    kind="refused",
                 )
             # It is the file that was looked at, and that is checked again before it is replaced: its
             # directory is not reached through a link that has come there since.
@@ -101,12 +109,17 @@ class PlannedTree:
         """Remove an entry. Raises the `OSError` of a directory in which nothing may be removed."""
         if file.before is not None:
             self._refuse_locked_folder(file.folder)
-        file.new, file.fate, file.mode = None, "removed", None
-        file.added, file.origin = False, None
+        file.new = None
+        file.fate = "removed"
+        file.mode = None
+        file.added = False
+        file.origin = None
 
     def _make_room(self, location: str) -> None:
         """See that every directory above a new entry is there or can be made."""
-        if any(len(os.fsencode(name)) > _MAX_NAME_BYTES for name in location.split("/")):
+        if any(
+            len(os.fsencode(name)) > _MAX_NAME_BYTES for name in location.split("/")
+        ):
             raise system_error(errno.ENAMETOOLONG)
         folder = parent = split(location)[0]
         above: list[str] = []
@@ -147,7 +160,10 @@ class Overlay(PlannedTree):
     """The tree of an envelope: sections take effect in order, and symbolic links are followed."""
 
     def __init__(
-        self, cwd: Path, handles: Directories, readable: Callable[[str], bool] | None = None
+        self,
+        cwd: Path,
+        handles: Directories,
+        readable: Callable[[str], bool] | None = None,
     ) -> None:
         super().__init__(handles, readable)
         self._cwd = str(cwd)
@@ -184,7 +200,8 @@ class Overlay(PlannedTree):
             names.append(name)
         real = self._real_folders[known]
         for name in reversed(names):
-            known, real = join(known, name), join(real, name)
+            known = join(known, name)
+            real = join(real, name)
             if os.path.islink(real):  # noqa: PTH114 -- for speed, see above
                 real = os.path.realpath(real)
             self._real_folders[known] = real
@@ -224,7 +241,8 @@ class Overlay(PlannedTree):
             refuse_locked_file(file.location)
         self.put(file, Content(data, mode=file.mode))
         if added:
-            file.added, file.origin = True, None
+            file.added = True
+            file.origin = None
         return file
 
     def remove(self, path: str) -> None:
@@ -240,7 +258,8 @@ class Overlay(PlannedTree):
         self.drop(file)
         if before is not None and (
             # A file that can be removed need not be readable.
-            before.is_link or (before.size <= MAX_REMEMBERED and os.access(file.location, os.R_OK))
+            before.is_link
+            or (before.size <= MAX_REMEMBERED and os.access(file.location, os.R_OK))
         ):
             self.original(file)
 
@@ -249,18 +268,24 @@ class Overlay(PlannedTree):
 
         A file moved onto itself stays.
         """
-        read, moved = self.target(source), self.entry(source)
+        read = self.target(source)
+        moved = self.entry(source)
         if self.target(destination) is read:
             self.write(source, data)
             return
-        mode = read.before.permissions if read.mode is None and read.before else read.mode
+        if read.mode is None and read.before:
+            mode = read.before.permissions
+        else:
+            mode = read.mode
         if moved is not read:
             # A link leaves its name, and the file that it leads to lends its contents.
             moved.lent = self.current(read).data
         origin = moved.origin or (moved if moved.before and not moved.added else None)
         written = self.write(destination, data)
         self.remove(source)
-        written.mode, written.origin, written.added = mode, origin, origin is None
+        written.mode = mode
+        written.origin = origin
+        written.added = origin is None
 
 
 def _refuse_special(file: FileChange) -> None:

@@ -49,7 +49,9 @@ class Entries:
     def done_here(self) -> list[Entry]:
         """Those made in the journal's working directory or below it, undone or not."""
         done = [entry for entry in self.known if entry.state == State.COMMITTED]
-        return [entry for entry in done if Path(entry.cwd).is_relative_to(self.journal.cwd)]
+        return [
+            entry for entry in done if Path(entry.cwd).is_relative_to(self.journal.cwd)
+        ]
 
     def find(self, number: int | None = None) -> Entry:
         """An entry with its contents.
@@ -94,14 +96,21 @@ class Entries:
         Raises:
             CodexError: there are none that could be undone.
         """
-        turns = [(entry.number, entry.turn) for entry in self.done_here if entry.turn is not None]
+        turns = [
+            (entry.number, entry.turn)
+            for entry in self.done_here
+            if entry.turn is not None
+        ]
         if thread_id is None and turns:
             thread_id = turns[0][1].thread_id
-        if found := [
+        found = [
             its
             for its, turn in turns
-            if turn.thread_id == thread_id and turn.number >= number and its not in self.undone
-        ]:
+            if turn.thread_id == thread_id
+            and turn.number >= number
+            and its not in self.undone
+        ]
+        if found:
             return found
         reason = f"there is nothing to undo in {self.journal.cwd} from turn {number} on"
         raise CodexError(reason, code="no_patch")
@@ -109,10 +118,17 @@ class Entries:
     def last_turn_number(self, thread_id: str) -> int:
         """The highest number of a turn of this thread; 0 if it has none."""
         turns = [entry.turn for entry in self.known if entry.turn is not None]
-        return max((turn.number for turn in turns if turn.thread_id == thread_id), default=0)
+        return max(
+            (turn.number for turn in turns if turn.thread_id == thread_id), default=0
+        )
 
     def _newest(self) -> int:
-        in_turns = {number for entry in self.known if entry.turn for number in entry.turn.patches}
+        in_turns = {
+            number
+            for entry in self.known
+            if entry.turn
+            for number in entry.turn.patches
+        }
         made = [
             entry
             for entry in self.done_here
@@ -120,9 +136,12 @@ class Entries:
         ]
         for entry in made:
             # A turn may have changed only what is not kept; a patch, only folders.
-            if entry.number not in self.undone and (entry.turn is None or entry.changes):
+            if entry.number not in self.undone and (
+                entry.turn is None or entry.changes
+            ):
                 return entry.number
-        if unkept := unkept_in(made):
+        unkept = unkept_in(made)
+        if unkept:
             reason = f"{some_of(unkept)} changed, and was not kept"
         elif made:
             reason = "everything that was changed is undone"
@@ -133,9 +152,15 @@ class Entries:
             )
         else:
             reason = "no patch and no turn changed anything"
-        raise CodexError(f"nothing to undo: {reason} in {self.journal.cwd}", code="no_patch")
+        raise CodexError(
+            f"nothing to undo: {reason} in {self.journal.cwd}", code="no_patch"
+        )
 
 
 def unkept_in(entries: Sequence[Entry]) -> list[str]:
     """The files that turns changed and that are not kept, each once."""
-    return list(dict.fromkeys(path for each in entries if each.turn for path in each.turn.unkept))
+    return list(
+        dict.fromkeys(
+            path for each in entries if each.turn for path in each.turn.unkept
+        )
+    )

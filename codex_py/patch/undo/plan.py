@@ -80,7 +80,11 @@ class UndoPlan:
 
 
 def plan_undo(
-    journal: Journal, number: int | None = None, *, others: Sequence[int] = (), force: bool = False
+    journal: Journal,
+    number: int | None = None,
+    *,
+    others: Sequence[int] = (),
+    force: bool = False,
 ) -> UndoPlan:
     """Find an entry and check that it can be undone. Nothing is written.
 
@@ -102,7 +106,9 @@ def plan_undo(
     if not force:
         _check_unedited(known, undone, files, edited)
         _check_last_copies(undone, files, left)
-    undo = Entry(files, undone[0].number, also_undoes=[entry.number for entry in undone[1:]])
+    undo = Entry(
+        files, undone[0].number, also_undoes=[entry.number for entry in undone[1:]]
+    )
     for entry in undone:
         undo.obsolete += entry.made[::-1]
         undo.made += entry.obsolete[::-1]
@@ -111,22 +117,30 @@ def plan_undo(
     passed = [
         entry
         for entry in known.done_here
-        if not entry.changes and entry.number > undone[0].number and undone[0].undoes is None
+        if not entry.changes
+        and entry.number > undone[0].number
+        and undone[0].undoes is None
         if entry.number not in known.undone
     ]
     names_only = unkept_in([*passed, *undone])
-    doubts = _doubts(undone, {file.path for file in files}, _sessions_at_work(journal, undone))
+    doubts = _doubts(
+        undone, {file.path for file in files}, _sessions_at_work(journal, undone)
+    )
     return UndoPlan(undone, patched_files(files), names_only, doubts, journal, undo)
 
 
 def _check_undoable(known: Entries, undone: Sequence[Entry]) -> None:
     for entry in undone:
-        if later := known.undone.get(entry.number):
+        later = known.undone.get(entry.number)
+        if later:
             raise CodexError(
                 f"{entry.name} is undone already; undoing {later} brings it back",
                 code="undone_already",
             )
-    if lost := [change.path for entry in undone for change in entry.changes if not change.kept]:
+    lost = [
+        change.path for entry in undone for change in entry.changes if not change.kept
+    ]
+    if lost:
         raise CodexError(
             f"{_names(undone)} cannot be undone: what was in {', '.join(lost)} was not kept",
             code="not_undoable",
@@ -160,7 +174,11 @@ def _reversal(
         with Directories() as directories, failing_to("read file", change.path):
             file = _as_it_is(change, made, directories)
         if _before(file) != _after(change):
-            if not gap and change.location in taken_back and _before(file) == _before(change):
+            if (
+                not gap
+                and change.location in taken_back
+                and _before(file) == _before(change)
+            ):
                 continue
             edited.append(PatchedFile.of(Path(file.path), change.new, file.old))
         files.append(_reversed(file, change))
@@ -181,7 +199,8 @@ def _check_unedited(
         reason = "the program died in it, so later edits may be among its changes"
         raise _refusal(undone, reason, patched_files(files))
     claims = _contested(known, undone)
-    if claimed := [file for file in files if file.location in claims]:
+    claimed = [file for file in files if file.location in claims]
+    if claimed:
         reasons = "; ".join(dict.fromkeys(claims[file.location] for file in claimed))
         paths = some_of([file.path for file in claimed])
         reason = f"others may have changed {paths}: {reasons}"
@@ -198,7 +217,9 @@ def _check_last_copies(
         left: changes that are not taken back.
     """
     earlier = _earlier(undone, left)
-    back = {mark_of(each.new or b"", is_link=each.is_link) for each in files if each.exists}
+    back = {
+        mark_of(each.new or b"", is_link=each.is_link) for each in files if each.exists
+    }
     changing = {file.location for file in files}
     last: list[FileChange] = []
     for file in files:
@@ -226,7 +247,9 @@ def _without_links(place: str) -> str:
     return str(Path(os.path.realpath(path.parent)) / path.name)
 
 
-def _earlier(undone: Sequence[Entry], left: Sequence[FileChange]) -> dict[str, set[str]]:
+def _earlier(
+    undone: Sequence[Entry], left: Sequence[FileChange]
+) -> dict[str, set[str]]:
     """By the mark of contents that were there before the entries, and cannot be brought back, the places that may have
     them. `left`: see `_check_last_copies`."""
     found: dict[str, set[str]] = {}
@@ -242,9 +265,15 @@ def _earlier(undone: Sequence[Entry], left: Sequence[FileChange]) -> dict[str, s
 
 
 def _refusal(
-    undone: Sequence[Entry], reason: str, files: Sequence[PatchedFile], *, is_plan: bool = True
+    undone: Sequence[Entry],
+    reason: str,
+    files: Sequence[PatchedFile],
+    *,
+    is_plan: bool = True,
 ) -> EditedSince:
-    reason = f"{_names(undone)} {'were' if len(undone) > 1 else 'was'} not undone: {reason}"
+    reason = (
+        f"{_names(undone)} {'were' if len(undone) > 1 else 'was'} not undone: {reason}"
+    )
     diff = git_diff(files, Path(undone[0].cwd), keeps_bytes=True)
     return EditedSince(reason, diff, is_plan=is_plan)
 
@@ -263,9 +292,13 @@ def _doubts(undone: Sequence[Entry], changed: set[str], at_work: set[str]) -> li
             f"A command of the session, or somebody else while it ran, changed {some_of(unsure)}."
         )
     if at_work:
-        doubts.append(f"Session {', '.join(sorted(at_work))} has been at work here since before.")
+        doubts.append(
+            f"Session {', '.join(sorted(at_work))} has been at work here since before."
+        )
     if doubts and others:
-        doubts.append(f"What others changed meanwhile stays as it is: {some_of(others)}.")
+        doubts.append(
+            f"What others changed meanwhile stays as it is: {some_of(others)}."
+        )
     return doubts
 
 
@@ -284,14 +317,17 @@ def _joined(undone: Sequence[Entry]) -> Iterator[tuple[FileChange, list[PatchedF
             if not change.exists and last.exists and last.mode is None:
                 # It has the mode of a file that was made anew.
                 joined.mode = permissions_by_umask(0o666)
-            joined.before, joined.old = change.before, change.old
+            joined.before = change.before
+            joined.old = change.old
             if not change.is_in_place:
                 joined.backup = change.backup
             found[change.location] = joined, edits
     yield from found.values()
 
 
-def _as_it_is(change: FileChange, made: set[str], directories: Directories) -> FileChange:
+def _as_it_is(
+    change: FileChange, made: set[str], directories: Directories
+) -> FileChange:
     # Where a directory has become a link, what that leads to is another file.
     before = directories.status(change.location)
     if before is not None and before.is_directory and change.location in made:
@@ -306,21 +342,28 @@ def _as_it_is(change: FileChange, made: set[str], directories: Directories) -> F
 
 def _before(change: FileChange) -> tuple[bool, bytes | None] | None:
     """Whether a link was there, and its contents or those of the file; None if nothing was."""
-    return None if change.before is None else (change.before.is_link, change.old)
+    if change.before is None:
+        return None
+    return (change.before.is_link, change.old)
 
 
 def _after(change: FileChange) -> tuple[bool, bytes | None] | None:
-    return (change.is_link, change.new) if change.exists else None
+    if change.exists:
+        return (change.is_link, change.new)
+    return None
 
 
 def _reversed(file: FileChange, change: FileChange) -> FileChange:
     before = change.before
     if before is None:
         return file
-    file.fate, file.new = "link" if before.is_link else "file", change.old
+    file.fate = "link" if before.is_link else "file"
+    file.new = change.old
     # A command may have made the other links.
     file.breaks_links = not change.is_in_place
-    if not file.is_link and (not change.exists or change.is_link or change.mode is not None):
+    if not file.is_link and (
+        not change.exists or change.is_link or change.mode is not None
+    ):
         file.mode = before.permissions
     if os.geteuid() == 0:
         # Nobody else can give a file away.
@@ -336,7 +379,9 @@ def _contested(known: Entries, undone: Sequence[Entry]) -> dict[str, str]:
         if entry.turn is None:
             continue
         if entry.turn.switched:
-            reason = "the branch was switched from {} to {} meanwhile".format(*entry.turn.switched)
+            reason = "the branch was switched from {} to {} meanwhile".format(
+                *entry.turn.switched
+            )
             found |= dict.fromkeys(entry.turn.unsure, reason)
         for other in known.in_force:
             if _ran_beside(entry, other):
@@ -355,7 +400,10 @@ def _sessions_at_work(journal: Journal, undone: Sequence[Entry]) -> set[str]:
         for entry, turn in turns
         if running.thread_id != turn.thread_id
         and running.began < entry.time
-        and any(Path(change.location).is_relative_to(running.root) for change in entry.changes)
+        and any(
+            Path(change.location).is_relative_to(running.root)
+            for change in entry.changes
+        )
     }
 
 
@@ -363,7 +411,9 @@ def _ran_beside(entry: Entry, other: Entry) -> bool:
     if entry.turn is None or other.turn is None or not other.turn.began:
         return False
     is_another = entry.turn.thread_id != other.turn.thread_id
-    return is_another and other.turn.began < entry.time and entry.turn.began < other.time
+    return (
+        is_another and other.turn.began < entry.time and entry.turn.began < other.time
+    )
 
 
 def _in_both(journal: Journal, entry: Entry, other: Entry) -> Iterator[str]:
@@ -376,7 +426,11 @@ def _in_both(journal: Journal, entry: Entry, other: Entry) -> Iterator[str]:
             theirs = other.changes
         for change in theirs:
             our = ours.get(change.location)
-            if our is not None and not _is_on_top(our, change) and not _is_on_top(change, our):
+            if (
+                our is not None
+                and not _is_on_top(our, change)
+                and not _is_on_top(change, our)
+            ):
                 yield change.location
 
 

@@ -30,7 +30,12 @@ from codex_py.patch.undo.copies.lives import Lives, Writer
 from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.entries import Entries
-from codex_py.patch.undo.running_turns import RunningTurn, TurnRecord, recover_turns, turn_entry
+from codex_py.patch.undo.running_turns import (
+    RunningTurn,
+    TurnRecord,
+    recover_turns,
+    turn_entry,
+)
 from codex_py.protocol.patched_file import PatchedFile, TreeChanges
 
 _TRY_AGAIN_S: Final = 24 * 3600
@@ -67,7 +72,9 @@ class TurnRecorder:
         refuses: Callable[[str], bool] | None = None,
         folder_times: FolderTimes | None = None,
     ) -> None:
-        self._home, self._cwd, self._environment = home, cwd, environment
+        self._home = home
+        self._cwd = cwd
+        self._environment = environment
         self._journal = Journal(home, cwd)
         self._snapshots = snapshots_of(home, cwd, environment, refuses)
         self._thread_id = thread_id
@@ -108,7 +115,9 @@ class TurnRecorder:
     @property
     def is_open(self) -> bool:
         """True if this turn has changes, or may have."""
-        return self._running is not None or bool(self._patches) or not self._net.is_empty
+        return (
+            self._running is not None or bool(self._patches) or not self._net.is_empty
+        )
 
     @property
     def has_copy(self) -> bool:
@@ -173,7 +182,9 @@ class TurnRecorder:
             (self._snapshots.store.path / _PROBLEM).unlink(missing_ok=True)
             self._copy_first()
         if self._running is None or self._last is None:
-            reason = undo_problem(self._home, self._cwd, self._environment) or self._problem
+            reason = (
+                undo_problem(self._home, self._cwd, self._environment) or self._problem
+            )
             raise SnapshotError(reason or "the work tree cannot be copied")
         return self._last.snapshot
 
@@ -182,27 +193,43 @@ class TurnRecorder:
 
         What `.gitignore` names is no change, unless the turn changed a `.gitignore`.
         """
-        now, root, store = self.look(), self._snapshots.root, self._snapshots.store
+        now = self.look()
+        root = self._snapshots.root
+        store = self._snapshots.store
         assert self._running is not None
         before = self._running.record.before
         changes = changes_between(store, before, now)
         net = NetChanges()
         net.add(changes.files)
         # Patches say what they change elsewhere, too.
-        net.add(each for each in self._net.files() if not each.destination.is_relative_to(root))
-        known, folders = {*before.unkept}, {*before.unkept, *now.unkept}
-        hidden = [name for name in now.unkept if name.endswith("/") and name not in known]
+        net.add(
+            each
+            for each in self._net.files()
+            if not each.destination.is_relative_to(root)
+        )
+        known = {*before.unkept}
+        folders = {*before.unkept, *now.unkept}
+        hidden = [
+            name for name in now.unkept if name.endswith("/") and name not in known
+        ]
         folders = {str(root / name) for name in folders if name.endswith("/")}
         unseen = [path for path in changes.unkept if path not in folders]
-        files, ignored = net.files(), set[str]()
+        files = net.files()
+        ignored = set[str]()
         if not any(file.path.name == ".gitignore" for file in files):
             names = [os.path.relpath(file.path, root) for file in files]
-            ignored = store.ignored([n for n in names if not n.startswith("../")] + hidden)
+            ignored = store.ignored(
+                [n for n in names if not n.startswith("../")] + hidden
+            )
         for file in files:
             if os.path.relpath(file.path, root) in ignored:
                 net.forget(file.path)
-        unseen += [f"{root}/{name}" for name in hidden if name.rstrip("/") not in ignored]
-        return TreeChanges(net.files(), net.diff(Path(os.path.realpath(self._cwd))), unseen)
+        unseen += [
+            f"{root}/{name}" for name in hidden if name.rstrip("/") not in ignored
+        ]
+        return TreeChanges(
+            net.files(), net.diff(Path(os.path.realpath(self._cwd))), unseen
+        )
 
     def _copy_first(self) -> None:
         problem = self._snapshots.store.path / _PROBLEM
@@ -215,8 +242,11 @@ class TurnRecorder:
             began = time.time()
             self._known_entries = max(self._journal.numbers(), default=0)
             self._last = self._copied()
-            root, before = str(self._snapshots.root), self._last.snapshot
-            record = TurnRecord(root, str(self._cwd), self._thread_id, before, [], began)
+            root = str(self._snapshots.root)
+            before = self._last.snapshot
+            record = TurnRecord(
+                root, str(self._cwd), self._thread_id, before, [], began
+            )
             self._running = RunningTurn(record, self._snapshots.store.path)
             problem.unlink(missing_ok=True)
         except (SnapshotError, OSError) as error:
@@ -235,29 +265,42 @@ class TurnRecorder:
                 os.utime(problem, (0, 0))
 
     def _copied(self) -> "_Copy":
-        branch, began_ns = self._snapshots.branch(), self._lives.now_ns()
+        branch = self._snapshots.branch()
+        began_ns = self._lives.now_ns()
         before = self._running and self._running.record.before
         snapshot = replace(self._snapshots.take(before), began_ns=began_ns)
         return _Copy(snapshot, began_ns, branch)
 
     def _add_copy(self) -> None:
         assert self._last is not None
-        old, has_run = self._last, self._has_run
+        old = self._last
+        has_run = self._has_run
         self._has_run = self._lives.is_open
         try:
             new = self._copied()
-            first = self._running.record.before if self._running else None
-            changes = changes_between(self._snapshots.store, old.snapshot, new.snapshot, first)
+            if self._running:
+                first = self._running.record.before
+            else:
+                first = None
+            changes = changes_between(
+                self._snapshots.store, old.snapshot, new.snapshot, first
+            )
         except (SnapshotError, OSError):
             self._has_run = True
             raise
         self._last = new
-        later, self._later = self._later, NetChanges()
+        later = self._later
+        self._later = NetChanges()
         patched = {file.path: file for file in later.files()}
-        written = self._written_by_others() if changes.files else dict[str, bytes | None]()
+        if changes.files:
+            written = self._written_by_others()
+        else:
+            written = dict[str, bytes | None]()
         is_switched = old.branch != new.branch
         for file in changes.files:
-            path, patch, writer = str(file.path), patched.get(file.path), Writer.ANOTHER
+            path = str(file.path)
+            patch = patched.get(file.path)
+            writer = Writer.ANOTHER
             # The other links to it are files of the copies too.
             self._in_place.discard(file.path)
             if has_run and (path not in written or written[path] != file.new):
@@ -288,7 +331,9 @@ class TurnRecorder:
 
     def _note_earlier(self, files: Sequence[PatchedFile]) -> None:
         assert self._running is not None
-        found = earlier_contents(self._snapshots.store, self._running.record.before, files)
+        found = earlier_contents(
+            self._snapshots.store, self._running.record.before, files
+        )
         for file in files:
             places = self._earlier.get(file.path)
             if file.path in found:
@@ -303,7 +348,11 @@ class TurnRecorder:
         """Add what patches changed where the copies did not see it."""
         root = self._snapshots.root
         files = later.files()
-        paths = [file.path.relative_to(root) for file in files if file.path.is_relative_to(root)]
+        paths = [
+            file.path.relative_to(root)
+            for file in files
+            if file.path.is_relative_to(root)
+        ]
         if paths:
             with suppress(SnapshotError):
                 seen |= {root / name for name in self._snapshots.known(map(str, paths))}
@@ -318,7 +367,9 @@ class TurnRecorder:
                 with suppress(DamagedEntry):
                     entry = self._journal.read(number)
                     if entry.turn is None:
-                        found |= {change.location: change.written for change in entry.changes}
+                        found |= {
+                            change.location: change.written for change in entry.changes
+                        }
         return found
 
     def end_turn(self, prompts: int, *, is_new: bool, is_kept: bool = True) -> str:
@@ -353,7 +404,9 @@ class TurnRecorder:
                 # After a compaction there are fewer prompts than turns.
                 number = max(prompts, self._last_number + is_new, 1)
                 turn = self._turn(number, files)
-                self._journal.record(turn_entry(self._net, self._folders, turn, self._in_place))
+                self._journal.record(
+                    turn_entry(self._net, self._folders, turn, self._in_place)
+                )
                 self._last_number = number
             return self._net.diff(Path(os.path.realpath(self._cwd)))
         finally:
@@ -379,7 +432,9 @@ class TurnRecorder:
 def undo_problem(home: Path, cwd: Path, environment: Mapping[str, str]) -> str | None:
     """A sentence that says why changes by commands in a folder are not kept; None if they are, as far as is known."""
     try:
-        reason = (snapshots_of(home, cwd, environment).store.path / _PROBLEM).read_text("utf-8")
+        reason = (snapshots_of(home, cwd, environment).store.path / _PROBLEM).read_text(
+            "utf-8"
+        )
     except OSError:
         return None
     # On a full disk, the file is empty.

@@ -45,8 +45,13 @@ class TurnRecord:
         try:
             found = json.loads(os.pread(descriptor, 1 << 26, 0))
             copy = found.pop("before")
-            unkept = {name: (size, mtime) for name, (size, mtime) in copy.pop("unkept").items()}
-            held = {name: Held(*values) for name, values in copy.pop("held", {}).items()}
+            unkept = {
+                name: (size, mtime)
+                for name, (size, mtime) in copy.pop("unkept").items()
+            }
+            held = {
+                name: Held(*values) for name, values in copy.pop("held", {}).items()
+            }
             return cls(before=Snapshot(**copy, unkept=unkept, held=held), **found)
         except (TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"no record of a turn: {error!r}") from error
@@ -61,7 +66,9 @@ class RunningTurn:
         self._before = json.dumps(_fields_of(record.before))
         self._path = store / f"{record.thread_id}.turn"
         new = self._path.with_suffix(".new")
-        self._descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self._descriptor = os.open(
+            new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
+        )
         try:
             lock(self._descriptor, 0)
             self._write()
@@ -105,7 +112,9 @@ def recover_turns(
         A sentence for each turn that cannot be undone.
     """
     told: list[str] = []
-    for path in sorted(stores(home).glob(f"{own.store.path.name if own else '*'}/*.turn")):
+    for path in sorted(
+        stores(home).glob(f"{own.store.path.name if own else '*'}/*.turn")
+    ):
         # One that is locked is of a turn that runs.
         with suppress(OSError), path.open("rb+") as file:
             lock(file.fileno(), 0)
@@ -117,7 +126,9 @@ def recover_turns(
             except (SnapshotError, PatchError) as error:
                 told.append(f"A turn was cut off and cannot be undone: {error}.")
             except ValueError:
-                told.append("A turn was cut off and cannot be undone: its record is damaged.")
+                told.append(
+                    "A turn was cut off and cannot be undone: its record is damaged."
+                )
             path.unlink()
     return told
 
@@ -134,9 +145,12 @@ def running_turns(home: Path) -> Iterator[TurnRecord]:
 
 
 def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> None:
-    root, journal = Path(record.root), Journal(home, Path(record.cwd))
+    root = Path(record.root)
+    journal = Journal(home, Path(record.cwd))
     snapshots = snapshots_of(home, root, environment)
-    changes = changes_between(snapshots.store, record.before, snapshots.take(record.before))
+    changes = changes_between(
+        snapshots.store, record.before, snapshots.take(record.before)
+    )
     net = NetChanges()
     net.add(changes.files)
     earlier = earlier_contents(snapshots.store, record.before, changes.files)
@@ -155,7 +169,10 @@ def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> 
 
 
 def turn_entry(
-    net: NetChanges, folders: Sequence[str], turn: TurnOfEntry, in_place: Container[Path] = ()
+    net: NetChanges,
+    folders: Sequence[str],
+    turn: TurnOfEntry,
+    in_place: Container[Path] = (),
 ) -> Entry:
     """The entry of a turn, for changes that are already in place.
 
@@ -164,7 +181,8 @@ def turn_entry(
         folders: that it made; those that are not there any more do not count.
         in_place: files that were overwritten in place, because they have other links.
     """
-    known, unkept = list[FileChange](), dict.fromkeys(turn.unkept)
+    known = list[FileChange]()
+    unkept = dict.fromkeys(turn.unkept)
     for file in net.files():
         if net.is_known(file.path):
             change = _change(file)
@@ -192,7 +210,16 @@ def _change(file: PatchedFile) -> FileChange:
         before = Status(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
     is_link = mode is not None and stat.S_ISLNK(mode)
     change = FileChange(str(file.path), str(file.path), before)
-    change.old, change.new = file.old, file.new
-    change.mode = None if mode is None or is_link else stat.S_IMODE(mode)
-    change.fate = "removed" if file.new is None else "link" if is_link else "file"
+    change.old = file.old
+    change.new = file.new
+    if mode is None or is_link:
+        change.mode = None
+    else:
+        change.mode = stat.S_IMODE(mode)
+    if file.new is None:
+        change.fate = "removed"
+    elif is_link:
+        change.fate = "link"
+    else:
+        change.fate = "file"
     return change

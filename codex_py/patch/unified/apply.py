@@ -17,7 +17,9 @@ from codex_py.patch.report import MAX_EXPLAINED, MAX_PLACES, HunkReport, explain
 from codex_py.patch.unified.hunks import DiffHunk
 
 _MAX_FUZZ = 2
-_TRIED = sorted(product(range(_MAX_FUZZ + 1), Level), key=lambda tried: tried[1] > Level.EXACT)
+_TRIED = sorted(
+    product(range(_MAX_FUZZ + 1), Level), key=lambda tried: tried[1] > Level.EXACT
+)
 """Lines of context to ignore, and other differences: first all that is exact, then less fuzz before more."""
 
 
@@ -45,7 +47,9 @@ class _Place(NamedTuple):
     """Indices of other places."""
 
 
-def apply_hunks(data: bytes, hunks: Sequence[DiffHunk], path: str, *, strict: bool) -> Applied:
+def apply_hunks(
+    data: bytes, hunks: Sequence[DiffHunk], path: str, *, strict: bool
+) -> Applied:
     """Apply the hunks, in order and without overlap, leaving out those that do not fit.
 
     Args:
@@ -58,7 +62,9 @@ def apply_hunks(data: bytes, hunks: Sequence[DiffHunk], path: str, *, strict: bo
     return applied or _Applier(list(BytesIO(data)), hunks, path, strict=strict).run()
 
 
-def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: str) -> Applied | None:
+def _applied_as_written(
+    data: bytes, hunks: Sequence[DiffHunk], path: str
+) -> Applied | None:
     """The outcome where every hunk fits the very lines that it names; else None.
 
     Most diffs are like that, and then the file need not be cut into lines.
@@ -76,7 +82,8 @@ def _applied_as_written(data: bytes, hunks: Sequence[DiffHunk], path: str) -> Ap
         if line != hunk.at or (end != len(data) and _ends_file(hunk)):
             return None
         written += (data[at:start], *hunk.new)
-        at, line = end, line + len(hunk.old)
+        at = end
+        line = line + len(hunk.old)
         reports.append(HunkReport(path, number, hunk.line, hunk.at + 1, 0))
     return Applied(b"".join([*written, data[at:]]), reports, [])
 
@@ -85,17 +92,25 @@ class _Applier:
     def __init__(
         self, lines: list[bytes], hunks: Sequence[DiffHunk], path: str, *, strict: bool
     ) -> None:
-        self.lines, self.hunks, self.path, self.strict = lines, hunks, path, strict
+        self.lines = lines
+        self.hunks = hunks
+        self.path = path
+        self.strict = strict
         self.cursor = 0
         self.carried = 0
         """Lines from its own line number to the place of the last hunk."""
 
     def run(self) -> Applied:
-        reports, failures = list[HunkReport](), list[tuple[DiffHunk, str]]()
-        lines, written = self.lines, list[bytes]()
+        reports = list[HunkReport]()
+        failures = list[tuple[DiffHunk, str]]()
+        lines = self.lines
+        written = list[bytes]()
         for number, hunk in enumerate(self.hunks, 1):
             place = self._place(hunk)
-            reason = self._objection(hunk, place) if place and self.strict else None
+            if place and self.strict:
+                reason = self._objection(hunk, place)
+            else:
+                reason = None
             if place is None or reason is not None:
                 if reason is None:
                     reason = f"(line {hunk.line} of the patch) does not fit at line {hunk.at + 1}."
@@ -114,11 +129,19 @@ class _Applier:
             self.carried = place.start - place.skipped - hunk.at
             first = 1 - place.skipped
             also_at = tuple([start + first for start in place.others])
-            where = (place.start + first, self.carried, place.fuzz, place.level, also_at)
+            where = (
+                place.start + first,
+                self.carried,
+                place.fuzz,
+                place.level,
+                also_at,
+            )
             reports.append(HunkReport(self.path, number, hunk.line, *where))
         written += lines[self.cursor :]
         # Where the file is another than the diff says, a line without an end may come before others.
-        ended = [line if line.endswith(b"\n") else line + b"\n" for line in written[:-1]]
+        ended = [
+            line if line.endswith(b"\n") else line + b"\n" for line in written[:-1]
+        ]
         return Applied(b"".join([*ended, *written[-1:]]), reports, failures)
 
     @cached_property
@@ -127,7 +150,8 @@ class _Applier:
         return LineIndex(_text(self.lines), chain.from_iterable(wanted), self.path)
 
     def _place(self, hunk: DiffHunk) -> _Place | None:
-        old, lines = hunk.old, self.lines
+        old = hunk.old
+        lines = self.lines
         target = hunk.at + self.carried
         if not old:
             return _Place(min(max(target, self.cursor), len(lines)))
@@ -142,7 +166,9 @@ class _Applier:
         tried = (self._fuzzy(hunk, target, fuzz, level) for fuzz, level in _TRIED)
         return next((place for place in tried if place), None)
 
-    def _fuzzy(self, hunk: DiffHunk, target: int, fuzz: int, level: Level) -> _Place | None:
+    def _fuzzy(
+        self, hunk: DiffHunk, target: int, fuzz: int, level: Level
+    ) -> _Place | None:
         context = max(hunk.leading, hunk.trailing)
         skipped = max(fuzz + hunk.leading - context, 0)
         cut = max(fuzz + hunk.trailing - context, 0)
@@ -172,8 +198,12 @@ class _Applier:
         body = hunk.body[place.skipped : len(hunk.body) - place.cut]
         at = place.start
         there = self.lines[at : at + len(hunk.old) - place.skipped - place.cut]
-        file_has_crlf = all(line.endswith(b"\r\n") for line in there if line.endswith(b"\n"))
-        hunk_has_crlf = all(line.endswith(b"\r\n") for line in hunk.old if line.endswith(b"\n"))
+        file_has_crlf = all(
+            line.endswith(b"\r\n") for line in there if line.endswith(b"\n")
+        )
+        hunk_has_crlf = all(
+            line.endswith(b"\r\n") for line in hunk.old if line.endswith(b"\n")
+        )
         new: list[bytes] = []
         for line in body:
             if line[0] == 43:
@@ -198,7 +228,11 @@ class _Applier:
             return f"does not fit at line {hunk.at + 1}, but at several others: {line}, {numbers}."
         if not hunk.old and place.start != hunk.at:
             return f"should go to line {hunk.at + 1}, which the file does not have."
-        if not hunk.leading and not hunk.trailing and place.start != hunk.at + self.carried:
+        if (
+            not hunk.leading
+            and not hunk.trailing
+            and place.start != hunk.at + self.carried
+        ):
             return f"does not fit at line {hunk.at + 1}, and has no context that says it goes to {line}."
         if _ends_file(hunk) and place.start + len(hunk.old) < len(self.lines):
             return f"is for the end of a file; where it fits, at line {line}, others follow."
@@ -208,7 +242,8 @@ class _Applier:
 
     def _explained(self, hunk: DiffHunk) -> str:
         lines = [text.rstrip("\n") for text in _text(self.lines)]
-        old, new = _text(hunk.old), _text(hunk.new)
+        old = _text(hunk.old)
+        new = _text(hunk.new)
         adds = len(new) > hunk.leading + hunk.trailing
         return explain_block(self._index, lines, old, new, self.cursor, adds=adds)
 
@@ -217,7 +252,8 @@ def _ends_file(hunk: DiffHunk) -> bool:
     """True if the hunk shows that nothing comes after it: it has context, but none at its end."""
     if not hunk.trailing and hunk.leading:
         return True
-    old, new = hunk.old, hunk.new
+    old = hunk.old
+    new = hunk.new
     return bool((old and old[-1][-1:] != b"\n") or (new and new[-1][-1:] != b"\n"))
 
 

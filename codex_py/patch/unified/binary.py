@@ -31,7 +31,9 @@ def unpacked_room(diff_bytes: int) -> int:
     return min(MAX_UNPACKED, max(_ALWAYS_UNPACKED, diff_bytes * _MAX_RATIO))
 
 
-def read_half(lines: Sequence[bytes], at: int, room: int) -> tuple[BinaryHalf, int] | None:
+def read_half(
+    lines: Sequence[bytes], at: int, room: int
+) -> tuple[BinaryHalf, int] | None:
     """The half that begins at the index of a line, and the index behind it; None if none begins there.
 
     Args:
@@ -40,20 +42,27 @@ def read_half(lines: Sequence[bytes], at: int, room: int) -> tuple[BinaryHalf, i
     Raises:
         PatchError: of kind `parse`: it is damaged, or too large.
     """
-    if (start := _START.match(lines[at]) if at < len(lines) else None) is None:
+    start = _START.match(lines[at]) if at < len(lines) else None
+    if start is None:
         return None
-    size, first, packed = int(b"0" + start[2]), at + 1, list[bytes]()
+    size = int(b"0" + start[2])
+    first = at + 1
+    packed = list[bytes]()
     # Before anything is decoded, which takes a while.
     _refuse_large(size, room, first)
     for at in range(first, len(lines)):
-        if not (text := lines[at].rstrip(b"\r\n")):
+        text = lines[at].rstrip(b"\r\n")
+        if not text:
             break
         packed.append(_bytes_of(text, at + 1))
     # One byte more would show that it is longer than it says.
     unpacker = zlib.decompressobj()
     try:
         data = unpacker.decompress(b"".join(packed), size + 1)
-        made = _sizes(data)[1] if start[1] == b"delta" and data else 0
+        if start[1] == b"delta" and data:
+            made = _sizes(data)[1]
+        else:
+            made = 0
     except (zlib.error, IndexError):
         raise _damaged(first) from None
     _refuse_large(size + made, room, first)
@@ -77,7 +86,8 @@ def patched_binary(diff: FileDiff, old: bytes, path: str) -> bytes:
     Raises:
         PatchError: of kind `match`: it was made for other contents. Of kind `parse`: it is damaged.
     """
-    old_name, new_name = diff.old_blob or "", diff.new_blob or ""
+    old_name = diff.old_blob or ""
+    new_name = diff.new_blob or ""
     if len(old_name) not in NAME_LENGTHS or len(new_name) != len(old_name):
         raise diff.refusal(
             f"{path}: binary contents can be changed only if the `index` line has full names: "
@@ -85,13 +95,17 @@ def patched_binary(diff: FileDiff, old: bytes, path: str) -> bytes:
         )
     if (diff.operation != "add" or old) and blob_name(old, len(old_name)) != old_name:
         raise PatchError(
-            f"{path}: its binary contents are not those that the patch was made for", kind="match"
+            f"{path}: its binary contents are not those that the patch was made for",
+            kind="match",
         )
     if not new_name.strip("0"):
         return b""
     half = diff.halves[0]
     try:
-        new = _made(old, half.data) if half.is_delta else half.data
+        if half.is_delta:
+            new = _made(old, half.data)
+        else:
+            new = half.data
     except (IndexError, ValueError):
         raise diff.refusal(f"{path}: {_DAMAGED}") from None
     if blob_name(new, len(new_name)) != new_name:
@@ -112,14 +126,16 @@ def _bytes_of(text: bytes, line: int) -> bytes:
 
 def _sizes(delta: bytes) -> tuple[int, int, int]:
     """The lengths of the contents that a delta is for and of those that it makes; and where its commands begin."""
-    sizes, at = [0, 0], 0
+    sizes = [0, 0]
+    at = 0
     # Nobody has files whose lengths take more.
     head = delta[:20]
     for number in range(2):
         shift = 0
         while not shift or head[at - 1] > 127:
             sizes[number] |= (head[at] & 127) << shift
-            shift, at = shift + 7, at + 1
+            shift = shift + 7
+            at = at + 1
     return sizes[0], sizes[1], at
 
 
@@ -131,17 +147,22 @@ def _made(old: bytes, delta: bytes) -> bytes:
     if old_size != len(old):
         raise ValueError
     while at < len(delta):
-        command, at = delta[at], at + 1
+        command = delta[at]
+        at = at + 1
         if command < 128:
-            start, length, source = at, command, delta
+            start = at
+            length = command
+            source = delta
             at += length
         else:
             numbers = [0] * 7
             for bit in range(7):
                 if command >> bit & 1:
-                    numbers[bit], at = delta[at], at + 1
+                    numbers[bit] = delta[at]
+                    at = at + 1
             start = int.from_bytes(numbers[:4], "little")
-            length, source = int.from_bytes(numbers[4:], "little") or 0x10000, old
+            length = int.from_bytes(numbers[4:], "little") or 0x10000
+            source = old
         room -= length
         if not length or room < 0 or start + length > len(source):
             raise ValueError

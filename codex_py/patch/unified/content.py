@@ -27,14 +27,17 @@ class ThreeWay(NamedTuple):
     merge: Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
     """Ours, base and theirs to the merged contents, and whether conflicts are marked in them."""
 
-    def merged(self, diff: FileDiff, ours: bytes, path: str) -> tuple[bytes, bool] | None:
+    def merged(
+        self, diff: FileDiff, ours: bytes, path: str
+    ) -> tuple[bytes, bool] | None:
         """The file merged with what the diff makes of its blob, and whether that has conflicts.
 
         None where the diff names no blob, or the blob is not there, or does not fit it.
         """
         if diff.old_blob is None or not diff.old_blob.strip("0"):
             return None
-        if (base := self.read_blob(diff.old_blob)) is None:
+        base = self.read_blob(diff.old_blob)
+        if base is None:
             return None
         patched = apply_hunks(base, diff.hunks, path, strict=True)
         if patched.failures:
@@ -46,7 +49,11 @@ class ThreeWay(NamedTuple):
         return self.merge(ours, base, theirs)
 
 
-_CALLED: dict[Kind, str] = {"file": "a file", "link": "a symbolic link", "submodule": "a submodule"}
+_CALLED: dict[Kind, str] = {
+    "file": "a file",
+    "link": "a symbolic link",
+    "submodule": "a submodule",
+}
 _EMPTY_BLOBS = (
     "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
     "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813",
@@ -58,13 +65,18 @@ def added(target: Target) -> Content:
     """The contents of a file that the diff creates; a `PatchError` if it cannot be made of nothing."""
     diff = target.diff
     if any(hunk.old for hunk in diff.hunks) or len(diff.hunks) > 1:
-        raise diff.refusal(f"{target.new_shown}: a new file cannot have lines to be changed")
+        raise diff.refusal(
+            f"{target.new_shown}: a new file cannot have lines to be changed"
+        )
     if diff.has_crlf:
         diff = diff.without_crlf()
     data = b"".join([line for hunk in diff.hunks for line in hunk.new])
     if diff.is_binary:
         data = patched_binary(diff, b"", target.new_shown)
-    mode = permissions_by_umask(0o777) if _is_executable(diff) else None
+    if _is_executable(diff):
+        mode = permissions_by_umask(0o777)
+    else:
+        mode = None
     return _leading(Content(data, diff.new_kind or "file", mode), target)
 
 
@@ -82,19 +94,27 @@ class Patcher(NamedTuple):
         _refuse_kind(target, old.kind)
         if old.kind == "submodule":
             return self._submodule(target, file)
-        diff, mode = target.diff, _mode(target.diff, file, old)
+        diff = target.diff
+        mode = _mode(target.diff, file, old)
         if diff.is_binary:
-            return _leading(Content(self._binary(target, old.data), old.kind, mode), target)
+            return _leading(
+                Content(self._binary(target, old.data), old.kind, mode), target
+            )
         if diff.has_crlf and b"\r\n" not in old.data:
             diff = diff.without_crlf()
-        was_empty = diff.old_blob and any(b.startswith(diff.old_blob) for b in _EMPTY_BLOBS)
+        was_empty = diff.old_blob and any(
+            b.startswith(diff.old_blob) for b in _EMPTY_BLOBS
+        )
         if self.strict and old.data and diff.hunks and was_empty:
             # Without context, its one hunk would fit any file.
             raise PatchError(
-                f"{target.old}: the patch is for an empty file, which it is not", kind="match"
+                f"{target.old}: the patch is for an empty file, which it is not",
+                kind="match",
             )
         applied = apply_hunks(old.data, diff.hunks, target.old, strict=self.strict)
-        guessed = any(each.fuzz or each.level or each.also_at for each in applied.reports)
+        guessed = any(
+            each.fuzz or each.level or each.also_at for each in applied.reports
+        )
         if self.three_way and old.kind == "file" and (applied.failures or guessed):
             merged = self.three_way.merged(diff, old.data, target.old)
             if merged is not None:
@@ -108,9 +128,15 @@ class Patcher(NamedTuple):
         self.findings.hunks += applied.reports
         if applied.failures:
             hunks = [hunk for hunk, _reason in applied.failures]
-            errors = [PatchError(reason, kind="match") for _hunk, reason in applied.failures]
+            errors = [
+                PatchError(reason, kind="match") for _hunk, reason in applied.failures
+            ]
             reject(self.findings, target, hunks, errors)
-            if not self.partial or len(hunks) == len(diff.hunks) or diff.operation in REMOVING:
+            if (
+                not self.partial
+                or len(hunks) == len(diff.hunks)
+                or diff.operation in REMOVING
+            ):
                 raise Rejected
         return _leading(Content(applied.data, old.kind, mode), target)
 
@@ -119,10 +145,16 @@ class Patcher(NamedTuple):
             return patched_binary(target.diff, old, target.old)
         except PatchError as error:
             name = target.diff.new_blob or ""
-            if not self.three_way or error.kind != "match" or blob_name(old, len(name)) != name:
+            if (
+                not self.three_way
+                or error.kind != "match"
+                or blob_name(old, len(name)) != name
+            ):
                 raise
             # Binary contents are merged only where both sides made the same of them.
-            self.findings.notes.append(f"{target.new}: it has the new contents already.")
+            self.findings.notes.append(
+                f"{target.new}: it has the new contents already."
+            )
             return old
 
     def _submodule(self, target: Target, file: FileChange) -> Content:
@@ -142,7 +174,9 @@ class Patcher(NamedTuple):
             self.findings.notes.append(
                 f"{target.old}: the directory of the submodule stays, as there are files in it."
             )
-        lines = [hunk.old if diff.operation in REMOVING else hunk.new for hunk in diff.hunks]
+        lines = [
+            hunk.old if diff.operation in REMOVING else hunk.new for hunk in diff.hunks
+        ]
         text = b"".join([line for hunk in lines for line in hunk])
         if diff.operation in REMOVING:
             file.old = text
@@ -151,7 +185,10 @@ class Patcher(NamedTuple):
 
 
 def reject(
-    findings: Findings, target: Target, hunks: Sequence[DiffHunk], errors: Sequence[PatchError]
+    findings: Findings,
+    target: Target,
+    hunks: Sequence[DiffHunk],
+    errors: Sequence[PatchError],
 ) -> None:
     """Note that hunks do not fit, and why."""
     findings.failures += errors
@@ -169,7 +206,11 @@ def _refuse_kind(target: Target, kind: Kind) -> None:
             f"{'a directory' if kind == 'submodule' else _CALLED[kind]}",
             kind="match",
         )
-    if diff.operation not in REMOVING and diff.new_kind is not None and diff.new_kind != kind:
+    if (
+        diff.operation not in REMOVING
+        and diff.new_kind is not None
+        and diff.new_kind != kind
+    ):
         raise diff.refusal(
             f"{target.new_shown}: {_CALLED[kind]} cannot become {_CALLED[diff.new_kind]} by a change "
             "of mode; it has to be deleted and made again"
@@ -193,8 +234,13 @@ def _mode(diff: FileDiff, file: FileChange, old: Content) -> int | None:
     mode = old.mode
     if mode is None:
         before = file.before
-        mode = permissions_by_umask(0o666) if before is None else before.permissions
-    return mode | (mode & 0o444) >> 2 if _is_executable(diff) else mode & ~0o111
+        if before is None:
+            mode = permissions_by_umask(0o666)
+        else:
+            mode = before.permissions
+    if _is_executable(diff):
+        return mode | (mode & 0o444) >> 2
+    return mode & ~0o111
 
 
 def _is_executable(diff: FileDiff) -> bool:

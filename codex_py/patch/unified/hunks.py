@@ -36,7 +36,9 @@ class DiffHunk(NamedTuple):
     @property
     def at(self) -> int:
         """Index of the first old line, or of the line before which additions go."""
-        return self.old_start - 1 if self.old else self.old_start
+        if self.old:
+            return self.old_start - 1
+        return self.old_start
 
     def reversed(self) -> "DiffHunk":
         return self._replace(
@@ -61,7 +63,9 @@ class BinaryHalf(NamedTuple):
 class FileDiff:
     """The part of a diff that changes one file."""
 
-    def __init__(self, line: int, *, is_git: bool = False, has_crlf: bool = False) -> None:
+    def __init__(
+        self, line: int, *, is_git: bool = False, has_crlf: bool = False
+    ) -> None:
         self.line = line
         """Of the diff, from 1."""
         self.is_git = is_git
@@ -114,11 +118,17 @@ class FileDiff:
         }
         diff = self._copy()
         diff.operation = opposite.get(self.operation, self.operation)
-        diff.old_name, diff.new_name = self.new_name, self.old_name
-        diff.old_mode, diff.new_mode = self.new_mode, self.old_mode
-        diff.old_blob, diff.new_blob = self.new_blob, self.old_blob
+        diff.old_name = self.new_name
+        diff.new_name = self.old_name
+        diff.old_mode = self.new_mode
+        diff.new_mode = self.old_mode
+        diff.old_blob = self.new_blob
+        diff.new_blob = self.old_blob
         diff.hunks = [hunk.reversed() for hunk in self.hunks]
-        diff.halves = self.halves[::-1] if len(self.halves) > 1 else []
+        if len(self.halves) > 1:
+            diff.halves = self.halves[::-1]
+        else:
+            diff.halves = []
         return diff
 
     def without_crlf(self) -> "FileDiff":
@@ -139,9 +149,13 @@ def written_hunks(hunks: Sequence[DiffHunk]) -> bytes:
     for hunk in hunks:
         sides = (hunk.old_start, len(hunk.old)), (hunk.new_start, len(hunk.new))
         # As git writes it, a range of one line has no length.
-        old, new = (f"{start}" if size == 1 else f"{start},{size}" for start, size in sides)
+        old, new = (
+            f"{start}" if size == 1 else f"{start},{size}" for start, size in sides
+        )
         parts.append(f"@@ -{old} +{new} @@\n".encode())
-        parts += [line if line.endswith(b"\n") else line + NO_NEWLINE for line in hunk.body]
+        parts += [
+            line if line.endswith(b"\n") else line + NO_NEWLINE for line in hunk.body
+        ]
     return b"".join(parts)
 
 

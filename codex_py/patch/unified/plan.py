@@ -60,7 +60,10 @@ def plan_unified(
     if reverse:
         files = tuple([file.reversed() for file in reversed(files)])
     _refuse_unsupported(files)
-    root = Path(os.path.normpath(cwd / directory)) if directory else cwd
+    if directory:
+        root = Path(os.path.normpath(cwd / directory))
+    else:
+        root = cwd
     targets = targets_of(files, root, strip)
     findings = Findings()
     patcher = Patcher(findings, strict=strict, partial=partial, three_way=three_way)
@@ -99,12 +102,16 @@ def _refuse_unsupported(files: Sequence[FileDiff]) -> None:
 
 
 class _Planner(Planner[Target]):
-    def __init__(self, tree: DiffTree, targets: Sequence[Target], patcher: Patcher) -> None:
+    def __init__(
+        self, tree: DiffTree, targets: Sequence[Target], patcher: Patcher
+    ) -> None:
         super().__init__(patcher.findings)
         self._tree = tree
         self._patcher = patcher
         self._vacated = vacated(targets)
-        self._destinations = {t.new for t in targets if t.diff.operation not in REMOVING}
+        self._destinations = {
+            t.new for t in targets if t.diff.operation not in REMOVING
+        }
         self._put_by: dict[str, Target] = {}
         """By location."""
 
@@ -144,11 +151,16 @@ class _Planner(Planner[Target]):
             # A diff of `diff -u` is of what a link leads to.
             with failing_to("read file to update", target.old):
                 file = self._tree.followed(file)
-        self._put(file, self._patcher.patched(target, file, self._current(file, target)), target)
+        self._put(
+            file,
+            self._patcher.patched(target, file, self._current(file, target)),
+            target,
+        )
         self.named.append(("M", target.old_shown))
 
     def _add(self, target: Target) -> None:
-        file, new = self._tree.entry(target.new), added(target)
+        file = self._tree.entry(target.new)
+        new = added(target)
         self._refuse_existing(file, new, target)
         named = ("D", target.new_shown)
         if file.fate == "removed" and named in self.named:
@@ -179,7 +191,8 @@ class _Planner(Planner[Target]):
         self.named.append(("D", target.old_shown))
 
     def _move(self, target: Target) -> None:
-        source, file = self._tree.entry(target.old), self._tree.entry(target.new)
+        source = self._tree.entry(target.old)
+        file = self._tree.entry(target.new)
         new = self._patcher.patched(target, source, self._original(source, target))
         if new.kind == "file" and new.mode is None and source.before is not None:
             new = new._replace(mode=source.before.permissions)
@@ -190,7 +203,9 @@ class _Planner(Planner[Target]):
             self.named.append(("A", target.new_shown))
         else:
             if file is not source and target.old not in self._destinations:
-                file.origin = source.origin or (source if source.before is not None else None)
+                file.origin = source.origin or (
+                    source if source.before is not None else None
+                )
                 self._drop(source, target)
             self.named.append(("M", target.new_shown))
         self._put(file, new, target)
@@ -228,7 +243,11 @@ class _Planner(Planner[Target]):
         with failing_to("write file", target.new):
             old = self._tree.current(file)
         is_same = (old.data, old.kind) == (new.data, new.kind)
-        reason = "with the same contents: it seems to be already applied" if is_same else "already"
+        if is_same:
+            reason = "with the same contents: it seems to be already applied"
+        else:
+            reason = "already"
         raise PatchError(
-            f"{target.new}: the patch makes this file, which is there {reason}", kind="match"
+            f"{target.new}: the patch makes this file, which is there {reason}",
+            kind="match",
         )

@@ -16,8 +16,13 @@ from codex_py.patch.unified.binary import read_half, unpacked_room
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff
 
 _NO_FILE = (
-    *(b"1970-01-01 ", b"1969-12-31 ", b"(nonexistent)", b"(revision 0)"),
-    *(b"Thu Jan 01 00:00:00 1970", b"Thu Jan  1 00:00:00 1970", b"Thu Jan 1 00:00:00 1970"),
+    b"1970-01-01 ",
+    b"1969-12-31 ",
+    b"(nonexistent)",
+    b"(revision 0)",
+    b"Thu Jan 01 00:00:00 1970",
+    b"Thu Jan  1 00:00:00 1970",
+    b"Thu Jan 1 00:00:00 1970",
 )
 """How the time begins that `diff` and Subversion write for a file that is not there."""
 _INDEX = re.compile(rb"([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: (\d{6}))?")
@@ -38,7 +43,9 @@ class _Header:
     """Of a rename or a copy, without a prefix."""
     bare_new: bytes | None = None
 
-    def __init__(self, diff: FileDiff, names: tuple[bytes, bytes] | None = None) -> None:
+    def __init__(
+        self, diff: FileDiff, names: tuple[bytes, bytes] | None = None
+    ) -> None:
         self.diff = diff
         """The file, as far as these lines describe it; `file` completes it."""
         self.names = names
@@ -62,7 +69,10 @@ class _Header:
             case b"deleted", b"file", mode:
                 diff.operation, diff.old_mode = "delete", _mode(mode[5:])
             case (b"rename" | b"copy") as verb, b"from", name:
-                diff.operation = "rename" if verb == b"rename" else "copy"
+                if verb == b"rename":
+                    diff.operation = "rename"
+                else:
+                    diff.operation = "copy"
                 self.bare_old = unquoted(name)
             case ((b"rename" | b"copy"), b"to", name):
                 self.bare_new = unquoted(name)
@@ -81,17 +91,21 @@ class _Header:
             self.diff.has_prefix = False
             return self.bare_old, self.bare_new
         old, new = (
-            side[0] if side and side[0] != _DEV_NULL else None for side in (self.old, self.new)
+            side[0] if side and side[0] != _DEV_NULL else None
+            for side in (self.old, self.new)
         )
         if old is None and new is None:
             if self.names is None:
-                raise self.diff.refusal("the name of the file cannot be told from its header")
+                raise self.diff.refusal(
+                    "the name of the file cannot be told from its header"
+                )
             old, new = self.names
         return old or new or b"", new or old or b""
 
     def _find_operation(self) -> None:
         """Tell new and deleted files where no line of git's says so."""
-        diff, hunks = self.diff, self.diff.hunks
+        diff = self.diff
+        hunks = self.diff.hunks
         if diff.operation != "update" or not hunks or not self.old or not self.new:
             return
         (old_name, old_stamp), (new_name, new_stamp) = self.old, self.new
@@ -107,7 +121,9 @@ class _Header:
 
 
 def _mode(text: bytes) -> int | None:
-    return int(text, 8) if re.fullmatch(rb"[0-7]{5,6}", text) else None
+    if re.fullmatch(rb"[0-7]{5,6}", text):
+        return int(text, 8)
+    return None
 
 
 def read_diff(data: bytes, *, cut_short: bool = False) -> tuple[FileDiff, ...]:
@@ -164,10 +180,15 @@ class _Reader:
                 return at + 2
         elif line.startswith(b"@@ -"):
             if header is None or self._passed_over is not None:
-                _refuse("a hunk without the names of a file (`---`, `+++`) before it", at + 1)
+                _refuse(
+                    "a hunk without the names of a file (`---`, `+++`) before it",
+                    at + 1,
+                )
             return self._hunk(header.diff, at, line)
         elif line.startswith((b"@@@ ", b"diff --cc ", b"diff --combined ")):
-            _refuse("combined diffs, which git makes of merges, cannot be applied", at + 1)
+            _refuse(
+                "combined diffs, which git makes of merges, cannot be applied", at + 1
+            )
         elif header is not None and not header.diff.hunks:
             if re.match(_BINARY, line):
                 header.diff.is_binary = True
@@ -184,7 +205,12 @@ class _Reader:
         input ends behind them it was cut.
         """
         header = self._header
-        if header is not None and header.diff.is_git and not header.old and not header.diff.hunks:
+        if (
+            header is not None
+            and header.diff.is_git
+            and not header.old
+            and not header.diff.hunks
+        ):
             return True
         behind = at + 2
         while behind < len(self._lines) and not self._lines[behind].strip():
@@ -200,15 +226,20 @@ class _Reader:
         header.old, header.new = header_name(old_line[4:]), header_name(new_line[4:])
 
     def _finish(self) -> None:
-        if (header := self._header) is not None:
+        header = self._header
+        if header is not None:
             if header.old is not None and not header.diff.hunks and not self._cut_short:
-                _refuse("the diff ends before the first hunk of this file", header.diff.line)
+                _refuse(
+                    "the diff ends before the first hunk of this file", header.diff.line
+                )
             self._files.append(header.file())
         self._header = None
         self._passed_over = None
 
     def _halves(self, file: FileDiff, at: int) -> int:
-        while len(file.halves) < 2 and (found := read_half(self._lines, at, self._room)):
+        while len(file.halves) < 2 and (
+            found := read_half(self._lines, at, self._room)
+        ):
             half, at = found
             file.halves.append(half)
             self._room -= half.unpacked
@@ -217,7 +248,8 @@ class _Reader:
         return at
 
     def _hunk(self, file: FileDiff, at: int, line: bytes) -> int:
-        if (found := _RANGE.match(line)) is None:
+        found = _RANGE.match(line)
+        if found is None:
             _refuse(f"{_shown(line)} is no hunk header", at + 1)
         old_count = 1 if found[2] is None else int(found[2])
         new_count = 1 if found[4] is None else int(found[4])
@@ -237,7 +269,9 @@ class _Reader:
         leading = len(marks) - len(marks.lstrip(b" "))
         trailing = len(marks) - len(marks.rstrip(b" "))
         file.hunks.append(
-            DiffHunk(at + 1, int(found[1]), int(found[3]), body, old, new, leading, trailing)
+            DiffHunk(
+                at + 1, int(found[1]), int(found[3]), body, old, new, leading, trailing
+            )
         )
         self._check_end(at, end)
         return end
@@ -255,13 +289,18 @@ class _Reader:
             return end
         # Something else than a hunk or the end follows, or there are lines of other kinds in it.
         end = start
-        old_left, new_left = old_count, new_count
+        old_left = old_count
+        new_left = new_count
         while missing := max(old_left, new_left):
             part = marks[end : end + missing]
-            removed, added, backslashes = part.count(b"-"), part.count(b"+"), part.count(b"\\")
+            removed = part.count(b"-")
+            added = part.count(b"+")
+            backslashes = part.count(b"\\")
             kept = part.count(b" ") + part.count(b"\n") + part.count(b"\r")
             if removed + added + kept + backslashes != missing:
-                bad = next((i for i, mark in enumerate(part, end) if mark not in _MARKS), None)
+                bad = next(
+                    (i for i, mark in enumerate(part, end) if mark not in _MARKS), None
+                )
                 if bad is None and self._cut_short:
                     return len(marks)
                 if bad is None:
@@ -287,13 +326,21 @@ class _Reader:
         return end
 
     def _check_end(self, at: int, end: int) -> None:
-        following = self._lines[end] if end < len(self._lines) else b""
+        if end < len(self._lines):
+            following = self._lines[end]
+        else:
+            following = b""
         if following[:1] not in b"+- " or not following:
             return
-        is_header = following.startswith(b"--- ") and self._lines[end + 1 : end + 2] != []
+        is_header = (
+            following.startswith(b"--- ") and self._lines[end + 1 : end + 2] != []
+        )
         if is_header or following.rstrip() == b"--":
             return
-        _refuse(f"the hunk is longer than its header says: {_shown(following)} follows it", at + 1)
+        _refuse(
+            f"the hunk is longer than its header says: {_shown(following)} follows it",
+            at + 1,
+        )
 
 
 def _without_newlines(lines: list[bytes], number: int) -> tuple[bytes, list[bytes]]:

@@ -27,7 +27,9 @@ class Target(NamedTuple):
     new_shown: str
 
 
-def targets_of(files: Sequence[FileDiff], root: Path, strip: int | None) -> list[Target]:
+def targets_of(
+    files: Sequence[FileDiff], root: Path, strip: int | None
+) -> list[Target]:
     """The files of a diff with their paths.
 
     Args:
@@ -39,7 +41,10 @@ def targets_of(files: Sequence[FileDiff], root: Path, strip: int | None) -> list
     Raises:
         PatchError: a name is too short for that, or leads out of `root`.
     """
-    count = strip if strip is not None else _guessed_strip(files, root)
+    if strip is not None:
+        count = strip
+    else:
+        count = _guessed_strip(files, root)
     return [_target(file, root, count) for file in files]
 
 
@@ -70,7 +75,8 @@ def _guessed_strip(files: Sequence[FileDiff], root: Path) -> int:
 def _has_git_prefix(file: FileDiff) -> bool:
     prefixes = {file.old_name[:2], file.new_name[:2]}
     return not file.has_prefix or all(
-        len(prefix) == 2 and prefix[1] == "/" and prefix[0] in "abciow12" for prefix in prefixes
+        len(prefix) == 2 and prefix[1] == "/" and prefix[0] in "abciow12"
+        for prefix in prefixes
     )
 
 
@@ -82,7 +88,11 @@ def _exists(file: FileDiff, root: Path, count: int) -> bool:
 
 
 def _is_inside(name: str) -> bool:
-    return name[0] != "/" and "\0" not in name and (".." not in name or ".." not in name.split("/"))
+    return (
+        name[0] != "/"
+        and "\0" not in name
+        and (".." not in name or ".." not in name.split("/"))
+    )
 
 
 def _target(file: FileDiff, root: Path, count: int) -> Target:
@@ -95,7 +105,9 @@ def _target(file: FileDiff, root: Path, count: int) -> Target:
         refuse_long(name)
         # Diffs come from strangers: like `git apply`, and unlike envelopes.
         if not _is_inside(name):
-            raise file.refusal(f"{name!r} leads out of the directory that is patched", "refused")
+            raise file.refusal(
+                f"{name!r} leads out of the directory that is patched", "refused"
+            )
     if old != new and file.operation in {"update", "add", "delete"}:
         old = new = _one_name(file, root, old, new)
     old_path = new_path = os.path.normpath(f"{root}/{old}")
@@ -112,5 +124,6 @@ def _one_name(file: FileDiff, root: Path, old: str, new: str) -> str:
         return old
     existing = [name for name in (old, new) if os.path.isfile(root / name)] or [new]  # noqa: PTH113 -- any name
     return min(
-        existing, key=lambda name: (name.count("/"), len(PurePosixPath(name).name), len(name))
+        existing,
+        key=lambda name: (name.count("/"), len(PurePosixPath(name).name), len(name)),
     )

@@ -136,7 +136,9 @@ class DiffTree(PlannedTree):
         for inner in reversed(unknown):
             if not known and os.path.islink(inner):  # noqa: PTH114
                 if inner not in self._vacated:
-                    raise PatchError(f"{path} is beyond a symbolic link", kind="refused")
+                    raise PatchError(
+                        f"{path} is beyond a symbolic link", kind="refused"
+                    )
                 known = True
             self._behind_links[inner] = known
         return known

@@ -22,7 +22,9 @@ class Backend(Protocol):
         ...
 
 
-def limited(argv: Sequence[str], limits: SandboxLimits, *, processes: bool) -> list[str]:
+def limited(
+    argv: Sequence[str], limits: SandboxLimits, *, processes: bool
+) -> list[str]:
     """The command line of a shell that sets the limits and becomes `argv`. Lower limits stay as they are.
 
     `processes`: limit them too. Only in a user namespace of its own does the kernel count the command alone.
@@ -32,7 +34,15 @@ def limited(argv: Sequence[str], limits: SandboxLimits, *, processes: bool) -> l
     words = [f"ulimit -H -n {files} || ulimit -n {files}"]
     if processes:
         # `-u` in most shells, `-p` in dash.
-        words.append(f"ulimit -u {limits.max_processes} || ulimit -p {limits.max_processes}")
+        words.append(
+            f"ulimit -u {limits.max_processes} || ulimit -p {limits.max_processes}"
+        )
     if limits.max_memory_mb is not None:
         words.append(f"ulimit -d {limits.max_memory_mb << 10}")
-    return ["/bin/sh", "-c", f'{{ {"; ".join(words)}; }} 2>/dev/null; exec "$@"', "sh", *argv]
+    return [
+        "/bin/sh",
+        "-c",
+        f'{{ {"; ".join(words)}; }} 2>/dev/null; exec "$@"',
+        "sh",
+        *argv,
+    ]

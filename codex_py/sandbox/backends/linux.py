@@ -88,7 +88,8 @@ class LauncherBackend:
                 offline=view.offline and not is_isolated,
                 isolated=is_isolated,
                 local=local,
-                guard_truncate=is_landlock and landlock.version() < landlock.TRUNCATE_SINCE,
+                guard_truncate=is_landlock
+                and landlock.version() < landlock.TRUNCATE_SINCE,
                 root=os.geteuid() == 0,
                 tracing=self._reaches_own_processes_alone,
                 backend=self.name,
@@ -100,12 +101,20 @@ class LauncherBackend:
         with_sockets = program(local=True) if supervises else None
         if without_sockets is None or not sys.executable:
             return None
-        module = "proxied" if view.proxy else "supervised" if is_supervised else "launcher"
+        if view.proxy:
+            module = "proxied"
+        elif is_supervised:
+            module = "supervised"
+        else:
+            module = "launcher"
         words = [*_python(module), self.name]
         words += [f"filter={without_sockets.hex()}", f"alive={alive}"]
         if with_sockets is not None:
             words.append(f"sockets={with_sockets.hex()}")
-        words += [f"processes={self._limits.max_processes}", f"files={self._limits.max_open_files}"]
+        words += [
+            f"processes={self._limits.max_processes}",
+            f"files={self._limits.max_open_files}",
+        ]
         if self._limits.max_memory_mb is not None:
             words.append(f"memory={self._limits.max_memory_mb << 20}")
         if view.offline:
@@ -116,11 +125,15 @@ class LauncherBackend:
             words.append("local")
         # Landlock alone grants a folder whole or in parts, and a temporary one is of no use in parts.
         whole = view.temporary if self.name == "landlock" else ()
-        words += self._spilt([f"{'whole' if p in whole else 'write'}={p}" for p in view.writable])
+        words += self._spilt(
+            [f"{'whole' if p in whole else 'write'}={p}" for p in view.writable]
+        )
         if is_landlock and Path("/tmp") in view.writable:
             words.append(f"whole={_SHARED_MEMORY}")
         words += [f"protect={path}" for path in view.protected]
-        words += [f"{'protect' if is_landlock else 'link'}={path}" for path in view.links]
+        words += [
+            f"{'protect' if is_landlock else 'link'}={path}" for path in view.links
+        ]
         words += self._spilt([f"hide={path}" for path in view.hidden])
         words += self._spilt([f"open={path}" for path in view.opened])
         if is_supervised:
@@ -167,7 +180,10 @@ class BubblewrapBackend:
         self, argv: Sequence[str], view: Layout, cwd: Path, alive: str = ""
     ) -> list[str] | None:
         # No `bwrap` counts that lies where the model can write.
-        barred = [*view.roots.all, *([] if cwd == _ROOT else [Path(os.path.realpath(cwd))])]
+        barred = [
+            *view.roots.all,
+            *([] if cwd == _ROOT else [Path(os.path.realpath(cwd))]),
+        ]
 
         def may_use(path: str | Path) -> bool:
             real = Path(os.path.realpath(path))
@@ -193,9 +209,22 @@ class BubblewrapBackend:
         held = limited(awaited, self._limits, processes=self._user_namespace)
         if view.proxy:
             # While something lives in there, `bwrap` holds the link to the agent; see `proxied`.
-            command = [*_python("proxied"), "out", view.proxy, *command, "--sync-fd", "7"]
+            command = [
+                *_python("proxied"),
+                "out",
+                view.proxy,
+                *command,
+                "--sync-fd",
+                "7",
+            ]
             allows_local = str(int(view.allows_local))
-            held = [*_python("proxied"), "in", allows_local, ",".join(view.direct), *held]
+            held = [
+                *_python("proxied"),
+                "in",
+                allows_local,
+                ",".join(view.direct),
+                *held,
+            ]
         return [*command, "--chdir", os.path.realpath(cwd), "--", *held]
 
 
@@ -227,15 +256,23 @@ def _mounts(view: Layout) -> list[str]:
         words += ["--ro-bind", str(path), str(path)]
     for path in sorted((*view.hidden, *view.opened), key=lambda path: len(path.parts)):
         if path in view.opened:
-            how = "--bind" if is_inside(path, view.writable) else "--ro-bind"
-            words += ["--ro-bind" if is_inside(path, view.protected) else how, str(path), str(path)]
+            if is_inside(path, view.writable):
+                how = "--bind"
+            else:
+                how = "--ro-bind"
+            words += [
+                "--ro-bind" if is_inside(path, view.protected) else how,
+                str(path),
+                str(path),
+            ]
         elif path.is_dir():
             words += ["--perms", "0111", "--tmpfs", str(path)]
         else:
             # A device cannot be opened through such a mount.
             words += ["--ro-bind", os.devnull, str(path)]
     for path in view.hidden:
-        words += ["--remount-ro", str(path)] if path.is_dir() else []
+        if path.is_dir():
+            words += ["--remount-ro", str(path)]
     return words
 
 
@@ -243,7 +280,11 @@ def _mounts(view: Layout) -> list[str]:
 def _filter_file(*, isolated: bool) -> str | None:
     """The path of an anonymous file with the filter, for children of this process; None if there is no filter."""
     program = filter_program(
-        os.uname().machine, offline=False, isolated=isolated, tracing=True, root=os.geteuid() == 0
+        os.uname().machine,
+        offline=False,
+        isolated=isolated,
+        tracing=True,
+        root=os.geteuid() == 0,
     )
     if program is None or sys.platform != "linux":
         return None

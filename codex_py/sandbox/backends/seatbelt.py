@@ -73,15 +73,27 @@ def seatbelt_profile(view: Layout) -> str:
     Protected names need not exist, and match in upper and lower case, because most disks of macOS ignore case.
     """
     rules = [_BASE]
-    rules += [f"(allow file-write* (subpath {_quoted(path)}))\n" for path in view.writable]
+    rules += [
+        f"(allow file-write* (subpath {_quoted(path)}))\n" for path in view.writable
+    ]
     # Moving a root would take what is in it away from the path at which it is protected.
-    rules += [f"(deny file-write-unlink (literal {_quoted(path)}))\n" for path in view.writable]
-    closed = dict.fromkeys((*view.protected, *view.links, *absent_names(view.roots), *view.absent))
+    rules += [
+        f"(deny file-write-unlink (literal {_quoted(path)}))\n"
+        for path in view.writable
+    ]
+    closed = dict.fromkeys(
+        (*view.protected, *view.links, *absent_names(view.roots), *view.absent)
+    )
     rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in closed]
     for path in sorted((*view.hidden, *view.opened), key=lambda path: len(path.parts)):
         is_open = path in view.opened
-        rights = "file-read*" if is_open else "file-read* file-write*"
-        rules.append(f"({'allow' if is_open else 'deny'} {rights} (subpath {_quoted(path)}))\n")
+        if is_open:
+            rights = "file-read*"
+        else:
+            rights = "file-read* file-write*"
+        rules.append(
+            f"({'allow' if is_open else 'deny'} {rights} (subpath {_quoted(path)}))\n"
+        )
     places = (path.parent for path in view.roots.protected_names)
     for root in dict.fromkeys((*view.roots.all, *places)):
         names = "|".join(_pattern(name, any_case=True) for name in PROTECTED_NAMES)
@@ -107,4 +119,6 @@ def _one(character: str, *, any_case: bool) -> str:
     if character.isalnum() or character in "/_-":
         return character
     # Only these three have a meaning inside brackets; a quote would end the pattern.
-    return "." if character in '^\\"' else f"[{character}]"
+    if character in '^\\"':
+        return "."
+    return f"[{character}]"

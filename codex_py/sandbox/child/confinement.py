@@ -8,7 +8,8 @@ from codex_py.sandbox.child.kernel import signals
 from codex_py.sandbox.child.notified import ListenerLink
 
 FAILED = 125
-_NOT_EXECUTABLE, _NOT_FOUND = 126, 127
+_NOT_EXECUTABLE = 126
+_NOT_FOUND = 127
 _LIMITS = ("processes", "files", "memory")
 
 
@@ -31,7 +32,10 @@ class Confinement:
         self.offline = "offline" in words[1:end]
         options: dict[str, list[str]] = {}
         more = [
-            word for each in words[1:end] if each.startswith("more=") for word in _read(each[5:])
+            word
+            for each in words[1:end]
+            if each.startswith("more=")
+            for word in _read(each[5:])
         ]
         for word in (*words[1:end], *more):
             name, _, value = word.partition("=")
@@ -44,7 +48,9 @@ class Confinement:
         self.direct = options.get("direct", [""])[0]
         self.variables: dict[bytes, bytes] = {}
         """Further ones of the command."""
-        self.limits = {name: int(options[name][0]) for name in _LIMITS if name in options}
+        self.limits = {
+            name: int(options[name][0]) for name in _LIMITS if name in options
+        }
         self.writable = options.get("write", [])
         self.whole = options.get("whole", [])
         self.protected = options.get("protect", [])
@@ -61,7 +67,12 @@ class Confinement:
         # Dies with the agent, even if the agent is killed.
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signals.SIGKILL)
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-        for number in (signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signals.SIGTERM):
+        for number in (
+            signals.SIGHUP,
+            signals.SIGINT,
+            signals.SIGQUIT,
+            signals.SIGTERM,
+        ):
             if signals.signal(number, signals.SIG_IGN) != signals.SIG_IGN:
                 self._default_signals.append(number)
 
@@ -113,7 +124,9 @@ def become(command: list[str], more: dict[bytes, bytes]) -> None:
         kernel.leave(_NOT_FOUND)
     except OSError as error:
         say(f"cannot run {command[0]!r}: {error.strerror}")
-        kernel.leave(_NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE)
+        kernel.leave(
+            _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_EXECUTABLE
+        )
 
 
 def say(text: str) -> None:
@@ -140,7 +153,8 @@ def _has_files_open() -> bool:
 
 
 def _read(path: str) -> list[str]:
-    file, data = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC), b""
+    file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    data = b""
     while part := posix.read(file, 1 << 20):
         data += part
     posix.close(file)
@@ -151,7 +165,10 @@ def _execute(command: list[str], environment: dict[bytes, bytes]) -> None:
     """As `os.execvpe`. `posix.environ` is a copy: the memory of our own environment may be wiped."""
     name = kernel.encoded(command[0])
     # A path is not looked up.
-    folders = [b""] if b"/" in name else environment.get(b"PATH", b"/bin:/usr/bin").split(b":")
+    if b"/" in name:
+        folders = [b""]
+    else:
+        folders = environment.get(b"PATH", b"/bin:/usr/bin").split(b":")
     problems: list[OSError] = []
     for folder in folders:
         try:
@@ -159,4 +176,7 @@ def _execute(command: list[str], environment: dict[bytes, bytes]) -> None:
         except OSError as error:
             problems.append(error)
     missing = (FileNotFoundError, NotADirectoryError)
-    raise next((problem for problem in problems if not isinstance(problem, missing)), problems[-1])
+    raise next(
+        (problem for problem in problems if not isinstance(problem, missing)),
+        problems[-1],
+    )

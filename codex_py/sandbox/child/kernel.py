@@ -44,15 +44,21 @@ PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER = 22, 2
+_PR_SET_SECCOMP = 22
+_SECCOMP_MODE_FILTER = 2
 _SET_MODE_FILTER = 1
-CALL_BYTES, RECEIVE_CALL = 80, 0xC0502100
+CALL_BYTES = 80
+RECEIVE_CALL = 0xC0502100
 """The size of `struct seccomp_notif`, and the command that receives one from a notifying filter."""
-_NEW_LISTENER, _WAIT_KILLABLE = 1 << 3, 1 << 5
+_NEW_LISTENER = 1 << 3
+_WAIT_KILLABLE = 1 << 5
 
-_AF_INET, _SOCK_DGRAM = 2, 2
-_SET_FLAGS, _UP = 0x8914, 1
-_NAME_BYTES, _REQUEST_BYTES = 16, 40
+_AF_INET = 2
+_SOCK_DGRAM = 2
+_SET_FLAGS = 0x8914
+_UP = 1
+_NAME_BYTES = 16
+_REQUEST_BYTES = 40
 
 AT_FDCWD = -100
 """In place of the descriptor of a folder: the working directory."""
@@ -61,10 +67,14 @@ _RESOLVE_NO_SYMLINKS = 0x04
 
 _LAST_CAPABILITY = 63
 _CAPABILITY_VERSION_3 = 0x20080522
-CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER = 0, 1, 3
+CAP_CHOWN = 0
+CAP_DAC_OVERRIDE = 1
+CAP_FOWNER = 3
 CAP_NET_ADMIN = 12
 
-RLIMIT_DATA, RLIMIT_NPROC, RLIMIT_NOFILE = 2, 6, 7
+RLIMIT_DATA = 2
+RLIMIT_NPROC = 6
+RLIMIT_NOFILE = 7
 
 
 def system_call(name: str, *arguments: int | bytes | bytearray | None) -> int:
@@ -105,9 +115,13 @@ def prctl(option: int, value: int, *more: int) -> None:
     system_call("prctl", option, *(value, *more, 0, 0, 0)[:4])
 
 
-def mount(source: str, target: str, kind: str | None, flags: int, data: str = "") -> None:
+def mount(
+    source: str, target: str, kind: str | None, flags: int, data: str = ""
+) -> None:
     kind_bytes = None if kind is None else kind.encode()
-    system_call("mount", encoded(source), encoded(target), kind_bytes, flags, data.encode())
+    system_call(
+        "mount", encoded(source), encoded(target), kind_bytes, flags, data.encode()
+    )
 
 
 def raise_loopback() -> None:
@@ -115,7 +129,9 @@ def raise_loopback() -> None:
     link = system_call("socket", _AF_INET, _SOCK_DGRAM | posix.O_CLOEXEC, 0)
     try:
         request = b"lo".ljust(_NAME_BYTES, b"\0") + _UP.to_bytes(2, "little")
-        system_call("ioctl", link, _SET_FLAGS, bytearray(request.ljust(_REQUEST_BYTES, b"\0")))
+        system_call(
+            "ioctl", link, _SET_FLAGS, bytearray(request.ljust(_REQUEST_BYTES, b"\0"))
+        )
     finally:
         posix.close(link)
 
@@ -135,7 +151,9 @@ def limit(resource: int, most: int) -> None:
     held = bytearray(16)
     system_call("prlimit64", 0, resource, None, held)
     soft, hard = (int.from_bytes(held[at : at + 8], "little") for at in (0, 8))
-    system_call("prlimit64", 0, resource, words(8, min(soft, most), min(hard, most)), None)
+    system_call(
+        "prlimit64", 0, resource, words(8, min(soft, most), min(hard, most)), None
+    )
 
 
 def drop_capabilities(
@@ -161,8 +179,12 @@ def drop_capabilities(
                 break
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = words(4, _CAPABILITY_VERSION_3, 0)
-    wanted = sum(1 << number for number in for_root) if posix.geteuid() == 0 else 0
-    wanted |= 1 << CAP_NET_ADMIN if network else 0
+    if posix.geteuid() == 0:
+        wanted = sum(1 << number for number in for_root)
+    else:
+        wanted = 0
+    if network:
+        wanted |= 1 << CAP_NET_ADMIN
     held = bytearray(24)
     system_call("capget", header, held)
     kept = int.from_bytes(held[4:8], "little") & wanted

@@ -15,18 +15,28 @@ _VERSION_FLAG = 1
 _PATH_BENEATH = 1
 _F_GETFL = 3
 
-_WRITE_FILE, _READ_FILE, _TRUNCATE, _IOCTL_DEV = 1 << 1, 1 << 2, 1 << 14, 1 << 15
+_WRITE_FILE = 1 << 1
+_READ_FILE = 1 << 2
+_TRUNCATE = 1 << 14
+_IOCTL_DEV = 1 << 15
 _REFER = 1 << 13
-_MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
+_MAKE_CHAR = 1 << 6
+_MAKE_BLOCK = 1 << 11
 # Removing, and making of every kind.
 _CHANGE_FOLDER = sum(1 << bit for bit in (4, 5, 6, 7, 8, 9, 10, 11, 12))
 _OF_FILES = _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
-_BIND_TCP, _CONNECT_TCP = 1, 2
-_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
+_BIND_TCP = 1
+_CONNECT_TCP = 2
+_SCOPE_ABSTRACT_SOCKETS = 1
+_SCOPE_SIGNALS = 2
 
 # Each came with a version of the interface.
-REFER_SINCE, TRUNCATE_SINCE, _NETWORK_SINCE, _IOCTL_SINCE, _SCOPES_SINCE = 2, 3, 4, 5, 6
+REFER_SINCE = 2
+TRUNCATE_SINCE = 3
+_NETWORK_SINCE = 4
+_IOCTL_SINCE = 5
+_SCOPES_SINCE = 6
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 """Those of /dev that every command may read and write."""
@@ -60,9 +70,12 @@ def restrict(
     """
     abi = version()
     handled = _WRITE_FILE | _READ_FILE | _CHANGE_FOLDER
-    handled |= _REFER if abi >= REFER_SINCE else 0
-    handled |= _TRUNCATE if abi >= TRUNCATE_SINCE else 0
-    handled |= _IOCTL_DEV if abi >= _IOCTL_SINCE else 0
+    if abi >= REFER_SINCE:
+        handled |= _REFER
+    if abi >= TRUNCATE_SINCE:
+        handled |= _TRUNCATE
+    if abi >= _IOCTL_SINCE:
+        handled |= _IOCTL_DEV
     ruleset = _ruleset(abi, handled, offline=offline)
     for name in DEVICES:
         _grant(ruleset, f"/dev/{name}", handled & _OF_FILES)

@@ -45,7 +45,10 @@ def _run_in_namespaces(confinement: Confinement) -> None:
     It needs no subreaper: when that process ends, the kernel kills all others in there, some 20 ms later.
     """
     read_end, report = posix.pipe()
-    alive = posix.open(confinement.alive, posix.O_WRONLY) if confinement.alive else None
+    if confinement.alive:
+        alive = posix.open(confinement.alive, posix.O_WRONLY)
+    else:
+        alive = None
     launcher = posix.getpid()
     namespaces.unshare(namespaces.NEWPID)
     first = posix.fork()
@@ -77,7 +80,9 @@ def _run_in_namespaces(confinement: Confinement) -> None:
     confinement.execute()
 
 
-def _wait_as_first_process(command: int, report: int, link: ListenerLink | None) -> None:
+def _wait_as_first_process(
+    command: int, report: int, link: ListenerLink | None
+) -> None:
     """Reap everyone's children until the command has ended, and what it left behind, which gets a moment for that.
 
     The rest ends with this process.

@@ -14,7 +14,8 @@ _QUIET_S = 0.3
 _MOST_S = 2.0
 """They are killed after this time, whatever they do."""
 _DETACH = 17
-_FIRST_LOOK_S, _LOOK_EVERY_S = 0.002, 0.02
+_FIRST_LOOK_S = 0.002
+_LOOK_EVERY_S = 0.02
 _AWAITED = (signals.SIGCHLD, signals.SIGUSR1)
 _STATE, _TIMES = 0, slice(11, 13)
 """The fields of `/proc/PID/stat` behind the name that say what a process does now, and its processor time."""
@@ -105,7 +106,9 @@ def _activity(process: int) -> tuple[bytes, ...]:
     except OSError:
         return (b"",)
     try:
-        written = _read(f"/proc/{process}/io").partition(b"wchar:")[2].split(None, 1)[:1]
+        written = (
+            _read(f"/proc/{process}/io").partition(b"wchar:")[2].split(None, 1)[:1]
+        )
     except OSError:
         # A process that nobody may look into, or a kernel that does not count.
         written = []

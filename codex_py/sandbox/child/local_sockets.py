@@ -21,7 +21,8 @@ _GET_FLAGS = 3
 _FILE_OF_SOCKET = 0x89E0
 _MAX_THREADS = 64
 """Calls that wait, as one does for a server that is busy."""
-_MAX_FILES, _MANY_FILES = 512, 64
+_MAX_FILES = 512
+_MANY_FILES = 64
 
 
 class LocalSockets:
@@ -83,8 +84,11 @@ class LocalSockets:
     def _connect(self, call: PendingCall, given: int, address: bytes) -> None:
         held = [given]
         try:
-            if path := _path(address):
-                file = os.open(call.our_path(kernel.AT_FDCWD, path), os.O_PATH | os.O_CLOEXEC)
+            path = _path(address)
+            if path:
+                file = os.open(
+                    call.our_path(kernel.AT_FDCWD, path), os.O_PATH | os.O_CLOEXEC
+                )
                 held.append(file)
                 if _identity(file) not in self._files:
                     raise OSError(errno.EPERM, "not a socket of the command")
@@ -100,7 +104,9 @@ class LocalSockets:
             for descriptor in held:
                 os.close(descriptor)
 
-    def _finish_in_thread(self, call: PendingCall, held: list[int], address: bytes) -> None:
+    def _finish_in_thread(
+        self, call: PendingCall, held: list[int], address: bytes
+    ) -> None:
         """Connect while other calls are answered. Closes what is held."""
         if self._threads >= _MAX_THREADS:
             raise OSError(errno.EAGAIN, "too many calls that wait")
@@ -138,8 +144,11 @@ def _length(word: int) -> int:
 
 def _path(address: bytes) -> str:
     """The path of a local socket; empty for an abstract name, for none, and for other families."""
-    family, name = int.from_bytes(address[:_FAMILY_BYTES], "little"), address[_FAMILY_BYTES:]
-    return os.fsdecode(name.partition(b"\0")[0]) if family == _socket.AF_UNIX else ""
+    family = int.from_bytes(address[:_FAMILY_BYTES], "little")
+    name = address[_FAMILY_BYTES:]
+    if family == _socket.AF_UNIX:
+        return os.fsdecode(name.partition(b"\0")[0])
+    return ""
 
 
 def _address(path: str) -> bytes:

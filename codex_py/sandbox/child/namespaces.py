@@ -11,18 +11,36 @@ from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.confinement import Confinement
 from codex_py.sandbox.child.landlock import DEVICES
 
-_NEWNS, _NEWIPC, _NEWUSER, NEWPID, _NEWNET = 1 << 17, 1 << 27, 1 << 28, 1 << 29, 1 << 30
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_REC, _MS_PRIVATE = 1, 2, 4, 8, 1 << 14, 1 << 18
+_NEWNS = 1 << 17
+_NEWIPC = 1 << 27
+_NEWUSER = 1 << 28
+NEWPID = 1 << 29
+_NEWNET = 1 << 30
+_MS_RDONLY = 1
+_MS_NOSUID = 2
+_MS_NODEV = 4
+_MS_NOEXEC = 8
+_MS_REC = 1 << 14
+_MS_PRIVATE = 1 << 18
 
-_AT_EMPTY_PATH, _AT_RECURSIVE = 0x1000, 0x8000
+_AT_EMPTY_PATH = 0x1000
+_AT_RECURSIVE = 0x8000
 _OPEN_TREE_CLONE = 1
-_MOVE_FROM_EMPTY_PATH, _MOVE_TO_EMPTY_PATH = 0x04, 0x40
-_READ_ONLY, _NO_SUID, _NO_DEVICES = 1, 2, 4
+_MOVE_FROM_EMPTY_PATH = 0x04
+_MOVE_TO_EMPTY_PATH = 0x40
+_READ_ONLY = 1
+_NO_SUID = 2
+_NO_DEVICES = 4
 
 _EMPTY = "/dev/empty"
 _TERMINAL = "console"
 """The name of the command's terminal: those in `/dev/pts` are new ones."""
-_LINKS = (("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2"))
+_LINKS = (
+    ("fd", "/proc/self/fd"),
+    ("stdin", "fd/0"),
+    ("stdout", "fd/1"),
+    ("stderr", "fd/2"),
+)
 _PTS = "newinstance,ptmxmode=0666,mode=620"
 
 _RESERVED_PROCESS_IDS = 300
@@ -63,7 +81,10 @@ def limit_processes(most: int) -> None:
     Does nothing before Linux 6.14, where that bound is for the whole machine.
     """
     major, minor = posix.uname().release.split(".")[:2]
-    if (int(major), int("".join(c for c in minor if c.isdigit()))) >= _PROCESS_IDS_SINCE:
+    if (
+        int(major),
+        int("".join(c for c in minor if c.isdigit())),
+    ) >= _PROCESS_IDS_SINCE:
         _write("/proc/sys/kernel/pid_max", str(most + _RESERVED_PROCESS_IDS))
 
 
@@ -88,7 +109,8 @@ def restrict_view(confinement: Confinement) -> None:
     # Cloned before everything is read-only, so that they keep their attributes, also what is read-only in them.
     roots = [(path, _clone(path)) for path in confinement.writable if path != "/"]
     devices = [(name, _clone(f"/dev/{name}")) for name in DEVICES]
-    if (terminal := _terminal()) is not None:
+    terminal = _terminal()
+    if terminal is not None:
         devices.append((_TERMINAL, _clone(terminal)))
     read_only = 0 if "/" in confinement.writable else _READ_ONLY
     _set_attributes("/", read_only | _NO_SUID | _NO_DEVICES)
@@ -225,18 +247,25 @@ def _place(tree: int, path: str, how: int = 0) -> None:
     posix.close(tree)
 
 
-def _set_attributes(where: str | int, attributes: int, *, recursive: bool = True) -> None:
+def _set_attributes(
+    where: str | int, attributes: int, *, recursive: bool = True
+) -> None:
     settings = kernel.words(8, attributes, 0, 0, 0)
     flags = _AT_RECURSIVE if recursive else 0
     if isinstance(where, int):
-        at, path, flags = where, b"", flags | _AT_EMPTY_PATH
+        at = where
+        path = b""
+        flags = flags | _AT_EMPTY_PATH
     else:
-        at, path = kernel.AT_FDCWD, kernel.encoded(where)
+        at = kernel.AT_FDCWD
+        path = kernel.encoded(where)
     kernel.system_call("mount_setattr", at, path, flags, settings, len(settings))
 
 
 def _write(path: str, text: str) -> None:
-    descriptor = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o666)
+    descriptor = posix.open(
+        path, posix.O_WRONLY | posix.O_CREAT | posix.O_CLOEXEC, 0o666
+    )
     try:
         posix.write(descriptor, text.encode())
     finally:

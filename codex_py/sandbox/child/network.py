@@ -12,13 +12,22 @@ PORT = 28128
 MAX_ID_BYTES = 4096
 _BACKLOG = 128
 _DESCRIPTOR_BYTES = 4
-_HTTP, _SOCKS = f"http://127.0.0.1:{PORT}", f"socks5h://127.0.0.1:{PORT}"
+_HTTP = f"http://127.0.0.1:{PORT}"
+_SOCKS = f"socks5h://127.0.0.1:{PORT}"
 _BOTH_CASES = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "WS_PROXY", "WSS_PROXY"), _HTTP),
     **dict.fromkeys(("ALL_PROXY", "FTP_PROXY"), _SOCKS),
-    **dict.fromkeys(("npm_config_proxy", "npm_config_http_proxy", "npm_config_https_proxy"), _HTTP),
+    **dict.fromkeys(
+        ("npm_config_proxy", "npm_config_http_proxy", "npm_config_https_proxy"), _HTTP
+    ),
 }
-_DIRECT = ("NO_PROXY", "no_proxy", "npm_config_noproxy", "NPM_CONFIG_NOPROXY", "BUNDLE_NO_PROXY")
+_DIRECT = (
+    "NO_PROXY",
+    "no_proxy",
+    "npm_config_noproxy",
+    "NPM_CONFIG_NOPROXY",
+    "BUNDLE_NO_PROXY",
+)
 _VARIABLES = {
     **_BOTH_CASES,
     **{name.lower(): value for name, value in _BOTH_CASES.items()},
@@ -67,5 +76,7 @@ def listen(link: "_socket.socket") -> None:
     listening.listen(_BACKLOG)
     call_id = posix.environ.get(b"CODEX_TOOL_CALL_ID") or b"-"
     given = listening.fileno().to_bytes(_DESCRIPTOR_BYTES, "little")
-    link.sendmsg([call_id[:MAX_ID_BYTES]], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, given)])
+    link.sendmsg(
+        [call_id[:MAX_ID_BYTES]], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, given)]
+    )
     listening.close()

@@ -9,7 +9,9 @@ import os
 from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.system_calls import numbers_on
 
-_ANSWER, _IS_WAITING, _GIVE = 0xC0182101, 0x40082102, 0x40182103
+_ANSWER = 0xC0182101
+_IS_WAITING = 0x40082102
+_GIVE = 0x40182103
 CONTINUE = 1
 _AND_ANSWER = 2
 
@@ -22,7 +24,9 @@ class PendingCall:
     def __init__(self, data: bytes, name: str) -> None:
         self.id = data[:8]
         self.name = name
-        self.words = [int.from_bytes(data[at : at + 8], "little") for at in range(32, 80, 8)]
+        self.words = [
+            int.from_bytes(data[at : at + 8], "little") for at in range(32, 80, 8)
+        ]
         """The arguments, as in the registers."""
         self.is_taken = False
         """It has its answer, or a thread will give it."""
@@ -58,9 +62,16 @@ class PendingCall:
         if path.startswith("/"):
             # There we would find ourselves.
             own = path.startswith("/proc/self/")
-            return self._proc + path.removeprefix("/proc/self") if own else path
-        base = f"{self._proc}/cwd" if folder == kernel.AT_FDCWD else f"{self._proc}/fd/{folder}"
-        return f"{base}/{path}" if path else base
+            if own:
+                return self._proc + path.removeprefix("/proc/self")
+            return path
+        if folder == kernel.AT_FDCWD:
+            base = f"{self._proc}/cwd"
+        else:
+            base = f"{self._proc}/fd/{folder}"
+        if path:
+            return f"{base}/{path}"
+        return base
 
     def descriptor(self, number: int) -> int:
         """A copy of a descriptor of the caller, which we close."""
@@ -111,7 +122,9 @@ class NotificationListener:
 
     def call(self, data: bytes) -> PendingCall:
         """`data`: `struct seccomp_notif`."""
-        return PendingCall(data, self._names.get(int.from_bytes(data[16:20], "little"), ""))
+        return PendingCall(
+            data, self._names.get(int.from_bytes(data[16:20], "little"), "")
+        )
 
     def require_waiting(self, call: PendingCall) -> None:
         """Raises an `OSError` if the caller does not wait for the answer any more."""
@@ -120,7 +133,11 @@ class NotificationListener:
     def answer(self, call: PendingCall, *, error: int = 0, flags: int = 0) -> None:
         """Let the call succeed, or fail with an error number. `flags`: 0 or `CONTINUE`, which leaves it to the
         kernel."""
-        words = bytes(8) + (-error).to_bytes(4, "little", signed=True) + flags.to_bytes(4, "little")
+        words = (
+            bytes(8)
+            + (-error).to_bytes(4, "little", signed=True)
+            + flags.to_bytes(4, "little")
+        )
         try:
             kernel.system_call("ioctl", self.descriptor, _ANSWER, call.id + words)
         except OSError:

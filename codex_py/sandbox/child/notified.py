@@ -32,7 +32,9 @@ class ListenerLink:
         self._there.close()
         given = self._here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
         self._here.close()
-        return int.from_bytes(given[0][2], "little") if given else None
+        if given:
+            return int.from_bytes(given[0][2], "little")
+        return None
 
     def supervise(self) -> None:
         """Answer the calls for local sockets in a thread, which gets no signals, as long as this process lives."""

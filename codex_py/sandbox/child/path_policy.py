@@ -6,7 +6,8 @@ import os
 from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.notifications import NotificationListener, PendingCall
 
-_NO_FOLLOW, _EMPTY_PATH = 0x100, 0x1000
+_NO_FOLLOW = 0x100
+_EMPTY_PATH = 0x1000
 
 
 class LeftToKernel(Exception):
@@ -84,7 +85,10 @@ class PathPolicy:
             signed(folder) == kernel.AT_FDCWD or (address and not flags & _EMPTY_PATH)
         ):
             raise FileNotFoundError(errno.ENOENT, "no path")
-        no_follow = os.O_NOFOLLOW if path and flags & _NO_FOLLOW else 0
+        if path and flags & _NO_FOLLOW:
+            no_follow = os.O_NOFOLLOW
+        else:
+            no_follow = 0
         opened = self._open(call, folder, path, no_follow)
         own = f"/proc/self/fd/{opened}"
         real = os.readlink(own)  # noqa: PTH115

@@ -12,7 +12,8 @@ from codex_py.sandbox.child import kernel, launcher, network
 from codex_py.sandbox.child.confinement import FAILED, Confinement, become, say
 from codex_py.sandbox.child.kernel import signals
 
-_LINK, _HELD = 6, 7
+_LINK = 6
+_HELD = 7
 """Descriptors that nothing else of bubblewrap's command line has: one that it passes on, and one that it holds."""
 
 
@@ -46,7 +47,9 @@ class ProxiedConfinement(Confinement):
         super().begin()
         # Every process but the command keeps it open: when all have ended, the agent knows it.
         self._link = network.connect(self.proxy)
-        self.variables = network.variables(allows_local=self.allows_local, direct=self.direct)
+        self.variables = network.variables(
+            allows_local=self.allows_local, direct=self.direct
+        )
 
     def listen(self) -> None:
         kernel.raise_loopback()

@@ -12,14 +12,21 @@ from typing import Final, TypeAlias
 from codex_py.sandbox.child.supervisor import CALLS
 from codex_py.sandbox.child.system_calls import numbers_on
 
-_JUMP, _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x05, 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+_JUMP = 0x05
+_LOAD = 0x20
+_EQUAL = 0x15
+_AT_LEAST = 0x35
+_ANY_BIT = 0x45
+_AND = 0x54
+_RETURN = 0x06
 
 _ALLOW: Final = 0x7FFF0000
 _NOTIFY: Final = 0x7FC00000
 _KILL: Final = 0x80000000
 _ERRNO: Final = 0x00050000
 
-_NUMBER, _ARCHITECTURE = 0, 4
+_NUMBER = 0
+_ARCHITECTURE = 4
 _X32_NUMBERS: Final = 0x40000000
 """A second set of numbers, which x86-64 kernels may take."""
 
@@ -27,41 +34,88 @@ _NEW_NAMESPACES: Final = 0x7E020000
 _NEW_TIME: Final = 0x80
 _INTERNET: Final = (2, 10)
 """Families of sockets."""
-_AF_UNIX, _SOCK_STREAM, _SOCK_DGRAM, _SOCK_SEQPACKET, _SOCK_TYPE_MASK = 1, 1, 2, 5, 0xF
+_AF_UNIX = 1
+_SOCK_STREAM = 1
+_SOCK_DGRAM = 2
+_SOCK_SEQPACKET = 5
+_SOCK_TYPE_MASK = 0xF
 _PROTOCOLS: Final = (0, 6, 17)
 """The usual one of a type, TCP and UDP."""
 _FIRST_PROCESS = 1
-_TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
-_SET_FLAGS, _SET_MORE_FLAGS = 0x40086602, 0x401C5820
-_O_ACCMODE_AND_TRUNC, _O_TRUNC = 0o1003, 0o1000
+_TIOCSTI = 0x5412
+_TIOCLINUX = 0x541C
+_SET_FLAGS = 0x40086602
+_SET_MORE_FLAGS = 0x401C5820
+_O_ACCMODE_AND_TRUNC = 0o1003
+_O_TRUNC = 0o1000
 _O_MAKES = 0o100 | 0o20000000
 """`O_CREAT`, and the part of `O_TMPFILE` that is its own."""
 _O_WRITES = 0o3 | 0o100 | _O_TRUNC
 
 _NEVER: Final = (
     # Other processes, and what the kernel keeps for them.
-    *("pidfd_getfd", "add_key", "request_key", "keyctl"),
+    "pidfd_getfd",
+    "add_key",
+    "request_key",
+    "keyctl",
     # Does what other system calls do, past this filter.
-    *("io_uring_setup", "io_uring_enter", "io_uring_register"),
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
     # Other views of the file system.
-    *("mount", "umount2", "pivot_root", "setns", "open_tree", "move_mount", "fsopen", "fsconfig"),
-    *("fsmount", "fspick", "mount_setattr", "open_tree_attr", "open_by_handle_at"),
+    "mount",
+    "umount2",
+    "pivot_root",
+    "setns",
+    "open_tree",
+    "move_mount",
+    "fsopen",
+    "fsconfig",
+    "fsmount",
+    "fspick",
+    "mount_setattr",
+    "open_tree_attr",
+    "open_by_handle_at",
     # The machine, and the parts of the kernel that are attacked most.
-    *("bpf", "perf_event_open", "userfaultfd", "init_module", "finit_module", "delete_module"),
-    *("kexec_load", "kexec_file_load", "reboot", "swapon", "swapoff", "acct", "quotactl"),
-    *("quotactl_fd", "syslog"),
+    "bpf",
+    "perf_event_open",
+    "userfaultfd",
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "kexec_load",
+    "kexec_file_load",
+    "reboot",
+    "swapon",
+    "swapoff",
+    "acct",
+    "quotactl",
+    "quotactl_fd",
+    "syslog",
 )
 _TRACING: Final = (("ptrace", 1), ("process_vm_readv", 0), ("process_vm_writev", 0))
 """With the index of the argument that has the id of a process."""
 _MODES: Final = (
-    *(("chmod", 1), ("fchmod", 1), ("fchmodat", 2), ("fchmodat2", 2)),
-    *(("creat", 1), ("mknod", 1), ("mknodat", 2)),
+    ("chmod", 1),
+    ("fchmod", 1),
+    ("fchmodat", 2),
+    ("fchmodat2", 2),
+    ("creat", 1),
+    ("mknod", 1),
+    ("mknodat", 2),
 )
 """With the index of the argument that has the mode of a file."""
 _SET_USER: Final = 0o4000
 _EXTENDED_ATTRIBUTES: Final = (
-    *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
-    *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
+    "setxattr",
+    "lsetxattr",
+    "fsetxattr",
+    "setxattrat",
+    "file_setattr",
+    "removexattr",
+    "lremovexattr",
+    "fremovexattr",
+    "removexattrat",
 )
 _OPEN: Final = (("open", 1), ("openat", 2))
 """With the index of the argument that has the flags."""
@@ -169,7 +223,12 @@ def _truncation_rules() -> Iterator[_Rule]:
     yield "openat2", [_MISSING]
     mask = _O_ACCMODE_AND_TRUNC
     for name, flags in _OPEN:
-        yield name, _if(flags, _EQUAL, _O_TRUNC, mask=mask, then=_REFUSED, otherwise=_NEXT_RULE)
+        yield (
+            name,
+            _if(
+                flags, _EQUAL, _O_TRUNC, mask=mask, then=_REFUSED, otherwise=_NEXT_RULE
+            ),
+        )
 
 
 def _supervision_rules() -> Iterator[_Rule]:
@@ -213,7 +272,12 @@ def _scheduling_rules() -> Iterator[_Rule]:
         # Groups and users.
         yield name, _if(0, _EQUAL, *others, then=_REFUSED, otherwise=_NEXT_RULE)
         yield name, _if(1, _EQUAL, 0, then=_ALLOWED, otherwise=_REFUSED)
-    for name in ("sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr"):
+    for name in (
+        "sched_setparam",
+        "sched_setscheduler",
+        "sched_setaffinity",
+        "sched_setattr",
+    ):
         yield name, _if(0, _EQUAL, 0, then=_ALLOWED, otherwise=_REFUSED)
 
 
@@ -228,7 +292,9 @@ def _argument_rules(*, offline: bool) -> Iterator[_Rule]:
     yield "ioctl", _if(1, _EQUAL, _TIOCSTI, _TIOCLINUX, then=_REFUSED)
     if offline:
         kinds = _SOCK_STREAM, _SOCK_SEQPACKET
-        connected = _if(1, _EQUAL, *kinds, mask=_SOCK_TYPE_MASK, then=_ALLOWED, otherwise=_REFUSED)
+        connected = _if(
+            1, _EQUAL, *kinds, mask=_SOCK_TYPE_MASK, then=_ALLOWED, otherwise=_REFUSED
+        )
         is_local = _instruction(_EQUAL, _AF_UNIX, if_false=len(connected) - 1)
         yield "socketpair", [_argument(0), is_local, *connected]
 
@@ -247,7 +313,15 @@ def _isolated_rules(*, local: bool) -> Iterator[_Rule]:
         "socket",
         [
             *_if(0, _EQUAL, *_INTERNET, then=_GO_ON, otherwise=_REFUSED),
-            *_if(1, _EQUAL, _SOCK_STREAM, _SOCK_DGRAM, mask=kind, then=_GO_ON, otherwise=_REFUSED),
+            *_if(
+                1,
+                _EQUAL,
+                _SOCK_STREAM,
+                _SOCK_DGRAM,
+                mask=kind,
+                then=_GO_ON,
+                otherwise=_REFUSED,
+            ),
             *_if(2, _EQUAL, *_PROTOCOLS, then=_ALLOWED, otherwise=_REFUSED),
         ],
     )

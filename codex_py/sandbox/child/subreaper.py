@@ -128,7 +128,9 @@ class LeftDescendants(Leftovers):
 
 def exit_code(status: int) -> int:
     code = posix.waitstatus_to_exitcode(status)
-    return code if code >= 0 else _SIGNAL_EXIT_BASE - code
+    if code >= 0:
+        return code
+    return _SIGNAL_EXIT_BASE - code
 
 
 def drop_output() -> None:
@@ -145,7 +147,8 @@ def descendants() -> tuple[dict[int, int], int]:
     """
     own = posix.getpid()
     found = dict.fromkeys(_children(f"/proc/self/task/{own}"), own)
-    threads, waiting = 0, list(found)
+    threads = 0
+    waiting = list(found)
     while waiting:
         process = waiting.pop()
         folder = f"/proc/{process}/task"

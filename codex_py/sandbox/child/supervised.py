@@ -52,10 +52,15 @@ class SupervisedCommand(Subreaper):
 
     def wait(self, command: int, launcher: int) -> int | None:
         """Answer until the command has ended or has too many processes; see `Subreaper.wait`."""
-        self._ended, self._launcher_ended = os.pidfd_open(command), os.pidfd_open(launcher)
+        self._ended, self._launcher_ended = (
+            os.pidfd_open(command),
+            os.pidfd_open(launcher),
+        )
         received = self._here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
         if received:
-            self._supervise(NotificationListener(int.from_bytes(received[0][2], "little")))
+            self._supervise(
+                NotificationListener(int.from_bytes(received[0][2], "little"))
+            )
             if self._answer_until([self._ended, self._launcher_ended]):
                 return int(signals.SIGKILL)
             if not _is_ready(self._ended):
@@ -71,7 +76,9 @@ class SupervisedCommand(Subreaper):
 
     def _supervise(self, listener: NotificationListener) -> None:
         self._listener = listener
-        paths = PathPolicy(listener, self.confinement.writable, self.confinement.protected)
+        paths = PathPolicy(
+            listener, self.confinement.writable, self.confinement.protected
+        )
         self._supervisor = Supervisor(listener, paths)
         self._count_at_s = time.monotonic() + _COUNT_EVERY_S
         self._has_ended = False
@@ -83,13 +90,16 @@ class SupervisedCommand(Subreaper):
         True if everything was killed, because there were too many processes.
         """
         waiting = select.poll()
-        for descriptor in ends if self._has_ended else [*ends, self._listener.descriptor]:
+        for descriptor in (
+            ends if self._has_ended else [*ends, self._listener.descriptor]
+        ):
             waiting.register(descriptor, select.POLLIN)
         while (now_s := time.monotonic()) < end_s:
             events = dict(waiting.poll(min(_COUNT_EVERY_S, end_s - now_s) * 1000))
             if any(end in events for end in ends):
                 return False
-            if (event := events.get(self._listener.descriptor, 0)) & select.POLLIN:
+            event = events.get(self._listener.descriptor, 0)
+            if event & select.POLLIN:
                 self._supervisor.answer_one()
             elif event:
                 waiting.unregister(self._listener.descriptor)
@@ -107,7 +117,9 @@ class SupervisedCommand(Subreaper):
             return False
         count = descendants()[1]
         now_s = time.monotonic()
-        self._count_at_s = now_s + max(_COUNT_EVERY_S, (now_s - began_s) / _COUNTING_SHARE)
+        self._count_at_s = now_s + max(
+            _COUNT_EVERY_S, (now_s - began_s) / _COUNTING_SHARE
+        )
         return count > most
 
 

@@ -14,15 +14,22 @@ import os
 import stat
 
 from codex_py.sandbox.child import kernel
-from codex_py.sandbox.child.notifications import CONTINUE, NotificationListener, PendingCall
+from codex_py.sandbox.child.notifications import (
+    CONTINUE,
+    NotificationListener,
+    PendingCall,
+)
 from codex_py.sandbox.child.path_policy import Entry, LeftToKernel, PathPolicy
 
-_REMOVE_FOLDER, _NO_FOLLOW = 0x200, 0x100
+_REMOVE_FOLDER = 0x200
+_NO_FOLLOW = 0x100
 _MAX_RENAME_FLAG = 2
 _NODES = (0, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK)
 _SET_USER = 0o4000
-_MODE, _KIND_AND_MODE = 0o7777, 0xFFFF
-_WORD, _LONG = 0x7FFFFFFF, 0xFFFFFFFFFFFFFFFF
+_MODE = 0o7777
+_KIND_AND_MODE = 0xFFFF
+_WORD = 0x7FFFFFFF
+_LONG = 0xFFFFFFFFFFFFFFFF
 
 
 class Supervisor:
@@ -62,7 +69,9 @@ class Supervisor:
     # Each of these does a call. With an `OSError`, the call fails. Paths and times are addresses. `folder` is a
     # descriptor or `AT_FDCWD`; with the path 0 it is the file itself.
 
-    def open(self, call: PendingCall, folder: int, path: int, flags: int, mode: int) -> None:
+    def open(
+        self, call: PendingCall, folder: int, path: int, flags: int, mode: int
+    ) -> None:
         flags &= _WORD
         # `O_DIRECTORY` is part of `O_TMPFILE`, which makes a file without a name.
         if flags & (os.O_PATH | os.O_DIRECTORY):
@@ -87,12 +96,16 @@ class Supervisor:
         if flags & os.O_CREAT:
             _require_harmless(mode)
             os.umask(call.umask())
-        file = os.open(entry.name, flags | os.O_NOFOLLOW, mode & _MODE, dir_fd=entry.folder)
+        file = os.open(
+            entry.name, flags | os.O_NOFOLLOW, mode & _MODE, dir_fd=entry.folder
+        )
         self._listener.give(call, self._paths.hold(file), flags & os.O_CLOEXEC)
 
     def _open_pipe(self, call: PendingCall, entry: Entry, flags: int) -> None:
         try:
-            file = os.open(entry.name, flags & ~os.O_CREAT | os.O_NOFOLLOW, dir_fd=entry.folder)
+            file = os.open(
+                entry.name, flags & ~os.O_CREAT | os.O_NOFOLLOW, dir_fd=entry.folder
+            )
             try:
                 self._listener.give(call, file, flags & os.O_CLOEXEC)
             finally:
@@ -126,18 +139,33 @@ class Supervisor:
         remove(entry.name, dir_fd=entry.folder)
 
     def rename(
-        self, call: PendingCall, old_folder: int, old: int, new_folder: int, new: int, flags: int
+        self,
+        call: PendingCall,
+        old_folder: int,
+        old: int,
+        new_folder: int,
+        new: int,
+        flags: int,
     ) -> None:
         flags &= _WORD
         before = self._paths.entry(call, old_folder, old, is_folder=True)
         after = self._paths.entry(call, new_folder, new, is_folder=True)
         if flags > _MAX_RENAME_FLAG:
             raise LeftToKernel
-        old_name, new_name = os.fsencode(before.name), os.fsencode(after.name)
-        kernel.system_call("renameat2", before.folder, old_name, after.folder, new_name, flags)
+        old_name = os.fsencode(before.name)
+        new_name = os.fsencode(after.name)
+        kernel.system_call(
+            "renameat2", before.folder, old_name, after.folder, new_name, flags
+        )
 
     def link(
-        self, call: PendingCall, old_folder: int, old: int, new_folder: int, new: int, flags: int
+        self,
+        call: PendingCall,
+        old_folder: int,
+        old: int,
+        new_folder: int,
+        new: int,
+        flags: int,
     ) -> None:
         # Only to a file that could already be changed under its other name.
         before = self._paths.entry(call, old_folder, old)
@@ -147,19 +175,33 @@ class Supervisor:
         folders = {"src_dir_fd": before.folder, "dst_dir_fd": after.folder}
         os.link(before.name, after.name, **folders, follow_symlinks=False)
 
-    def change_mode(self, call: PendingCall, folder: int, path: int, mode: int, flags: int) -> None:
+    def change_mode(
+        self, call: PendingCall, folder: int, path: int, mode: int, flags: int
+    ) -> None:
         _require_harmless(mode)
         file = self._paths.file(call, folder, path, flags)
         os.chmod(file, mode & _MODE)  # noqa: PTH101 - 5 ms
 
     def change_owner(
-        self, call: PendingCall, folder: int, path: int, user: int, group: int, flags: int
+        self,
+        call: PendingCall,
+        folder: int,
+        path: int,
+        user: int,
+        group: int,
+        flags: int,
     ) -> None:
         file = self._paths.file(call, folder, path, flags)
         os.chown(file, _id(user), _id(group))
 
     def set_times(
-        self, call: PendingCall, folder: int, path: int, times: int, flags: int, unit: int
+        self,
+        call: PendingCall,
+        folder: int,
+        path: int,
+        times: int,
+        flags: int,
+        unit: int,
     ) -> None:
         """`unit`: nanoseconds in the number that follows the seconds; 0 if none does."""
         file = self._paths.file(call, folder, path, flags)
@@ -170,7 +212,8 @@ class Supervisor:
             if len(memory) < 2 * size:
                 raise OSError(errno.EFAULT, "no times")
             numbers = [
-                int.from_bytes(memory[at : at + 8], "little") for at in range(0, 2 * size, 8)
+                int.from_bytes(memory[at : at + 8], "little")
+                for at in range(0, 2 * size, 8)
             ]
             if not unit:
                 numbers = [numbers[0], 0, numbers[1], 0]
@@ -188,7 +231,9 @@ def _require_harmless(mode: int) -> None:
 def _id(word: int) -> int:
     """A register, read as the id of a user or a group; -1 leaves it as it is."""
     word &= 0xFFFFFFFF
-    return -1 if word == 0xFFFFFFFF else word
+    if word == 0xFFFFFFFF:
+        return -1
+    return word
 
 
 def _kind(entry: Entry) -> int | None:
@@ -209,7 +254,9 @@ _CONSTANTS = (
     1,
     1000,
 )
-_CWD, _NONE, _NEW, _FOLDER, _LINK, _NANO, _MICRO = range(_ARGUMENTS, _ARGUMENTS + len(_CONSTANTS))
+_CWD, _NONE, _NEW, _FOLDER, _LINK, _NANO, _MICRO = range(
+    _ARGUMENTS, _ARGUMENTS + len(_CONSTANTS)
+)
 CALLS = {
     "open": (Supervisor.open, (_CWD, 0, 1, 2)),
     "openat": (Supervisor.open, (0, 1, 2, 3)),

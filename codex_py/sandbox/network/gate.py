@@ -73,13 +73,18 @@ class Gate:
             raise OSError("there are too many connections")
         raise problem
 
-    async def _addresses(self, host: str, port: int, kind: Kind, method: str) -> Sequence[str]:
-        rules, own = self.rules, address(host)
+    async def _addresses(
+        self, host: str, port: int, kind: Kind, method: str
+    ) -> Sequence[str]:
+        rules = self.rules
+        own = address(host)
         is_local = host == "localhost" or (own is not None and not is_public(own))
         if any(matches(each, host, port) for each in rules.deny):
             raise self._refused(host, port, "denied")
         named = {host, f"{host}:{port}", f"[{host}]:{port}"}.intersection(rules.allow)
-        is_listed = bool(named) or any(matches(each, host, port) for each in rules.allow)
+        is_listed = bool(named) or any(
+            matches(each, host, port) for each in rules.allow
+        )
         if is_local and not named and not (is_listed and rules.allows_local):
             raise self._refused(host, port, "not_allowed_local")
         if not is_listed:
@@ -89,7 +94,10 @@ class Gate:
             raise self._refused(host, port, "mitm_required")
         if rules.is_limited and method not in _SAFE_METHODS:
             raise self._refused(host, port, "method_not_allowed")
-        found = [host] if own is not None else await self.resolve(host, port)
+        if own is not None:
+            found = [host]
+        else:
+            found = await self.resolve(host, port)
         if host == "localhost" and named:
             return [each for each in found if (at := address(each)) and at.is_loopback]
         if own is not None:
@@ -101,7 +109,8 @@ class Gate:
 
     def _may_have(self, text: str, port: int) -> bool:
         """Whether an allowed name may have this address."""
-        if (found := address(text)) is None:
+        found = address(text)
+        if found is None:
             return False
         host = str(found)
         if any(matches(each, host, port) for each in self.rules.deny):
@@ -109,7 +118,10 @@ class Gate:
         return (
             is_public(found)
             or self.rules.allows_local
-            or any("*" not in each and matches(each, host, port) for each in self.rules.allow)
+            or any(
+                "*" not in each and matches(each, host, port)
+                for each in self.rules.allow
+            )
         )
 
     def _refused(self, host: str, port: int, reason: Reason) -> Refused:
@@ -152,7 +164,10 @@ async def resolved(host: str, port: int) -> Sequence[str]:
 
     def settle(found: Sequence[str], error: OSError | None) -> None:
         if not answer.done():
-            answer.set_exception(error) if error is not None else answer.set_result(found)
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                (answer.set_result(found))
 
     def ask() -> None:
         found: Sequence[str] = ()

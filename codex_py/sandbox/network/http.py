@@ -23,11 +23,23 @@ _URL: Final = re.compile(
     r"http://(?:[^/?#@\\]*@)?(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?(/[^#]*|\?[^#]*)?(?:#.*)?",
     re.ASCII | re.IGNORECASE,
 )
-_AUTHORITY: Final = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+):(\d{1,5})", re.ASCII | re.IGNORECASE)
-_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?", re.ASCII | re.IGNORECASE)
+_AUTHORITY: Final = re.compile(
+    r"(\[[0-9a-f:.]+\]|[\w.-]+):(\d{1,5})", re.ASCII | re.IGNORECASE
+)
+_HOST: Final = re.compile(
+    r"(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?", re.ASCII | re.IGNORECASE
+)
 _OF_ONE_HOP: Final = {
-    *(b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"te"),
-    *(b"trailer", b"upgrade", b"proxy-authenticate", b"expect", b"host"),
+    b"connection",
+    b"keep-alive",
+    b"proxy-connection",
+    b"proxy-authorization",
+    b"te",
+    b"trailer",
+    b"upgrade",
+    b"proxy-authenticate",
+    b"expect",
+    b"host",
 }
 _HEADERS: Final = {
     "denied": "blocked-by-denylist",
@@ -58,15 +70,20 @@ async def serve_http(client: Streams, gate: Gate, first: bytes) -> None:
 
 class _Client:
     def __init__(self, streams: Streams, gate: Gate, first: bytes) -> None:
-        self._streams, self._gate = streams, gate
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD_BYTES)
+        self._streams = streams
+        self._gate = gate
+        self._http = h11.Connection(
+            h11.SERVER, max_incomplete_event_size=_MAX_HEAD_BYTES
+        )
         self._http.receive_data(first)
         self._has_body = True
         """False: the answer to a HEAD request has none."""
 
     async def serve(self) -> None:
         try:
-            while isinstance(request := await _next(self._http, self._streams), h11.Request):
+            while isinstance(
+                request := await _next(self._http, self._streams), h11.Request
+            ):
                 if not await self._answer(request):
                     return
                 self._http.start_next_cycle()
@@ -87,13 +104,17 @@ class _Client:
         except Refused as refused:
             await self._refuse(refused.blocked, kind)
         except OSError as error:
-            await self._say(502, f"the host cannot be reached: {error.strerror or error}")
+            await self._say(
+                502, f"the host cannot be reached: {error.strerror or error}"
+            )
         else:
             try:
                 if is_tunnel:
                     await self._tunnel(upstream)
                     return False
-                is_whole = await _Exchange(self._http, self._streams, upstream).run(request, target)
+                is_whole = await _Exchange(self._http, self._streams, upstream).run(
+                    request, target
+                )
                 if not is_whole and self._http.our_state is h11.SEND_RESPONSE:
                     await self._say(502, "the host gave no answer")
                 return is_whole
@@ -102,7 +123,9 @@ class _Client:
         return False
 
     async def _tunnel(self, upstream: Streams) -> None:
-        head = h11.Response(status_code=200, headers=[], reason=b"Connection established")
+        head = h11.Response(
+            status_code=200, headers=[], reason=b"Connection established"
+        )
         await _send(self._http, self._streams, head)
         # What the client sent without waiting.
         upstream[1].write(self._http.trailing_data[0])
@@ -123,22 +146,38 @@ class _Client:
         name = _HEADERS.get(blocked.reason, "blocked-by-allowlist")
         more = ((b"x-proxy-error", name.encode()),)
         await self._say(
-            403, json.dumps(facts, separators=(",", ":")), more, kind=b"application/json"
+            403,
+            json.dumps(facts, separators=(",", ":")),
+            more,
+            kind=b"application/json",
         )
 
     async def _say(
-        self, status: int, text: str, more: _Headers = (), *, kind: bytes = b"text/plain"
+        self,
+        status: int,
+        text: str,
+        more: _Headers = (),
+        *,
+        kind: bytes = b"text/plain",
     ) -> None:
         """Answer, and end the connection when the client has read that."""
         body = text.encode()
-        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body)), *more]
+        headers = [
+            (b"content-type", kind),
+            (b"content-length", b"%d" % len(body)),
+            *more,
+        ]
         headers.append((b"connection", b"close"))
         if self._http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return
         # A refused CONNECT has a body too.
         phrase = HTTPStatus(status).phrase.encode()
         response = h11.Response(status_code=status, headers=headers, reason=phrase)
-        for event in (response, h11.Data(data=body if self._has_body else b""), h11.EndOfMessage()):
+        for event in (
+            response,
+            h11.Data(data=body if self._has_body else b""),
+            h11.EndOfMessage(),
+        ):
             await _send(self._http, self._streams, event)
         reader, writer = self._streams
         writer.write_eof()
@@ -152,9 +191,15 @@ class _Client:
 class _Exchange:
     """One request and its response, which may begin before the request has ended."""
 
-    def __init__(self, http: h11.Connection, client: Streams, upstream: Streams) -> None:
-        self._http, self._client, self._upstream = http, client, upstream
-        self._out = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MAX_HEAD_BYTES)
+    def __init__(
+        self, http: h11.Connection, client: Streams, upstream: Streams
+    ) -> None:
+        self._http = http
+        self._client = client
+        self._upstream = upstream
+        self._out = h11.Connection(
+            h11.CLIENT, max_incomplete_event_size=_MAX_HEAD_BYTES
+        )
 
     async def run(self, request: h11.Request, target: "_Target") -> bool:
         """False if the client's connection takes no further request."""
@@ -162,7 +207,9 @@ class _Exchange:
         headers = [(b"host", target.authority), *kept, (b"connection", b"close")]
         is_sent = False
         try:
-            head = h11.Request(method=request.method, target=target.path, headers=headers)
+            head = h11.Request(
+                method=request.method, target=target.path, headers=headers
+            )
             await _send(self._out, self._upstream, head)
             async with asyncio.TaskGroup() as group:
                 sending = group.create_task(self._send_body())
@@ -177,7 +224,9 @@ class _Exchange:
         if self._http.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[])
             await _send(self._http, self._client, go_on)
-        while not isinstance(event := await _next(self._http, self._client), h11.EndOfMessage):
+        while not isinstance(
+            event := await _next(self._http, self._client), h11.EndOfMessage
+        ):
             if isinstance(event, h11.ConnectionClosed):
                 raise ConnectionAbortedError
             await self._pass_on(event)
@@ -197,7 +246,9 @@ class _Exchange:
                 case h11.Response():
                     headers = _kept(event.headers)
                     event = h11.Response(
-                        status_code=event.status_code, headers=headers, reason=event.reason
+                        status_code=event.status_code,
+                        headers=headers,
+                        reason=event.reason,
                     )
                 case h11.Data() | h11.EndOfMessage():
                     pass
@@ -220,10 +271,15 @@ def _target(request: h11.Request) -> _Target:
     if b"transfer-encoding" in names and b"content-length" in names:
         raise _BadRequest("a request has one length")
     is_tunnel = request.method == b"CONNECT"
-    found = (_AUTHORITY if is_tunnel else _URL).fullmatch(request.target.decode("ascii"))
+    found = (_AUTHORITY if is_tunnel else _URL).fullmatch(
+        request.target.decode("ascii")
+    )
     if found is None:
-        raise _BadRequest("this is a proxy: ask for `http://HOST/PATH`, or `CONNECT HOST:PORT`")
-    host, port = found[1], int(found[2] or 80)
+        raise _BadRequest(
+            "this is a proxy: ask for `http://HOST/PATH`, or `CONNECT HOST:PORT`"
+        )
+    host = found[1]
+    port = int(found[2] or 80)
     for name, value in request.headers:
         if name == b"host" and not is_tunnel:
             said = _HOST.fullmatch(value.decode("latin-1"))

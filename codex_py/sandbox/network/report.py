@@ -37,9 +37,13 @@ class Blocked:
         if self.reason == "not_allowed":
             return self.host
         is_address = ":" in self.host or self.host.replace(".", "").isdigit()
-        if self.reason != "not_allowed_local" or not (is_address or self.host == "localhost"):
+        if self.reason != "not_allowed_local" or not (
+            is_address or self.host == "localhost"
+        ):
             return None
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        if ":" in self.host:
+            return f"[{self.host}]:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def __str__(self) -> str:
         return f"{self.host}, port {self.port}: {REASONS[self.reason]}"

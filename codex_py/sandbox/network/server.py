@@ -142,4 +142,6 @@ async def _told(serving: Coroutine[Any, Any, None], report: NetworkReport) -> No
 def _user_of(link: socket.socket) -> int:
     """The user at the other end."""
     size = struct.calcsize("3i")
-    return struct.unpack("3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[1]
+    return struct.unpack(
+        "3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    )[1]

@@ -8,10 +8,18 @@ from typing import Final
 from codex_py.sandbox.network.gate import Gate, Refused, Streams
 
 READ_BYTES: Final = 64 << 10
-_VERSION, _NO_LOGIN, _NO_METHOD = 5, 0, 255
+_VERSION = 5
+_NO_LOGIN = 0
+_NO_METHOD = 255
 _CONNECT: Final = 1
-_IPV4, _NAME, _IPV6 = 1, 3, 4
-_DONE, _FORBIDDEN, _UNREACHABLE, _NO_COMMAND, _NO_KIND = 0, 2, 4, 7, 8
+_IPV4 = 1
+_NAME = 3
+_IPV6 = 4
+_DONE = 0
+_FORBIDDEN = 2
+_UNREACHABLE = 4
+_NO_COMMAND = 7
+_NO_KIND = 8
 
 
 async def join(one: Streams, other: Streams) -> None:
@@ -58,7 +66,9 @@ async def serve_socks(client: Streams, gate: Gate) -> None:
     if kind == _NAME:
         host = name.decode("latin-1")
     else:
-        host = socket.inet_ntop(socket.AF_INET if kind == _IPV4 else socket.AF_INET6, name)
+        host = socket.inet_ntop(
+            socket.AF_INET if kind == _IPV4 else socket.AF_INET6, name
+        )
     try:
         upstream = await gate.open(host, port, "socks5_tcp")
     except (Refused, ValueError):

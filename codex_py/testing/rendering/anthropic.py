@@ -45,7 +45,9 @@ _STATUS_TYPES = {
 
 
 class AnthropicStream(Rendering):
-    def __init__(self, request: Mapping[str, Any], events: Iterable[Event], *, secret: str) -> None:
+    def __init__(
+        self, request: Mapping[str, Any], events: Iterable[Event], *, secret: str
+    ) -> None:
         """
         Args:
             request: the body that is answered.
@@ -71,7 +73,10 @@ class AnthropicStream(Rendering):
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {**self._usage, "output_tokens": min(1, self._usage["output_tokens"])},
+            "usage": {
+                **self._usage,
+                "output_tokens": min(1, self._usage["output_tokens"]),
+            },
         }
         yield {"type": "message_start", "message": message}
         yield {"type": "ping"}
@@ -92,16 +97,24 @@ class AnthropicStream(Rendering):
         if item["type"] == "reasoning":
             # Models that do not show what they think give the signature alone.
             yield from self._start(index, _BLOCKS["reasoning"])
-            source = f"{self._secret}\0{item.get('encrypted_content')}\0{self._thinking}"
+            source = (
+                f"{self._secret}\0{item.get('encrypted_content')}\0{self._thinking}"
+            )
             signature = f"sig_{hashlib.sha256(source.encode()).hexdigest()[:24]}"
-            yield self._delta(index, {"type": "signature_delta", "signature": signature})
+            yield self._delta(
+                index, {"type": "signature_delta", "signature": signature}
+            )
             self._thinking = ""
         if self._open == index:
             yield {"type": "content_block_stop", "index": self._blocks}
             self._open = None
             self._blocks += 1
 
-    def _end(self, reason: str | None, usage: Mapping[str, Any] | None) -> Iterator[Event]:  # noqa: ARG002 - told before
+    def _end(
+        self,
+        reason: str | None,
+        usage: Mapping[str, Any] | None,  # noqa: ARG002 - told before
+    ) -> Iterator[Event]:
         default = "tool_use" if self._calls else "end_turn"
         stop = {"stop_reason": _STOP.get(reason or "", default), "stop_sequence": None}
         yield {"type": "message_delta", "delta": stop, "usage": self._usage}
@@ -109,13 +122,20 @@ class AnthropicStream(Rendering):
 
     def _failure(self, code: str, message: str) -> Event:
         is_context = code == "context_length_exceeded"
-        text = f"prompt is too long: {message}" if is_context else message
+        if is_context:
+            text = f"prompt is too long: {message}"
+        else:
+            text = message
         return _error(_ERROR_TYPES.get(code, "api_error"), text)
 
     def _start(self, index: int, block: Event) -> Iterator[Event]:
         if self._open is None:
             self._open = index
-            yield {"type": "content_block_start", "index": self._blocks, "content_block": block}
+            yield {
+                "type": "content_block_start",
+                "index": self._blocks,
+                "content_block": block,
+            }
 
     def _delta(self, index: int, delta: Event) -> Event:
         if self._open != index:
@@ -128,7 +148,10 @@ def _error(kind: str, message: str) -> Event:
 
 
 def error_body(status: int, message: str) -> bytes:
-    default = "api_error" if status >= 500 else "invalid_request_error"
+    if status >= 500:
+        default = "api_error"
+    else:
+        default = "invalid_request_error"
     return json.dumps(_error(_STATUS_TYPES.get(status, default), message)).encode()
 
 

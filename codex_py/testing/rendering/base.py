@@ -57,7 +57,9 @@ class Rendering(ABC):
         return ()
 
     @abstractmethod
-    def _end(self, reason: str | None, usage: Mapping[str, Any] | None) -> Iterator[Event]:
+    def _end(
+        self, reason: str | None, usage: Mapping[str, Any] | None
+    ) -> Iterator[Event]:
         """The response ends. `reason`: why it is not complete, `max_output_tokens` or `content_filter`."""
 
     @abstractmethod
@@ -107,7 +109,8 @@ class Rendering(ABC):
         yield from self._piece(kind, index, json.dumps(text)[1:-1] if is_raw else text)
 
     def _finish(self, index: int, item: Mapping[str, Any]) -> Iterator[Event]:
-        if (kind := _KINDS.get(item["type"])) is None:
+        kind = _KINDS.get(item["type"])
+        if kind is None:
             raise ValueError(f"only the Responses API has an item {item['type']!r}")
         if index not in self._calls:
             yield from self._begin_call(index, item)
@@ -124,7 +127,9 @@ def called_name(item: Mapping[str, Any]) -> str:
     if item["type"] == "local_shell_call":
         return "shell"
     namespace = item.get("namespace")
-    return f"{namespace.rstrip('_')}__{item['name']}" if namespace else item["name"]
+    if namespace:
+        return f"{namespace.rstrip('_')}__{item['name']}"
+    return item["name"]
 
 
 def content(item: Mapping[str, Any]) -> str:

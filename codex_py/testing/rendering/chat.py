@@ -20,11 +20,16 @@ class ChatStream(Rendering):
         super().__init__()
         self._model = request.get("model")
         options: Mapping[str, Any] = request.get("stream_options") or {}
-        self._with_usage = bool(options.get("include_usage")) or not request.get("stream")
+        self._with_usage = bool(options.get("include_usage")) or not request.get(
+            "stream"
+        )
         self._response_id = ""
 
     def render(self, event: Event) -> bytes:
-        done = b"data: [DONE]\n\n" if event["type"] in _ENDS else b""
+        if event["type"] in _ENDS:
+            done = b"data: [DONE]\n\n"
+        else:
+            done = b""
         return super().render(event) + done
 
     def _beginning(self, response_id: str) -> Iterator[Event]:
@@ -42,9 +47,13 @@ class ChatStream(Rendering):
 
     def _call(self, index: int, call_id: str, name: str) -> Iterator[Event]:
         function = {"name": name, "arguments": ""}
-        yield self._call_chunk(index, {"id": call_id, "type": "function", "function": function})
+        yield self._call_chunk(
+            index, {"id": call_id, "type": "function", "function": function}
+        )
 
-    def _end(self, reason: str | None, usage: Mapping[str, Any] | None) -> Iterator[Event]:
+    def _end(
+        self, reason: str | None, usage: Mapping[str, Any] | None
+    ) -> Iterator[Event]:
         default = "tool_calls" if self._calls else "stop"
         yield self._chunk({}, _FINISH.get(reason or "", default))
         if usage and self._with_usage:
@@ -55,9 +64,13 @@ class ChatStream(Rendering):
         return {"error": {"message": message, "type": code, "code": code}}
 
     def _call_chunk(self, index: int, fields: Mapping[str, Any]) -> Event:
-        return self._chunk({"tool_calls": [{"index": list(self._calls).index(index), **fields}]})
+        return self._chunk(
+            {"tool_calls": [{"index": list(self._calls).index(index), **fields}]}
+        )
 
-    def _chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> Event:
+    def _chunk(
+        self, delta: Mapping[str, Any], finish_reason: str | None = None
+    ) -> Event:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
         return {
             "id": self._response_id,

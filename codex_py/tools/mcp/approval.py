@@ -26,7 +26,10 @@ _NEVER_ASKS = "MCP tool call requires approval, but approval policy is never"
 def refusal(server: str, tool: str, config: McpServerConfig) -> CallRefused:
     """The refusal of a call that needs an approval if nobody may be asked. It says how to allow the call."""
     own = tool in config.tools_approval_modes
-    key = f"tools.{tool}.approval_mode" if own else "default_tools_approval_mode"
+    if own:
+        key = f"tools.{tool}.approval_mode"
+    else:
+        key = "default_tools_approval_mode"
     allow = f'mcp_servers.{server}.{key} = "approve"'
     return CallRefused(
         f"{_NEVER_ASKS}; to allow it: {allow}",
@@ -85,9 +88,13 @@ async def approve_call(
         ToolError: the call may not run.
     """
     approvals = context.approvals
-    if grant not in approvals.granted and not may_ask(context.approval_policy, "mcp_elicitations"):
+    if grant not in approvals.granted and not may_ask(
+        context.approval_policy, "mcp_elicitations"
+    ):
         raise refused
-    shown = truncate_middle(json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes")
+    shown = truncate_middle(
+        json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes"
+    )
     tool = (MCP_PREFIX + name.replace("/", "__", 1), arguments)
     request = ApprovalRequest(
         "mcp", f"{name} {shown}", context.cwd, question, tool=tool, item_id=item_id

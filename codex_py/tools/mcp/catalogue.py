@@ -46,7 +46,9 @@ class McpCatalogue:
         if self._all is not None:
             return (*map(own_spec, RESOURCE_TOOLS), *self._all)
         tools = self._servers.tools()
-        found = self._specs({name: tools[name][1] for name in self._found if name in tools})
+        found = self._specs(
+            {name: tools[name][1] for name in self._found if name in tools}
+        )
         return (*map(own_spec, (*RESOURCE_TOOLS, TOOL_SEARCH)), *found)
 
     def search(self, query: str, limit: int) -> list[FunctionSpec]:
@@ -66,10 +68,15 @@ class McpCatalogue:
         tools = self._servers.tools()
         if tools is self._known:
             return
-        self._known, self._index, self._all = tools, None, None
+        self._known = tools
+        self._index = None
+        self._all = None
         if len(tools) <= MAX_OFFERED:
             specs = self._specs({name: tool for name, (_, tool) in tools.items()})
-            if sum(len(encode_json(spec.described())) for spec in specs) <= MAX_OFFERED_BYTES:
+            if (
+                sum(len(encode_json(spec.described())) for spec in specs)
+                <= MAX_OFFERED_BYTES
+            ):
                 self._all = specs
 
 
@@ -93,20 +100,25 @@ class _Index:
             described = _words(tool.description[:MAX_DESCRIPTION_CHARS])
             named = _words(name.removeprefix("mcp")) * _NAME_WEIGHT
             self._entries[name] = Counter([*described, *named])
-        self._frequency = Counter(word for words in self._entries.values() for word in words)
+        self._frequency = Counter(
+            word for words in self._entries.values() for word in words
+        )
         total = sum(words.total() for words in self._entries.values())
         self._mean_length = max(1.0, total / max(1, len(self._entries)))
 
     def ranked(self, query: str) -> list[str]:
         """Names of the tools that have a word of the query, the best first; ties by name."""
         words = set(_words(query))
-        scores = {name: self._score(words, entry) for name, entry in self._entries.items()}
+        scores = {
+            name: self._score(words, entry) for name, entry in self._entries.items()
+        }
         fitting = [name for name, score in scores.items() if score > 0]
         return sorted(fitting, key=lambda name: (-scores[name], name))
 
     def _score(self, words: set[str], entry: Counter[str]) -> float:
         """How well an entry fits, by BM25 (Robertson and Zaragoza, 2009)."""
-        score, share = 0.0, entry.total() / self._mean_length
+        score = 0.0
+        share = entry.total() / self._mean_length
         for word in sorted(words & entry.keys()):
             having = self._frequency[word]
             rarity = math.log(1 + (len(self._entries) - having + 0.5) / (having + 0.5))

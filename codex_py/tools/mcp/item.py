@@ -62,7 +62,10 @@ class RunningItem:
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Emit the progress at intervals; of several reports in one, only the latest."""
-        share = f"{done:g}" if total is None else f"{done:g}/{total:g}"
+        if total is None:
+            share = f"{done:g}"
+        else:
+            share = f"{done:g}/{total:g}"
         line = " ".join(f"{share} {message or ''}".split())
         self._latest = line[:_MESSAGE_CHARS]
         if self._timer is None:

@@ -33,12 +33,17 @@ def is_error(result: Mapping[str, Any]) -> bool:
 
 
 def call_output(
-    result: Mapping[str, Any], wall_time_s: float, *, limit_tokens: int, image_rule: ImageRule
+    result: Mapping[str, Any],
+    wall_time_s: float,
+    *,
+    limit_tokens: int,
+    image_rule: ImageRule,
 ) -> ToolOutput:
     """The result for the model, with its text within the limit."""
     code = "ToolFailed" if is_error(result) else None
     header = f"Wall time: {wall_time_s:.4f} seconds\nOutput:"
-    if (structured := result.get("structuredContent")) is not None:
+    structured = result.get("structuredContent")
+    if structured is not None:
         text = truncate_output(encode_json(structured).decode(), limit_tokens)
         return ToolOutput(f"{header}\n{text}", success=code is None, error_code=code)
     parts = content_parts(_content(result), limit_tokens, image_rule)
@@ -72,8 +77,12 @@ def _content(result: Mapping[str, Any]) -> list[Any]:
         case str():
             return [{"type": "text", "text": content}]
         case None:
-            others = {name: each for name, each in result.items() if name not in _NO_CONTENT}
-            return [others] if others else []
+            others = {
+                name: each for name, each in result.items() if name not in _NO_CONTENT
+            }
+            if others:
+                return [others]
+            return []
         case _:
             return [{"type": "text", "text": encode_json(content).decode()}]
 
@@ -83,7 +92,8 @@ def content_parts(
 ) -> list[dict[str, Any]]:
     """The content of a result as content parts for the model, within the limits of text and of images."""
     parts: list[dict[str, Any]] = []
-    tokens_left, image_bytes_left = limit_tokens, MAX_IMAGE_BYTES
+    tokens_left = limit_tokens
+    image_bytes_left = MAX_IMAGE_BYTES
     for number, entry in enumerate(content):
         if number == _MAX_PARTS or tokens_left <= 0:
             parts.append(input_text(f"[{len(content) - number} more parts left out]"))

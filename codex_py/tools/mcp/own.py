@@ -35,7 +35,8 @@ _MAX_RESULTS = 50
 class ListParams(ToolParams):
     server: Annotated[str | None, "Name of the server. Default: all of them."] = None
     cursor: Annotated[
-        str | None, "Where to go on: the `nextCursor` of an earlier call. Needs `server`."
+        str | None,
+        "Where to go on: the `nextCursor` of an earlier call. Needs `server`.",
     ] = None
 
 
@@ -52,7 +53,8 @@ class _ServersTool(ShownAsServerCall):
         self._servers = servers
 
     def _server(self, name: str) -> McpServer:
-        if (server := self._servers.by_name.get(name)) is None:
+        server = self._servers.by_name.get(name)
+        if server is None:
             raise ToolError(f"unknown MCP server '{name}'", code="UnknownServer")
         return server
 
@@ -66,26 +68,36 @@ class ListMcpResources(_ServersTool):
     async def run(self, params: ListParams, context: ToolContext) -> ToolOutput:
         """Without `server`, the servers that fail are listed as `errors`."""
         arguments = {k: v for k, v in asdict(params).items() if v is not None}
-        with mcp_item(params.server or OWN_SERVER, self.name, arguments, context) as item:
+        with mcp_item(
+            params.server or OWN_SERVER, self.name, arguments, context
+        ) as item:
             if params.server is not None:
                 listing = await self._page(self._server(params.server), params.cursor)
             elif params.cursor is not None:
                 raise ToolError(
-                    "cursor can only be used when a server is specified", code="InvalidArgs"
+                    "cursor can only be used when a server is specified",
+                    code="InvalidArgs",
                 )
             else:
                 listing = await self._everything()
             return _answer(item, listing, context)
 
     async def _page(self, server: McpServer, cursor: str | None) -> dict[str, Any]:
-        page = await _request(server, self._method, {} if cursor is None else {"cursor": cursor})
-        listing: dict[str, Any] = {"server": server.name, self._field: self._entries(server, page)}
+        page = await _request(
+            server, self._method, {} if cursor is None else {"cursor": cursor}
+        )
+        listing: dict[str, Any] = {
+            "server": server.name,
+            self._field: self._entries(server, page),
+        }
         if isinstance(page.get("nextCursor"), str):
             listing["nextCursor"] = page["nextCursor"]
         return listing
 
     async def _everything(self) -> dict[str, Any]:
-        servers = [server for server in self._servers.by_name.values() if server.has_resources]
+        servers = [
+            server for server in self._servers.by_name.values() if server.has_resources
+        ]
         entries: list[dict[str, Any]] = []
         errors: dict[str, str] = {}
         lists = (self._all_of(server) for server in servers)
@@ -110,7 +122,9 @@ class ListMcpResources(_ServersTool):
         return entries
 
     def _entries(self, server: McpServer, page: dict[str, Any]) -> list[dict[str, Any]]:
-        return [{"server": server.name, **entry} for entry in objects(page.get(self._field))]
+        return [
+            {"server": server.name, **entry} for entry in objects(page.get(self._field))
+        ]
 
 
 class ListMcpResourceTemplates(ListMcpResources):
@@ -150,7 +164,9 @@ class ToolSearch(ChangesNothing):
         """Return names, descriptions and schemas as JSON. No item is emitted, as in Codex."""
         bytes_left = context.output_token_limit * BYTES_PER_TOKEN
         shown: list[dict[str, Any]] = []
-        for spec in self._catalogue.search(params.query, max(1, min(params.limit, _MAX_RESULTS))):
+        for spec in self._catalogue.search(
+            params.query, max(1, min(params.limit, _MAX_RESULTS))
+        ):
             entry = spec.described()
             bytes_left -= len(encode_json(entry))
             if bytes_left < 0:
@@ -168,14 +184,18 @@ def own_mcp_tools(
     return *resources, ReadMcpResource(servers), ToolSearch(catalogue)
 
 
-async def _request(server: McpServer, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+async def _request(
+    server: McpServer, method: str, params: Mapping[str, Any]
+) -> dict[str, Any]:
     try:
         return await server.request(method, params)
     except RequestFailed as error:
         raise ToolError(f"{method} failed: {error}", code=error.code) from error
 
 
-def _answer(item: RunningItem, value: dict[str, Any], context: ToolContext) -> ToolOutput:
+def _answer(
+    item: RunningItem, value: dict[str, Any], context: ToolContext
+) -> ToolOutput:
     text = encode_json(value).decode()
     item.end({"content": [{"type": "text", "text": text}]})
     return ToolOutput(truncate_output(text, context.output_token_limit))

@@ -9,15 +9,32 @@ from typing import Any, Final, cast
 
 from codex_py.protocol.json_fields import JsonObject
 
-_MAPS: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_MAPS: Final = (
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+)
 """Keywords whose value has a schema for each name."""
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE: Final = (
-    *("items", "additionalProperties", "additionalItems", "unevaluatedItems"),
-    *("unevaluatedProperties", "contains", "propertyNames", "not", "if", "then", "else"),
+    "items",
+    "additionalProperties",
+    "additionalItems",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contains",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
 )
 _MAY_BE_NULL: Final = frozenset({"const", "default", "example"})
-_TYPES: Final = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_TYPES: Final = frozenset(
+    {"array", "boolean", "integer", "null", "number", "object", "string"}
+)
 _OTHER_NAMES: Final[Mapping[str, str]] = {
     "str": "string",
     "text": "string",
@@ -62,7 +79,11 @@ def _repaired(schema: JsonObject, depth: int) -> JsonObject:
     for name in _SINGLE:
         if name in fields:
             fields[name] = _single(fields[name], depth)
-    if _is_array(fields.get("type")) and "items" not in fields and "prefixItems" not in fields:
+    if (
+        _is_array(fields.get("type"))
+        and "items" not in fields
+        and "prefixItems" not in fields
+    ):
         fields["items"] = {}
     if schema.get("properties", ...) is None:
         fields["properties"] = {}
@@ -89,7 +110,9 @@ def _known_type(kind: object) -> str | None:
         return None
     plain = kind if kind in _TYPES else kind.lower()
     name = _OTHER_NAMES.get(plain, plain)
-    return name if name in _TYPES else None
+    if name in _TYPES:
+        return name
+    return None
 
 
 def _repair_lists_of_names(fields: JsonObject) -> None:
@@ -108,12 +131,18 @@ def _repair_lists_of_names(fields: JsonObject) -> None:
 
 def _map(value: object, depth: int) -> JsonObject:
     # What PHP makes of an empty object is an empty list.
-    entries = cast("JsonObject", value) if isinstance(value, dict) else JsonObject()
+    if isinstance(value, dict):
+        entries = cast("JsonObject", value)
+    else:
+        entries = JsonObject()
     return {name: _single(each, depth) for name, each in entries.items()}
 
 
 def _list(value: object, depth: int) -> list[Any]:
-    entries = cast("list[object]", value) if isinstance(value, list) else []
+    if isinstance(value, list):
+        entries = cast("list[object]", value)
+    else:
+        entries = []
     return [_single(each, depth) for each in entries]
 
 

@@ -57,7 +57,9 @@ class McpTool:
         self._image_rule = image_rule
 
     def changes(self, params: McpArguments, cwd: Path) -> Sequence[Path] | None:  # noqa: ARG002
-        return () if self._tool.is_read_only else None
+        if self._tool.is_read_only:
+            return ()
+        return None
 
     async def run(self, params: McpArguments, context: ToolContext) -> ToolOutput:
         """Ask for an approval if that is needed, then call the tool. The call is sent once, even if it fails.
@@ -89,13 +91,23 @@ class McpTool:
     async def _approve(
         self, arguments: Mapping[str, Any], context: ToolContext, item_id: str
     ) -> None:
-        server, tool, config = self._server.name, self._tool.name, self._config
-        policy, mode = context.approval_policy, config.approval_mode(tool)
+        server = self._server.name
+        tool = self._tool.name
+        config = self._config
+        policy = context.approval_policy
+        mode = config.approval_mode(tool)
         if needs_approval(self._tool, mode, policy, context.sandbox_policy):
             question = f"Allow the MCP server `{server}` to run the tool `{tool}`?"
-            grant, refused = ("mcp", server, tool), refusal(server, tool, config)
+            grant = ("mcp", server, tool)
+            refused = refusal(server, tool, config)
             await approve_call(
-                *(f"{server}/{tool}", arguments, question, context, grant, refused), item_id=item_id
+                f"{server}/{tool}",
+                arguments,
+                question,
+                context,
+                grant,
+                refused,
+                item_id=item_id,
             )
 
 

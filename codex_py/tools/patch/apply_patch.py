@@ -21,7 +21,13 @@ from codex_py.patch.files.commit import Committed
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.plan import PatchPlan
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, may_ask
-from codex_py.protocol.calls import PastCall, PastItems, named_changes, read_report, shortened
+from codex_py.protocol.calls import (
+    PastCall,
+    PastItems,
+    named_changes,
+    read_report,
+    shortened,
+)
 from codex_py.protocol.checked import Aliases
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.event_items import Change, FileChange, ThreadItem
@@ -64,7 +70,9 @@ class ApplyPatch:
 
     def changes(self, params: ApplyPatchParams, cwd: Path) -> Sequence[Path] | None:
         named = [change.path for change in named_changes(params.input)]
-        return [cwd / path for path in (*named, *_MOVED_TO.findall(params.input))] or None
+        return [
+            cwd / path for path in (*named, *_MOVED_TO.findall(params.input))
+        ] or None
 
     def show_refusal(
         self, params: ApplyPatchParams, error: ToolError, context: ToolContext
@@ -79,9 +87,12 @@ class ApplyPatch:
         report = read_report(call.output)
         if report.exit_code == 0:
             return replace(item, status="completed")
-        code, text = call.error_code or "PatchFailed", shortened(report.text.rstrip("\n"))
+        code = call.error_code or "PatchFailed"
+        text = shortened(report.text.rstrip("\n"))
         return replace(
-            item, status="failed", error={"code": code, "message": text} if text else None
+            item,
+            status="failed",
+            error={"code": code, "message": text} if text else None,
         )
 
     async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
@@ -94,13 +105,21 @@ class ApplyPatch:
             ToolError: the patch was refused. Its item has failed, with the code of this error.
         """
         started = time.monotonic()
-        journal = None if self._home is None else Journal(self._home, cwd)
+        if self._home is None:
+            journal = None
+        else:
+            journal = Journal(self._home, cwd)
         scope = ReadScope(context, self._home)
 
         def planned() -> tuple[list[str], PatchPlan, str]:
-            recovered = [] if journal is None else journal.recover()
+            if journal is None:
+                recovered = []
+            else:
+                recovered = journal.recover()
             unambiguous = self._unambiguous
-            plan = plan_patch(patch, cwd, readable=scope.readable, unambiguous=unambiguous)
+            plan = plan_patch(
+                patch, cwd, readable=scope.readable, unambiguous=unambiguous
+            )
             return recovered, plan, git_diff(plan.changes, cwd)
 
         try:
@@ -111,9 +130,13 @@ class ApplyPatch:
                 _refuse(_named_files(patch, cwd), "", refused, context)
                 raise refused from error
             text = scope.failure(error)
-            _refuse(_named_files(patch, cwd), "", ToolError(text, code=_NO_FIT), context)
+            _refuse(
+                _named_files(patch, cwd), "", ToolError(text, code=_NO_FIT), context
+            )
             return ToolOutput(text, success=False, error_code=_NO_FIT)
-        changes = [Change(path=str(change.path), kind=change.kind) for change in plan.changes]
+        changes = [
+            Change(path=str(change.path), kind=change.kind) for change in plan.changes
+        ]
         try:
             await self._approve(plan, cwd, context)
         except ToolError as error:
@@ -127,14 +150,19 @@ class ApplyPatch:
         if isinstance(outcome, PatchError):
             report = command_report(1, wall_s, f"{outcome}\n")
             return ToolOutput(report, success=False, error_code=_write_code(outcome))
-        notes = "".join([f"Note: {note}\n" for note in (*recovered, *plan.notes, *outcome.notes)])
+        notes = "".join(
+            [f"Note: {note}\n" for note in (*recovered, *plan.notes, *outcome.notes)]
+        )
         return ToolOutput(command_report(0, wall_s, plan.summary() + notes))
 
     async def _approve(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:
         """Ask for an approval if that is needed. The question names files outside by their resolved paths."""
         policy = context.approval_policy
         writable = writable_by(context, self._home)
-        outside = [] if writable is None else plan.refused(writable)
+        if writable is None:
+            outside = []
+        else:
+            outside = plan.refused(writable)
         if not outside and policy is not ApprovalPolicy.UNTRUSTED:
             return
         if context.sandbox_policy.is_final or not may_ask(policy, "sandbox_approval"):
@@ -142,10 +170,16 @@ class ApplyPatch:
         changes = plan.changes_by_place(outside)
         diff = git_diff(changes, cwd)
         named = some_of([str(path) for path in outside], 3)
-        reason = f"writes outside of the sandbox: {named}" if outside else None
+        if outside:
+            reason = f"writes outside of the sandbox: {named}"
+        else:
+            reason = None
         paths = tuple([path for c in changes for path in (c.path, c.move_to) if path])
         request = ApprovalRequest(
-            *("patch", diff, context.cwd, reason),
+            "patch",
+            diff,
+            context.cwd,
+            reason,
             paths=paths,
             files=changes,
             item_id=context.next_item_id.upcoming,
@@ -154,7 +188,9 @@ class ApplyPatch:
         async with approvals.asking:
             # The resolved paths: a command can change where a link leads.
             if not plan.locations <= approvals.granted:
-                await approvals.ask(request, plan.locations, rejected="patch rejected by user")
+                await approvals.ask(
+                    request, plan.locations, rejected="patch rejected by user"
+                )
 
 
 def _named_files(patch: str, cwd: Path) -> list[Change]:
@@ -167,7 +203,9 @@ def _named_files(patch: str, cwd: Path) -> list[Change]:
 
 
 def _failed(item: FileChange, code: str, reason: str) -> FileChange:
-    return replace(item, status="failed", error={"code": code, "message": shortened(reason)})
+    return replace(
+        item, status="failed", error={"code": code, "message": shortened(reason)}
+    )
 
 
 def _start_item(
@@ -185,7 +223,9 @@ def _start_item(
     return item
 
 
-def _refuse(changes: Sequence[Change], diff: str, error: ToolError, context: ToolContext) -> None:
+def _refuse(
+    changes: Sequence[Change], diff: str, error: ToolError, context: ToolContext
+) -> None:
     item = _start_item(changes, diff, context)
     context.emit(ItemCompleted(_failed(item, error.code, str(error))))
 

@@ -11,23 +11,33 @@ from codex_py.patch.files.failures import system_error
 from codex_py.patch.plan import readable_under, writable_under
 from codex_py.protocol.approval import may_ask
 from codex_py.protocol.dispatch import ToolContext
-from codex_py.sandbox.layout import absent_names, layout, own_paths, resolve_roots, secrets
+from codex_py.sandbox.layout import (
+    absent_names,
+    layout,
+    own_paths,
+    resolve_roots,
+    secrets,
+)
 from codex_py.sandbox.runner_files import runner_files
 from codex_py.streams.terminal import some_of
 
-_OUTSIDE = "patch rejected: writing outside of the project; rejected by user approval settings"
-_READ_ONLY = (
-    "patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings"
+_OUTSIDE = (
+    "patch rejected: writing outside of the project; rejected by user approval settings"
 )
+_READ_ONLY = "patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings"
 
 
-def writable_by(context: ToolContext, home: Path | None) -> Callable[[str], bool] | None:
+def writable_by(
+    context: ToolContext, home: Path | None
+) -> Callable[[str], bool] | None:
     """A rule for real, absolute paths: the files that the sandbox allows to write; None if it allows all."""
     policy = context.sandbox_policy
     denials = denials_of(policy.files)
     match policy.mode:
         case "danger-full-access":
-            return (lambda path: not denials.refuses(path)) if policy.files.denies else None
+            if policy.files.denies:
+                return lambda path: not denials.refuses(path)
+            return None
         case "read-only":
             return lambda _path: False
         case "workspace-write":
@@ -52,8 +62,12 @@ class ReadScope:
 
     def __init__(self, context: ToolContext, home: Path | None) -> None:
         self._writable = writable_by(context, home)
-        self._below = readable_under((context.cwd, *context.sandbox_policy.writable_roots))
-        self._approved = {str(key) for key in context.approvals.granted if isinstance(key, Path)}
+        self._below = readable_under(
+            (context.cwd, *context.sandbox_policy.writable_roots)
+        )
+        self._approved = {
+            str(key) for key in context.approvals.granted if isinstance(key, Path)
+        }
         self._hidden = tuple([f"{path}/" for path in secrets(home)])
         self._denials = denials_of(context.sandbox_policy.files)
         self._may_ask = may_ask(context.approval_policy, "sandbox_approval")
@@ -91,13 +105,19 @@ class ReadScope:
 
 def refusal(context: ToolContext) -> CallRefused:
     if context.sandbox_policy.mode == "read-only":
-        text, cause, allow = _READ_ONLY, "the sandbox is read-only", "-s workspace-write"
+        text = _READ_ONLY
+        cause = "the sandbox is read-only"
+        allow = "-s workspace-write"
     else:
-        text, cause, allow = _OUTSIDE, "a patch leaves the workspace", "--add-dir FOLDER"
+        text = _OUTSIDE
+        cause = "a patch leaves the workspace"
+        allow = "--add-dir FOLDER"
     return CallRefused(text, code="SandboxDenied", cause=cause, allow=allow)
 
 
-def _excluding(protected: Sequence[Path], roots: Sequence[Path]) -> Callable[[str], bool]:
+def _excluding(
+    protected: Sequence[Path], roots: Sequence[Path]
+) -> Callable[[str], bool]:
     """Allow what is in the roots, without these paths and all below them. All are without links.
 
     A root may lie below a protected path, as a worktree does in `$CODEX_HOME`: the innermost of them decides.
@@ -112,7 +132,8 @@ def _excluding(protected: Sequence[Path], roots: Sequence[Path]) -> Callable[[st
         held = [name.count("/") for name in closed if folded.startswith(name)]
         return writable(path) and (
             not held
-            or max(held) < max((n.count("/") for n in opened if path.startswith(n)), default=0)
+            or max(held)
+            < max((n.count("/") for n in opened if path.startswith(n)), default=0)
         )
 
     return is_writable

@@ -22,17 +22,26 @@ class FunctionArguments(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     @classmethod
-    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
+    def model_validate_json(
+        cls, json_data: str | bytes | bytearray, **options: Any
+    ) -> Self:
         """Raises a `WrongValues`: the text of pydantic's own error is long."""
         try:
             return super().model_validate_json(json_data, **options)
         except ValidationError as error:
-            raise WrongValues([*map(_wrong_value, error.errors(include_url=False))]) from error
+            raise WrongValues(
+                [*map(_wrong_value, error.errors(include_url=False))]
+            ) from error
 
     def given(self) -> dict[str, Any]:
         """The arguments that the model gave, by the names of the parameters, in their order."""
-        fields, given = type(self).model_fields, self.model_fields_set
-        return {str(fields[name].alias): getattr(self, name) for name in fields if name in given}
+        fields = type(self).model_fields
+        given = self.model_fields_set
+        return {
+            str(fields[name].alias): getattr(self, name)
+            for name in fields
+            if name in given
+        }
 
 
 def _wrong_value(problem: ErrorDetails) -> WrongValue:
@@ -61,7 +70,10 @@ def arguments_model(
     """
     fields: dict[str, Any] = {}
     for number, parameter in enumerate(parameters):
-        annotation = Any if parameter.annotation is Parameter.empty else parameter.annotation
+        if parameter.annotation is Parameter.empty:
+            annotation = Any
+        else:
+            annotation = parameter.annotation
         is_required = parameter.default is Parameter.empty
         field = Field(
             default=... if is_required else parameter.default,
@@ -69,14 +81,18 @@ def arguments_model(
             description=(about or {}).get(parameter.name),
         )
         takes_null = lenient and not is_required
-        fields[f"argument_{number}"] = (Optional[annotation] if takes_null else annotation, field)  # noqa: UP045
+        if takes_null:
+            annotation = Optional[annotation]  # noqa: UP045
+        fields[f"argument_{number}"] = (annotation, field)
     return create_model(name, __base__=FunctionArguments, **fields)
 
 
 def takes_none(annotation: Any) -> bool:
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
-    return annotation in (Any, None, Parameter.empty) or NoneType in get_args(annotation)
+    return annotation in (Any, None, Parameter.empty) or NoneType in get_args(
+        annotation
+    )
 
 
 def arguments_schema(

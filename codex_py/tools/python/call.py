@@ -20,7 +20,11 @@ from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.mcp.approval import approve_call
 from codex_py.tools.mcp.item import mcp_item, replay_server_call
 from codex_py.tools.mcp.output import content_parts
-from codex_py.tools.python.arguments import FunctionArguments, arguments_model, takes_none
+from codex_py.tools.python.arguments import (
+    FunctionArguments,
+    arguments_model,
+    takes_none,
+)
 from codex_py.tools.python.function import PythonFunction
 from codex_py.tools.python.threads import failure, in_thread
 from codex_py.tools.truncate import truncate_output
@@ -34,7 +38,9 @@ _MAX_ITERATED_BYTES: Final = 64 << 20
 class PythonTool:
     """One function in one session."""
 
-    def __init__(self, function: PythonFunction[..., Any], *, image_rule: ImageRule) -> None:
+    def __init__(
+        self, function: PythonFunction[..., Any], *, image_rule: ImageRule
+    ) -> None:
         self.name = function.spec.name
         self.parallel = function.parallel
         self.params: type[Any] = arguments_model(
@@ -69,12 +75,16 @@ class PythonTool:
         return ToolOutput("", content=tuple(parts))
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
-        return replay_server_call(_SERVER, self.name, call, past) if call.has_run else None
+        if call.has_run:
+            return replay_server_call(_SERVER, self.name, call, past)
+        return None
 
     async def _approve(
         self, arguments: Mapping[str, Any], context: ToolContext, item_id: str
     ) -> None:
-        text = f"the tool {self.name} requires approval, but the approval policy is never"
+        text = (
+            f"the tool {self.name} requires approval, but the approval policy is never"
+        )
         await approve_call(
             f"{_SERVER}/{self.name}",
             arguments,
@@ -82,7 +92,9 @@ class PythonTool:
             context,
             # Not the key of an MCP tool: a server may be called python.
             ("function", _SERVER, self.name),
-            CallRefused(text, code="ApprovalDenied", cause="a Python tool needs an approval"),
+            CallRefused(
+                text, code="ApprovalDenied", cause="a Python tool needs an approval"
+            ),
             item_id=item_id,
             rejected="user rejected the call",
         )

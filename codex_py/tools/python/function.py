@@ -130,7 +130,8 @@ def tool(
     described: Any = getattr(function, "func", function)
     text, about = _read_docstring(inspect.getdoc(described) or "")
     parameters = _parameters(function, name)
-    if (schema := _plain_schema(parameters.values(), about)) is None:
+    schema = _plain_schema(parameters.values(), about)
+    if schema is None:
         # pydantic describes the other types.
         from codex_py.tools.python.arguments import arguments_schema  # 55 ms
 
@@ -145,8 +146,13 @@ def _parameters(function: AnyFunction, name: str) -> Mapping[str, Parameter]:
     except (NameError, ValueError) as error:
         raise TypeError(f"the parameters of {name} cannot be read: {error}") from error
     for parameter in parameters.values():
-        if parameter.kind not in {parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY}:
-            raise TypeError(f"a model cannot give the parameter {parameter} of {name} by its name")
+        if parameter.kind not in {
+            parameter.POSITIONAL_OR_KEYWORD,
+            parameter.KEYWORD_ONLY,
+        }:
+            raise TypeError(
+                f"a model cannot give the parameter {parameter} of {name} by its name"
+            )
     return parameters
 
 
@@ -154,19 +160,24 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """The text on the function, and that on each parameter."""
     description: list[str] = []
     about: dict[str, str] = {}
-    latest, in_arguments, indent = "", False, 0
+    latest = ""
+    in_arguments = False
+    indent = 0
     for line in text.splitlines():
         depth = len(line) - len(line.lstrip())
         if in_arguments and line.strip() and not depth:
             in_arguments = False
         if _ARGUMENTS.fullmatch(line.rstrip()):
-            in_arguments, latest, indent = True, "", 0
+            in_arguments = True
+            latest = ""
+            indent = 0
         elif found := _FIELD.match(line):
             about[found[1]] = found[2]
         elif not in_arguments:
             description.append(line)
         elif (found := _ARGUMENT.match(line)) and depth <= (indent or depth):
-            latest, indent = found[1], depth
+            latest = found[1]
+            indent = depth
             about[latest] = found[2]
         elif latest and line.strip():
             about[latest] = f"{about[latest]} {line.strip()}".strip()
@@ -197,14 +208,17 @@ def _plain_schema(
                 required.append(parameter.name)
             else:
                 schema["default"] = _plain_value(parameter.default)
-            if text := about.get(parameter.name):
+            text = about.get(parameter.name)
+            if text:
                 schema.setdefault("description", text)
             properties[parameter.name] = schema
     except (_NotPlain, TypeError):
         # A TypeError: metadata that cannot be hashed.
         return None
     schema: dict[str, Any] = {"type": "object", "properties": properties}
-    return {**schema, "required": required} if required else schema
+    if required:
+        return {**schema, "required": required}
+    return schema
 
 
 def _type_schema(annotation: Any) -> dict[str, Any]:
@@ -212,7 +226,8 @@ def _type_schema(annotation: Any) -> dict[str, Any]:
         return {}
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return _choice([member.value for member in annotation])
-    if (name := _TYPE_NAMES.get(annotation)) is not None:
+    name = _TYPE_NAMES.get(annotation)
+    if name is not None:
         return {"type": name}
     arguments = get_args(annotation)
     origin = cast("Any", get_origin(annotation) or annotation)
@@ -223,7 +238,10 @@ def _type_schema(annotation: Any) -> dict[str, Any]:
     if origin in {Union, types.UnionType}:
         return {"anyOf": [_type_schema(each) for each in arguments]}
     if origin is list:
-        return {"type": "array", "items": _type_schema(arguments[0] if arguments else Any)}
+        return {
+            "type": "array",
+            "items": _type_schema(arguments[0] if arguments else Any),
+        }
     if origin is dict and arguments[:1] in {(), (str,)}:
         values = _type_schema(arguments[1]) if arguments else {}
         return {"type": "object", "additionalProperties": values or True}
@@ -232,8 +250,12 @@ def _type_schema(annotation: Any) -> dict[str, Any]:
 
 def _choice(values: list[Any]) -> dict[str, Any]:
     kinds = {_TYPE_NAMES.get(type(_plain_value(value))) for value in values}
-    schema: dict[str, Any] = {"const": values[0]} if len(values) == 1 else {"enum": values}
-    return {**schema, "type": kinds.pop()} if len(kinds) == 1 else schema
+    schema: dict[str, Any] = (
+        {"const": values[0]} if len(values) == 1 else {"enum": values}
+    )
+    if len(kinds) == 1:
+        return {**schema, "type": kinds.pop()}
+    return schema
 
 
 def _plain_value(value: Any) -> Any:

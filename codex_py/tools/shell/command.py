@@ -44,7 +44,9 @@ Workdir: TypeAlias = Annotated[
     str | None, "Where to run it. Default: the working directory of the session."
 ]
 """Relative to the directory of the turn."""
-Login: TypeAlias = Annotated[bool | None, "Run the shell as a login shell. Default: true."]
+Login: TypeAlias = Annotated[
+    bool | None, "Run the shell as a login shell. Default: true."
+]
 
 
 @frozen(kw_only=True)
@@ -56,7 +58,8 @@ class CommandParams(ToolParams):
         OR_DEFAULT,
     ] = "use_default"
     justification: Annotated[
-        str | None, "With `require_escalated`: the question to put to the user, one sentence."
+        str | None,
+        "With `require_escalated`: the question to put to the user, one sentence.",
     ] = None
     prefix_rule: Annotated[
         tuple[str, ...],
@@ -72,7 +75,9 @@ class CommandParams(ToolParams):
             raise invalid_arguments(WrongValue(["workdir"], reason, workdir))
         return context.cwd / workdir
 
-    def call(self, argv: Sequence[str], context: ToolContext, *, tty: bool) -> CommandCall:
+    def call(
+        self, argv: Sequence[str], context: ToolContext, *, tty: bool
+    ) -> CommandCall:
         return CommandCall(
             tuple(argv),
             self.cwd(context),
@@ -102,7 +107,8 @@ class CommandRunner:
         """
         if is_bare_patch(argv):
             return ToolOutput(_BARE_PATCH, success=False, error_code="PatchFailed")
-        if (found := find_patch(argv)) is None:
+        found = find_patch(argv)
+        if found is None:
             return None
         return await self.apply_patch(found.patch, cwd / (found.workdir or ""), context)
 
@@ -123,20 +129,25 @@ class CommandRunner:
         Raises:
             ToolError: the command was refused, or cannot be started.
         """
-        call, snapshot = params.call(argv, context, tty=tty), None
-        if (shell := self.login_shell) and (snapshot := await shell.snapshot(argv)) is not None:
+        call = params.call(argv, context, tty=tty)
+        snapshot = None
+        shell = self.login_shell
+        if shell and (snapshot := await shell.snapshot(argv)) is not None:
             # Before the decision, which looks for programs on the `PATH` that the command gets.
             environment = shell.merge(snapshot.exported, context.environment)
             context = replace(context, environment=environment)
         try:
             verdict = await self.orchestrator.approve(call, context)
             process = await self._attempt(call, verdict, context, wait_s, snapshot)
-            if verdict.sandboxed and await self.orchestrator.may_leave(call, process, context):
+            if verdict.sandboxed and await self.orchestrator.may_leave(
+                call, process, context
+            ):
                 outside = Run(sandboxed=False)
                 process = await self._attempt(call, outside, context, wait_s, snapshot)
             return process
         except ToolError as error:
-            if (status := _NOT_STARTED.get(error.code)) is not None:
+            status = _NOT_STARTED.get(error.code)
+            if status is not None:
                 item = _start_item(call, context)
                 declined = replace(item, aggregated_output=str(error), status=status)
                 context.emit(events.ItemCompleted(declined))
@@ -156,11 +167,16 @@ class CommandRunner:
         if verdict.environment is not None:
             # A rule allowed it and nobody was asked: no terminal then, for the rule does not cover what is typed. Nor
             # does it cover functions of the profile, which would come before programs.
-            context, tty = replace(context, environment=dict(verdict.environment)), False
+            context = replace(context, environment=dict(verdict.environment))
+            tty = False
         elif snapshot is not None:
             setup = snapshot.command
-            context = replace(context, environment=context.environment | snapshot.pieces)
-        argv = self.orchestrator.argv(call, context, sandboxed=verdict.sandboxed, setup=setup)
+            context = replace(
+                context, environment=context.environment | snapshot.pieces
+            )
+        argv = self.orchestrator.argv(
+            call, context, sandboxed=verdict.sandboxed, setup=setup
+        )
         process = self._start(call, argv, context, tty=tty)
         try:
             await process.wait(wait_s)
@@ -170,7 +186,12 @@ class CommandRunner:
         return process
 
     def _start(
-        self, call: CommandCall, spawned: Sequence[str], context: ToolContext, *, tty: bool
+        self,
+        call: CommandCall,
+        spawned: Sequence[str],
+        context: ToolContext,
+        *,
+        tty: bool,
     ) -> Process:
         item = _start_item(call, context)
         live = _LiveOutput(item.id, context.emit)
@@ -242,8 +263,13 @@ class CommandTool:
 
     def changes(self, params: Any, cwd: Path) -> Sequence[Path] | None:  # noqa: ARG002
         command: str | list[str] = getattr(params, self.command_field)
-        argv = self._in_shell(command) if isinstance(command, str) else command
-        return () if is_known_safe(argv, Place(shell=self.shell)) else None
+        if isinstance(command, str):
+            argv = self._in_shell(command)
+        else:
+            argv = command
+        if is_known_safe(argv, Place(shell=self.shell)):
+            return ()
+        return None
 
     def replay(self, call: PastCall, past: PastItems) -> event_items.ThreadItem | None:
         if not call.has_run:
@@ -265,9 +291,13 @@ class CommandTool:
         return item
 
 
-def _start_item(call: CommandCall, context: ToolContext) -> event_items.CommandExecution:
+def _start_item(
+    call: CommandCall, context: ToolContext
+) -> event_items.CommandExecution:
     shown = quote_argv(call.argv)
-    item = event_items.CommandExecution(id=context.next_item_id(), command=shown, cwd=str(call.cwd))
+    item = event_items.CommandExecution(
+        id=context.next_item_id(), command=shown, cwd=str(call.cwd)
+    )
     context.emit(events.ItemStarted(item))
     return item
 
@@ -277,7 +307,9 @@ def _spawn_failure(error: OSError | ValueError, call: CommandCall) -> ToolError:
         return ToolError(f"cannot run the command: {error}", code="EINVAL")
     code = errno.errorcode.get(error.errno or 0, "UnknownError")
     if error.filename == call.cwd:
-        return ToolError(f"working directory {str(call.cwd)!r}: {error.strerror}", code=code)
+        return ToolError(
+            f"working directory {str(call.cwd)!r}: {error.strerror}", code=code
+        )
     return ToolError(f"cannot run {call.argv[0]!r}: {error.strerror}", code=code)
 
 
@@ -294,7 +326,9 @@ class _LiveOutput:
     def feed(self, data: bytes) -> None:
         self._latest = (self._latest + data[-_LIVE_BYTES:])[-_LIVE_BYTES:]
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_LIVE_INTERVAL_S, self._show)
+            self._timer = asyncio.get_running_loop().call_later(
+                _LIVE_INTERVAL_S, self._show
+            )
 
     def stop(self) -> None:
         """Show nothing more: the completed item has the whole output."""

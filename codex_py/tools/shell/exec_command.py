@@ -31,7 +31,8 @@ _INTERRUPT = "\x03"
 _SHELLS = {"bash", "zsh", "sh", "dash", "ksh", "fish"}
 
 OutputLimit: TypeAlias = Annotated[
-    int | None, "How much output to return, in tokens. Longer output is cut in the middle."
+    int | None,
+    "How much output to return, in tokens. Longer output is cut in the middle.",
 ]
 
 
@@ -43,7 +44,8 @@ class ExecCommandParams(CommandParams):
     """Name or path."""
     login: Login = None
     tty: Annotated[
-        bool, "Give the command a terminal, so that it can be written to. Default: false."
+        bool,
+        "Give the command a terminal, so that it can be written to. Default: false.",
     ] = False
     yield_time_ms: Annotated[
         int, "How long to wait for the end, in milliseconds. Default: 10000."
@@ -60,7 +62,10 @@ class ExecCommand(CommandTool):
 
     async def run(self, params: ExecCommandParams, context: ToolContext) -> ToolOutput:
         started = time.monotonic()
-        shell = _shell_path(params.shell, self.shell) if params.shell else None
+        if params.shell:
+            shell = _shell_path(params.shell, self.shell)
+        else:
+            shell = None
         argv = self._in_shell(params.cmd, params.login, shell)
         patched = await self.runner.patch_output(argv, params.cwd(context), context)
         if patched is not None:
@@ -73,8 +78,13 @@ class ExecCommand(CommandTool):
         yield_s = min(max(params.yield_time_ms, _MIN_YIELD_MS), _MAX_YIELD_MS) / 1000
         process = await self.runner.run(argv, params, context, yield_s, tty=params.tty)
         has_ended = process.finished.is_set()
-        session_id = None if has_ended else self.runner.sessions.keep(process)
-        return session_report(process, session_id, started, params.max_output_tokens, context)
+        if has_ended:
+            session_id = None
+        else:
+            session_id = self.runner.sessions.keep(process)
+        return session_report(
+            process, session_id, started, params.max_output_tokens, context
+        )
 
 
 @frozen(kw_only=True)
@@ -84,7 +94,9 @@ class WriteStdinParams(ToolParams):
         str,
         "What to write, with `tty`. \\u0003 interrupts, also without. Empty: only wait for output.",
     ] = ""
-    yield_time_ms: Annotated[int | None, "How long to wait for output, in milliseconds."] = None
+    yield_time_ms: Annotated[
+        int | None, "How long to wait for output, in milliseconds."
+    ] = None
     max_output_tokens: OutputLimit = None
 
 
@@ -105,15 +117,18 @@ class WriteStdin:
 
     async def run(self, params: WriteStdinParams, context: ToolContext) -> ToolOutput:
         started = time.monotonic()
-        if (process := self.sessions.find(params.session_id)) is None:
+        process = self.sessions.find(params.session_id)
+        if process is None:
             raise ToolError(
-                f"write_stdin failed: Unknown process id {params.session_id}", code="ESRCH"
+                f"write_stdin failed: Unknown process id {params.session_id}",
+                code="ESRCH",
             )
         wait_ms = params.yield_time_ms or _MIN_YIELD_MS
         if _only_interrupts(process, params.chars):
             process.interrupt(params.chars.count(_INTERRUPT))
             wait_ms = min(
-                max(params.yield_time_ms or _INTERRUPTED_MS, _MIN_YIELD_MS), _MAX_YIELD_MS
+                max(params.yield_time_ms or _INTERRUPTED_MS, _MIN_YIELD_MS),
+                _MAX_YIELD_MS,
             )
         elif params.chars:
             _write(process, params.chars)
@@ -125,12 +140,15 @@ class WriteStdin:
         if process.finished.is_set():
             self.sessions.forget(params.session_id)
             session_id = None
-        return session_report(process, session_id, started, params.max_output_tokens, context)
+        return session_report(
+            process, session_id, started, params.max_output_tokens, context
+        )
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         """Add the new output to the item of the command, and the exit code if it has ended."""
         process = past.noted.get(f"process {call.arguments.get('session_id')}", "")
-        item, report = past.items.get(process), read_report(call.output)
+        item = past.items.get(process)
+        report = read_report(call.output)
         if not isinstance(item, CommandExecution) or not report.has_header:
             return None
         return replace(
@@ -174,7 +192,10 @@ def session_report(
     """The output since the last report, with the header of Codex 0.98 and newer."""
     output = process.take_output()
     most = context.output_token_limit
-    limit = most if max_output_tokens is None else min(max(max_output_tokens, 0), most)
+    if max_output_tokens is None:
+        limit = most
+    else:
+        limit = min(max(max_output_tokens, 0), most)
     text = truncate_output(
         output.text(), limit, total_bytes=output.total_bytes, total_lines=output.lines
     )
@@ -199,5 +220,8 @@ def _shell_path(wanted: str, own_shell: str) -> str:
     name = PurePath(wanted).name
     if name == PurePath(own_shell).name:
         return own_shell
-    found = find_program(name, os.pathsep.join(SYSTEM_FOLDERS)) if name in _SHELLS else None
+    if name in _SHELLS:
+        found = find_program(name, os.pathsep.join(SYSTEM_FOLDERS))
+    else:
+        found = None
     return found or "/bin/sh"

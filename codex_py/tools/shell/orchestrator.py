@@ -42,13 +42,22 @@ _NOT_AGAIN = "the user did not let it run again outside of the sandbox"
 _AGAIN = "it failed in the sandbox; run it again outside of it?"
 
 _SANDBOX_WORDS: Final = (
-    *("operation not permitted", "permission denied", "read-only file system"),
-    *("network is unreachable", "name resolution", "could not resolve host"),
-    *("landlock", "seccomp", "sandbox", "failed to write file"),
+    "operation not permitted",
+    "permission denied",
+    "read-only file system",
+    "network is unreachable",
+    "name resolution",
+    "could not resolve host",
+    "landlock",
+    "seccomp",
+    "sandbox",
+    "failed to write file",
 )
 """Words in the output, in lower case, that suggest that the sandbox blocked something."""
 
-_STOPPED: Final = frozenset({124, 128 + signal.SIGINT, 128 + signal.SIGKILL, 128 + signal.SIGTERM})
+_STOPPED: Final = frozenset(
+    {124, 128 + signal.SIGINT, 128 + signal.SIGKILL, 128 + signal.SIGTERM}
+)
 """Exit codes of commands that were ended from outside."""
 
 
@@ -92,7 +101,12 @@ class Orchestrator:
         return verdict
 
     def argv(
-        self, call: CommandCall, context: ToolContext, *, sandboxed: bool, setup: str | None = None
+        self,
+        call: CommandCall,
+        context: ToolContext,
+        *,
+        sandboxed: bool,
+        setup: str | None = None,
     ) -> Sequence[str]:
         """The argv to start. Raises a `ToolError` if no sandbox is available.
 
@@ -103,17 +117,25 @@ class Orchestrator:
         if setup is not None:
             argv[1] = "-c"
         policy = context.sandbox_policy
-        domains = policy.domains if policy.domains and policy.domains.is_required else None
+        if policy.domains and policy.domains.is_required:
+            domains = policy.domains
+        else:
+            domains = None
         if not sandboxed and not policy.files.denies and domains is None:
             return argv
         if not sandboxed:
             # It may do everything else.
             policy = SandboxPolicy(
-                "danger-full-access", network_access=True, files=policy.files, domains=domains
+                "danger-full-access",
+                network_access=True,
+                files=policy.files,
+                domains=domains,
             )
         return self.sandbox.command(argv, policy, call.cwd)
 
-    async def may_leave(self, call: CommandCall, process: Process, context: ToolContext) -> bool:
+    async def may_leave(
+        self, call: CommandCall, process: Process, context: ToolContext
+    ) -> bool:
         """Under `on-failure`, if the sandbox seems to have blocked the command: ask whether to run it again outside.
 
         Raises:
@@ -133,7 +155,9 @@ class Orchestrator:
             return True
         reason = "; ".join([*reasons_outside(call, place), _AGAIN])
         prefix = offered_known_prefix(call, self.rules, place)
-        request = ApprovalRequest("command", quote_argv(call.argv), call.cwd, reason, prefix)
+        request = ApprovalRequest(
+            "command", quote_argv(call.argv), call.cwd, reason, prefix
+        )
         try:
             async with context.approvals.asking:
                 await self._ask(request, outside, context, _NOT_AGAIN)
@@ -147,7 +171,11 @@ class Orchestrator:
             ) from error
 
     async def _ask(
-        self, request: ApprovalRequest, approval: Approval, context: ToolContext, rejected: str
+        self,
+        request: ApprovalRequest,
+        approval: Approval,
+        context: ToolContext,
+        rejected: str,
     ) -> None:
         request = replace(request, item_id=context.next_item_id.upcoming)
         answer = await context.approvals.ask(request, [approval], rejected=rejected)
@@ -166,7 +194,8 @@ class Orchestrator:
         )
 
     def _place(self, call: CommandCall, context: ToolContext) -> Place:
-        policy, environment = context.sandbox_policy, context.environment
+        policy = context.sandbox_policy
+        environment = context.environment
         return Place(
             call.cwd,
             environment,

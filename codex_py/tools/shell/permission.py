@@ -47,22 +47,83 @@ _UNREAD = "it is too long or too deeply nested to be checked for `rm -f`. Use a 
 _GENERAL_PROGRAMS: Final = frozenset(
     (
         *SHELLS,
-        *("csh", "fish", "tcsh", "pwsh", "powershell"),
-        *("awk", "gawk", "bun", "deno", "lua", "node", "nodejs", "osascript", "perl", "php"),
-        *("py", "pypy", "python", "ruby", "tclsh"),
+        "csh",
+        "fish",
+        "tcsh",
+        "pwsh",
+        "powershell",
+        "awk",
+        "gawk",
+        "bun",
+        "deno",
+        "lua",
+        "node",
+        "nodejs",
+        "osascript",
+        "perl",
+        "php",
+        "py",
+        "pypy",
+        "python",
+        "ruby",
+        "tclsh",
         # They have so many subcommands that nobody means to allow all.
-        *("apt", "apt-get", "aws", "brew", "bunx", "cargo", "docker", "gcloud", "gh", "git", "go"),
-        *("kubectl", "make", "npm", "npx", "pip", "pipx", "pnpm", "podman", "rm", "ssh"),
-        *("systemctl", "terraform", "uv", "uvx", "yarn"),
+        "apt",
+        "apt-get",
+        "aws",
+        "brew",
+        "bunx",
+        "cargo",
+        "docker",
+        "gcloud",
+        "gh",
+        "git",
+        "go",
+        "kubectl",
+        "make",
+        "npm",
+        "npx",
+        "pip",
+        "pipx",
+        "pnpm",
+        "podman",
+        "rm",
+        "ssh",
+        "systemctl",
+        "terraform",
+        "uv",
+        "uvx",
+        "yarn",
     )
 )
 """Programs that can do anything, depending on their arguments: a rule needs more than the name and options."""
 
 _WRAPPERS: Final = frozenset(
     (
-        *("builtin", "busybox", "chroot", "command", "doas", "env", "eval", "exec", "find"),
-        *("ionice", "nice", "nohup", "parallel", "script", "setsid", "source", "stdbuf", "su"),
-        *("sudo", "time", "timeout", "unshare", "watch", "xargs"),
+        "builtin",
+        "busybox",
+        "chroot",
+        "command",
+        "doas",
+        "env",
+        "eval",
+        "exec",
+        "find",
+        "ionice",
+        "nice",
+        "nohup",
+        "parallel",
+        "script",
+        "setsid",
+        "source",
+        "stdbuf",
+        "su",
+        "sudo",
+        "time",
+        "timeout",
+        "unshare",
+        "watch",
+        "xargs",
     )
 )
 """Programs that run another one. A rule is judged by the inner one, if it can be identified."""
@@ -144,22 +205,30 @@ def decide(
     causes = _causes(call, policy, sandbox, match, danger, place)
     for cause in causes:
         if not may_ask(policy, cause.kind):
-            why = (
-                f"it needs approval ({cause.reason}), and the approval policy lets nobody be asked"
-            )
+            why = f"it needs approval ({cause.reason}), and the approval policy lets nobody be asked"
             granular = isinstance(policy, GranularPolicy)
-            text = _rejected(call, f"{why} for `{cause.kind}`") if granular else cause.never
+            if granular:
+                text = _rejected(call, f"{why} for `{cause.kind}`")
+            else:
+                text = cause.never
             needs = "it needs an approval"
-            raise CallRefused(text, code="ApprovalDenied", cause=needs, allow=_ALLOWING_RULE)
+            raise CallRefused(
+                text, code="ApprovalDenied", cause=needs, allow=_ALLOWING_RULE
+            )
     sandboxed = not call.escalated
     if not causes or is_approved(call.approval, approved, place):
         return Run(sandboxed)
     warnings = [] if sandboxed else reasons_outside(call, place)
-    reasons = [*warnings, *(cause.reason for cause in causes if cause.reason is not None)]
+    reasons = [
+        *warnings,
+        *(cause.reason for cause in causes if cause.reason is not None),
+    ]
     prefix = None
     if not danger:
         proposed = offered_prefix(call.argv, call.prefix_rule, rules, place)
-        prefix = proposed or (offered_known_prefix(call, rules, place) if call.escalated else None)
+        prefix = proposed or (
+            offered_known_prefix(call, rules, place) if call.escalated else None
+        )
     request = ApprovalRequest(
         "command",
         quote_argv(call.argv),
@@ -172,7 +241,9 @@ def decide(
     return Ask(request, sandboxed)
 
 
-def is_approved(approval: Approval, approved: Collection[Approval], place: Place) -> bool:
+def is_approved(
+    approval: Approval, approved: Collection[Approval], place: Place
+) -> bool:
     """True if the command is approved for the session, and the model cannot have replaced its program since.
 
     Outside of the sandbox, that applies to each program of a plain script too.
@@ -180,7 +251,10 @@ def is_approved(approval: Approval, approved: Collection[Approval], place: Place
     if approval not in approved:
         return False
     argv, _, escalated, _ = approval
-    inside = (plain_commands(argv, place) or ()) if escalated else ()
+    if escalated:
+        inside = plain_commands(argv, place) or ()
+    else:
+        inside = ()
     return place.program(argv[0]) is not None and not any(
         place.leads_to_changeable(command[0]) for command in inside
     )
@@ -192,7 +266,9 @@ def reasons_outside(call: CommandCall, place: Place) -> list[str]:
     They name the first programs that `PATH` finds in folders where the model, or the author of the repository, can
     have put them.
     """
-    words = dict.fromkeys(command[0] for command in all_commands(call.argv).commands if command)
+    words = dict.fromkeys(
+        command[0] for command in all_commands(call.argv).commands if command
+    )
     found = ((word, place.changeable_program(word)) for word in words)
     warnings = [f"`{word}` is {path} by PATH" for word, path in found if path]
     return [*warnings[:_MAX_NAMED], *([_TYPED] if call.tty else [])]
@@ -210,16 +286,22 @@ def _causes(
     if match is not None:
         words = " ".join(match.deciding.prefix)
         reason = (
-            match.deciding.justification or f"a rule asks before commands that start with `{words}`"
+            match.deciding.justification
+            or f"a rule asks before commands that start with `{words}`"
         )
         causes.append(_Cause("rules", reason, _rejected(call, _RULE_ASKS)))
     if danger is not None:
         why = _DANGEROUS if danger == FORCED_RM else _UNREAD
         causes.append(_Cause("sandbox_approval", danger, _rejected(call, why)))
     # Without a sandbox there is nothing to leave; but a model that was told never to ask is refused.
-    if call.escalated and (sandbox != "danger-full-access" or policy is ApprovalPolicy.NEVER):
+    if call.escalated and (
+        sandbox != "danger-full-access" or policy is ApprovalPolicy.NEVER
+    ):
         outside = "outside of the sandbox"
-        reason = f"{outside}: {call.justification}" if call.justification else outside
+        if call.justification:
+            reason = f"{outside}: {call.justification}"
+        else:
+            reason = outside
         causes.append(_Cause("sandbox_approval", reason, _NEVER_ESCALATES))
     elif policy is ApprovalPolicy.UNTRUSTED and not is_known_safe(call.argv, place):
         causes.append(_Cause("sandbox_approval", call.justification, ""))
@@ -238,7 +320,10 @@ def offered_prefix(
     The rule has to be narrow, short enough to be read, and, with the existing rules, allow every command of this call;
     and the model must not be able to change a program or script among the words.
     """
-    shows = all(word.isprintable() for word in words) and len(shlex.join(words)) <= _MAX_PREFIX
+    shows = (
+        all(word.isprintable() for word in words)
+        and len(shlex.join(words)) <= _MAX_PREFIX
+    )
     if not words or not shows or _is_broad(words):
         return None
     match = allowing(rules, words).decide(argv, place)
@@ -247,10 +332,14 @@ def offered_prefix(
         return None
     if match is None or match.decision is not Decision.ALLOW:
         return None
-    return words if any(rule.prefix == words for rule in match.matched) else None
+    if any(rule.prefix == words for rule in match.matched):
+        return words
+    return None
 
 
-def offered_known_prefix(call: CommandCall, rules: Rules, place: Place) -> tuple[str, ...] | None:
+def offered_known_prefix(
+    call: CommandCall, rules: Rules, place: Place
+) -> tuple[str, ...] | None:
     """The prefix of which the user may be offered a rule, if the model has proposed none."""
     return offered_prefix(call.argv, known_prefix(call.argv, place), rules, place)
 
@@ -265,9 +354,15 @@ def _is_broad(words: tuple[str, ...]) -> bool:
     """True if a rule of these words would allow nearly everything: `python -c`, `sudo -u x bash`."""
     name = program_name(words)
     if name in _WRAPPERS:
-        wrapped = wrapped_commands(words) if name != "find" else []
+        if name != "find":
+            wrapped = wrapped_commands(words)
+        else:
+            wrapped = []
         return not wrapped or any(_is_broad(inner) for inner in wrapped)
     if {name, name.rstrip("0123456789.")} & _GENERAL_PROGRAMS:
-        first = words[2:3] if words[1:2] == ("-m",) else words[1:2]
+        if words[1:2] == ("-m",):
+            first = words[2:3]
+        else:
+            first = words[1:2]
         return not first or first[0].startswith("-")
     return not name

@@ -26,7 +26,9 @@ def _quote(word: str) -> str:
     start = 0
     while start < len(word):
         single, double = (
-            found.group() for each in (_SINGLE, _DOUBLE) if (found := each.match(word, start))
+            found.group()
+            for each in (_SINGLE, _DOUBLE)
+            if (found := each.match(word, start))
         )
         part = max(single, double, key=len)
         start += len(part)

@@ -19,7 +19,9 @@ _TIMED_OUT = 124
 _MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000
 
 _Timeout: TypeAlias = Annotated[
-    int, "Milliseconds until the command is killed. Default: 10000.", Aliases(["timeout"])
+    int,
+    "Milliseconds until the command is killed. Default: 10000.",
+    Aliases(["timeout"]),
 ]
 
 
@@ -68,22 +70,32 @@ class _TimedCommand(CommandTool):
         in_time = process.finished.is_set()
         if process.was_let_go and not in_time:
             session_id = self.runner.sessions.keep(process)
-            return session_report(process, session_id, process.started_at, None, context)
+            return session_report(
+                process, session_id, process.started_at, None, context
+            )
         if not in_time:
             await process.stop(exit_code=_TIMED_OUT)
         output = process.take_output()
-        text, lines, duration_s = output.text(), output.lines, process.duration_s
+        text = output.text()
+        lines = output.lines
+        duration_s = process.duration_s
         if not in_time:
             text = f"command timed out after {round(duration_s * 1000)} milliseconds\n{text}"
             lines += 1
         limit = context.output_token_limit
         if self.structured:
             shown = truncate_output(text, limit, total_lines=lines)
-            metadata = {"exit_code": process.exit_code, "duration_seconds": round(duration_s, 1)}
+            metadata = {
+                "exit_code": process.exit_code,
+                "duration_seconds": round(duration_s, 1),
+            }
             report = encode_json({"output": shown, "metadata": metadata}).decode()
         else:
             shown = truncate_middle(text, limit)
-            total = "" if shown is text else f"Total output lines: {lines}\n"
+            if shown is text:
+                total = ""
+            else:
+                total = f"Total output lines: {lines}\n"
             report = command_report(process.exit_code, duration_s, shown, total)
         return ToolOutput(report, success=process.exit_code == 0)
 

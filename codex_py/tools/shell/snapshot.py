@@ -22,7 +22,13 @@ _MAX_S = 10.0
 _MAX_BYTES = 1 << 20
 _ZSH: Final = (".zshenv", ".zprofile", ".zshrc", ".zlogin")
 _OWN_FILES: Final = (".bash_profile", ".bash_login", ".profile", ".bashrc", *_ZSH)
-_SYSTEM_FILES: Final = ("profile", "profile.d", "bash.bashrc", "bashrc", *(n[1:] for n in _ZSH))
+_SYSTEM_FILES: Final = (
+    "profile",
+    "profile.d",
+    "bash.bashrc",
+    "bashrc",
+    *(n[1:] for n in _ZSH),
+)
 _DECLARED: Final = re.compile(r"declare -(\S+) (\w+)")
 # These print four parts: limits, options, definitions, and in bash variables. A profile may have functions with the
 # names of builtins, and options that would end this.
@@ -68,7 +74,9 @@ class ShellSnapshot:
     def command(self) -> str:
         """The command that restores the rest; empty if there is none."""
         script = "".join(f"${name}" for name in self.pieces)
-        return f'eval "{script}"' if script else ""
+        if script:
+            return f'eval "{script}"'
+        return ""
 
 
 _Stamps: TypeAlias = Mapping[Path, "tuple[int, int, int] | None"]
@@ -130,7 +138,9 @@ class LoginShell:
 
     def _current(self) -> tuple[_Stamps, ShellSnapshot | None] | None:
         found = self.snapshots.get(self._key)
-        return found if found is not None and _stamps(found[0]) == found[0] else None
+        if found is not None and _stamps(found[0]) == found[0]:
+            return found
+        return None
 
     def _profiles(self) -> Sequence[Path]:
         """The files of this user, and what systems have added to `/etc/profile`. They need not exist."""
@@ -158,7 +168,8 @@ class LoginShell:
 
     async def _asked(self) -> ShellSnapshot | None:
         """None: the profile does something that cannot be restored."""
-        is_bash, mark = PurePath(self.path).name == "bash", os.urandom(16).hex()
+        is_bash = PurePath(self.path).name == "bash"
+        mark = os.urandom(16).hex()
         state = _STATE_OF_BASH if is_bash else _STATE
         # In two words: what bash says of its script and its last command is among the variables.
         state = state.replace("MARK", f"%s%s {mark[:16]} {mark[16:]}")
@@ -167,35 +178,55 @@ class LoginShell:
         code, printed = await self._run([*plain, *words], self.environment)
         parts = printed.split(mark)
         # Limits have no script that restores them.
-        if code != 0 or len(parts) != _PARTS or parts[0] != parts[4] or "\ufffd" in printed:
+        if (
+            code != 0
+            or len(parts) != _PARTS
+            or parts[0] != parts[4]
+            or "\ufffd" in printed
+        ):
             return None
         exported = dict(entry.split("=", 1) for entry in parts.pop().split("\0")[:-1])
         snapshot = ShellSnapshot(exported, self._setup(parts[1:4], parts[5:]))
         if not is_bash:
             before, after = ({*_VARIABLES.findall(parts[n])} for n in (3, 7))
-            return None if snapshot.setup or after - before - exported.keys() else snapshot
+            if snapshot.setup or after - before - exported.keys():
+                return None
+            return snapshot
         if not snapshot.setup:
             return snapshot
         environment = self.merge(exported, self.environment) | snapshot.pieces
         tried = await self._run([self.path, "-c", snapshot.command], environment)
-        return snapshot if tried == (0, "") else None
+        if tried == (0, ""):
+            return snapshot
+        return None
 
     def _setup(self, plain: Sequence[str], login: Sequence[str]) -> str:
         """The script that makes a plain shell what a login shell is; empty if they are the same."""
         before = {*plain[0].splitlines(), "shopt -s login_shell", "set -o login"}
         options = [line for line in login[0].splitlines() if line not in before]
         shopt = [line for line in options if line.startswith("shopt")]
-        known = {found[2] for found in map(_DECLARED.match, plain[2].split("\0")) if found}
+        known = {
+            found[2] for found in map(_DECLARED.match, plain[2].split("\0")) if found
+        }
         found = [match for match in map(_DECLARED.match, login[2].split("\0")) if match]
         kept = self.merge({match[2]: "" for match in found}, {}).keys() - known
         # The environment has those that are exported.
         variables = [
-            m.string for m in found if m[2] in kept and "x" not in m[1] and m[2][:4] != "BASH"
+            m.string
+            for m in found
+            if m[2] in kept and "x" not in m[1] and m[2][:4] != "BASH"
         ]
         definitions = [] if login[1] == plain[1] else [login[1]]
         # How a function is read depends on `shopt`. The other options may end the script.
-        lines = [*shopt, *variables, *definitions, *(o for o in options if o not in shopt)]
-        return "\n".join([f"unset ${{!{_VARIABLE}_*}}", *lines]) if lines else ""
+        lines = [
+            *shopt,
+            *variables,
+            *definitions,
+            *(o for o in options if o not in shopt),
+        ]
+        if lines:
+            return "\n".join([f"unset ${{!{_VARIABLE}_*}}", *lines])
+        return ""
 
     async def _run(
         self, argv: Sequence[str], environment: Mapping[str, str]

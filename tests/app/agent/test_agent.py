@@ -40,7 +40,15 @@ from codex_py import (
 )
 from codex_py.errors import ConfigError, UsageError
 from codex_py.protocol.event_items import CommandExecution
-from codex_py.testing import FakeModel, Pause, Reply, call, ev_completed, ev_created, ev_message
+from codex_py.testing import (
+    FakeModel,
+    Pause,
+    Reply,
+    call,
+    ev_completed,
+    ev_created,
+    ev_message,
+)
 from tests.support.images import PNG
 
 
@@ -112,7 +120,9 @@ def test_a_closed_agent_says_so_to_run_sync_too() -> None:
         agent.run_sync("second")
 
 
-def test_it_goes_on_in_another_event_loop_when_the_first_has_ended(tmp_path: Path) -> None:
+def test_it_goes_on_in_another_event_loop_when_the_first_has_ended(
+    tmp_path: Path,
+) -> None:
     for home in (None, tmp_path / "own"):
         model = FakeModel("one", "two", "three")
         agent = Agent(model, home=home)
@@ -165,7 +175,11 @@ def test_the_result_has_what_the_turn_brought(tmp_path: Path) -> None:
     assert (tmp_path / "new.txt").read_text(encoding="utf-8") == "hello\n"
     assert result.diff is not None
     assert "+hello" in result.diff
-    assert (result.usage.input_tokens, result.exit_code, result.denied) == (200, 0, False)
+    assert (result.usage.input_tokens, result.exit_code, result.denied) == (
+        200,
+        0,
+        False,
+    )
     assert agent.run_sync("more").usage.input_tokens == 100
 
 
@@ -198,7 +212,9 @@ def test_a_typed_turn_that_an_extension_skips_has_no_answer() -> None:
 
     skip = Extension(before_prompt=before_prompt)
     with pytest.raises(CodexError, match="does not satisfy Rating") as caught:
-        Agent(FakeModel(), extensions=[lambda _: skip], output_type=Rating).run_sync("Rate it")
+        Agent(FakeModel(), extensions=[lambda _: skip], output_type=Rating).run_sync(
+            "Rate it"
+        )
     assert (caught.value.code, caught.value.result.exit_code) == ("schema", 4)
 
 
@@ -225,12 +241,21 @@ def test_what_is_no_pydantic_model_is_refused_at_once(kind: Any) -> None:
 
 def test_a_turn_that_fails_raises_with_what_it_had_brought() -> None:
     refused = Reply(status=400, body=b'{"error":{"message":"No such model"}}')
-    agent = Agent(FakeModel(["Look:", call("exec_command", cmd="echo hi")], refused, "fine"))
+    agent = Agent(
+        FakeModel(["Look:", call("exec_command", cmd="echo hi")], refused, "fine")
+    )
     with pytest.raises(CodexError, match="No such model") as caught:
         agent.run_sync("go")
     error, result = caught.value, caught.value.result
-    assert (error.status, error.retryable, result.exit_code) == (400, False, error.exit_code)
-    assert [item.type for item in result.items][:2] == ["agent_message", "command_execution"]
+    assert (error.status, error.retryable, result.exit_code) == (
+        400,
+        False,
+        error.exit_code,
+    )
+    assert [item.type for item in result.items][:2] == [
+        "agent_message",
+        "command_execution",
+    ]
     assert (result.text, result.error is error) == ("Look:", True)
     assert agent.run_sync("again").text == "fine"
 
@@ -344,7 +369,9 @@ def test_leaving_a_stream_interrupts_its_turn() -> None:
         model = FakeModel(call("exec_command", cmd="sleep 60"), "next")
         agent = Agent(model, sandbox="danger-full-access")
         async for event in agent.stream("go"):
-            if isinstance(event, ItemStarted) and isinstance(event.item, CommandExecution):
+            if isinstance(event, ItemStarted) and isinstance(
+                event.item, CommandExecution
+            ):
                 break
         # The next turn waits for the end of that one.
         assert (await agent.run("go on")).text == "next"
@@ -356,7 +383,9 @@ def test_a_stream_that_was_left_has_a_result_behind_its_block() -> None:
     pause = Pause()
 
     async def main() -> None:
-        agent = Agent(FakeModel([ev_created(), *ev_message("Hel"), pause, ev_completed()]))
+        agent = Agent(
+            FakeModel([ev_created(), *ev_message("Hel"), pause, ev_completed()])
+        )
         async with agent.stream("go") as stream:
             async for event in stream:
                 if isinstance(event, MessageDelta):
@@ -431,7 +460,9 @@ def test_a_conversation_that_is_still_opening_can_be_closed() -> None:
     asyncio.run(main())
 
 
-def test_a_loop_may_end_while_a_conversation_opens(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_loop_may_end_while_a_conversation_opens(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def main() -> None:
         opening = asyncio.Event()
         running = asyncio.create_task(
@@ -480,7 +511,9 @@ def test_a_conversation_is_resumed_by_its_id(tmp_path: Path) -> None:
     first.run_sync("first")
     first.close_sync()
     model = FakeModel("two")
-    assert Agent(model, home=home, resume=first.thread_id).run_sync("second").text == "two"
+    assert (
+        Agent(model, home=home, resume=first.thread_id).run_sync("second").text == "two"
+    )
     assert prompts(model)[-2:] == ["first", "second"]
 
 
@@ -510,7 +543,9 @@ def test_a_home_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 def test_mistakes_are_told_when_the_agent_is_made(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"`cwd`: there is no folder 'nowhere'"):
         Agent(cwd="nowhere")
-    with pytest.raises(ConfigError, match="config: `modle` is unknown; did you mean `model`"):
+    with pytest.raises(
+        ConfigError, match="config: `modle` is unknown; did you mean `model`"
+    ):
         Agent(config={"modle": "x"})
     with pytest.raises(ConfigError, match="config: `model` "):
         Agent(config={"model": 1})
@@ -522,7 +557,9 @@ def test_mistakes_are_told_when_the_agent_is_made(tmp_path: Path) -> None:
         Agent(FakeModel()).run_sync("")
 
 
-def test_an_agent_that_could_not_open_its_conversation_may_try_again(tmp_path: Path) -> None:
+def test_an_agent_that_could_not_open_its_conversation_may_try_again(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "own").mkdir()
     config = tmp_path / "own" / "config.toml"
     config.write_text("model = [", encoding="utf-8")
@@ -535,7 +572,9 @@ def test_an_agent_that_could_not_open_its_conversation_may_try_again(tmp_path: P
 
 def test_instructions_and_settings_reach_the_model() -> None:
     model = FakeModel("fine")
-    Agent(model, instructions="Be terse.", config={"model_reasoning_effort": "high"}).run_sync("go")
+    Agent(
+        model, instructions="Be terse.", config={"model_reasoning_effort": "high"}
+    ).run_sync("go")
     body = model.requests[0].body
     assert "Be terse." in json.dumps(body)
     assert body["reasoning"]["effort"] == "high"
@@ -556,15 +595,27 @@ def test_a_fake_model_sees_nothing_of_the_user(tmp_path: Path) -> None:
 def test_twenty_agents_share_a_loop_and_leave_the_process_as_it_was(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGPIPE]
-    before = [signal.getsignal(number) for number in numbers], dict(os.environ), Path.cwd()
+    numbers = [
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGCHLD,
+        signal.SIGHUP,
+        signal.SIGPIPE,
+    ]
+    before = (
+        [signal.getsignal(number) for number in numbers],
+        dict(os.environ),
+        Path.cwd(),
+    )
 
     async def one(number: int) -> str:
         async with Agent(
             FakeModel(call("exec_command", cmd=f"echo {number}"), f"answer {number}")
         ) as agent:
             result = await agent.run("go")
-            command = next(item for item in result.items if isinstance(item, CommandExecution))
+            command = next(
+                item for item in result.items if isinstance(item, CommandExecution)
+            )
             assert command.aggregated_output.splitlines()[-1] == str(number)
             return result.text
 
@@ -577,7 +628,11 @@ def test_twenty_agents_share_a_loop_and_leave_the_process_as_it_was(
 
     with caplog.at_level(logging.WARNING):
         assert asyncio.run(main()) == [f"answer {number}" for number in range(20)]
-    after = [signal.getsignal(number) for number in numbers], dict(os.environ), Path.cwd()
+    after = (
+        [signal.getsignal(number) for number in numbers],
+        dict(os.environ),
+        Path.cwd(),
+    )
     assert before == after
     assert capsys.readouterr().out == ""
     assert caplog.messages == []
@@ -639,7 +694,9 @@ print(agent.run_sync("go").text)
 """
 
 
-def test_the_end_of_the_program_ends_its_conversations_without_a_word(tmp_path: Path) -> None:
+def test_the_end_of_the_program_ends_its_conversations_without_a_word(
+    tmp_path: Path,
+) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT],
         cwd=Path(__file__).parents[3],
@@ -735,7 +792,9 @@ def test_one_function_in_place_of_several_tools_is_a_type_error() -> None:
         Agent(FakeModel("x"), tools=tools)
 
 
-def test_the_repr_names_model_folder_and_conversation_and_no_secret(tmp_path: Path) -> None:
+def test_the_repr_names_model_folder_and_conversation_and_no_secret(
+    tmp_path: Path,
+) -> None:
     provider = {"name": "m", "base_url": "http://u:s3cret@127.0.0.1/v1", "env_key": "K"}
     named = Agent(
         "gpt-5.5",

@@ -44,11 +44,17 @@ def test_an_agent_of_a_module_ends_with_the_program(
     tmp_path: Path, script: str, arguments: str
 ) -> None:
     program = tmp_path / "program.py"
-    program.write_text(_PROGRAM.format(script=script, arguments=arguments), encoding="utf-8")
+    program.write_text(
+        _PROGRAM.format(script=script, arguments=arguments), encoding="utf-8"
+    )
     done = subprocess.run(
         [sys.executable, str(program)],
         cwd=tmp_path,
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path)},
+        env={
+            "HOME": str(tmp_path),
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": ":".join(sys.path),
+        },
         capture_output=True,
         encoding="utf-8",
         timeout=60,

@@ -26,7 +26,9 @@ DIFF = (
 ITEMS: list[event_items.ThreadItem] = [
     event_items.UserMessage(id="0", text="Do it."),
     event_items.ReasoningSummary(id="1", text="**Hm**"),
-    event_items.TodoList(id="2", items=[event_items.TodoEntry(text="step", completed=True)]),
+    event_items.TodoList(
+        id="2", items=[event_items.TodoEntry(text="step", completed=True)]
+    ),
     event_items.CommandExecution(
         id="3",
         command="/bin/bash -lc 'make all'",
@@ -36,9 +38,15 @@ ITEMS: list[event_items.ThreadItem] = [
         duration_ms=1200,
     ),
     event_items.FileChange(id="4", changes=[], status="completed", diff=DIFF),
-    event_items.McpToolCall(id="5", server="s", tool="t", arguments={"a": 1}, status="completed"),
+    event_items.McpToolCall(
+        id="5", server="s", tool="t", arguments={"a": 1}, status="completed"
+    ),
     event_items.CollabToolCall(
-        id="6", tool="spawn_agent", sender_thread_id="x", receiver_thread_ids=["y"], prompt="Look."
+        id="6",
+        tool="spawn_agent",
+        sender_thread_id="x",
+        receiver_thread_ids=["y"],
+        prompt="Look.",
     ),
     event_items.WebSearch(id="7", query="words"),
     event_items.ErrorItem(id="8", message="it broke"),
@@ -51,10 +59,20 @@ ITEMS: list[event_items.ThreadItem] = [
 
 
 def written(
-    form: str, items: list[event_items.ThreadItem], *, name: str = "<i>n", model: str = "m"
+    form: str,
+    items: list[event_items.ThreadItem],
+    *,
+    name: str = "<i>n",
+    model: str = "m",
 ) -> str:
     document = Document(
-        thread_id="id", name=name, cwd="/r", model=model, provider="p", usage=Usage(), items=items
+        thread_id="id",
+        name=name,
+        cwd="/r",
+        model=model,
+        provider="p",
+        usage=Usage(),
+        items=items,
     )
     return "".join(writer_for(None, form)(document))
 
@@ -126,13 +144,20 @@ def test_a_page_is_well_formed_and_loads_nothing() -> None:
     for once in ("h1", "main", "header", "footer", "title", "style", "nav"):
         assert names.count(once) == 1
     assert names.count("h2") == 2
-    assert not {"script", "img", "link", "iframe", "object", "form", "base"} & set(names)
+    assert not {"script", "img", "link", "iframe", "object", "form", "base"} & set(
+        names
+    )
     rows = re.findall(
         r'<td class="n">(\d*)</td><td class="n">(\d*)</td><td class="t">(.*?)</td>',
         written("html", ITEMS),
     )
     assert rows == [
-        *(("8", "8", "  a"), ("9", "", "- b"), ("", "9", "+ c &lt;/td&gt;"), ("10", "10", "  d")),
+        *(
+            ("8", "8", "  a"),
+            ("9", "", "- b"),
+            ("", "9", "+ c &lt;/td&gt;"),
+            ("10", "10", "  d"),
+        ),
         ("", "1", "+ x"),
     ]
     policy = next(a["content"] for _, a in page.elements if a.get("http-equiv"))
@@ -145,7 +170,9 @@ def test_hostile_text_is_text() -> None:
         event_items.UserMessage(id="0", text=HOSTILE, images=[HOSTILE]),
         event_items.AgentMessage(id="1", text=HOSTILE),
         event_items.ReasoningSummary(id="2", text=HOSTILE),
-        event_items.CommandExecution(id="3", command=HOSTILE, aggregated_output=HOSTILE),
+        event_items.CommandExecution(
+            id="3", command=HOSTILE, aggregated_output=HOSTILE
+        ),
         event_items.FileChange(
             id="4",
             changes=[event_items.Change(path=HOSTILE, kind="add")],
@@ -173,7 +200,9 @@ def test_hostile_text_is_text() -> None:
         ),
         event_items.WebSearch(id="8", query=HOSTILE),
         event_items.ErrorItem(id="9", message=HOSTILE),
-        event_items.TodoList(id="10", items=[event_items.TodoEntry(text=HOSTILE, completed=False)]),
+        event_items.TodoList(
+            id="10", items=[event_items.TodoEntry(text=HOSTILE, completed=False)]
+        ),
         event_items.UserMessage(id="11", text=HOSTILE),
     ]
     text = written("html", items)
@@ -181,7 +210,9 @@ def test_hostile_text_is_text() -> None:
     assert page.open == []
     assert not {"script", "img"} & {name for name, _ in page.elements}
     for _, attributes in page.elements:
-        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+        assert not [
+            name for name in attributes if name.startswith("on") or name == "style"
+        ]
         href = attributes.get("href") or "#"
         assert href.startswith(("#prompt-", "https://", "http://")) or href == "#"
     for form in ("html", "md"):
@@ -192,7 +223,9 @@ def test_hostile_text_is_text() -> None:
 def test_people_get_the_two_ends_of_a_long_output_and_programs_all_of_it() -> None:
     output = f"first{'x' * 30_000}last"
     items: list[event_items.ThreadItem] = [
-        event_items.CommandExecution(id="0", command="c", aggregated_output=output, exit_code=0)
+        event_items.CommandExecution(
+            id="0", command="c", aggregated_output=output, exit_code=0
+        )
     ]
     for form in ("md", "html"):
         short = written(form, items)

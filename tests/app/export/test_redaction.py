@@ -4,7 +4,11 @@ from pathlib import Path
 import pytest
 
 from codex_py.app.export.redaction import Redactor
-from codex_py.commands.sessions.portable import map_strings, marks_to_paths, paths_to_marks
+from codex_py.commands.sessions.portable import (
+    map_strings,
+    marks_to_paths,
+    paths_to_marks,
+)
 
 PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n-----END OPENSSH PRIVATE KEY-----"
 
@@ -18,7 +22,13 @@ PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n-----END OPENSSH PRIVATE KEY--
             f"ghp_{'a1' * 18}",
             f"github_pat_{'a1' * 20}",
         ),
-        *("AKIAIOSFODNN7EXAMPLE", f"xoxb-{'1' * 12}", f"AIza{'a' * 35}", f"glpat-{'a' * 20}", PEM),
+        *(
+            "AKIAIOSFODNN7EXAMPLE",
+            f"xoxb-{'1' * 12}",
+            f"AIza{'a' * 35}",
+            f"glpat-{'a' * 20}",
+            PEM,
+        ),
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijk",
     ],
 )
@@ -30,12 +40,16 @@ def test_what_looks_like_a_key_is_taken_out(tmp_path: Path, key: str) -> None:
 
 def test_keys_of_the_user_are_taken_out_whatever_they_look_like(tmp_path: Path) -> None:
     tokens = {"access_token": "from-the-login", "account_id": "x"}
-    (tmp_path / "auth.json").write_text(json.dumps({"tokens": tokens}), encoding="utf-8")
-    environment = {"MY_API_KEY": "correct horse", "DEBUG_TOKEN": "1", "SSH_KEY": "/home/a/.ssh/id"}
-    redact = Redactor(environment, tmp_path)
-    text = (
-        "correct horse; from-the-login; 1 /home/a/.ssh/id; Authorization: Bearer abcdefgh12345678"
+    (tmp_path / "auth.json").write_text(
+        json.dumps({"tokens": tokens}), encoding="utf-8"
     )
+    environment = {
+        "MY_API_KEY": "correct horse",
+        "DEBUG_TOKEN": "1",
+        "SSH_KEY": "/home/a/.ssh/id",
+    }
+    redact = Redactor(environment, tmp_path)
+    text = "correct horse; from-the-login; 1 /home/a/.ssh/id; Authorization: Bearer abcdefgh12345678"
     assert redact(text) == (
         "[redacted]; [redacted]; 1 /home/a/.ssh/id; Authorization: Bearer [redacted]"
     )
@@ -72,14 +86,14 @@ def test_what_is_escaped_in_front_of_a_key_is_no_part_of_its_word(
 
 def test_a_key_of_the_user_in_an_address_is_taken_out(tmp_path: Path) -> None:
     redact = Redactor({"MY_SECRET": "own/k&y+1 é"}, tmp_path)
-    assert redact("https://x/?k=own%2Fk%26y%2B1%20%C3%A9&b") == "https://x/?k=[redacted]&b"
+    assert (
+        redact("https://x/?k=own%2Fk%26y%2B1%20%C3%A9&b") == "https://x/?k=[redacted]&b"
+    )
 
 
 def test_other_text_stays(tmp_path: Path) -> None:
     redact = Redactor({}, tmp_path)
-    text = (
-        "risk-assessment-of-everything-else sk-short ghp_no AKIA task-aaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-    )
+    text = "risk-assessment-of-everything-else sk-short ghp_no AKIA task-aaaaaaaaaaaaaaaaaaaaaaaaaaaa"
     assert redact(text) == text
 
 
@@ -90,13 +104,22 @@ def test_other_text_stays(tmp_path: Path) -> None:
         ("see /w/a.", "see @:cwd>."),
         ("file:///w/a/x.py:3", "file://@:cwd>/x.py:3"),
         ('"/w/a"', '"@:cwd>"'),
-        ("/w/ab /w/a.bak /w/a-b /x/w/a ~/w/a", "@:home>/ab @:home>/a.bak @:home>/a-b /x/w/a ~/w/a"),
+        (
+            "/w/ab /w/a.bak /w/a-b /x/w/a ~/w/a",
+            "@:home>/ab @:home>/a.bak @:home>/a-b /x/w/a ~/w/a",
+        ),
         ("/w/.codex/auth.json /w", "@:codex_home>/auth.json @:home>"),
         ("/we", "/we"),
     ],
 )
 def test_whole_components_of_paths_are_replaced(text: str, expected: str) -> None:
-    places = {"/w/a": "cwd", "/w/.codex/": "codex_home", "/w": "home", "/": "home", "": "home"}
+    places = {
+        "/w/a": "cwd",
+        "/w/.codex/": "codex_home",
+        "/w": "home",
+        "/": "home",
+        "": "home",
+    }
     change = paths_to_marks("@", places)
     assert change(text) == expected
     back = marks_to_paths("@", {"cwd": "/w/a", "codex_home": "/w/.codex", "home": "/w"})

@@ -74,7 +74,11 @@ def _specific(**fields: Any) -> str:
         ("SessionStart", (0, "text\n"), Answer(context="text")),
         ("SessionStart", (2, "", "no"), Answer(failure="exited with code 2")),
         ("SessionStart", (0, '{"decision":"block","reason":"r"}'), Answer()),
-        ("UserPromptSubmit", (0, _specific(additionalContext="c")), Answer(context="c")),
+        (
+            "UserPromptSubmit",
+            (0, _specific(additionalContext="c")),
+            Answer(context="c"),
+        ),
         ("Stop", (0, "text"), Answer()),
         (
             "PermissionRequest",

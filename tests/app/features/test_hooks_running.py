@@ -16,7 +16,9 @@ from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, environment
 
 
-def test_a_hook_runs_in_the_users_shell_and_variableswithout_the_keys(place: Workplace) -> None:
+def test_a_hook_runs_in_the_users_shell_and_variableswithout_the_keys(
+    place: Workplace,
+) -> None:
     hook = "{ pwd; echo $0 $OWN $CODEX_HOME; env; } > seen"
     run(
         place,
@@ -49,14 +51,19 @@ def test_hooks_of_an_event_run_side_by_side(place: Workplace) -> None:
         ("kill -9 $$", "was killed by signal 9"),
         ("no-such-program", "exited with code 127"),
         ("echo '{'", "printed something that is not a JSON object"),
-        ("echo '['; head -c 5000000 /dev/zero", "printed something that is not a JSON object"),
+        (
+            "echo '['; head -c 5000000 /dev/zero",
+            "printed something that is not a JSON object",
+        ),
         ("exit 2", "refused without a reason"),
     ],
 )
 def test_a_hook_that_fails_costs_a_warning_and_the_call_runs(
     place: Workplace, hook: str, why: str
 ) -> None:
-    hooked = run(place, {"PreToolUse": [hook]}, [command("touch made"), command("true"), DONE])
+    hooked = run(
+        place, {"PreToolUse": [hook]}, [command("touch made"), command("true"), DONE]
+    )
     assert (place.cwd / "made").exists()
     assert hooked.warnings == [f"The PreToolUse hook {hook!r} {why}."]
     assert hooked.results[0].last_message == "done"
@@ -72,7 +79,11 @@ def test_a_hook_that_hangs_is_killed_with_all_that_it_started(
     place: Workplace, tmp_path: Path
 ) -> None:
     with Lifeline(tmp_path) as lifeline:
-        hook = {"type": "command", "command": f"{lifeline.hold} sleep 300 & wait", "timeout": 1}
+        hook = {
+            "type": "command",
+            "command": f"{lifeline.hold} sleep 300 & wait",
+            "timeout": 1,
+        }
         hooked = run(place, {"PreToolUse": [hook]}, [command("touch made"), DONE])
         lifeline.wait_until_dead()
     assert (place.cwd / "made").exists()
@@ -81,7 +92,9 @@ def test_a_hook_that_hangs_is_killed_with_all_that_it_started(
     ]
 
 
-def test_a_hook_does_not_outlive_a_cancelled_turn(place: Workplace, tmp_path: Path) -> None:
+def test_a_hook_does_not_outlive_a_cancelled_turn(
+    place: Workplace, tmp_path: Path
+) -> None:
     with Lifeline(tmp_path) as lifeline:
 
         async def work(session: Session, _: Hooked) -> None:
@@ -95,7 +108,9 @@ def test_a_hook_does_not_outlive_a_cancelled_turn(place: Workplace, tmp_path: Pa
         lifeline.wait_until_dead()
 
 
-def test_a_background_hook_holds_nothing_up_and_adds_its_context_later(place: Workplace) -> None:
+def test_a_background_hook_holds_nothing_up_and_adds_its_context_later(
+    place: Workplace,
+) -> None:
     os.mkfifo(place.cwd / "go")
     later = specific("PreToolUse", additionalContext="later")
     hook = {"type": "command", "command": f"cat go; {later}", "async": True}
@@ -118,19 +133,29 @@ def test_a_background_hook_at_the_end_gets_its_input(place: Workplace) -> None:
     assert given["last_assistant_message"] == "done"
 
 
-def test_a_background_hook_that_does_not_end_is_killed(place: Workplace, tmp_path: Path) -> None:
+def test_a_background_hook_that_does_not_end_is_killed(
+    place: Workplace, tmp_path: Path
+) -> None:
     with Lifeline(tmp_path) as lifeline:
-        hook = {"type": "command", "command": f"{lifeline.hold} sleep 300", "async": True}
+        hook = {
+            "type": "command",
+            "command": f"{lifeline.hold} sleep 300",
+            "async": True,
+        }
         run(place, {"Stop": [hook]}, [DONE])
         lifeline.wait_until_dead()
 
 
-def test_hooks_that_nobody_has_reviewed_do_not_run_and_are_told(place: Workplace) -> None:
+def test_hooks_that_nobody_has_reviewed_do_not_run_and_are_told(
+    place: Workplace,
+) -> None:
     hooks = {"PreToolUse": ["touch ran"], "Stop": ["touch ran"]}
     hooked = run(place, hooks, [command("true"), DONE], options=SessionOptions())
     assert not (place.cwd / "ran").exists()
     assert hooked.warnings == []
-    texts = [getattr(getattr(event, "item", None), "message", "") for event in hooked.events]
+    texts = [
+        getattr(getattr(event, "item", None), "message", "") for event in hooked.events
+    ]
     assert [text for text in texts if text] == [
         f"Hooks that are new or changed (2, in {place.home}/hooks.json) do not run. Review them in the terminal with"
         " /hooks, or run them all with --dangerously-bypass-hook-trust."
@@ -144,7 +169,9 @@ def test_hooks_run_from_when_they_are_trusted(place: Workplace) -> None:
         assert len(feature.hooks.to_review) == 1
         trust(place.home, feature.hooks.found)
         variables = environment(place.home)
-        feature.hooks = find_hooks(load_config(cwd=place.cwd, environment=variables), variables)
+        feature.hooks = find_hooks(
+            load_config(cwd=place.cwd, environment=variables), variables
+        )
         await session.run_turn("go")
 
     run(place, {"Stop": ["touch ran"]}, [DONE], work=work, options=SessionOptions())

@@ -23,7 +23,10 @@ def test_context_of_a_session_comes_before_the_prompt_and_that_of_a_prompt_after
     place: Workplace,
 ) -> None:
     hooks = {
-        "SessionStart": ["echo plain", specific("SessionStart", additionalContext="second")],
+        "SessionStart": [
+            "echo plain",
+            specific("SessionStart", additionalContext="second"),
+        ],
         "UserPromptSubmit": ["sleep 0.2; echo slow", "echo quick"],
     }
     hooked = run(place, hooks, [DONE])
@@ -38,7 +41,10 @@ def test_context_of_a_session_comes_before_the_prompt_and_that_of_a_prompt_after
 
 def test_a_session_starts_with_its_first_turn_and_ends_once(place: Workplace) -> None:
     hooks = {
-        "SessionStart": [group(note("start"), "startup"), group(note("never"), "resume")],
+        "SessionStart": [
+            group(note("start"), "startup"),
+            group(note("never"), "resume"),
+        ],
         "SessionEnd": [note("end")],
     }
 
@@ -83,14 +89,20 @@ def test_hooks_know_a_resumed_and_a_cleared_conversation(place: Workplace) -> No
         ("SessionStart", says({"continue": False, "stopReason": "secret"})),
     ],
 )
-def test_a_refused_prompt_is_not_sent_and_not_kept(place: Workplace, event: str, hook: str) -> None:
+def test_a_refused_prompt_is_not_sent_and_not_kept(
+    place: Workplace, event: str, hook: str
+) -> None:
     async def work(session: Session, hooked: Hooked) -> None:
         hooked.results.append(await session.run_turn("the password is 1234"))
 
     hooked = run(place, {event: [hook]}, [], work=work)
     assert hooked.requests == []
     (result,) = hooked.results
-    assert (result.error, result.last_message, result.usage.total_tokens) == (None, None, 0)
+    assert (result.error, result.last_message, result.usage.total_tokens) == (
+        None,
+        None,
+        0,
+    )
     assert [type(event) for event in hooked.events][-1] is TurnCompleted
     what = "the turn" if event == "SessionStart" else "the prompt"
     assert hooked.warnings == [f"A {event} hook stopped {what}: secret"]
@@ -108,7 +120,9 @@ def test_the_prompt_after_a_refused_one_goes_out_alone(place: Workplace) -> None
     assert hooked.said() == [("user", "hello")]
 
 
-def test_a_refused_prompt_in_the_middle_of_a_turn_is_told_once(place: Workplace) -> None:
+def test_a_refused_prompt_in_the_middle_of_a_turn_is_told_once(
+    place: Workplace,
+) -> None:
     async def work(session: Session, hooked: Hooked) -> None:
         turn = asyncio.create_task(session.run_turn("go"))
         async with asyncio.timeout(120):
@@ -134,7 +148,10 @@ def test_a_stop_hook_gives_the_agent_more_to_do(place: Workplace) -> None:
             "grep -q 'active\":true' || { echo second >&2; exit 2; }",
         ],
     }
-    replies = [[*ev_message("one"), ev_completed()], [*ev_message("two"), ev_completed()]]
+    replies = [
+        [*ev_message("one"), ev_completed()],
+        [*ev_message("two"), ev_completed()],
+    ]
     hooked = run(place, hooks, replies)
     source = place.home / "hooks.json"
     assert hooked.said()[-2:] == [
@@ -144,7 +161,10 @@ def test_a_stop_hook_gives_the_agent_more_to_do(place: Workplace) -> None:
     first, second = hooked.given("stop")
     assert first["turn_id"] == second["turn_id"]
     assert (first["stop_hook_active"], second["stop_hook_active"]) == (False, True)
-    assert (first["last_assistant_message"], second["last_assistant_message"]) == ("one", "two")
+    assert (first["last_assistant_message"], second["last_assistant_message"]) == (
+        "one",
+        "two",
+    )
     (rollout,) = place.home.rglob("rollout-*")
     assert hooked.results[0].last_message == "two"
     assert "hook_prompt" in rollout.read_text(encoding="utf-8")
@@ -160,7 +180,9 @@ def test_a_hook_prompt_is_no_prompt_of_the_user(place: Workplace) -> None:
 
 
 def test_a_stop_hook_that_always_refuses_is_bounded(place: Workplace) -> None:
-    hooked = run(place, {"Stop": ["echo 'a < b' >&2; exit 2", "echo c >&2; exit 2"]}, [DONE] * 30)
+    hooked = run(
+        place, {"Stop": ["echo 'a < b' >&2; exit 2", "echo c >&2; exit 2"]}, [DONE] * 30
+    )
     assert len(hooked.requests) == 21
     (result,) = hooked.results
     assert (result.error, result.exit_code) == (None, 3)
@@ -170,11 +192,17 @@ def test_a_stop_hook_that_always_refuses_is_bounded(place: Workplace) -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, 2])
-def test_the_configuration_bounds_the_rounds_of_stop_hooks(place: Workplace, rounds: int) -> None:
+def test_the_configuration_bounds_the_rounds_of_stop_hooks(
+    place: Workplace, rounds: int
+) -> None:
     own = place.home / "codex-py"
     own.mkdir()
-    (own / "config.toml").write_text(f"[hooks]\nstop_rounds = {rounds}\n", encoding="utf-8")
-    hooked = run(place, {"Stop": [f"{note('stop')}; echo again >&2; exit 2"]}, [DONE] * 9)
+    (own / "config.toml").write_text(
+        f"[hooks]\nstop_rounds = {rounds}\n", encoding="utf-8"
+    )
+    hooked = run(
+        place, {"Stop": [f"{note('stop')}; echo again >&2; exit 2"]}, [DONE] * 9
+    )
     assert len(hooked.requests) == rounds + 1
     active = [given["stop_hook_active"] for given in hooked.given("stop")]
     assert active == [False, *[True] * rounds]
@@ -221,7 +249,14 @@ def test_compaction_is_told_before_and_after(place: Workplace, trigger: str) -> 
     assert hooked.given("never") == []
     assert pre["trigger"] == trigger
     assert pre.keys() == {
-        *("session_id", "transcript_path", "cwd", "hook_event_name", "turn_id", "model"),
+        *(
+            "session_id",
+            "transcript_path",
+            "cwd",
+            "hook_event_name",
+            "turn_id",
+            "model",
+        ),
         "trigger",
     }
     assert post == {**pre, "hook_event_name": "PostCompact"}
@@ -231,7 +266,9 @@ def test_compaction_is_told_before_and_after(place: Workplace, trigger: str) -> 
 
 
 @pytest.mark.parametrize("trigger", ["auto", "manual"])
-def test_a_hook_that_stops_a_compaction_stops_the_turn(place: Workplace, trigger: str) -> None:
+def test_a_hook_that_stops_a_compaction_stops_the_turn(
+    place: Workplace, trigger: str
+) -> None:
     stop = says({"continue": False, "stopReason": "keep it"})
     # Not the second time.
     hooks = {"PreCompact": [f"[ -e stopped ] || {stop}\ntouch stopped"]}
@@ -245,7 +282,9 @@ def test_a_hook_that_stops_a_compaction_stops_the_turn(place: Workplace, trigger
         hooked.results.append(await turn)
         hooked.results.append(await session.compact())
 
-    hooked = run(place, hooks, [first, SUMMARY], work=work, flags=flags, check_prefix=False)
+    hooked = run(
+        place, hooks, [first, SUMMARY], work=work, flags=flags, check_prefix=False
+    )
     stopped, compacted = hooked.results
     assert stopped.error is not None
     assert (stopped.error.code, stopped.error.exit_code) == ("compaction", 1)
@@ -254,7 +293,9 @@ def test_a_hook_that_stops_a_compaction_stops_the_turn(place: Workplace, trigger
     # Nothing was sent, and what was said is kept.
     assert compacted.error is None
     prompts = ["go", "again"] if trigger == "auto" else ["go"]
-    assert [text for role, text in hooked.said() if role == "user"][: len(prompts)] == prompts
+    assert [text for role, text in hooked.said() if role == "user"][
+        : len(prompts)
+    ] == prompts
 
 
 def test_a_child_has_hooks_of_its_own(place: Workplace) -> None:
@@ -269,10 +310,15 @@ def test_a_child_has_hooks_of_its_own(place: Workplace) -> None:
     )
     hooks: dict[str, list[Any]] = {event: [note(event)] for event in events}
     hooks["SubagentStart"].append(group("echo for children", "scout"))
-    hooks["SubagentStop"].append("grep -q 'active\":true' || { echo more >&2; exit 2; }")
+    hooks["SubagentStop"].append(
+        "grep -q 'active\":true' || { echo more >&2; exit 2; }"
+    )
     parent = ParentThread("p1", "r1", 1, "Ada", "scout", place.home / "parent.jsonl")
     hooked = run(
-        place, hooks, [command("true"), DONE, DONE], options=replace(BYPASS, parent=parent)
+        place,
+        hooks,
+        [command("true"), DONE, DONE],
+        options=replace(BYPASS, parent=parent),
     )
     fired = {event for event in events if hooked.given(event)}
     assert fired == {"SubagentStart", "UserPromptSubmit", "PreToolUse", "SubagentStop"}
@@ -313,7 +359,10 @@ def test_a_prompt_is_kept_if_the_start_is_interrupted(place: Workplace) -> None:
 
 
 def test_an_interrupted_turn_is_told(place: Workplace) -> None:
-    hooks = {"Interrupt": [note("interrupt")], "PreToolUse": ["echo x > began; sleep 600"]}
+    hooks = {
+        "Interrupt": [note("interrupt")],
+        "PreToolUse": ["echo x > began; sleep 600"],
+    }
     os.mkfifo(place.cwd / "began")
 
     async def work(session: Session, _: Hooked) -> None:
@@ -326,6 +375,13 @@ def test_an_interrupted_turn_is_told(place: Workplace) -> None:
     hooked = run(place, hooks, [command("true")], work=work)
     (given,) = hooked.given("interrupt")
     assert given.keys() == {
-        *("session_id", "transcript_path", "cwd", "hook_event_name", "turn_id", "model"),
+        *(
+            "session_id",
+            "transcript_path",
+            "cwd",
+            "hook_event_name",
+            "turn_id",
+            "model",
+        ),
         "permission_mode",
     }

@@ -38,7 +38,9 @@ async def _dispatched(
     """The answers for the hosts, of a command in one call; those that are refused are reported."""
     home = tmp_path / "home"
     home.mkdir()
-    config = load_config(cwd=tmp_path, environment={"HOME": str(tmp_path), "CODEX_HOME": str(home)})
+    config = load_config(
+        cwd=tmp_path, environment={"HOME": str(tmp_path), "CODEX_HOME": str(home)}
+    )
     unused: Any = None
     setup = SessionSetup(config, SessionOptions(), {}, approver, unused, print)
     extension = NetworkList(setup)(unused)
@@ -66,7 +68,10 @@ async def _dispatched(
 
     async with extension.around_session():
         use = ToolUse(
-            ToolCall("exec_command", "call", FunctionPayload("{}")), unused, unused, context
+            ToolCall("exec_command", "call", FunctionPayload("{}")),
+            unused,
+            unused,
+            context,
         )
         output = await extension.wrap_dispatch(command)(use)
     return answers, output, events
@@ -85,7 +90,13 @@ def test_a_yes_lets_the_request_go_on_and_is_asked_once_for_a_host(
     approver = _Approver(decision, ReviewDecision.DENIED)
     answers, output, events = asyncio.run(
         _dispatched(
-            tmp_path, approver, ApprovalPolicy.ON_REQUEST, "a.test", "a.test", "b.test", "b.test"
+            tmp_path,
+            approver,
+            ApprovalPolicy.ON_REQUEST,
+            "a.test",
+            "a.test",
+            "b.test",
+            "b.test",
         )
     )
     assert answers == [True, True, False, False]
@@ -104,7 +115,8 @@ def test_always_is_written_to_the_users_configuration(tmp_path: Path):
     )
     assert answers == [True]
     config = load_config(
-        cwd=tmp_path, environment={"HOME": str(tmp_path), "CODEX_HOME": str(tmp_path / "home")}
+        cwd=tmp_path,
+        environment={"HOME": str(tmp_path), "CODEX_HOME": str(tmp_path / "home")},
     )
     assert config.domains is not None
     assert config.domains.allow == ("a.test",)
@@ -117,7 +129,9 @@ def test_after_three_noes_a_command_asks_about_no_further_host(tmp_path: Path):
         _dispatched(tmp_path, approver, ApprovalPolicy.ON_REQUEST, *hosts)
     )
     assert answers == [False] * 9
-    assert [request.summary for request in approver.asked] == [f"{h}:443" for h in hosts[:3]]
+    assert [request.summary for request in approver.asked] == [
+        f"{h}:443" for h in hosts[:3]
+    ]
     assert "8.test" in output.text
 
 

@@ -36,7 +36,9 @@ def test_the_last_event_of_a_turn_has_its_difference(tmp_path: Path, override: s
     environment = {"CODEX_HOME": str(tmp_path), "HOME": str(tmp_path)}
     config = load_config(cwd=tmp_path, overrides=[override], environment=environment)
     warnings: list[str] = []
-    setup = SessionSetup(config, SessionOptions(), {}, None, DecliningElicitor(), warnings.append)
+    setup = SessionSetup(
+        config, SessionOptions(), {}, None, DecliningElicitor(), warnings.append
+    )
     patched = PatchedFile(tmp_path / "a", "update", None, b"1\n", b"2\n")
     events: list[Event] = []
 
@@ -52,7 +54,9 @@ def test_the_last_event_of_a_turn_has_its_difference(tmp_path: Path, override: s
         [ModelError("no more")],
         [says("no"), completed()],
     )
-    session = make_session(model, features=[TurnChanges(setup)], tool=patch, sink=events.append)
+    session = make_session(
+        model, features=[TurnChanges(setup)], tool=patch, sink=events.append
+    )
     for prompt in ("nothing", "patch", "patch and fail", "nothing"):
         asyncio.run(session.run_turn(prompt))
     ends = [event for event in events if isinstance(event, TurnCompleted | TurnFailed)]
@@ -64,11 +68,17 @@ def test_the_last_event_of_a_turn_has_its_difference(tmp_path: Path, override: s
         (TurnCompleted, None),
     ]
     journal = Journal(config.home, tmp_path)
-    kept = [journal.read(number, with_contents=False).turn for number in journal.numbers()]
-    assert [turn and turn.number for turn in kept] == ([] if override.endswith("false") else [3, 2])
+    kept = [
+        journal.read(number, with_contents=False).turn for number in journal.numbers()
+    ]
+    assert [turn and turn.number for turn in kept] == (
+        [] if override.endswith("false") else [3, 2]
+    )
 
 
-def turn(place: Workplace, *responses: list[dict[str, Any]], args: Sequence[str] = ("go",)) -> str:
+def turn(
+    place: Workplace, *responses: list[dict[str, Any]], args: Sequence[str] = ("go",)
+) -> str:
     """A turn of the real program; the diff of its last event."""
     with ScriptedServer([*responses, DONE]) as server:
         outcome = place.run(server, *args)
@@ -88,7 +98,10 @@ def test_commands_and_patches_are_one_diff_and_one_entry(place: Workplace):
     outside = f"*** Begin Patch\n*** Add File: {place.cwd.parent}/b\n+b\n*** End Patch"
 
     def patch(call_id: str, text: str) -> list[dict[str, Any]]:
-        return [*ev_function_call(call_id, "apply_patch", {"input": text}), ev_completed()]
+        return [
+            *ev_function_call(call_id, "apply_patch", {"input": text}),
+            ev_completed(),
+        ]
 
     diff = turn(
         place,
@@ -125,13 +138,17 @@ def test_the_switch_turns_copies_off(place: Workplace):
     assert not (place.home / "codex-py").exists()
 
 
-def test_a_turn_whose_changes_can_no_longer_be_kept_ends_with_a_warning(place: Workplace):
+def test_a_turn_whose_changes_can_no_longer_be_kept_ends_with_a_warning(
+    place: Workplace,
+):
     store = place.home / "codex-py/undo"
     with ScriptedServer(
         [command("c1", f"echo 1 >a; rm -r {store}; touch {store}"), DONE]
     ) as server:
         outcome = place.run(server)
-    assert "What commands changed in this turn cannot be undone: " in str(outcome.items[-1])
+    assert "What commands changed in this turn cannot be undone: " in str(
+        outcome.items[-1]
+    )
     assert outcome.code == 0
 
 

@@ -31,7 +31,9 @@ def files(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lives, "_LONG_NS", 1 << 60)
 
 
-def once_released(place: Workplace, reply: Sequence[Any]) -> Callable[[object], Sequence[Any]]:
+def once_released(
+    place: Workplace, reply: Sequence[Any]
+) -> Callable[[object], Sequence[Any]]:
     """A reply that the model gives when the placeholders of the last command are gone."""
 
     def answer(_: object) -> Sequence[Any]:

@@ -25,10 +25,15 @@ def repository(place: Workplace) -> None:
 
 
 def patch(call_id: str, *lines: str) -> list[dict[str, Any]]:
-    return [*ev_custom_tool_call(call_id, "apply_patch", enveloped(*lines)), ev_completed()]
+    return [
+        *ev_custom_tool_call(call_id, "apply_patch", enveloped(*lines)),
+        ev_completed(),
+    ]
 
 
-def diff_of(place: Workplace, replies: Sequence[Any], hooks: Mapping[str, Sequence[Any]]) -> str:
+def diff_of(
+    place: Workplace, replies: Sequence[Any], hooks: Mapping[str, Sequence[Any]]
+) -> str:
     """Run a turn; the diff of its last event."""
     events = run(place, hooks, replies).events
     (end,) = [event for event in events if isinstance(event, TurnCompleted)]
@@ -70,8 +75,12 @@ def test_what_hooks_make_of_changes_is_the_change_of_the_turn(
         replies = [reply for reply in replies if reply is not UPDATE] or [ADD]
     diff = diff_of(place, [*replies, DONE], hooks)
     after = tree(place.cwd)
-    shown = {line for line in diff.splitlines() if line[:1] == "+" and line[:3] != "+++"}
-    names = set(after) - set(before) | {name for name in after if after[name] != before.get(name)}
+    shown = {
+        line for line in diff.splitlines() if line[:1] == "+" and line[:3] != "+++"
+    }
+    names = set(after) - set(before) | {
+        name for name in after if after[name] != before.get(name)
+    }
     for name in names:
         lines = after[name][1].decode().splitlines()
         assert {f"+{line}" for line in lines if line != "x=0"} <= shown
@@ -80,7 +89,9 @@ def test_what_hooks_make_of_changes_is_the_change_of_the_turn(
     assert tree(place.cwd) == before
 
 
-def test_a_hook_that_writes_in_a_turn_that_only_reads_is_undone(place: Workplace) -> None:
+def test_a_hook_that_writes_in_a_turn_that_only_reads_is_undone(
+    place: Workplace,
+) -> None:
     before = tree(place.cwd)
     hooks = {"PostToolUse": [group("echo seen > seen", "Bash")]}
     run(place, hooks, [command("ls"), DONE], flags={"sandbox_mode": "read-only"})

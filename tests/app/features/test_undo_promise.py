@@ -58,8 +58,12 @@ PATCH = [
 
 def promised() -> Mapping[str, Mapping[str, str]]:
     """Rows of the table: by column, what becomes of a change."""
-    lines = DOCS.read_text(encoding="utf-8").partition("\n| who |")[2].partition("\n\n")[0]
-    head, _, *rows = [[cell.strip() for cell in line.split("|")] for line in lines.splitlines()]
+    lines = (
+        DOCS.read_text(encoding="utf-8").partition("\n| who |")[2].partition("\n\n")[0]
+    )
+    head, _, *rows = [
+        [cell.strip() for cell in line.split("|")] for line in lines.splitlines()
+    ]
     assert [cell for cell in head if cell] == list(PATHS)
     found = {row[1]: dict(zip(PATHS, row[2:], strict=False)) for row in rows}
     assert set(found) == set(ROWS)
@@ -86,7 +90,12 @@ class Turn:
 
     def __init__(self, place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
         self.place, self.monkeypatch = place, monkeypatch
-        self.act_argv = [sys.executable, "-IS", str(place.home / "act.py"), str(place.cwd)]
+        self.act_argv = [
+            sys.executable,
+            "-IS",
+            str(place.home / "act.py"),
+            str(place.cwd),
+        ]
         self.act_line = shlex.join(self.act_argv)
         self.diff = ""
 
@@ -100,7 +109,9 @@ class Turn:
         tools: Sequence[Callable[..., Any]] = (),
         sink: Callable[[Event], object] = lambda _: None,
     ) -> None:
-        events = run(self.place, hooks or {}, [*replies, DONE], tools=tools, sink=sink).events
+        events = run(
+            self.place, hooks or {}, [*replies, DONE], tools=tools, sink=sink
+        ).events
         (end,) = [event for event in events if isinstance(event, TurnCompleted)]
         self.diff = end.diff or ""
 
@@ -114,7 +125,8 @@ class Turn:
             stores = self.place.home / "codex-py" / "undo"
             deadline = time.monotonic() + 10
             while time.monotonic() < deadline and all(
-                path.stat().st_mtime <= stamp.stat().st_mtime for path in stores.glob("*/index")
+                path.stat().st_mtime <= stamp.stat().st_mtime
+                for path in stores.glob("*/index")
             ):
                 os.sched_yield()
             passed(self.place.cwd)
@@ -129,7 +141,9 @@ class Turn:
         mark = self.place.home / "done"
 
         def watch(event: Event) -> None:
-            if isinstance(event, ItemStarted) and isinstance(event.item, CommandExecution):
+            if isinstance(event, ItemStarted) and isinstance(
+                event.item, CommandExecution
+            ):
                 work()
                 mark.touch()
 
@@ -148,7 +162,9 @@ def passed(root: Path) -> None:
 
 
 def by_patch(turn: Turn) -> None:
-    turn.run([*ev_custom_tool_call("p", "apply_patch", enveloped(*PATCH)), ev_completed()])
+    turn.run(
+        [*ev_custom_tool_call("p", "apply_patch", enveloped(*PATCH)), ev_completed()]
+    )
 
 
 def by_function(turn: Turn) -> None:
@@ -201,7 +217,9 @@ ROWS: Mapping[str, Callable[[Turn], None]] = {
     "command, not the last call": lambda turn: turn.run(
         command(turn.act_line, "c1"), command(IDLE, "c2")
     ),
-    "hook": lambda turn: turn.run(command(IDLE), hooks={"PostToolUse": [turn.act_line]}),
+    "hook": lambda turn: turn.run(
+        command(IDLE), hooks={"PostToolUse": [turn.act_line]}
+    ),
     "Python function": by_function,
     "you, while the model thinks": lambda turn: turn.after(turn.act),
     "you, in a command of two seconds or more": in_a_long_command,
@@ -222,8 +240,12 @@ def test_undo_keeps_its_promise(
     ROWS[who](turn)
     after = tree(place.cwd)
     found = outcomes(turn, before, after)
-    assert {**found, **dict.fromkeys(c for c, p in promised()[who].items() if p == "-")} == {
-        column: None if promise == "-" else promise for column, promise in promised()[who].items()
+    assert {
+        **found,
+        **dict.fromkeys(c for c, p in promised()[who].items() if p == "-"),
+    } == {
+        column: None if promise == "-" else promise
+        for column, promise in promised()[who].items()
     }
 
 
@@ -236,7 +258,8 @@ def outcomes(
     own = [
         number
         for number in journal.numbers()
-        if (its := journal.read(number, with_contents=False).turn) and its.thread_id != "another"
+        if (its := journal.read(number, with_contents=False).turn)
+        and its.thread_id != "another"
     ]
     refused: list[str] = []
     if not own:

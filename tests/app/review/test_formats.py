@@ -25,7 +25,9 @@ FINDING = Finding(
     on_change=True,
     fingerprint="f" * 32,
 )
-OUTSIDE = replace(FINDING, title=ODD, body=f"{ODD}\n::error::x", priority=3, path="/etc/ü,x")
+OUTSIDE = replace(
+    FINDING, title=ODD, body=f"{ODD}\n::error::x", priority=3, path="/etc/ü,x"
+)
 REVIEW = Review((FINDING, OUTSIDE), "patch is incorrect", "One problem.", 0.8)
 NONE = Review((), "patch is correct", "", 1)
 
@@ -34,7 +36,9 @@ NONE = Review((), "patch is correct", "", 1)
 def test_sarif_is_valid_by_its_schema(review: Review) -> None:
     if (folder := os.environ.get("SCHEMAS_DIR")) is None:
         pytest.skip("SCHEMAS_DIR names no folder")
-    schema: Any = json.loads(Path(folder, "sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8"))
+    schema: Any = json.loads(
+        Path(folder, "sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8")
+    )
     found = json.loads(FORMATS["sarif"](review))
     jsonschema.validate(found, schema)
     with pytest.raises(jsonschema.ValidationError):
@@ -44,7 +48,10 @@ def test_sarif_is_valid_by_its_schema(review: Review) -> None:
 def test_sarif_has_relative_addresses_and_fingerprints() -> None:
     first, second = json.loads(FORMATS["sarif"](REVIEW))["runs"][0]["results"]
     place = first["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"] == {"uri": "src/a%20b%25.py", "uriBaseId": "%SRCROOT%"}
+    assert place["artifactLocation"] == {
+        "uri": "src/a%20b%25.py",
+        "uriBaseId": "%SRCROOT%",
+    }
     assert place["region"] == {"startLine": 3, "endLine": 5}
     assert (first["level"], first["ruleId"]) == ("error", "P1")
     assert first["partialFingerprints"] == {"codexPyReview/v1": "f" * 32}
@@ -80,7 +87,9 @@ def test_annotations_are_a_line_each() -> None:
 
 def test_the_text_is_that_of_codex() -> None:
     """Codex 0.169: the explanation, a blank line, and the comments."""
-    assert as_text(Review((FINDING,), "patch is incorrect", "One problem.", 1), Path("/r")) == (
+    assert as_text(
+        Review((FINDING,), "patch is incorrect", "One problem.", 1), Path("/r")
+    ) == (
         "One problem.\n\nReview comment:\n\n- [P1] The lock stays — /r/src/a b%.py:3-5\n"
         "  It is never released.\n  See `a.py`."
     )

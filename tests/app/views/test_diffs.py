@@ -14,7 +14,11 @@ def test_lines_have_the_numbers_of_the_file_they_are_in() -> None:
 def test_lines_that_look_like_headers_are_lines() -> None:
     diff = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,2 +1,1 @@\n--- a/x\n-diff --git a/y b/y\n+++ z\n"
     (file,) = read_diff(diff)
-    assert [line.text for line in file.lines] == ["-- a/x", "diff --git a/y b/y", "++ z"]
+    assert [line.text for line in file.lines] == [
+        "-- a/x",
+        "diff --git a/y b/y",
+        "++ z",
+    ]
 
 
 def test_files_are_named_as_git_names_them() -> None:
@@ -37,7 +41,12 @@ def test_an_envelope_is_read_as_well() -> None:
         "*** Begin Patch\n*** Add File: a\n+x\n+y\n*** Update File: b\n*** Move to: c\n@@ def f\n k\n"
         "-x\n@@\n+y\n*** Delete File: d\n*** End Patch\n"
     )
-    update = [DiffLine(" ", "k"), DiffLine("-", "x"), DiffLine("@", ""), DiffLine("+", "y")]
+    update = [
+        DiffLine(" ", "k"),
+        DiffLine("-", "x"),
+        DiffLine("@", ""),
+        DiffLine("+", "y"),
+    ]
     assert read_diff(patch) == [
         ShownFile("a", "Added", lines=[DiffLine("+", "x", 1), DiffLine("+", "y", 2)]),
         ShownFile("b", "Renamed", "c", update),
@@ -51,9 +60,7 @@ def test_what_is_no_diff_has_no_files() -> None:
 
 
 def test_a_diff_that_is_cut_short_is_shown_as_far_as_it_goes() -> None:
-    diff = (
-        "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n@@ -9,2 +9,2 @@\n x\n-y\n+z\n"
-    )
+    diff = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n@@ -9,2 +9,2 @@\n x\n-y\n+z\n"
     shown = [DiffLine("-", "a", 1), DiffLine("+", "b", 1)]
     for end in range(diff.index("@@ -9"), len(diff)):
         (file,) = read_diff(diff[:end])

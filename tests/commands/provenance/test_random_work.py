@@ -59,12 +59,16 @@ class World:
         return (self.root / name).read_text(encoding="utf-8").splitlines()
 
     def write(self, name: str, lines: list[str]) -> None:
-        (self.root / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        (self.root / name).write_text(
+            "".join(f"{line}\n" for line in lines), encoding="utf-8"
+        )
 
     def edited(self, lines: list[str]) -> list[str]:
         lines, at = list(lines), self.random.randint(0, len(lines))
         size = self.random.randint(1, 5)
-        match self.random.choice(["insert", "insert", "replace", "delete", "move", "indent"]):
+        match self.random.choice(
+            ["insert", "insert", "replace", "delete", "move", "indent"]
+        ):
             case "insert":
                 lines[at:at] = [self.line() for _ in range(size)]
             case "replace":
@@ -92,7 +96,10 @@ class World:
             case 0:
                 return {f"new{len(self.truth)}": [self.line() for _ in range(9)]}
             case 1 if len(names) > 2:
-                return {name: None, f"moved{len(self.truth)}": self.edited(self.read(name))}
+                return {
+                    name: None,
+                    f"moved{len(self.truth)}": self.edited(self.read(name)),
+                }
             case 2:
                 other = self.random.choice(names)
                 if other != name:
@@ -100,7 +107,10 @@ class World:
                     if len(lines) > 4:
                         at = self.random.randrange(len(lines) - 4)
                     block = lines[at : at + 4]
-                    return {name: lines[:at] + lines[at + 4 :], other: self.read(other) + block}
+                    return {
+                        name: lines[:at] + lines[at + 4 :],
+                        other: self.read(other) + block,
+                    }
             case _:
                 pass
         return {name: self.edited(self.read(name))}
@@ -142,7 +152,9 @@ class World:
     def turn(self) -> None:
         thread = self.random.choice(["one", "two"])
         number = self.turns[thread] = self.turns.get(thread, 0) + 1
-        recorder = TurnRecorder(self.home, self.root, os.environ, thread, is_resumed=True)
+        recorder = TurnRecorder(
+            self.home, self.root, os.environ, thread, is_resumed=True
+        )
         for _ in range(self.random.randint(1, 3)):
             if self.random.random() < 0.3:
                 self.tick()
@@ -174,7 +186,9 @@ class World:
         self.writer = None
         self.carry_out(self.changes())
 
-    def patch(self, recorder: TurnRecorder, changes: dict[str, list[str] | None]) -> None:
+    def patch(
+        self, recorder: TurnRecorder, changes: dict[str, list[str] | None]
+    ) -> None:
         envelope: list[str] = []
         files: list[PatchedFile] = []
         for name, lines in changes.items():
@@ -184,7 +198,11 @@ class World:
                 envelope.append(f"*** Delete File: {name}")
             if lines is not None:
                 envelope += [f"*** Add File: {name}", *(f"+{line}" for line in lines)]
-            new = None if lines is None else "".join(f"{line}\n" for line in lines).encode()
+            new = (
+                None
+                if lines is None
+                else "".join(f"{line}\n" for line in lines).encode()
+            )
             files.append(PatchedFile.of(path, old, new))
         done = patch(Journal(self.home, self.root), *envelope)
         recorder.patched(files, done.number)
@@ -195,7 +213,9 @@ def test_no_line_is_claimed_that_was_not_written(tmp_path: Path, seed: int):
     world = World(tmp_path, seed)
     for _ in range(30):
         world.turn() if world.random.random() < 0.5 else world.person()
-    config = load_config(cwd=world.root, environment={"CODEX_HOME": str(world.home), "HOME": "/"})
+    config = load_config(
+        cwd=world.root, environment={"CODEX_HOME": str(world.home), "HOME": "/"}
+    )
     repository = Repository(config, os.environ, world.root)
     wrong: list[object] = []
     right = missed = 0

@@ -104,9 +104,13 @@ def test_the_agent_says_what_it_can(place: Workplace) -> None:
         None,
     ],
 )
-def test_capabilities_of_a_wrong_type_count_as_none(place: Workplace, capabilities: Any) -> None:
+def test_capabilities_of_a_wrong_type_count_as_none(
+    place: Workplace, capabilities: Any
+) -> None:
     with ScriptedServer([]) as server, editor_of(place, server) as client:
-        told = client.request("initialize", protocolVersion=1, clientCapabilities=capabilities)
+        told = client.request(
+            "initialize", protocolVersion=1, clientCapabilities=capabilities
+        )
         assert told["protocolVersion"] == 1
 
 
@@ -119,7 +123,9 @@ def test_a_command_is_shown_with_its_output_while_it_runs(place: Workplace) -> N
     ):
         session = new_session(client, place)
         number = begin_prompt(client, session)
-        client.until(lambda update: "```\none\n```" in json.dumps(update).replace("\\n", "\n"))
+        client.until(
+            lambda update: "```\none\n```" in json.dumps(update).replace("\\n", "\n")
+        )
         assert client.call()["status"] == "in_progress"
         (place.cwd / "go").unlink()
         assert client.result(number)["stopReason"] == "end_turn"
@@ -135,9 +141,7 @@ def content(text: str) -> dict[str, Any]:
 
 
 def test_live_output_is_bounded_in_size_and_in_rate(place: Workplace) -> None:
-    script = (
-        "for i in $(seq 2000); do printf '%0200d\\n' $i; sleep 0.001; done; echo '```'; echo end"
-    )
+    script = "for i in $(seq 2000); do printf '%0200d\\n' $i; sleep 0.001; done; echo '```'; echo end"
     with (
         ScriptedServer([runs(script, yield_time_ms=60_000), DONE]) as server,
         editor_of(place, server) as client,
@@ -145,7 +149,11 @@ def test_live_output_is_bounded_in_size_and_in_rate(place: Workplace) -> None:
         began = time.monotonic()
         prompt(client, new_session(client, place))
         took_s = time.monotonic() - began
-    live = [u for u in client.of_kind("tool_call_update") if "status" not in u and u["content"]]
+    live = [
+        u
+        for u in client.of_kind("tool_call_update")
+        if "status" not in u and u["content"]
+    ]
     assert max(len(json.dumps(update)) for update in live) < 12_000
     # However long the machine takes for these 400 kB.
     assert len(live) <= 3 * took_s
@@ -170,7 +178,9 @@ def test_a_patch_is_shown_as_whole_files(place: Workplace) -> None:
     assert [each["path"] for each in call["locations"]] == [
         str(cwd / name) for name in ("gone.txt", "new.txt", "old.txt")
     ]
-    texts = {each["path"]: (each["oldText"], each["newText"]) for each in call["content"]}
+    texts = {
+        each["path"]: (each["oldText"], each["newText"]) for each in call["content"]
+    }
     assert texts == {
         str(cwd / "new.txt"): (None, "hello\n"),
         str(cwd / "old.txt"): ("a\nb\nc\n", "a\nB\nc\n"),
@@ -192,7 +202,10 @@ def test_a_call_that_cannot_run_is_shown(place: Workplace) -> None:
     script = [[*ev_function_call("call_1", "no_such_tool", {}), ev_completed()], DONE]
     with ScriptedServer(script) as server, editor_of(place, server) as client:
         prompt(client, new_session(client, place))
-    assert (client.call()["title"], client.call()["status"]) == ("no_such_tool", "failed")
+    assert (client.call()["title"], client.call()["status"]) == (
+        "no_such_tool",
+        "failed",
+    )
 
 
 def test_a_plan_is_a_plan(place: Workplace) -> None:
@@ -201,7 +214,10 @@ def test_a_plan_is_a_plan(place: Workplace) -> None:
         {"step": "act", "status": "in_progress"},
         {"step": "rest", "status": "pending"},
     ]
-    script = [[*ev_function_call("call_1", "update_plan", {"plan": steps}), ev_completed()], DONE]
+    script = [
+        [*ev_function_call("call_1", "update_plan", {"plan": steps}), ev_completed()],
+        DONE,
+    ]
     with ScriptedServer(script) as server, editor_of(place, server) as client:
         prompt(client, new_session(client, place))
     plans = client.of_kind("plan")
@@ -220,9 +236,16 @@ def test_a_question_comes_after_its_call_and_with_the_diff(place: Workplace) -> 
         prompt(client, new_session(client, place))
     (asked,) = client.asked
     first = client.of_kind("tool_call")[0]
-    assert (first["status"], first["toolCallId"]) == ("pending", asked["toolCall"]["toolCallId"])
+    assert (first["status"], first["toolCallId"]) == (
+        "pending",
+        asked["toolCall"]["toolCallId"],
+    )
     diff = {"type": "diff", "path": str(place.cwd / "new.txt"), "oldText": None}
-    assert first["content"] == asked["toolCall"]["content"] == [{**diff, "newText": "hello\n"}]
+    assert (
+        first["content"]
+        == asked["toolCall"]["content"]
+        == [{**diff, "newText": "hello\n"}]
+    )
     assert client.call()["status"] == "completed"
     assert (place.cwd / "new.txt").read_text(encoding="utf-8") == "hello\n"
     assert [each["kind"] for each in asked["options"]] == [
@@ -235,7 +258,11 @@ def test_a_question_comes_after_its_call_and_with_the_diff(place: Workplace) -> 
     [
         {"result": {"outcome": {"outcome": "selected", "optionId": "denied"}}},
         {"result": {"outcome": {"outcome": "selected", "optionId": "yes please"}}},
-        {"result": {"outcome": {"outcome": "selected", "optionId": "approved_with_rule"}}},
+        {
+            "result": {
+                "outcome": {"outcome": "selected", "optionId": "approved_with_rule"}
+            }
+        },
         {"result": {"outcome": "selected", "optionId": "approved"}},
         {"result": {"outcome": {"outcome": "allowed"}}},
         {"result": {"outcome": {"outcome": "selected", "optionId": ["approved"]}}},
@@ -260,17 +287,26 @@ def test_an_allowance_for_the_session_is_asked_for_once(place: Workplace) -> Non
     script = [runs("touch made"), runs("touch made", "call_2"), DONE]
     with (
         ScriptedServer(script) as server,
-        editor_of(place, server, *ASKS, answer=allows("approved_for_session")) as client,
+        editor_of(
+            place, server, *ASKS, answer=allows("approved_for_session")
+        ) as client,
     ):
         prompt(client, new_session(client, place))
     assert len(client.asked) == 1
-    assert [call["status"] for call in client.calls().values()] == ["completed", "completed"]
+    assert [call["status"] for call in client.calls().values()] == [
+        "completed",
+        "completed",
+    ]
 
 
-def test_a_cancel_stops_the_command_and_closes_its_call(place: Workplace, tmp_path: Path) -> None:
+def test_a_cancel_stops_the_command_and_closes_its_call(
+    place: Workplace, tmp_path: Path
+) -> None:
     """Both adapters of Codex leave the command running, and its call open."""
     with Lifeline(tmp_path) as line:
-        script = f"{line.hold} trap '' HUP TERM; (trap '' HUP TERM; sleep 600) & sleep 600"
+        script = (
+            f"{line.hold} trap '' HUP TERM; (trap '' HUP TERM; sleep 600) & sleep 600"
+        )
         with (
             ScriptedServer([runs(script, yield_time_ms=60_000), DONE]) as server,
             editor_of(place, server) as client,
@@ -349,20 +385,31 @@ def test_a_cancel_of_nothing_means_nothing(place: Workplace) -> None:
 
 def test_prompts_of_a_session_run_one_after_another(place: Workplace) -> None:
     """zed never answers the second one."""
-    script = [[*ev_message("one"), ev_completed()], [*ev_message("two"), ev_completed()]]
+    script = [
+        [*ev_message("one"), ev_completed()],
+        [*ev_message("two"), ev_completed()],
+    ]
     with ScriptedServer(script) as server, editor_of(place, server) as client:
         session = new_session(client, place)
         numbers = [begin_prompt(client, session, text) for text in ("first", "second")]
-        assert [client.result(n)["stopReason"] for n in numbers] == ["end_turn", "end_turn"]
+        assert [client.result(n)["stopReason"] for n in numbers] == [
+            "end_turn",
+            "end_turn",
+        ]
     assert client.said() == "onetwo"
 
 
-def test_a_turn_that_fails_is_an_error_and_the_session_goes_on(place: Workplace) -> None:
+def test_a_turn_that_fails_is_an_error_and_the_session_goes_on(
+    place: Workplace,
+) -> None:
     refusal = {
         "type": "response.failed",
         "response": {"error": {"code": "boom", "message": "Bad."}},
     }
-    with ScriptedServer([[refusal], DONE]) as server, editor_of(place, server) as client:
+    with (
+        ScriptedServer([[refusal], DONE]) as server,
+        editor_of(place, server) as client,
+    ):
         session = new_session(client, place)
         with pytest.raises(Refused, match="Bad") as refused:
             prompt(client, session)
@@ -383,7 +430,11 @@ def test_a_session_is_loaded_with_the_whole_conversation(place: Workplace) -> No
             session = new_session(client, place)
             prompt(client, session, "Work, please")
         with editor(place, *FREE) as again:
-            params: dict[str, Any] = {"sessionId": session, "cwd": str(place.cwd), "mcpServers": []}
+            params: dict[str, Any] = {
+                "sessionId": session,
+                "cwd": str(place.cwd),
+                "mcpServers": [],
+            }
             number = again.begin("session/load", **params)
             loaded = again.result(number)
             replayed = len(again.updates)
@@ -416,7 +467,10 @@ def test_sessions_are_listed_closed_and_deleted(place: Workplace) -> None:
         listed = client.request("session/list", cwd=str(place.cwd))["sessions"]
         assert [each["title"] for each in listed] == ["Prompt 1", "Prompt 0"]
         assert {each["sessionId"] for each in listed} == set(ids)
-        assert client.request("session/list", cwd="/nowhere", cursor=None)["sessions"] == []
+        assert (
+            client.request("session/list", cwd="/nowhere", cursor=None)["sessions"]
+            == []
+        )
         client.request("session/close", sessionId=ids[0])
         with pytest.raises(Refused, match="-32002"):
             prompt(client, ids[0])
@@ -440,7 +494,9 @@ def test_closing_a_session_cancels_its_turn(place: Workplace) -> None:
         assert client.result(number)["stopReason"] == "cancelled"
 
 
-def test_a_command_that_outlasts_its_call_has_all_its_output_and_an_end(place: Workplace) -> None:
+def test_a_command_that_outlasts_its_call_has_all_its_output_and_an_end(
+    place: Workplace,
+) -> None:
     """zed's adapter sends the last piece alone, and in one run never closed the call."""
     (place.cwd / "go").touch()
     script = "echo one; while [ -e go ]; do sleep 0.05; done; echo two"
@@ -470,12 +526,17 @@ def test_a_cancel_is_for_the_prompts_that_wait_too(place: Workplace) -> None:
         numbers = [begin_prompt(client, session, text) for text in ("first", "second")]
         client.until(lambda update: update["sessionUpdate"] == "agent_message_chunk")
         client.notify("session/cancel", sessionId=session)
-        assert [client.result(n)["stopReason"] for n in numbers] == ["cancelled", "cancelled"]
+        assert [client.result(n)["stopReason"] for n in numbers] == [
+            "cancelled",
+            "cancelled",
+        ]
         assert prompt(client, session, "third") == "end_turn"
     assert len(server.requests) == 2
 
 
-def test_sessions_run_side_by_side_each_in_its_folder(place: Workplace, tmp_path: Path) -> None:
+def test_sessions_run_side_by_side_each_in_its_folder(
+    place: Workplace, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     # Each waits for the other one's file.
@@ -489,9 +550,14 @@ def test_sessions_run_side_by_side_each_in_its_folder(place: Workplace, tmp_path
         ScriptedServer([answer] * 4, check_prefix=False) as server,
         editor_of(place, server) as client,
     ):
-        sessions = [new_session(client, place, cwd=str(cwd)) for cwd in (place.cwd, other)]
+        sessions = [
+            new_session(client, place, cwd=str(cwd)) for cwd in (place.cwd, other)
+        ]
         numbers = [begin_prompt(client, session) for session in sessions]
-        assert [client.result(n)["stopReason"] for n in numbers] == ["end_turn", "end_turn"]
+        assert [client.result(n)["stopReason"] for n in numbers] == [
+            "end_turn",
+            "end_turn",
+        ]
     assert {call["rawInput"]["cwd"] for call in client.calls().values()} == {
         *(str(place.cwd), str(other))
     }

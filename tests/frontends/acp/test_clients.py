@@ -13,7 +13,13 @@ import acp
 import pytest
 from acp import schema
 
-from codex_py.testing import Pause, ev_completed, ev_function_call, ev_message, ev_text_deltas
+from codex_py.testing import (
+    Pause,
+    ev_completed,
+    ev_function_call,
+    ev_message,
+    ev_text_deltas,
+)
 from tests.support.codex_process import start_codex_py
 from tests.support.editor import Editor, begin_prompt, editor, new_session, prompt
 from tests.support.lifeline import Lifeline
@@ -52,11 +58,23 @@ def answers(place: Workplace, stdin: bytes) -> list[dict[str, Any]]:
         (b'{"id":1,"method":"initialize","params":[]}', -32602),
         (b'{"id":1,"method":"initialize","params":{"protocolVersion":-1}}', -32602),
         (b'{"id":1,"method":"session/new","params":{"cwd":"/"}}', -32602),
-        (b'{"id":1,"method":"session/new","params":{"cwd":"work","mcpServers":[]}}', -32602),
+        (
+            b'{"id":1,"method":"session/new","params":{"cwd":"work","mcpServers":[]}}',
+            -32602,
+        ),
         (b'{"id":1,"method":"session/new","params":{"cwd":3,"mcpServers":[]}}', -32602),
-        (b'{"id":1,"method":"session/new","params":{"cwd":"/no/such","mcpServers":[]}}', -32603),
-        (b'{"id":1,"method":"session/prompt","params":{"sessionId":"x","prompt":[]}}', -32002),
-        (b'{"id":1,"method":"session/prompt","params":{"sessionId":"x","prompt":"go"}}', -32602),
+        (
+            b'{"id":1,"method":"session/new","params":{"cwd":"/no/such","mcpServers":[]}}',
+            -32603,
+        ),
+        (
+            b'{"id":1,"method":"session/prompt","params":{"sessionId":"x","prompt":[]}}',
+            -32002,
+        ),
+        (
+            b'{"id":1,"method":"session/prompt","params":{"sessionId":"x","prompt":"go"}}',
+            -32602,
+        ),
         (b'{"id":1,"method":"session/close","params":{"sessionId":"x"}}', -32002),
         (b'{"id":1,"method":"session/list","params":{"cwd":"."}}', -32602),
         (b'{"id":1,"method":"session/list","params":{"cwd":"/\\u0000"}}', -32602),
@@ -105,7 +123,9 @@ def test_a_prompt_of_megabytes_is_taken(place: Workplace) -> None:
     assert "x" * 300_000 in json.dumps(server.requests[-1].input)
 
 
-def test_nothing_is_answered_to_notifications_and_strange_answers(place: Workplace) -> None:
+def test_nothing_is_answered_to_notifications_and_strange_answers(
+    place: Workplace,
+) -> None:
     lines: list[dict[str, Any]] = [
         {"method": "$/cancel_request", "params": {"requestId": 1}},
         {"method": "no/such"},
@@ -115,7 +135,9 @@ def test_nothing_is_answered_to_notifications_and_strange_answers(place: Workpla
     ]
     with ScriptedServer([]) as server:
         place.configure(server)
-        stdin = b"".join(json.dumps({"jsonrpc": "2.0", **line}).encode() + b"\n" for line in lines)
+        stdin = b"".join(
+            json.dumps({"jsonrpc": "2.0", **line}).encode() + b"\n" for line in lines
+        )
         assert answers(place, stdin) == []
 
 
@@ -136,7 +158,9 @@ def test_nothing_is_left_when_the_client_goes(
 ) -> None:
     """zed's adapter does not end when stdin does; a command with children in the background outlives opencode."""
     with Lifeline(tmp_path) as line:
-        script = f"{line.hold} (trap '' HUP TERM; sleep 600) & trap '' HUP TERM; sleep 600"
+        script = (
+            f"{line.hold} (trap '' HUP TERM; sleep 600) & trap '' HUP TERM; sleep 600"
+        )
         script_of = {
             "answering": [[*ev_text_deltas(["Hel"]), Pause()]],
             "command": [runs(script, yield_time_ms=60_000)],
@@ -145,7 +169,11 @@ def test_nothing_is_left_when_the_client_goes(
         }
         with ScriptedServer(script_of[when]) as server:
             place.configure(server)
-            options = ("-s", "workspace-write", "-a", "untrusted") if when == "question" else FREE
+            options = (
+                ("-s", "workspace-write", "-a", "untrusted")
+                if when == "question"
+                else FREE
+            )
             program = start_codex_py(
                 ["acp", *options],
                 place.cwd,
@@ -162,7 +190,9 @@ def test_nothing_is_left_when_the_client_goes(
                         begin_prompt(client, session)
                     match when:
                         case "answering":
-                            client.until(lambda u: u["sessionUpdate"] == "agent_message_chunk")
+                            client.until(
+                                lambda u: u["sessionUpdate"] == "agent_message_chunk"
+                            )
                         case "command":
                             line.wait_until_up()
                         case "question":
@@ -199,7 +229,9 @@ class OfficialClient:
         self, session_id: str, tool_call: Any, options: Any, **_: Any
     ) -> schema.RequestPermissionResponse:
         self.asked.append(tool_call)
-        outcome = schema.AllowedOutcome(outcome="selected", option_id=options[0].option_id)
+        outcome = schema.AllowedOutcome(
+            outcome="selected", option_id=options[0].option_id
+        )
         return schema.RequestPermissionResponse(outcome=outcome)
 
 
@@ -216,7 +248,16 @@ def test_the_client_of_the_official_package_works_with_it(place: Workplace) -> N
         client = OfficialClient()
         async with acp.spawn_agent_process(
             cast("acp.Client", client),
-            *(sys.executable, "-m", "codex_py", "acp", "-s", "workspace-write", "-a", "untrusted"),
+            *(
+                sys.executable,
+                "-m",
+                "codex_py",
+                "acp",
+                "-s",
+                "workspace-write",
+                "-a",
+                "untrusted",
+            ),
             env=environment(place.home),
             cwd=place.cwd,
         ) as (connection, process):
@@ -225,10 +266,14 @@ def test_the_client_of_the_official_package_works_with_it(place: Workplace) -> N
             assert told.agent_capabilities.load_session
             session = await connection.new_session(cwd=str(place.cwd), mcp_servers=[])
             block = acp.text_block("go")
-            done = await connection.prompt(session_id=session.session_id, prompt=[block])
+            done = await connection.prompt(
+                session_id=session.session_id, prompt=[block]
+            )
             assert done.stop_reason == "end_turn"
             assert session.config_options
-            await connection.set_session_mode(session_id=session.session_id, mode_id="plan")
+            await connection.set_session_mode(
+                session_id=session.session_id, mode_id="plan"
+            )
             listed = await connection.list_sessions()
             assert [each.session_id for each in listed.sessions] == [session.session_id]
             await connection.load_session(
@@ -241,7 +286,12 @@ def test_the_client_of_the_official_package_works_with_it(place: Workplace) -> N
         place.configure(server)
         client = asyncio.run(main())
     kinds = [type(update).__name__ for update in client.updates]
-    assert {"AgentPlanUpdate", "ToolCallStart", "ToolCallProgress", "UserMessageChunk"} <= {*kinds}
+    assert {
+        "AgentPlanUpdate",
+        "ToolCallStart",
+        "ToolCallProgress",
+        "UserMessageChunk",
+    } <= {*kinds}
     assert len(client.asked) == 1
     assert (place.cwd / "made").exists()
 
@@ -253,7 +303,9 @@ def test_words_that_are_no_options_are_refused(place: Workplace) -> None:
         assert done.stderr.decode().count("\n") == 1
 
 
-def test_a_client_that_leaves_while_a_session_is_opened_is_no_mistake(place: Workplace) -> None:
+def test_a_client_that_leaves_while_a_session_is_opened_is_no_mistake(
+    place: Workplace,
+) -> None:
     with ScriptedServer([DONE]) as server:
         place.configure(server)
         with editor(place, *FREE) as client:
@@ -269,5 +321,7 @@ def test_a_client_that_leaves_while_a_session_is_opened_is_no_mistake(place: Wor
         for count in range(1, len(opening) + 1):
             lines = [{"id": n, **line} for n, line in enumerate(opening[:count])]
             # The answers that come are well-formed; the others are not waited for.
-            answers(place, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+            answers(
+                place, b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+            )
     assert len(place.rollouts()) <= 1

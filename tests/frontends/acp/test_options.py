@@ -13,7 +13,9 @@ from codex_py.frontends.acp.options import Options
 
 
 def options(tmp_path: Path, requirements: Requirements) -> Options:
-    config = load_config(cwd=tmp_path, environment={"HOME": str(tmp_path)}, ignore_user_config=True)
+    config = load_config(
+        cwd=tmp_path, environment={"HOME": str(tmp_path)}, ignore_user_config=True
+    )
     config = replace(config, requirements=requirements)
     return Options(config, configured_choices(config, ()), (), ())
 
@@ -44,7 +46,12 @@ def test_what_the_administrator_forbids_is_neither_offered_nor_chosen(
         assert shown == [*allowed, "configured", "plan"]
     for value in ("ask", "never-ask", "read-only", "full-access"):
         if value in allowed:
-            assert offered.modes(offered.chosen(own, "mode", value))["currentModeId"] == value
+            assert (
+                offered.modes(offered.chosen(own, "mode", value))["currentModeId"]
+                == value
+            )
         else:
-            with pytest.raises(RpcError, match=f"'mode' cannot be '{value}': it can be .*plan"):
+            with pytest.raises(
+                RpcError, match=f"'mode' cannot be '{value}': it can be .*plan"
+            ):
                 offered.chosen(own, "mode", value)

@@ -11,7 +11,14 @@ import pytest
 
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.codex_process import start_codex_py
-from tests.support.editor import Refused, always, begin_prompt, editor, new_session, prompt
+from tests.support.editor import (
+    Refused,
+    always,
+    begin_prompt,
+    editor,
+    new_session,
+    prompt,
+)
 from tests.support.mcp import odd_command
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
@@ -21,12 +28,18 @@ FREE = ("-s", "danger-full-access")
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-IMAGE = {"type": "image", "mimeType": "image/png", "data": base64.b64encode(PNG).decode()}
+IMAGE = {
+    "type": "image",
+    "mimeType": "image/png",
+    "data": base64.b64encode(PNG).decode(),
+}
 
 
 def last_prompt(server: ScriptedServer) -> list[dict[str, Any]]:
     """The content parts of the last user message that was sent."""
-    messages = [item for item in server.requests[-1].input if item.get("role") == "user"]
+    messages = [
+        item for item in server.requests[-1].input if item.get("role") == "user"
+    ]
     return messages[-1]["content"]
 
 
@@ -37,8 +50,14 @@ def test_the_parts_of_a_prompt_reach_the_model(place: Workplace) -> None:
         {"type": "resource_link", "name": "c.py", "uri": "file:///a%20b/c.py"},
         {"type": "text", "text": " and "},
         {"type": "resource", "resource": selection},
-        {"type": "resource", "resource": {"uri": "file:///x.png", **_blob("image/png")}},
-        {"type": "resource", "resource": {"uri": "file:///x.zip", **_blob("application/zip")}},
+        {
+            "type": "resource",
+            "resource": {"uri": "file:///x.png", **_blob("image/png")},
+        },
+        {
+            "type": "resource",
+            "resource": {"uri": "file:///x.zip", **_blob("application/zip")},
+        },
         {"type": "resource_link", "name": "odd", "uri": "http://[odd"},
         IMAGE,
     ]
@@ -113,18 +132,29 @@ def test_a_path_is_no_command(place: Workplace) -> None:
 def test_commands_are_offered_and_run(place: Workplace) -> None:
     (place.home / "prompts").mkdir()
     (place.home / "prompts" / "greet.md").write_text(
-        "---\ndescription: Greets\nargument-hint: WHO\n---\nSay hello to $1\n", encoding="utf-8"
+        "---\ndescription: Greets\nargument-hint: WHO\n---\nSay hello to $1\n",
+        encoding="utf-8",
     )
     # Ours counts, where both have a name.
     (place.cwd.parent / ".claude" / "commands").mkdir(parents=True)
-    (place.cwd.parent / ".claude" / "commands" / "init.md").write_text("Mine", encoding="utf-8")
+    (place.cwd.parent / ".claude" / "commands" / "init.md").write_text(
+        "Mine", encoding="utf-8"
+    )
     with ScriptedServer([DONE] * 4, check_prefix=False) as server:
         place.configure(server)
         with editor(place, *FREE) as client:
             session = new_session(client, place)
-            told = client.until(lambda u: u["sessionUpdate"] == "available_commands_update")
+            told = client.until(
+                lambda u: u["sessionUpdate"] == "available_commands_update"
+            )
             offered = {each["name"]: each for each in told["availableCommands"]}
-            assert offered.keys() == {"init", "compact", "review", "user:init", "prompts:greet"}
+            assert offered.keys() == {
+                "init",
+                "compact",
+                "review",
+                "user:init",
+                "prompts:greet",
+            }
             assert len(told["availableCommands"]) == len(offered)
             assert offered["init"]["description"] == "have AGENTS.md written"
             assert offered["prompts:greet"]["input"] == {"hint": "WHO"}
@@ -158,14 +188,22 @@ def test_permissions_model_and_effort_are_options(place: Workplace) -> None:
 
             def choose(option: str, value: Any) -> dict[str, Any]:
                 chosen = client.request(
-                    "session/set_config_option", sessionId=session, configId=option, value=value
+                    "session/set_config_option",
+                    sessionId=session,
+                    configId=option,
+                    value=value,
                 )
-                return {each["id"]: each["currentValue"] for each in chosen["configOptions"]}
+                return {
+                    each["id"]: each["currentValue"] for each in chosen["configOptions"]
+                }
 
             assert choose("effort", "high")["effort"] == "high"
             assert choose("mode", "full-access")["mode"] == "full-access"
             assert client.updates[-2:] == [
-                {"sessionUpdate": "current_mode_update", "currentModeId": "full-access"},
+                {
+                    "sessionUpdate": "current_mode_update",
+                    "currentModeId": "full-access",
+                },
                 {
                     "sessionUpdate": "config_option_update",
                     "configOptions": client.updates[-1]["configOptions"],
@@ -182,7 +220,9 @@ def test_permissions_model_and_effort_are_options(place: Workplace) -> None:
             )
             client.request("session/set_mode", sessionId=session, modeId="plan")
             prompt(client, session)
-            assert "<collaboration_mode>" in json.dumps(server.requests[-1].body["input"])
+            assert "<collaboration_mode>" in json.dumps(
+                server.requests[-1].body["input"]
+            )
             assert choose("mode", "configured")["mode"] == "read-only"
             for option, value in (
                 ("mode", "yolo"),
@@ -197,7 +237,9 @@ def test_permissions_model_and_effort_are_options(place: Workplace) -> None:
 def test_a_choice_during_a_turn_counts_for_the_next_one(place: Workplace) -> None:
     (place.cwd / "go").touch()
     wait = "while [ -e go ]; do sleep 0.05; done"
-    call = ev_function_call("call_1", "exec_command", {"cmd": wait, "yield_time_ms": 60_000})
+    call = ev_function_call(
+        "call_1", "exec_command", {"cmd": wait, "yield_time_ms": 60_000}
+    )
     with ScriptedServer([[*call, ev_completed()], DONE, DONE]) as server:
         place.configure(server)
         with editor(place, *FREE) as client:
@@ -209,7 +251,9 @@ def test_a_choice_during_a_turn_counts_for_the_next_one(place: Workplace) -> Non
             (place.cwd / "go").unlink()
             client.result(number)
             prompt(client, session)
-    *before, last = ["low" in json.dumps(sent.body.get("reasoning")) for sent in server.requests]
+    *before, last = [
+        "low" in json.dumps(sent.body.get("reasoning")) for sent in server.requests
+    ]
     assert last
     assert not any(before)
 
@@ -261,7 +305,9 @@ def test_servers_whose_names_become_the_same_are_all_there(place: Workplace) -> 
         ({"error": {"code": -1, "message": "no"}}, "decline"),
     ],
 )
-def test_a_server_asks_the_user_of_the_client(place: Workplace, answer: Any, told: str) -> None:
+def test_a_server_asks_the_user_of_the_client(
+    place: Workplace, answer: Any, told: str
+) -> None:
     call = ev_function_call("call_1", "mcp__My-server__asks", {})
     with ScriptedServer([[*call, ev_completed()], DONE]) as server:
         place.configure(server)
@@ -284,7 +330,9 @@ def test_a_server_asks_the_user_of_the_client(place: Workplace, answer: Any, tol
         "x",
     ],
 )
-def test_a_server_that_cannot_be_used_is_refused(place: Workplace, servers: Any) -> None:
+def test_a_server_that_cannot_be_used_is_refused(
+    place: Workplace, servers: Any
+) -> None:
     with ScriptedServer([]) as server:
         place.configure(server)
         with editor(place, *FREE) as client:
@@ -350,7 +398,9 @@ def test_a_key_is_asked_for_at_a_terminal_that_the_client_opens(
         assert stored["OPENAI_API_KEY"] == "sk-typed-1234"
 
 
-def test_further_folders_of_a_session_may_be_written(place: Workplace, tmp_path: Path) -> None:
+def test_further_folders_of_a_session_may_be_written(
+    place: Workplace, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     other.mkdir()
     with ScriptedServer([DONE]) as server:
@@ -365,4 +415,6 @@ def test_further_folders_of_a_session_may_be_written(place: Workplace, tmp_path:
                 with pytest.raises(Refused, match="-32602"):
                     new_session(client, place, additionalDirectories=folders)
     (file,) = place.rollouts()
-    assert f'"writable_roots":["{place.cwd}","{other}"]' in file.read_text(encoding="utf-8")
+    assert f'"writable_roots":["{place.cwd}","{other}"]' in file.read_text(
+        encoding="utf-8"
+    )

@@ -57,18 +57,26 @@ def test_the_second_attempt_of_an_answer_is_a_new_message() -> None:
         wait_s=1,
     )
     shown = Shown()
-    first, second = shown.of(events.MessageDelta("a"), failed, events.MessageDelta("ab"))
+    first, second = shown.of(
+        events.MessageDelta("a"), failed, events.MessageDelta("ab")
+    )
     assert first["messageId"] != second["messageId"]
     notices = Shown(has_notices=True).of(failed)
-    assert [(each["severity"], each["title"]) for each in notices] == [("warning", failed.message)]
+    assert [(each["severity"], each["title"]) for each in notices] == [
+        ("warning", failed.message)
+    ]
 
 
 def test_parts_of_a_thought_are_paragraphs() -> None:
-    parts = [events.ReasoningSummaryDelta(*each) for each in (("a", 0), ("b", 0), ("c", 1))]
+    parts = [
+        events.ReasoningSummaryDelta(*each) for each in (("a", 0), ("b", 0), ("c", 1))
+    ]
     shown = Shown()
     assert [text(each) for each in shown.of(*parts)] == ["a", "b", "\n\nc"]
     shown.of(done(event_items.ReasoningSummary(id="i", text="ab\nc")))
-    assert [text(each) for each in shown.of(events.ReasoningSummaryDelta("d", 0))] == ["d"]
+    assert [text(each) for each in shown.of(events.ReasoningSummaryDelta("d", 0))] == [
+        "d"
+    ]
 
 
 def test_a_warning_is_a_notice_or_a_message() -> None:
@@ -81,7 +89,9 @@ def test_usage_is_what_is_in_the_window_now() -> None:
     report = events.UsageReported(
         Usage(input_tokens=10, output_tokens=2), Usage(input_tokens=99), 1000
     )
-    assert Shown().of(report) == [{"sessionUpdate": "usage_update", "used": 12, "size": 1000}]
+    assert Shown().of(report) == [
+        {"sessionUpdate": "usage_update", "used": 12, "size": 1000}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -149,15 +159,21 @@ def test_a_large_or_binary_file_is_shown_by_its_hunks() -> None:
 def test_a_file_outside_of_the_folder_keeps_its_path() -> None:
     diff = "diff --git a/etc/a b/etc/a\n--- a/etc/a\n+++ b/etc/a\n@@ -1 +1 @@\n-x\n+y\n"
     change = event_items.Change(path="/etc/a", kind="update")
-    item = event_items.FileChange(id="i", changes=[change], diff=diff, status="completed")
+    item = event_items.FileChange(
+        id="i", changes=[change], diff=diff, status="completed"
+    )
     (call,) = Shown().of(done(item))
     assert (call["title"], call["content"][0]["path"]) == ("Edit /etc/a", "/etc/a")
 
 
 def test_the_question_of_a_subagent_has_a_call_of_its_own_which_is_closed() -> None:
     shown = Shown()
-    request = ApprovalRequest("command", "ls", CWD, "why\nnot", item_id="item_0", agent="Ada")
-    shown.of(events.ItemStarted(event_items.CommandExecution(id="item_0", command="id")))
+    request = ApprovalRequest(
+        "command", "ls", CWD, "why\nnot", item_id="item_0", agent="Ada"
+    )
+    shown.of(
+        events.ItemStarted(event_items.CommandExecution(id="item_0", command="id"))
+    )
     (before,), call = shown.updates.question(request)
     checked([before])
     assert before["title"] == call["title"] == "Ada: ls"
@@ -166,7 +182,9 @@ def test_the_question_of_a_subagent_has_a_call_of_its_own_which_is_closed() -> N
     end = shown.updates.answered(call["toolCallId"], is_allowed=False)
     assert (end["toolCallId"], end["status"]) == (call["toolCallId"], "failed")
     left: list[Any] = checked(list(shown.updates.end()))
-    assert [(each["toolCallId"], each["status"]) for each in left] == [("p-item_0", "failed")]
+    assert [(each["toolCallId"], each["status"]) for each in left] == [
+        ("p-item_0", "failed")
+    ]
     assert list(shown.updates.end()) == []
 
 

@@ -39,7 +39,11 @@ def runs(command: str, **arguments: Any) -> list[Any]:
 
 
 def patches() -> list[Any]:
-    return [ev_created(), *ev_custom_tool_call("p1", "apply_patch", PATCH), ev_completed()]
+    return [
+        ev_created(),
+        *ev_custom_tool_call("p1", "apply_patch", PATCH),
+        ev_completed(),
+    ]
 
 
 def begins(text: str, pause: Pause) -> list[Any]:
@@ -54,7 +58,11 @@ def begins(text: str, pause: Pause) -> list[Any]:
         (b"[]", -32600, "a message is an object"),
         (b'{"id": 5}', -32600, "a request has a method, and an id"),
         (b'{"id": {}, "method": "x"}', -32600, "a request has a method, and an id"),
-        (b'{"id": 5, "method": "fs/readFile"}', -32601, "the method 'fs/readFile' is not served"),
+        (
+            b'{"id": 5, "method": "fs/readFile"}',
+            -32601,
+            "the method 'fs/readFile' is not served",
+        ),
         (b'{"id": 5, "method": "thread/read"}', -32600, "Invalid request: `threadId`"),
         (
             b'{"id": 5, "method": "thread/start", "params": [1]}',
@@ -76,7 +84,11 @@ def begins(text: str, pause: Pause) -> list[Any]:
             -32600,
             "/no/such",
         ),
-        (b'{"id": 5, "method": "initialize", "params": {}}', -32600, "Already initialized"),
+        (
+            b'{"id": 5, "method": "initialize", "params": {}}',
+            -32600,
+            "Already initialized",
+        ),
         (
             b'{"id": 5, "method": "account/login/start", "params": {"type": "chatgpt"}}',
             -32600,
@@ -85,7 +97,9 @@ def begins(text: str, pause: Pause) -> list[Any]:
         (HUGE, -32600, "a message of more than 32 MB was skipped"),
     ],
 )
-def test_bad_input_is_one_error(place: Workplace, line: bytes, code: int, text: str) -> None:
+def test_bad_input_is_one_error(
+    place: Workplace, line: bytes, code: int, text: str
+) -> None:
     with AppServer(place.home, place.cwd) as server:
         server.write(b"x" * 100_000_000 if line is HUGE else line)
         error = server.until(lambda message: "error" in message)["error"]
@@ -100,7 +114,10 @@ def test_bad_input_is_one_error(place: Workplace, line: bytes, code: int, text: 
 
 def test_the_handshake_is_first(place: Workplace) -> None:
     server = AppServer(place.home, place.cwd)
-    assert server.refused("thread/list") == {"code": -32600, "message": "Not initialized"}
+    assert server.refused("thread/list") == {
+        "code": -32600,
+        "message": "Not initialized",
+    }
     with server:
         about = server.seen[-1]["result"]
         assert about["userAgent"].startswith("tests/0.171.0 (")
@@ -122,7 +139,9 @@ def test_the_handshake_is_first(place: Workplace) -> None:
 def test_a_command_is_asked_about(
     place: Workplace, decision: Any, status: str, outcome: str
 ) -> None:
-    outside = runs("touch x", sandbox_permissions="require_escalated", justification="need it")
+    outside = runs(
+        "touch x", sandbox_permissions="require_escalated", justification="need it"
+    )
     with ScriptedServer([outside, says("ok")]) as model:
         place.configure(model)
         with AppServer(place.home, place.cwd) as server:
@@ -132,7 +151,9 @@ def test_a_command_is_asked_about(
             assert server.ended(thread)["status"] == outcome
     methods = [message.get("method") for message in server.seen]
     asked = server.seen[methods.index("item/commandExecution/requestApproval")]
-    begun = server.seen[methods.index("item/commandExecution/requestApproval") - 2]["params"]
+    begun = server.seen[methods.index("item/commandExecution/requestApproval") - 2][
+        "params"
+    ]
     (item,) = server.items("commandExecution", thread)
     assert asked["params"]["threadId"] == thread
     assert asked["params"]["turnId"] == turn
@@ -146,7 +167,9 @@ def test_a_command_is_asked_about(
 
 
 @pytest.mark.parametrize("decision", ["accept", "decline"])
-def test_a_patch_is_shown_before_it_is_asked_about(place: Workplace, decision: str) -> None:
+def test_a_patch_is_shown_before_it_is_asked_about(
+    place: Workplace, decision: str
+) -> None:
     with ScriptedServer([patches(), says("ok")]) as model:
         place.configure(model)
         with AppServer(place.home, place.cwd) as server:
@@ -174,7 +197,10 @@ def test_the_model_asks_the_user(place: Workplace) -> None:
         "id": "a",
         "header": "H",
         "question": "Which?",
-        "options": [{"label": "x", "description": "dx"}, {"label": "y", "description": "dy"}],
+        "options": [
+            {"label": "x", "description": "dx"},
+            {"label": "y", "description": "dy"},
+        ],
     }
     asks = ev_function_call("q1", "request_user_input", {"questions": [question]})
     with ScriptedServer([[ev_created(), *asks, ev_completed()], says("ok")]) as model:
@@ -186,7 +212,10 @@ def test_the_model_asks_the_user(place: Workplace) -> None:
             asked = server.told("item/tool/requestUserInput")
             server.ended(thread)
     assert asked["questions"] == [{**question, "isOther": True, "isSecret": False}]
-    assert model.requests[1].fields["input"][-1]["output"] == '{"answers":{"a":{"answers":["y"]}}}'
+    assert (
+        model.requests[1].fields["input"][-1]["output"]
+        == '{"answers":{"a":{"answers":["y"]}}}'
+    )
 
 
 def test_threads_work_side_by_side(place: Workplace) -> None:
@@ -199,20 +228,31 @@ def test_threads_work_side_by_side(place: Workplace) -> None:
             threads = [server.thread() for _ in range(3)]
             for thread in threads:
                 server.send("turn/start", said(thread))
-            begun = {server.told("item/agentMessage/delta")["threadId"] for _ in threads}
+            begun = {
+                server.told("item/agentMessage/delta")["threadId"] for _ in threads
+            }
             assert begun == set(threads)
-            assert [server.items("agentMessage", thread) for thread in threads] == [[], [], []]
+            assert [server.items("agentMessage", thread) for thread in threads] == [
+                [],
+                [],
+                [],
+            ]
             pause.until.set()
             ends = {server.told("turn/completed")["threadId"] for _ in threads}
             assert ends == set(threads)
-    answers = [[item["text"] for item in server.items("agentMessage", each)] for each in threads]
+    answers = [
+        [item["text"] for item in server.items("agentMessage", each)]
+        for each in threads
+    ]
     assert answers == [["one"]] * 3
 
 
 def test_a_prompt_joins_the_running_turn_and_another_does_not(place: Workplace) -> None:
     pause = Pause()
     rest = ev_message("one", pieces=2)[3:]
-    with ScriptedServer([[*begins("one", pause), *rest, ev_completed()], says("two")]) as model:
+    with ScriptedServer(
+        [[*begins("one", pause), *rest, ev_completed()], says("two")]
+    ) as model:
         place.configure(model)
         with AppServer(place.home, place.cwd) as server:
             thread = server.thread()
@@ -225,13 +265,18 @@ def test_a_prompt_joins_the_running_turn_and_another_does_not(place: Workplace) 
             wrong = server.refused("turn/steer", steering(thread, "x"))
             assert wrong["message"] == f"expected active turn id `x` but found `{turn}`"
             assert server.ask("turn/steer", steering(thread, turn)) == {"turnId": turn}
-            error = server.refused("turn/start", {**steering(thread, ""), "model": "other"})
+            error = server.refused(
+                "turn/start", {**steering(thread, ""), "model": "other"}
+            )
             assert (
-                "while it runs a turn" in error["message"] or "expectedTurnId" in error["message"]
+                "while it runs a turn" in error["message"]
+                or "expectedTurnId" in error["message"]
             )
             pause.until.set()
             assert server.ended(thread)["status"] == "completed"
-    prompts = [item["content"][0]["text"] for item in server.items("userMessage", thread)]
+    prompts = [
+        item["content"][0]["text"] for item in server.items("userMessage", thread)
+    ]
     assert prompts == ["go", "joins", "steered"]
 
 
@@ -251,20 +296,30 @@ def test_what_was_steered_into_an_interrupted_turn_is_not_said_in_the_next(
             turn = server.turn(thread)
             server.told("item/agentMessage/delta")
             server.ask("turn/steer", steering(thread, turn))
-            assert server.ask("turn/interrupt", {"threadId": thread, "turnId": turn}) == {}
+            assert (
+                server.ask("turn/interrupt", {"threadId": thread, "turnId": turn}) == {}
+            )
             ended = server.ended(thread)
             assert (ended["status"], ended["error"]) == ("interrupted", None)
-            error = server.refused("turn/interrupt", {"threadId": thread, "turnId": turn})
+            error = server.refused(
+                "turn/interrupt", {"threadId": thread, "turnId": turn}
+            )
             assert error["message"] == "no active turn to interrupt"
             server.turn(thread, "next")
             server.ended(thread)
         pause.until.set()
-    prompts = [item["content"][0]["text"] for item in server.items("userMessage", thread)]
+    prompts = [
+        item["content"][0]["text"] for item in server.items("userMessage", thread)
+    ]
     assert prompts == ["go", "next"]
 
 
-def test_a_prompt_right_behind_an_interrupt_is_a_turn_of_its_own(place: Workplace) -> None:
-    with ScriptedServer([runs("sleep 300", yield_time_ms=30_000), says("two")]) as model:
+def test_a_prompt_right_behind_an_interrupt_is_a_turn_of_its_own(
+    place: Workplace,
+) -> None:
+    with ScriptedServer(
+        [runs("sleep 300", yield_time_ms=30_000), says("two")]
+    ) as model:
         place.configure(model)
         with AppServer(place.home, place.cwd) as server:
             thread = server.thread(approvalPolicy="never")
@@ -288,15 +343,24 @@ def test_a_failed_turn_says_why_and_the_thread_goes_on(place: Workplace) -> None
             assert ended["error"]["message"] == "no"
             server.turn(thread)
             assert server.ended(thread)["items"][0]["text"] == "yes"
-            turns = server.ask("thread/read", {"threadId": thread, "includeTurns": True})
-    assert [turn["status"] for turn in turns["thread"]["turns"]] == ["failed", "completed"]
+            turns = server.ask(
+                "thread/read", {"threadId": thread, "includeTurns": True}
+            )
+    assert [turn["status"] for turn in turns["thread"]["turns"]] == [
+        "failed",
+        "completed",
+    ]
 
 
 @pytest.mark.parametrize("moment", ["idle", "command", "question", "half a line"])
-def test_a_client_that_leaves_leaves_nothing_running(place: Workplace, moment: str) -> None:
+def test_a_client_that_leaves_leaves_nothing_running(
+    place: Workplace, moment: str
+) -> None:
     command = runs("echo $$ > pid; echo on; exec sleep 1000", yield_time_ms=30_000)
     if moment == "question":
-        command = runs("touch x", sandbox_permissions="require_escalated", justification="w")
+        command = runs(
+            "touch x", sandbox_permissions="require_escalated", justification="w"
+        )
     with ScriptedServer([command, says("ok")]) as model:
         place.configure(model)
         with AppServer(place.home, place.cwd) as server:
@@ -320,12 +384,16 @@ def test_a_client_that_leaves_leaves_nothing_running(place: Workplace, moment: s
         assert '"turn_aborted"' in path.read_text(encoding="utf-8")
 
 
-def test_a_client_that_does_not_read_misses_deltas_and_nothing_else(place: Workplace) -> None:
+def test_a_client_that_does_not_read_misses_deltas_and_nothing_else(
+    place: Workplace,
+) -> None:
     text = "0123456789" * 800_000
     many = [ev_created(), *ev_message(text, pieces=4_000)]
     call = ev_function_call("c1", "exec_command", {"cmd": "true"})
     pause = Pause()
-    with ScriptedServer([[*many, *call, ev_completed()], [pause, *says("end")]]) as model:
+    with ScriptedServer(
+        [[*many, *call, ev_completed()], [pause, *says("end")]]
+    ) as model:
         place.configure(model)
         with AppServer(place.home, place.cwd) as server:
             thread = server.thread(approvalPolicy="never")
@@ -352,7 +420,10 @@ def test_threads_are_found_read_and_put_away(place: Workplace) -> None:
             for thread, text in ((one, "find me"), (two, "another")):
                 server.turn(thread, text)
                 server.ended(thread)
-            assert server.ask("thread/name/set", {"threadId": two, "name": " a  name "}) == {}
+            assert (
+                server.ask("thread/name/set", {"threadId": two, "name": " a  name "})
+                == {}
+            )
             assert server.told("thread/name/updated")["threadName"] == "a name"
         with AppServer(place.home, place.cwd) as server:
             found = server.ask("thread/list", {"searchTerm": "FIND"})["data"]
@@ -361,11 +432,16 @@ def test_threads_are_found_read_and_put_away(place: Workplace) -> None:
             page = server.ask("thread/list", {"limit": 1})
             assert [each["id"] for each in page["data"]] == [two]
             page = server.ask("thread/list", {"limit": 1, "cursor": page["nextCursor"]})
-            assert ([each["id"] for each in page["data"]], page["nextCursor"]) == ([one], None)
+            assert ([each["id"] for each in page["data"]], page["nextCursor"]) == (
+                [one],
+                None,
+            )
             assert server.ask("thread/list", {"sourceKinds": ["exec"]})["data"] == []
             elsewhere = server.ask("thread/list", {"cwd": str(place.home)})["data"]
             assert elsewhere == []
-            read = server.ask("thread/read", {"threadId": two, "includeTurns": True})["thread"]
+            read = server.ask("thread/read", {"threadId": two, "includeTurns": True})[
+                "thread"
+            ]
             assert (read["name"], read["preview"]) == ("a name", "another")
             kinds = [item["type"] for item in read["turns"][0]["items"]]
             assert kinds == ["userMessage", "agentMessage"]
@@ -375,7 +451,9 @@ def test_threads_are_found_read_and_put_away(place: Workplace) -> None:
             assert [each["id"] for each in archived] == [one]
             error = server.refused("thread/resume", {"threadId": one})
             assert "is archived" in error["message"]
-            assert server.ask("thread/unarchive", {"threadId": one})["thread"]["id"] == one
+            assert (
+                server.ask("thread/unarchive", {"threadId": one})["thread"]["id"] == one
+            )
             missing = "01a20083-eb93-7380-b496-adcabec0901f"
             error = server.refused("thread/resume", {"threadId": missing})
             assert error["message"] == f"no rollout found for thread id {missing}"
@@ -383,7 +461,9 @@ def test_threads_are_found_read_and_put_away(place: Workplace) -> None:
             assert error["message"] == f"thread not found: {missing}"
 
 
-@pytest.mark.parametrize("before", ["turn/start", "thread/compact/start", "thread/name/set"])
+@pytest.mark.parametrize(
+    "before", ["turn/start", "thread/compact/start", "thread/name/set"]
+)
 def test_a_thread_that_is_archived_between_two_requests_stays_archived(
     place: Workplace, before: str
 ) -> None:
@@ -394,7 +474,9 @@ def test_a_thread_that_is_archived_between_two_requests_stays_archived(
             server.turn(thread)
             server.ended(thread)
             start = {"threadId": thread, "input": [{"type": "text", "text": "go"}]}
-            given = {**start, "name": "a name"} if before == "thread/name/set" else start
+            given = (
+                {**start, "name": "a name"} if before == "thread/name/set" else start
+            )
             server.send(before, given)
             archived = server.send("thread/archive", {"threadId": thread})
             second = server.send("turn/start", start)
@@ -404,10 +486,15 @@ def test_a_thread_that_is_archived_between_two_requests_stays_archived(
                 answers[message["id"]] = message
             assert answers[archived]["result"] == {}
             said = answers[second]["error"]["message"]
-            assert said.startswith((f"thread {thread} was archived", f"thread not found: {thread}"))
+            assert said.startswith(
+                (f"thread {thread} was archived", f"thread not found: {thread}")
+            )
             found = server.ask("thread/list", {"archived": True})["data"]
             assert [each["id"] for each in found] == [thread]
-            assert server.ask("thread/unarchive", {"threadId": thread})["thread"]["id"] == thread
+            assert (
+                server.ask("thread/unarchive", {"threadId": thread})["thread"]["id"]
+                == thread
+            )
             server.ask("thread/resume", {"threadId": thread})
             server.turn(thread)
             assert server.ended(thread)["status"] == "completed"
@@ -422,7 +509,9 @@ def test_more_threads_than_stay_open_go_on_from_their_files(place: Workplace) ->
                 for thread in threads:
                     server.turn(thread)
                     assert server.ended(thread)["status"] == "completed"
-            read = server.ask("thread/read", {"threadId": threads[0], "includeTurns": True})
+            read = server.ask(
+                "thread/read", {"threadId": threads[0], "includeTurns": True}
+            )
             assert read["thread"]["status"] == {"type": "notLoaded"}
     turns = [
         [item["text"] for item in turn["items"] if "text" in item]
@@ -432,7 +521,9 @@ def test_more_threads_than_stay_open_go_on_from_their_files(place: Workplace) ->
 
 
 def test_the_settings_of_a_turn_hold_for_the_next_ones(place: Workplace) -> None:
-    with ScriptedServer([says("one"), says("two"), says("three")], check_prefix=False) as model:
+    with ScriptedServer(
+        [says("one"), says("two"), says("three")], check_prefix=False
+    ) as model:
         place.configure(model)
         other = place.cwd / "other"
         other.mkdir()
@@ -454,10 +545,14 @@ def test_the_settings_of_a_turn_hold_for_the_next_ones(place: Workplace) -> None
             assert str(place.home) in resumed["sandbox"]["writableRoots"]
             assert (resumed["model"], resumed["reasoningEffort"]) == ("gpt-5.4", "high")
             strange = {"type": "externalSandbox"}
-            error = server.refused("turn/start", {**said(thread), "sandboxPolicy": strange})
+            error = server.refused(
+                "turn/start", {**said(thread), "sandboxPolicy": strange}
+            )
             assert "sandboxPolicy" in error["message"]
             network = {"type": "readOnly", "networkAccess": True}
-            error = server.refused("turn/start", {**said(thread), "sandboxPolicy": network})
+            error = server.refused(
+                "turn/start", {**said(thread), "sandboxPolicy": network}
+            )
             assert "networkAccess" in error["message"]
     sent = [request.fields["model"] for request in model.requests]
     assert sent == ["gpt-5.4", "gpt-5.4"]
@@ -466,7 +561,9 @@ def test_the_settings_of_a_turn_hold_for_the_next_ones(place: Workplace) -> None
 def test_settings_that_are_repeated_are_no_change(place: Workplace) -> None:
     pause = Pause()
     rest = ev_message("one", pieces=2)[3:]
-    with ScriptedServer([[*begins("one", pause), *rest, ev_completed()], says("two")]) as model:
+    with ScriptedServer(
+        [[*begins("one", pause), *rest, ev_completed()], says("two")]
+    ) as model:
         place.configure(model)
         with AppServer(place.home, place.cwd) as server:
             thread = server.thread()
@@ -478,7 +575,10 @@ def test_settings_that_are_repeated_are_no_change(place: Workplace) -> None:
             pause.until.set()
             assert server.ended(thread)["status"] == "completed"
             other = {**said(server.thread()), "approvalsReviewer": "auto_review"}
-            assert "before its first turn" in server.refused("turn/start", other)["message"]
+            assert (
+                "before its first turn"
+                in server.refused("turn/start", other)["message"]
+            )
 
 
 @pytest.mark.parametrize(
@@ -502,7 +602,9 @@ def test_servers_of_the_thread_ask_the_client(
             answers: list[Message] = [{"action": "accept"}, answer] if answer else [{}]
             server.answer = lambda _: answers.pop(0)
             config = {"mcp_servers.asks": table}
-            thread = server.thread(config=config, approvalPolicy="on-request", sandbox="read-only")
+            thread = server.thread(
+                config=config, approvalPolicy="on-request", sandbox="read-only"
+            )
             server.turn(thread)
             asked = server.told("mcpServer/elicitation/request", threadId=thread)
             assert (asked["serverName"], asked["mode"]) == ("asks", "form")
@@ -510,7 +612,9 @@ def test_servers_of_the_thread_ask_the_client(
             server.ended(thread)
             (item,) = server.items("mcpToolCall", thread)
     assert (item["server"], item["tool"]) == ("asks", "asks")
-    assert output in json.dumps(model.requests[1].fields["input"][-1]).replace('\\"', '"')
+    assert output in json.dumps(model.requests[1].fields["input"][-1]).replace(
+        '\\"', '"'
+    )
 
 
 def said(thread: str) -> Message:
@@ -536,10 +640,15 @@ def test_images_go_to_the_model(place: Workplace) -> None:
             long = f"data:image/{'x' * 300};base64,AAAA"
             for bad in ("https://x/y.png", "data:image/png;base64,???", long):
                 part = {"type": "image", "url": bad}
-                error = server.refused("turn/start", {"threadId": thread, "input": [part]})
+                error = server.refused(
+                    "turn/start", {"threadId": thread, "input": [part]}
+                )
                 assert error["code"] == -32600
     parts = model.requests[0].fields["input"][-1]["content"]
-    assert [part["image_url"] for part in parts if part["type"] == "input_image"] == [url, url]
+    assert [part["image_url"] for part in parts if part["type"] == "input_image"] == [
+        url,
+        url,
+    ]
 
 
 def test_an_ephemeral_thread_leaves_no_file(place: Workplace) -> None:
@@ -550,13 +659,20 @@ def test_an_ephemeral_thread_leaves_no_file(place: Workplace) -> None:
             server.turn(thread)
             server.ended(thread)
             read = server.ask("thread/read", {"threadId": thread})["thread"]
-            assert (read["path"], read["ephemeral"], read["preview"]) == (None, True, "go")
+            assert (read["path"], read["ephemeral"], read["preview"]) == (
+                None,
+                True,
+                "go",
+            )
     assert place.rollouts() == []
 
 
 def test_a_key_is_stored_and_removed(place: Workplace) -> None:
     with AppServer(place.home, place.cwd) as server:
-        assert server.ask("account/read") == {"account": None, "requiresOpenaiAuth": True}
+        assert server.ask("account/read") == {
+            "account": None,
+            "requiresOpenaiAuth": True,
+        }
         key = {"type": "apiKey", "apiKey": "sk-test-0123456789"}
         assert server.ask("account/login/start", key) == {"type": "apiKey"}
         assert server.told("account/updated")["authMode"] == "apikey"
@@ -575,7 +691,9 @@ def test_the_schemas_are_those_of_the_methods(place: Workplace, tmp_path: Path) 
     words = ["app-server", "generate-json-schema", "--experimental", "--out", str(out)]
     done = run_codex_py(words, place.home, place.cwd)
     assert (done.returncode, done.stderr) == (0, b"")
-    schema = json.loads((out / "v2" / "TurnStartParams.json").read_text(encoding="utf-8"))
+    schema = json.loads(
+        (out / "v2" / "TurnStartParams.json").read_text(encoding="utf-8")
+    )
     assert schema["required"] == ["threadId", "input"]
     assert "outputSchema" in schema["properties"]
     whole = json.loads((out / "ClientRequest.json").read_text(encoding="utf-8"))
@@ -587,10 +705,17 @@ def test_the_schemas_are_those_of_the_methods(place: Workplace, tmp_path: Path) 
     ("words", "text"),
     [
         (["app-server", "what"], "unexpected argument 'what'"),
-        (["app-server", "--listen", "ws://127.0.0.1:1"], "is not supported; it is stdio://"),
+        (
+            ["app-server", "--listen", "ws://127.0.0.1:1"],
+            "is not supported; it is stdio://",
+        ),
         (["app-server", "generate-json-schema"], "needs --out DIR"),
     ],
 )
 def test_usage_errors(place: Workplace, words: list[str], text: str) -> None:
     done = run_codex_py(words, place.home, place.cwd)
-    assert (done.returncode, done.stdout, text in done.stderr.decode()) == (2, b"", True)
+    assert (done.returncode, done.stdout, text in done.stderr.decode()) == (
+        2,
+        b"",
+        True,
+    )

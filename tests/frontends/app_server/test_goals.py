@@ -22,7 +22,11 @@ def says(text: str) -> list[Any]:
 
 
 def calls(name: str, **arguments: Any) -> list[Any]:
-    return [ev_created(), *ev_function_call(f"c_{name}", name, arguments), ev_completed()]
+    return [
+        ev_created(),
+        *ev_function_call(f"c_{name}", name, arguments),
+        ev_completed(),
+    ]
 
 
 def goals(server: AppServer) -> list[Message | None]:
@@ -33,7 +37,12 @@ def goals(server: AppServer) -> list[Message | None]:
 
 
 def test_the_agent_goes_on_until_the_goal_is_reached(place: Workplace) -> None:
-    script = [says("some"), says("more"), calls("update_goal", status="complete"), says("done")]
+    script = [
+        says("some"),
+        says("more"),
+        calls("update_goal", status="complete"),
+        says("done"),
+    ]
     with ScriptedServer(script) as model:
         place.configure(model)
         with AppServer(place.home, place.cwd) as server:
@@ -47,7 +56,9 @@ def test_the_agent_goes_on_until_the_goal_is_reached(place: Workplace) -> None:
                 0,
             )
             # The answer comes before its notifications.
-            assert [each.get("method") for each in server.seen[-2:]] != ["turn/started"] * 2
+            assert [each.get("method") for each in server.seen[-2:]] != [
+                "turn/started"
+            ] * 2
             assert server.ended(thread)["status"] == "completed"
             goal = server.ask("thread/goal/get", {"threadId": thread})["goal"]
     # 70 a response: cached tokens do not count, nor does what comes after the end.
@@ -83,12 +94,16 @@ def test_a_budget_ends_the_work(place: Workplace) -> None:
 
 
 @pytest.mark.parametrize("is_interrupted", [True, False])
-def test_a_goal_whose_turn_ends_early_waits(place: Workplace, is_interrupted: bool) -> None:
+def test_a_goal_whose_turn_ends_early_waits(
+    place: Workplace, is_interrupted: bool
+) -> None:
     pause = Pause()
     broken: list[Any] = [ev_failed("invalid_prompt", "no")]
     if is_interrupted:
         broken = [ev_created(), *ev_message("I begin", pieces=2)[:3], pause]
-    with ScriptedServer([broken, calls("update_goal", status="complete"), says("done")]) as model:
+    with ScriptedServer(
+        [broken, calls("update_goal", status="complete"), says("done")]
+    ) as model:
         place.configure(model)
         with AppServer(place.home, place.cwd) as server:
             thread = server.thread()
@@ -103,7 +118,9 @@ def test_a_goal_whose_turn_ends_early_waits(place: Workplace, is_interrupted: bo
         pause.until.set()
         # A later process goes on with it.
         with AppServer(place.home, place.cwd) as server:
-            server.ask("thread/resume", {"threadId": thread, "sandbox": "danger-full-access"})
+            server.ask(
+                "thread/resume", {"threadId": thread, "sandbox": "danger-full-access"}
+            )
             assert (
                 server.ask("thread/goal/get", {"threadId": thread})["goal"]["objective"]
                 == "make it"
@@ -111,10 +128,15 @@ def test_a_goal_whose_turn_ends_early_waits(place: Workplace, is_interrupted: bo
             server.ask("thread/goal/set", {"threadId": thread, "status": "active"})
             assert server.ended(thread)["status"] == "completed"
             assert (
-                server.ask("thread/goal/get", {"threadId": thread})["goal"]["status"] == "complete"
+                server.ask("thread/goal/get", {"threadId": thread})["goal"]["status"]
+                == "complete"
             )
-            assert server.ask("thread/goal/clear", {"threadId": thread}) == {"cleared": True}
-            assert server.ask("thread/goal/clear", {"threadId": thread}) == {"cleared": False}
+            assert server.ask("thread/goal/clear", {"threadId": thread}) == {
+                "cleared": True
+            }
+            assert server.ask("thread/goal/clear", {"threadId": thread}) == {
+                "cleared": False
+            }
             assert goals(server)[-1] is None
 
 
@@ -124,7 +146,10 @@ def test_mistakes_are_told(place: Workplace) -> None:
         for params, text in (
             ({"status": "paused"}, "no goal exists"),
             ({"objective": " "}, "goal objective must not be empty"),
-            ({"objective": "x", "tokenBudget": 0}, "a token budget is a whole number above 0"),
+            (
+                {"objective": "x", "tokenBudget": 0},
+                "a token budget is a whole number above 0",
+            ),
             ({"objective": "x", "status": "begun"}, "Invalid request: `status`"),
         ):
             error = server.refused("thread/goal/set", {**thread, **params})
@@ -147,4 +172,6 @@ def test_a_run_of_exec_has_goals_if_they_are_on(place: Workplace) -> None:
     assert (outcome.code, outcome.messages) == (0, ["some", "done"])
     with ScriptedServer([says("done")]) as model:
         place.run(model)
-    assert "create_goal" not in [tool.get("name") for tool in model.requests[0].fields["tools"]]
+    assert "create_goal" not in [
+        tool.get("name") for tool in model.requests[0].fields["tools"]
+    ]

@@ -18,7 +18,9 @@ rename to new/b.txt
 
 
 def test_a_file_that_moves_to_another_folder_names_its_new_place() -> None:
-    item = FileChange(id="i", changes=[Change(path="/repo/old/a.txt", kind="update")], diff=MOVED)
+    item = FileChange(
+        id="i", changes=[Change(path="/repo/old/a.txt", kind="update")], diff=MOVED
+    )
     assert (shown_item(item, "1", "/repo") or {})["changes"] == [
         {
             "path": "/repo/old/a.txt",

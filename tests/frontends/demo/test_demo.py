@@ -33,9 +33,13 @@ def run_demo(
         **variables,
     }
     words = ["demo", *arguments]
-    with start_codex_py(words, folder / "elsewhere", environment, stdin=subprocess.PIPE) as program:
+    with start_codex_py(
+        words, folder / "elsewhere", environment, stdin=subprocess.PIPE
+    ) as program:
         out, err = program.communicate(stdin, timeout=120)
-    return subprocess.CompletedProcess(words, program.returncode, out.decode(), err.decode())
+    return subprocess.CompletedProcess(
+        words, program.returncode, out.decode(), err.decode()
+    )
 
 
 def on_terminal(folder: Path, columns: int, **variables: str) -> PtyProgram:
@@ -46,7 +50,9 @@ def on_terminal(folder: Path, columns: int, **variables: str) -> PtyProgram:
         "TERM": "xterm-256color",
         **variables,
     }
-    return PtyProgram(["demo"], folder / "elsewhere", environment, columns=columns, codex_py=True)
+    return PtyProgram(
+        ["demo"], folder / "elsewhere", environment, columns=columns, codex_py=True
+    )
 
 
 def test_the_demo_mends_its_repository_and_says_where_it_is(folder: Path) -> None:
@@ -60,13 +66,18 @@ def test_the_demo_mends_its_repository_and_says_where_it_is(folder: Path) -> Non
     assert found is not None
     repository = Path(found[1])
     tests = subprocess.run(
-        [sys.executable, "-m", "unittest"], cwd=repository, capture_output=True, check=False
+        [sys.executable, "-m", "unittest"],
+        cwd=repository,
+        capture_output=True,
+        check=False,
     )
     assert tests.returncode == 0
 
 
 @pytest.mark.parametrize("columns", [60, 120])
-def test_on_a_terminal_the_demo_looks_as_the_terminal_does(folder: Path, columns: int) -> None:
+def test_on_a_terminal_the_demo_looks_as_the_terminal_does(
+    folder: Path, columns: int
+) -> None:
     with on_terminal(folder, columns, LANG="C.UTF-8", NO_COLOR="1") as program:
         assert program.wait() == 0
         shown = "\n".join(program.scrollback)
@@ -81,7 +92,9 @@ def test_on_a_terminal_the_demo_looks_as_the_terminal_does(folder: Path, columns
         assert re.search(r"takes\s+it off as an\s+amount:", shown)
         assert not re.search(r"Working|Ask codex-py|resume|\x1b\[3[0-9]m", shown)
         # The path of a test is longer than a row.
-        assert re.search(r"What it changed:  git -C \S+/basket diff$", "".join(program.scrollback))
+        assert re.search(
+            r"What it changed:  git -C \S+/basket diff$", "".join(program.scrollback)
+        )
         assert not list((folder / "elsewhere").glob("*/home"))
 
 
@@ -129,13 +142,18 @@ GATEWAY = {
 }
 
 
-def test_the_demo_has_nothing_of_the_home_and_the_environment_of_the_user(folder: Path) -> None:
+def test_the_demo_has_nothing_of_the_home_and_the_environment_of_the_user(
+    folder: Path,
+) -> None:
     home = folder / "home"
     for name, text in LIVED_IN.items():
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    venv = {"VIRTUAL_ENV": str(home / "venv"), "PATH": f"{home}/venv/bin:{os.environ['PATH']}"}
+    venv = {
+        "VIRTUAL_ENV": str(home / "venv"),
+        "PATH": f"{home}/venv/bin:{os.environ['PATH']}",
+    }
     variables = {**GATEWAY, **venv, "CODEX_HOME": str(home / ".codex")}
     done = run_demo(folder, variables=variables)
     assert done.returncode == 0, done.stderr
@@ -143,9 +161,13 @@ def test_the_demo_has_nothing_of_the_home_and_the_environment_of_the_user(folder
     assert "arning" not in done.stderr
 
 
-def test_the_demo_without_git_has_nothing_of_the_project_around_its_folder(folder: Path) -> None:
+def test_the_demo_without_git_has_nothing_of_the_project_around_its_folder(
+    folder: Path,
+) -> None:
     (folder / "elsewhere" / ".git").mkdir()
-    (folder / "elsewhere" / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+    (folder / "elsewhere" / ".git" / "HEAD").write_text(
+        "ref: refs/heads/main\n", encoding="utf-8"
+    )
     (folder / "elsewhere" / "AGENTS.md").write_text("Speak Latin.", encoding="utf-8")
     programs = folder / "bin"
     programs.mkdir()

@@ -45,14 +45,20 @@ SETTINGS = TurnSettings(
     provider="mock",
     cwd=Path("/repo"),
     approval_policy=ApprovalPolicy.NEVER,
-    sandbox_policy=SandboxPolicy(mode="workspace-write", writable_roots=(Path("/repo"),)),
+    sandbox_policy=SandboxPolicy(
+        mode="workspace-write", writable_roots=(Path("/repo"),)
+    ),
     context_window=1000,
 )
 
 
-def shown(events: Sequence[Event], *, color: bool = False, show_reasoning: bool = True) -> str:
+def shown(
+    events: Sequence[Event], *, color: bool = False, show_reasoning: bool = True
+) -> str:
     ours, theirs = os.pipe()
-    sink = HumanText(OutputStream(theirs), Style(color=color), show_reasoning=show_reasoning)
+    sink = HumanText(
+        OutputStream(theirs), Style(color=color), show_reasoning=show_reasoning
+    )
     sink.begin("0199", SETTINGS, "do it")
     header = os.read(ours, 4096)
     for event in events:
@@ -107,17 +113,25 @@ def test_a_turn_is_laid_out_as_codex_does() -> None:
             ItemStarted(command(2, "bash -lc 'exit 3'")),
             ItemCompleted(
                 command(
-                    2, "bash -lc 'exit 3'", exit_code=3, aggregated_output="bad\n", duration_ms=92
+                    2,
+                    "bash -lc 'exit 3'",
+                    exit_code=3,
+                    aggregated_output="bad\n",
+                    duration_ms=92,
                 )
             ),
             ItemStarted(command(3, "true")),
             ItemCompleted(command(3, "true", exit_code=0, duration_ms=1500)),
             ItemStarted(patch),
             ItemCompleted(
-                FileChange(id="item_4", changes=patch.changes, status="completed", diff=diff)
+                FileChange(
+                    id="item_4", changes=patch.changes, status="completed", diff=diff
+                )
             ),
             ItemCompleted(AgentMessage(id="item_5", text="All done.")),
-            TurnCompleted(Usage(input_tokens=20_000, cached_input_tokens=7_000, output_tokens=340)),
+            TurnCompleted(
+                Usage(input_tokens=20_000, cached_input_tokens=7_000, output_tokens=340)
+            ),
         ]
     ) == (
         "**Planning** stuff\n"
@@ -229,8 +243,14 @@ def test_a_denied_call_is_shown_with_the_reason() -> None:
             Denied(2, ("-s workspace-write",), ("the sandbox is read-only",)),
             "2 calls were refused: the sandbox is read-only. To allow them: -s workspace-write\n",
         ),
-        (Denied(1, (), ("a rule forbids it",)), "1 call was refused: a rule forbids it\n"),
-        (Denied(3, ("a", "b"), ("x", "y")), "3 calls were refused: x; y. To allow them: a and b\n"),
+        (
+            Denied(1, (), ("a rule forbids it",)),
+            "1 call was refused: a rule forbids it\n",
+        ),
+        (
+            Denied(3, ("a", "b"), ("x", "y")),
+            "3 calls were refused: x; y. To allow them: a and b\n",
+        ),
     ],
 )
 def test_the_last_line_sums_up_what_was_refused(denied: Denied, line: str) -> None:
@@ -245,23 +265,36 @@ def test_a_declined_command_is_named_and_its_reason_told_once() -> None:
         ItemCompleted(declined),
         CallDenied("exec_command", "too dangerous"),
     ]
-    assert shown(events) == "exec\nrm -f x in /repo\ndenied: exec_command: too dangerous\n"
+    assert (
+        shown(events) == "exec\nrm -f x in /repo\ndenied: exec_command: too dangerous\n"
+    )
 
 
-def test_a_patch_that_failed_is_shown_with_the_reason_and_not_as_if_it_were_made() -> None:
+def test_a_patch_that_failed_is_shown_with_the_reason_and_not_as_if_it_were_made() -> (
+    None
+):
     item = FileChange(
-        id="item_0", changes=[Change(path="/repo/x", kind="update")], diff="diff --git a/x b/x\n"
+        id="item_0",
+        changes=[Change(path="/repo/x", kind="update")],
+        diff="diff --git a/x b/x\n",
     )
     error = {"code": "ENOSPC", "message": "No space left\x07"}
     assert (
-        shown([ItemStarted(item), ItemCompleted(replace(item, status="failed", error=error))])
+        shown(
+            [
+                ItemStarted(item),
+                ItemCompleted(replace(item, status="failed", error=error)),
+            ]
+        )
         == "apply patch\npatch: failed\n/repo/x\nNo space left␇\n"
     )
 
 
 def test_an_interrupted_turn_says_so() -> None:
     assert (
-        shown([Error("stopped", "aborted"), TurnFailed(ErrorInfo("stopped", "aborted"))])
+        shown(
+            [Error("stopped", "aborted"), TurnFailed(ErrorInfo("stopped", "aborted"))]
+        )
         == "turn interrupted\n"
     )
 
@@ -276,7 +309,9 @@ def test_colors_are_those_of_codex() -> None:
         [
             ItemCompleted(ReasoningSummary(id="item_0", text="hm")),
             ItemStarted(command(1, "ls")),
-            ItemCompleted(command(1, "ls", exit_code=0, aggregated_output="x\n", duration_ms=5)),
+            ItemCompleted(
+                command(1, "ls", exit_code=0, aggregated_output="x\n", duration_ms=5)
+            ),
         ],
         color=True,
     ) == (
@@ -311,7 +346,13 @@ def test_the_sandbox_is_summed_up_in_a_line(policy: SandboxPolicy, text: str) ->
 
 @pytest.mark.parametrize(
     ("milliseconds", "text"),
-    [(0, "0ms"), (999, "999ms"), (1000, "1.00s"), (59_999, "60.00s"), (125_000, "2m 05s")],
+    [
+        (0, "0ms"),
+        (999, "999ms"),
+        (1000, "1.00s"),
+        (59_999, "60.00s"),
+        (125_000, "2m 05s"),
+    ],
 )
 def test_durations_have_a_fitting_unit(milliseconds: int, text: str) -> None:
     assert duration(milliseconds) == text

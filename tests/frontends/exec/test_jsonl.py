@@ -34,7 +34,9 @@ def test_every_event_is_a_line() -> None:
             TurnStarted(),
             MessageDelta("never shown"),
             ItemStarted(CommandExecution(id="item_0", command="ls", cwd="/r")),
-            ItemCompleted(AgentMessage(id="item_1", text="ünï\n\u2028\u2029\x85 \ud800")),
+            ItemCompleted(
+                AgentMessage(id="item_1", text="ünï\n\u2028\u2029\x85 \ud800")
+            ),
             Error("late", "stream", retryable=True),
             TurnCompleted(Usage(input_tokens=3, output_tokens=1)),
         ]

@@ -12,7 +12,10 @@ def test_the_file_keeps_its_contents_until_there_is_a_message(tmp_path: Path) ->
     file = OutputFile(path, tmp_path, "the last message")
     before = path.read_text(encoding="utf-8")
     file.write("ünï")
-    assert (before, path.read_text(encoding="utf-8")) == ("an earlier and longer one", "ünï")
+    assert (before, path.read_text(encoding="utf-8")) == (
+        "an earlier and longer one",
+        "ünï",
+    )
 
 
 def test_a_path_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
@@ -23,7 +26,9 @@ def test_a_path_that_cannot_be_written_is_told_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["link", "folder/last"])
-def test_a_link_of_the_repository_does_not_lead_out_of_it(tmp_path: Path, name: str) -> None:
+def test_a_link_of_the_repository_does_not_lead_out_of_it(
+    tmp_path: Path, name: str
+) -> None:
     root, outside = tmp_path / "repo", tmp_path / "outside"
     root.mkdir()
     outside.mkdir()

@@ -117,7 +117,10 @@ def test_blank_input_is_no_prompt(pipe: tuple[int, int]) -> None:
     os.close(pipe[1])
     with pytest.raises(CodexError) as caught:
         read(None, pipe[0])
-    assert (str(caught.value), caught.value.exit_code) == ("No prompt provided via stdin.", 2)
+    assert (str(caught.value), caught.value.exit_code) == (
+        "No prompt provided via stdin.",
+        2,
+    )
 
 
 def test_an_empty_argument_is_no_prompt() -> None:
@@ -136,7 +139,9 @@ def test_input_without_an_end_is_an_error(
 ) -> None:
     monkeypatch.setattr(command, "MAX_BYTES", 1000)
     os.write(pipe[1], b"x" * 2000)
-    with pytest.raises(CodexError, match="Failed to read prompt from stdin: there are more than"):
+    with pytest.raises(
+        CodexError, match="Failed to read prompt from stdin: there are more than"
+    ):
         read(None, pipe[0])
 
 

@@ -40,35 +40,74 @@ REFUSED: list[tuple[list[str], list[tuple[dict[str, Any], str]]]] = [
                 {"sandbox": "danger-full-access"},
                 "`sandbox`: danger-full-access is more than read-o",
             ),
-            ({"config": {"sandbox_mode": "workspace-write"}}, "`sandbox`: workspace-write is more"),
+            (
+                {"config": {"sandbox_mode": "workspace-write"}},
+                "`sandbox`: workspace-write is more",
+            ),
         ],
     ),
     (
         [*WRITE, "-a", "untrusted"],
         [
-            ({"sandbox": "danger-full-access"}, "`sandbox`: danger-full-access is more than works"),
-            ({"config": {"sandbox_workspace_write.network_access": True}}, "'sandbox_workspace_w"),
-            ({"config": {"sandbox_workspace_write": {"writable_roots": ["/"]}}}, "'sandbox_works"),
-            ({"config": {"default_permissions": ":danger-full-access"}}, "'default_permissions'"),
+            (
+                {"sandbox": "danger-full-access"},
+                "`sandbox`: danger-full-access is more than works",
+            ),
+            (
+                {"config": {"sandbox_workspace_write.network_access": True}},
+                "'sandbox_workspace_w",
+            ),
+            (
+                {"config": {"sandbox_workspace_write": {"writable_roots": ["/"]}}},
+                "'sandbox_works",
+            ),
+            (
+                {"config": {"default_permissions": ":danger-full-access"}},
+                "'default_permissions'",
+            ),
             ({"cwd": "/"}, "`cwd`: / is outside of "),
             ({"cwd": "link"}, "`cwd`: "),
-            ({"approval-policy": "never"}, "`approval-policy`: never is looser than untrusted"),
-            ({"config": {"approval_policy": "on-failure"}}, "`approval-policy`: on-failure is lo"),
+            (
+                {"approval-policy": "never"},
+                "`approval-policy`: never is looser than untrusted",
+            ),
+            (
+                {"config": {"approval_policy": "on-failure"}},
+                "`approval-policy`: on-failure is lo",
+            ),
         ],
     ),
-    (["-a", "never"], [({"approval-policy": "on-request"}, "`approval-policy`: on-request is l")]),
+    (
+        ["-a", "never"],
+        [({"approval-policy": "on-request"}, "`approval-policy`: on-request is l")],
+    ),
     (
         [],
         [
-            ({"sandbox": "workspace-write"}, "`sandbox`: workspace-write is more than read-only"),
-            ({"config": {"mcp_servers.x.command": "touch"}}, "may not set 'mcp_servers'"),
+            (
+                {"sandbox": "workspace-write"},
+                "`sandbox`: workspace-write is more than read-only",
+            ),
+            (
+                {"config": {"mcp_servers.x.command": "touch"}},
+                "may not set 'mcp_servers'",
+            ),
             ({"config": {"notify": ["touch", "F"]}}, "may not set 'notify'"),
             ({"config": {"hooks": {"Stop": []}}}, "'hooks'"),
             ({"config": {"model_provider": "ollama"}}, "'model_provider'"),
-            ({"config": {"model_providers.mock.base_url": "http://x"}}, "'model_providers'"),
-            ({"config": {"model_instructions_file": "/etc/passwd"}}, "'model_instructions_file'"),
+            (
+                {"config": {"model_providers.mock.base_url": "http://x"}},
+                "'model_providers'",
+            ),
+            (
+                {"config": {"model_instructions_file": "/etc/passwd"}},
+                "'model_instructions_file'",
+            ),
             ({"config": {"model_catalog_json": "/etc/passwd"}}, "'model_catalog_json'"),
-            ({"config": {"shell_environment_policy.set.BASH_ENV": "x"}}, "'shell_environment_po"),
+            (
+                {"config": {"shell_environment_policy.set.BASH_ENV": "x"}},
+                "'shell_environment_po",
+            ),
             ({"config": {"projects": {"/": {"trust_level": "trusted"}}}}, "'projects'"),
             ({"config": {"tools.web_search": True}}, "'tools.web_search'"),
             ({"config": {"a\x1b": 1}}, r"'a\x1b'"),
@@ -81,7 +120,10 @@ REFUSED: list[tuple[list[str], list[tuple[dict[str, Any], str]]]] = [
 
 @pytest.mark.parametrize(("args", "calls"), REFUSED)
 def test_a_client_gets_no_more_than_the_server_was_started_with(
-    place: Workplace, tmp_path: Path, args: list[str], calls: list[tuple[dict[str, Any], str]]
+    place: Workplace,
+    tmp_path: Path,
+    args: list[str],
+    calls: list[tuple[dict[str, Any], str]],
 ) -> None:
     (place.cwd / "link").symlink_to(tmp_path)
     add(place, 'model_verbosity = "low"\nnotify = ["touch", "F"]\n', "work.config.toml")
@@ -89,7 +131,9 @@ def test_a_client_gets_no_more_than_the_server_was_started_with(
     async def main() -> None:
         async with served(place, *args, sandbox=None) as agent:
             for call, words in calls:
-                result = await agent.session.call_tool("codex", {"prompt": "go", **call})
+                result = await agent.session.call_tool(
+                    "codex", {"prompt": "go", **call}
+                )
                 assert result.is_error
                 assert words in text_of(result)
                 assert "--trust-client" in text_of(result)
@@ -110,7 +154,10 @@ def test_a_client_gets_no_more_than_the_server_was_started_with(
                 {"sandbox": "read-only", "approval-policy": "never", "cwd": "/"},
                 {"approval-policy": "untrusted", "cwd": "sub"},
                 # An argument wins over the same setting in `config`.
-                {"sandbox": "read-only", "config": {"sandbox_mode": "danger-full-access"}},
+                {
+                    "sandbox": "read-only",
+                    "config": {"sandbox_mode": "danger-full-access"},
+                },
             ],
         ),
         (
@@ -123,7 +170,13 @@ def test_a_client_gets_no_more_than_the_server_was_started_with(
         ),
         (
             ["--trust-client"],
-            [{"sandbox": "danger-full-access", "cwd": "/", "config": {"notify": ["true"]}}],
+            [
+                {
+                    "sandbox": "danger-full-access",
+                    "cwd": "/",
+                    "config": {"notify": ["true"]},
+                }
+            ],
         ),
     ],
 )
@@ -137,7 +190,9 @@ def test_a_client_may_ask_for_the_same_or_less(
     async def main() -> None:
         async with served(place, *args, "--add-dir", "../other", sandbox=None) as agent:
             for call in calls:
-                result = await agent.session.call_tool("codex", {"prompt": "go", **call})
+                result = await agent.session.call_tool(
+                    "codex", {"prompt": "go", **call}
+                )
                 assert (result.is_error, text_of(result)) == (False, "done")
 
     with ScriptedServer([DONE] * len(calls)) as server:
@@ -152,7 +207,10 @@ def test_a_trusted_project_has_the_sandbox_of_the_server_and_outside_of_it_no_pr
     for folder in (inside, outside):
         folder.mkdir()
     command = f"echo x > {tmp_path}/escaped; echo x > here"
-    call = [*ev_function_call("call_1", "exec_command", {"cmd": command}), ev_completed()]
+    call = [
+        *ev_function_call("call_1", "exec_command", {"cmd": command}),
+        ev_completed(),
+    ]
 
     async def main() -> None:
         async with served(
@@ -162,10 +220,14 @@ def test_a_trusted_project_has_the_sandbox_of_the_server_and_outside_of_it_no_pr
             *WRITE,
             sandbox=None,
         ) as agent:
-            result = await agent.session.call_tool("codex", {"prompt": "go", "cwd": str(inside)})
+            result = await agent.session.call_tool(
+                "codex", {"prompt": "go", "cwd": str(inside)}
+            )
             assert text_of(result) == "done"
             thread = thread_of(result)
-            result = await agent.session.call_tool("codex", {"prompt": "go", "cwd": str(outside)})
+            result = await agent.session.call_tool(
+                "codex", {"prompt": "go", "cwd": str(outside)}
+            )
             assert f"`cwd`: {outside} is outside of {place.cwd}" in text_of(result)
         async with served(place, "-C", str(outside), sandbox="read-only") as agent:
             result = await agent.call("codex-reply", threadId=thread)
@@ -188,7 +250,10 @@ def test_a_folder_that_became_a_link_between_two_calls_is_not_written_through(
     (place.cwd / "sub").mkdir()
 
     def runs(command: str) -> list[dict[str, Any]]:
-        return [*ev_function_call("call_1", "exec_command", {"cmd": command}), ev_completed()]
+        return [
+            *ev_function_call("call_1", "exec_command", {"cmd": command}),
+            ev_completed(),
+        ]
 
     async def main() -> None:
         async with served(
@@ -198,12 +263,20 @@ def test_a_folder_that_became_a_link_between_two_calls_is_not_written_through(
             *WRITE,
             sandbox=None,
         ) as agent:
-            result = await agent.session.call_tool("codex", {"prompt": "go", "cwd": "sub"})
+            result = await agent.session.call_tool(
+                "codex", {"prompt": "go", "cwd": "sub"}
+            )
             await agent.session.call_tool("codex", {"prompt": "go"})
             await agent.call("codex-reply", threadId=thread_of(result))
 
     swap = f"echo > before && mv sub old && ln -s {outside} sub"
-    script = [DONE, runs(swap), DONE, runs(f"echo > {outside}/escaped; echo > here"), DONE]
+    script = [
+        DONE,
+        runs(swap),
+        DONE,
+        runs(f"echo > {outside}/escaped; echo > here"),
+        DONE,
+    ]
     with ScriptedServer(script) as server:
         place.configure(server)
         asyncio.run(main())

@@ -51,7 +51,10 @@ def runs(command: str, **more: Any) -> list[Any]:
     return [*call, ev_completed()]
 
 
-ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "it has\n\nto be"}
+ESCALATED = {
+    "sandbox_permissions": "require_escalated",
+    "justification": "it has\n\nto be",
+}
 
 
 def call_of(tool: str, **arguments: Any) -> dict[str, Any]:
@@ -70,7 +73,11 @@ def shape(schema: Any) -> Any:
     """A schema without its words, which are our own, and without an order."""
     match schema:
         case {**members}:
-            return {key: shape(value) for key, value in members.items() if key != "description"}
+            return {
+                key: shape(value)
+                for key, value in members.items()
+                if key != "description"
+            }
         case [*values]:
             return sorted(values)
         case _:
@@ -80,8 +87,14 @@ def shape(schema: Any) -> Any:
 def schema(arguments: type[NewThread | Reply]) -> dict[str, Any]:
     """The schema as Codex has it: without titles and without null."""
     found = arguments.model_json_schema()
-    fields = {name: field.get("anyOf", [field])[0] for name, field in found["properties"].items()}
-    kinds = {name: {k: v for k, v in kind.items() if k != "title"} for name, kind in fields.items()}
+    fields = {
+        name: field.get("anyOf", [field])[0]
+        for name, field in found["properties"].items()
+    }
+    kinds = {
+        name: {k: v for k, v in kind.items() if k != "title"}
+        for name, kind in fields.items()
+    }
     return {"type": found["type"], "required": found["required"], "properties": kinds}
 
 
@@ -94,7 +107,11 @@ def test_the_tools_take_what_they_say() -> None:
 @needs_codex
 def test_the_tools_are_those_of_codex(place: Workplace) -> None:
     """Of a Codex that has them: the last is 0.145 or a little newer."""
-    messages = [HANDSHAKE, INITIALIZED, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}]
+    messages = [
+        HANDSHAKE,
+        INITIALIZED,
+        {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
+    ]
     with subprocess.Popen(
         [CODEX or "", "mcp-server"],
         stdin=subprocess.PIPE,
@@ -134,7 +151,11 @@ def test_a_call_works_on_a_task_and_says_how_it_goes(place: Workplace) -> None:
                     "threadId": thread_of(result),
                     "content": "done",
                 }
-                assert agent.progress == ["thinking", "running /bin/bash -lc 'echo hi'", "done"]
+                assert agent.progress == [
+                    "thinking",
+                    "running /bin/bash -lc 'echo hi'",
+                    "done",
+                ]
                 events = [e for e in agent.events if e["type"] != "token_count"]
                 assert [event["type"] for event in events] == [
                     "session_configured",
@@ -147,7 +168,9 @@ def test_a_call_works_on_a_task_and_says_how_it_goes(place: Workplace) -> None:
                 assert events[0]["thread_id"] == thread_of(result)
                 assert events[3]["aggregated_output"] == "hi\n"
                 (rollout,) = place.rollouts()
-                meta = json.loads(rollout.read_text(encoding="utf-8").splitlines()[0])["payload"]
+                meta = json.loads(rollout.read_text(encoding="utf-8").splitlines()[0])[
+                    "payload"
+                ]
                 assert (meta["id"], meta["source"]) == (thread_of(result), "mcp")
 
         asyncio.run(main())
@@ -166,18 +189,28 @@ def test_a_thread_goes_on_here_and_in_a_later_process(place: Workplace) -> None:
                 thread = thread_of(first)
                 second = await agent.call("codex-reply", prompt="more", threadId=thread)
             async with served(place) as agent:
-                third = await agent.call("codex-reply", prompt="still more", conversationId=thread)
-            assert [text_of(r) for r in (first, second, third)] == ["one", "two", "three"]
+                third = await agent.call(
+                    "codex-reply", prompt="still more", conversationId=thread
+                )
+            assert [text_of(r) for r in (first, second, third)] == [
+                "one",
+                "two",
+                "three",
+            ]
             assert [thread_of(r) for r in (second, third)] == [thread, thread]
 
         asyncio.run(main())
         told = [json.dumps(request.input) for request in server.requests]
         assert ["Be brief." in text for text in told] == [True, True, True]
         assert [str(elsewhere) in text for text in told] == [True, True, True]
-        said = [item["content"][0]["text"] for item in server.requests[2].input if "role" in item]
-        assert [text for text in said if text in {"go", "one", "more", "two", "still more"}] == [
-            *("go", "one", "more", "two", "still more")
+        said = [
+            item["content"][0]["text"]
+            for item in server.requests[2].input
+            if "role" in item
         ]
+        assert [
+            text for text in said if text in {"go", "one", "more", "two", "still more"}
+        ] == [*("go", "one", "more", "two", "still more")]
 
 
 def test_a_thread_that_goes_on_may_write_where_the_command_line_says(
@@ -190,12 +223,19 @@ def test_a_thread_that_goes_on_may_write_where_the_command_line_says(
     with ScriptedServer([DONE, [*call, ev_completed()], DONE]) as server:
         place.configure(server)
         table = "{exclude_slash_tmp=true, exclude_tmpdir_env_var=true}"
-        sandbox = ("-c", 'sandbox_mode="workspace-write"', "-c", f"sandbox_workspace_write={table}")
+        sandbox = (
+            "-c",
+            'sandbox_mode="workspace-write"',
+            "-c",
+            f"sandbox_workspace_write={table}",
+        )
 
         async def main() -> None:
             async with served(place) as agent:
                 thread = thread_of(await agent.call())
-            async with served(place, *sandbox, "--add-dir", str(extra), sandbox=None) as agent:
+            async with served(
+                place, *sandbox, "--add-dir", str(extra), sandbox=None
+            ) as agent:
                 await agent.call("codex-reply", prompt="more", threadId=thread)
 
         asyncio.run(main())
@@ -221,7 +261,9 @@ def test_what_needs_a_yes_is_put_to_the_client(
 
         async def main() -> None:
             async with served(place, answer=answer) as agent:
-                result = await agent.call(sandbox="workspace-write", approval_policy="on-request")
+                result = await agent.call(
+                    sandbox="workspace-write", approval_policy="on-request"
+                )
                 assert text_of(result) == "done"
                 if answer is None:
                     assert agent.asked == []
@@ -288,7 +330,11 @@ def test_threads_work_side_by_side_and_each_on_one_call(place: Workplace) -> Non
 def test_a_call_that_cannot_be_done_says_why(place: Workplace) -> None:
     wrong: list[tuple[str, dict[str, Any], str]] = [
         ("codex", {"cwd": "nowhere"}, "cannot work in"),
-        ("codex", {"cwd": "/tmp/\0x"}, "cannot work in '/tmp/\\x00x': embedded null byte"),
+        (
+            "codex",
+            {"cwd": "/tmp/\0x"},
+            "cannot work in '/tmp/\\x00x': embedded null byte",
+        ),
         ("codex", {"cwd": "x" * 5000}, "File name too long"),
         ("codex", {"zork": 1}, "`zork`: Extra inputs are not permitted"),
         ("codex", {"prompt": 3}, "`prompt`: Input should be a valid string"),
@@ -340,10 +386,15 @@ def test_the_settings_of_a_call_win(place: Workplace) -> None:
         place.configure(server)
 
         async def main() -> None:
-            async with served(place, "-m", "gpt-5", "-c", "model_verbosity=high") as agent:
+            async with served(
+                place, "-m", "gpt-5", "-c", "model_verbosity=high"
+            ) as agent:
                 await agent.call(
                     model="gpt-5.5",
-                    config={"model_reasoning_effort": "low", "tools.update_plan.enabled": False},
+                    config={
+                        "model_reasoning_effort": "low",
+                        "tools.update_plan.enabled": False,
+                    },
                     base_instructions="You are a parrot.",
                 )
 
@@ -357,7 +408,9 @@ def test_the_settings_of_a_call_win(place: Workplace) -> None:
 
 
 @pytest.mark.parametrize("end", ["eof", "sigterm", "both pipes"])
-def test_when_it_ends_nothing_is_left(end: str, place: Workplace, line: Lifeline) -> None:
+def test_when_it_ends_nothing_is_left(
+    end: str, place: Workplace, line: Lifeline
+) -> None:
     with ScriptedServer([runs(f"{line.hold} sleep 600")]) as server:
         place.configure(server)
         words = ["mcp-server", "-s", "danger-full-access"]
@@ -384,12 +437,16 @@ def test_when_it_ends_nothing_is_left(end: str, place: Workplace, line: Lifeline
             assert program.stderr
             assert program.stderr.read() == b""
             if end != "both pipes":
-                assert all(json.loads(text)["jsonrpc"] == "2.0" for text in program.stdout)
+                assert all(
+                    json.loads(text)["jsonrpc"] == "2.0" for text in program.stdout
+                )
     (rollout,) = place.rollouts()
     assert "turn_aborted" in rollout.read_text(encoding="utf-8")
 
 
-def test_a_message_that_is_too_long_is_refused_and_costs_no_other(place: Workplace) -> None:
+def test_a_message_that_is_too_long_is_refused_and_costs_no_other(
+    place: Workplace,
+) -> None:
     with start_codex_py(
         ["mcp-server"], place.cwd, environment(place.home), stdin=subprocess.PIPE
     ) as program:
@@ -432,7 +489,9 @@ def test_nothing_but_the_protocol_is_on_stdout(place: Workplace) -> None:
     assert (done.stdout, done.stderr) == (b"", b"printed\nwritten read:\n")
 
 
-def test_a_client_of_the_newest_protocol_falls_back_and_can_be_asked(place: Workplace) -> None:
+def test_a_client_of_the_newest_protocol_falls_back_and_can_be_asked(
+    place: Workplace,
+) -> None:
     with ScriptedServer([runs("echo ran > it", **ESCALATED), DONE]) as server:
         place.configure(server)
 
@@ -441,9 +500,14 @@ def test_a_client_of_the_newest_protocol_falls_back_and_can_be_asked(place: Work
 
         async def main() -> None:
             parameters = StdioServerParameters(
-                command=PROGRAM[0], args=PROGRAM[1:], env=environment(place.home), cwd=place.cwd
+                command=PROGRAM[0],
+                args=PROGRAM[1:],
+                env=environment(place.home),
+                cwd=place.cwd,
             )
-            async with Client(stdio_client(parameters), elicitation_callback=yes) as client:
+            async with Client(
+                stdio_client(parameters), elicitation_callback=yes
+            ) as client:
                 arguments = {"prompt": "go", "sandbox": "read-only"}
                 result = await client.call_tool("codex", arguments)
                 assert text_of(result) == "done"
@@ -456,20 +520,32 @@ def test_a_client_of_the_newest_protocol_falls_back_and_can_be_asked(place: Work
 def test_a_question_of_the_model_is_a_form_for_the_client(
     place: Workplace, can_be_asked: bool
 ) -> None:
-    options = [{"label": "One", "description": "Small."}, {"label": "Two", "description": "Large."}]
-    question = {"id": "db", "header": "Database", "question": "Which?", "options": options}
+    options = [
+        {"label": "One", "description": "Small."},
+        {"label": "Two", "description": "Large."},
+    ]
+    question = {
+        "id": "db",
+        "header": "Database",
+        "question": "Which?",
+        "options": options,
+    }
     call = ev_function_call("call_1", "request_user_input", {"questions": [question]})
     asked: list[Any] = []
 
     async def answer(context: Any, params: Any) -> ElicitResult:
         asked.append(params)
-        return ElicitResult(action="accept", content={"db": "Two", "db_other": "for now"})
+        return ElicitResult(
+            action="accept", content={"db": "Two", "db_other": "for now"}
+        )
 
     async def main() -> None:
         callback = answer if can_be_asked else None
         transport = mcp_server([], place.cwd, environment(place.home))
         async with Client(transport, elicitation_callback=callback) as client:
-            result = await client.call_tool("codex", {"prompt": "go", "sandbox": "read-only"})
+            result = await client.call_tool(
+                "codex", {"prompt": "go", "sandbox": "read-only"}
+            )
             assert text_of(result) == "done"
 
     with ScriptedServer([[*call, ev_completed()], DONE]) as server:
@@ -477,7 +553,9 @@ def test_a_question_of_the_model_is_a_form_for_the_client(
         asyncio.run(main())
     output = server.requests[-1].body["input"][-1]["output"]
     if can_be_asked:
-        assert json.loads(output) == {"answers": {"db": {"answers": ["Two", "user_note: for now"]}}}
+        assert json.loads(output) == {
+            "answers": {"db": {"answers": ["Two", "user_note: for now"]}}
+        }
         assert asked[0].message == "codex-py: Which?"
         assert list(asked[0].requested_schema["properties"]) == ["db", "db_other"]
     else:
@@ -501,7 +579,9 @@ def test_the_agent_calls_itself(place: Workplace, tmp_path: Path) -> None:
                 f"[mcp_servers.agent]\ncommand = {json.dumps(PROGRAM[0])}\n"
                 f"args = {json.dumps(PROGRAM[1:])}\n[mcp_servers.agent.env]\n"
             )
-            config.writelines(f"{name} = {json.dumps(v)}\n" for name, v in variables.items())
+            config.writelines(
+                f"{name} = {json.dumps(v)}\n" for name, v in variables.items()
+            )
         outcome = place.rerun()
         assert (outcome.code, outcome.messages) == (0, ["done"])
         assert "from within" in json.dumps(outer.requests[1].output("call_1"))

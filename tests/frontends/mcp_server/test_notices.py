@@ -1,4 +1,8 @@
-from codex_py.frontends.mcp_server.notices import codex_event, progress_text, warning_text
+from codex_py.frontends.mcp_server.notices import (
+    codex_event,
+    progress_text,
+    warning_text,
+)
 from codex_py.protocol.events import Error
 from tests.support.model import reconnecting
 

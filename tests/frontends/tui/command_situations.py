@@ -27,7 +27,14 @@ from codex_py.patch.files.journal import Journal
 from codex_py.protocol.event_items import UserMessage
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import Usage
-from tests.frontends.tui.drawing import KEYMAP, ROWS, Situation, drawn, panel_rows, screen_of
+from tests.frontends.tui.drawing import (
+    KEYMAP,
+    ROWS,
+    Situation,
+    drawn,
+    panel_rows,
+    screen_of,
+)
 from tests.frontends.tui.shown import Shown
 from tests.rollout.builders import meta, record, session_file
 from tests.support.patching import patch
@@ -66,7 +73,9 @@ def _after(
     async def work() -> None:
         screen = screen_of(width, theme)
         panels = SimpleNamespace(show=show)
-        surface = SimpleNamespace(screen=screen, panels=panels, keymap=KEYMAP, safe_environment={})
+        surface = SimpleNamespace(
+            screen=screen, panels=panels, keymap=KEYMAP, safe_environment={}
+        )
         with set_app(Application[None](input=DummyInput(), output=output)):
             await run(surface, shown)
 
@@ -115,7 +124,10 @@ def rewind(width: int, theme: Theme) -> str:
         head = meta(str(cwd))
         journal = Journal(home, cwd)
         lines = [
-            record("session_meta", {"id": head.id, "cwd": str(cwd), "timestamp": head.timestamp})
+            record(
+                "session_meta",
+                {"id": head.id, "cwd": str(cwd), "timestamp": head.timestamp},
+            )
         ]
         for n, text in enumerate(_PROMPTS):
             said = datetime(2026, 11, 1, 18, 2 + n).astimezone()
@@ -124,7 +136,12 @@ def rewind(width: int, theme: Theme) -> str:
             prompt = {"type": "message", "role": "user", "content": content}
             lines.append(record("event_msg", {"type": "task_started"}, timestamp=stamp))
             lines.append(record("response_item", prompt, timestamp=stamp))
-            patch(journal, "*** Update File: parser.py", f"-value = {n + 1}", f"+value = {n + 2}")
+            patch(
+                journal,
+                "*** Update File: parser.py",
+                f"-value = {n + 1}",
+                f"+value = {n + 2}",
+            )
             done = journal.read(journal.numbers()[0])
             # As a turn, which was over half a minute later.
             done.turn, done.time = TurnOfEntry(head.id, n + 1), said.timestamp() + 30
@@ -183,7 +200,9 @@ def _rewound(width: int, theme: Theme, home: Path, cwd: Path, path: Path) -> str
 def leaving(width: int, theme: Theme) -> str:
     shown = Shown(width, theme)
     shown.answer("Done.")
-    used = Usage(input_tokens=812_345, cached_input_tokens=700_000, output_tokens=23_456)
+    used = Usage(
+        input_tokens=812_345, cached_input_tokens=700_000, output_tokens=23_456
+    )
     return shown.text + farewell("0199a213-81c0-7800-8aa1-bbab2a035a53", used)
 
 

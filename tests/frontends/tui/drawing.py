@@ -71,7 +71,9 @@ for narrow terminals and for wide ones, which is well above 140 columns
 - [ ] its documentation, of which **some"""
 
 
-KEYMAP: Final = Keymap(load_config(cwd="/", environment={"HOME": "/"}, ignore_user_config=True))
+KEYMAP: Final = Keymap(
+    load_config(cwd="/", environment={"HOME": "/"}, ignore_user_config=True)
+)
 Situation: TypeAlias = Callable[[int, Theme], str]
 _STEPS: Final = 10
 """Of the event loop, in which a panel finds its rows."""
@@ -123,7 +125,10 @@ async def panel_rows(panel: Panel[Any], output: Vt100_Output) -> list[Fragments]
         await asyncio.sleep(0)
     gap: list[Fragments] = [[]] * status_gap(ROWS)
     hint: Fragments = [
-        ("class:quiet", f"  {fit(KEYMAP.named(panel.hint), output.get_size().columns - 2)}")
+        (
+            "class:quiet",
+            f"  {fit(KEYMAP.named(panel.hint), output.get_size().columns - 2)}",
+        )
     ]
     rows = [[], *_rows_of(panel.container, output), *gap, hint]
     panel.result.cancel()
@@ -145,7 +150,9 @@ def _rows_of(container: AnyContainer, output: Vt100_Output) -> list[Fragments]:
     rows: list[Fragments] = []
     for y in range(screen.height):
         cells = [screen.data_buffer[y][x] for x in range(columns)]
-        while cells and cells[-1].char == " " and "class:selected" not in cells[-1].style:
+        while (
+            cells and cells[-1].char == " " and "class:selected" not in cells[-1].style
+        ):
             cells.pop()
         # A wide character takes two cells, of which the second is empty.
         rows.append([(_classes(cell.style), cell.char) for cell in cells])

@@ -46,14 +46,17 @@ from tests.frontends.tui.shown import Shown
 
 def suggestions(width: int, theme: Theme) -> str:
     """Commands, skills and files that are offered, and nothing that fits."""
-    names = [CommandName(f"command{n}", "what it is for, in a few words") for n in range(34)]
+    names = [
+        CommandName(f"command{n}", "what it is for, in a few words") for n in range(34)
+    ]
     folder: Any = None
     skills = [
         Skill(name, "how it is done here, step by step, " * 3, Path("/s"), folder)
         for name in ("release", "review-a-change")
     ]
     files = [
-        Suggestion(name, name) for name in ("src/parser.py", "tests/test_parser.py", "漢字.py")
+        Suggestion(name, name)
+        for name in ("src/parser.py", "tests/test_parser.py", "漢字.py")
     ]
     sources: Sequence[Source] = [
         command_source(lambda: names),
@@ -79,9 +82,9 @@ def approvals(*requests: ApprovalRequest) -> Situation:
             screen = screen_of(width, theme)
             overlays: Any = None
             return asked(
-                lambda panels: TerminalApprover(panels, shown.transcript, screen, overlays).review(
-                    request
-                )
+                lambda panels: TerminalApprover(
+                    panels, shown.transcript, screen, overlays
+                ).review(request)
             )
 
         return panel_text(width, theme, *map(question, requests))
@@ -91,29 +94,44 @@ def approvals(*requests: ApprovalRequest) -> Situation:
 
 def questions(width: int, theme: Theme) -> str:
     """Of the model, of MCP servers, and of the program."""
-    options = (("JSON", "for programs"), ("Text", "for people, with units and words " * 3))
+    options = (
+        ("JSON", "for programs"),
+        ("Text", "for people, with units and words " * 3),
+    )
     asks = (
         UserQuestion("a", "Format", "Which format should the numbers have?", options),
         UserQuestion("b", "", "And where?", options),
     )
     form = {
         "type": "object",
-        "properties": {"name": {"type": "string", "title": "Name", "description": "of the ticket"}},
+        "properties": {
+            "name": {"type": "string", "title": "Name", "description": "of the ticket"}
+        },
         "required": ["name"],
     }
     full = "Do you want the agent to have full access?"
     return panel_text(
         width,
         theme,
-        asked(lambda panels: ask_user(panels, Elicitation("codex-py", "", questions=asks))),
-        asked(lambda panels: TerminalElicitor(panels).elicit(Elicitation("tickets", "New?", form))),
+        asked(
+            lambda panels: ask_user(panels, Elicitation("codex-py", "", questions=asks))
+        ),
+        asked(
+            lambda panels: TerminalElicitor(panels).elicit(
+                Elicitation("tickets", "New?", form)
+            )
+        ),
         asked(
             lambda panels: TerminalElicitor(panels).elicit(
                 Elicitation("tickets", "Log in.", url="https://example.com/login")
             )
         ),
-        lambda: Entry([("bold", "What should be done instead?")], field=field_of("use make clean")),
-        lambda: yes_or_no([("bold", full)], "Yes, give it full access", "No", by_letter=False),
+        lambda: Entry(
+            [("bold", "What should be done instead?")], field=field_of("use make clean")
+        ),
+        lambda: yes_or_no(
+            [("bold", full)], "Yes, give it full access", "No", by_letter=False
+        ),
     )
 
 
@@ -143,7 +161,9 @@ def lists(width: int, theme: Theme) -> str:
     ]
 
     prompts = [
-        Option("Let the parser read 1_000", 1, note="Nov 27 18:02 · before the compaction"),
+        Option(
+            "Let the parser read 1_000", 1, note="Nov 27 18:02 · before the compaction"
+        ),
         Option("And now the tests", 2, note="09:15 · 2 files +14 \u22123"),
     ]
 
@@ -238,7 +258,9 @@ PANELS: Final[Mapping[str, Situation]] = {
         ),
     ),
     "question for a patch": approvals(
-        ApprovalRequest(kind="patch", summary=PATCH, cwd=Path("/repo"), reason="src is read-only")
+        ApprovalRequest(
+            kind="patch", summary=PATCH, cwd=Path("/repo"), reason="src is read-only"
+        )
     ),
     "question for a host": approvals(
         ApprovalRequest(

@@ -20,7 +20,10 @@ LOOKS: Mapping[str, tuple[int, Theme]] = {
     "80 columns, dark": (80, Theme()),
     "80 columns, light": (80, Theme(background="light")),
     "80 columns, NO_COLOR": (80, Theme(color=False)),
-    "20 columns, TERM=dumb, no Unicode": (20, Theme(dumb=True, color=False, unicode=False)),
+    "20 columns, TERM=dumb, no Unicode": (
+        20,
+        Theme(dumb=True, color=False, unicode=False),
+    ),
 }
 
 

@@ -85,14 +85,18 @@ __all__ = ["ANSWER", "SITUATIONS", "THEMES", "WIDTHS"]
 
 def prompt(width: int, theme: Theme) -> str:
     shown = Shown(width, theme)
-    shown.transcript.print(user_cell("Let the parser read 1_000.\nKeep what it refuses."))
+    shown.transcript.print(
+        user_cell("Let the parser read 1_000.\nKeep what it refuses.")
+    )
     return shown.text
 
 
 def running(width: int, theme: Theme) -> str:
     shown = Shown(width, theme)
     script = """cd src && FLAGS=-q pytest -x --tb=short tests/ | tee "$LOG" # all"""
-    item = CommandExecution(id="1", command=f"/bin/bash -lc '{script}'", status="in_progress")
+    item = CommandExecution(
+        id="1", command=f"/bin/bash -lc '{script}'", status="in_progress"
+    )
     output = "collected 3 items\n\x1b[32mtests/test_a.py .\x1b[0m\n\x1b[1;31mFAILED\x1b[0m x\n"
     shown.tell(ItemStarted(item), CommandOutputDelta("1", output))
     shown.time_s += 12
@@ -101,12 +105,23 @@ def running(width: int, theme: Theme) -> str:
 
 def working(width: int, theme: Theme) -> str:
     shown = Shown(width, theme)
-    server = CommandExecution(id="1", command="/bin/bash -lc 'npm run dev -- --port 8000 --host'")
+    server = CommandExecution(
+        id="1", command="/bin/bash -lc 'npm run dev -- --port 8000 --host'"
+    )
     tests = CommandExecution(id="2", command="/bin/bash -lc 'pytest -q'")
-    steps = ("Read the parser", "Let it read underscores", "Write tests for all that it refuses")
-    plan = [TodoEntry(text=f"{n}. {step}", completed=n < 2) for n, step in enumerate(steps * 4)]
+    steps = (
+        "Read the parser",
+        "Let it read underscores",
+        "Write tests for all that it refuses",
+    )
+    plan = [
+        TodoEntry(text=f"{n}. {step}", completed=n < 2)
+        for n, step in enumerate(steps * 4)
+    ]
     shown.tell(
-        TurnStarted(), ItemStarted(server), CommandOutputDelta("1", "\x1b[32mready\x1b[0m\n")
+        TurnStarted(),
+        ItemStarted(server),
+        CommandOutputDelta("1", "\x1b[32mready\x1b[0m\n"),
     )
     shown.tell(CommandInBackground("1"), ItemStarted(TodoList(id="3", items=plan)))
     shown.complete(UserMessage(id="4", text="And the documentation?"))
@@ -126,11 +141,22 @@ def thinking(width: int, theme: Theme) -> str:
     states = [
         Status(working_since=now - 3.5, heard_at=now, thought=heading),
         Status(working_since=now - 125.5, heard_at=now - 60.5),
-        Status(working_since=now - 9.5, heard_at=now, is_calling=True, commands={"1": ("a", 0)}),
+        Status(
+            working_since=now - 9.5,
+            heard_at=now,
+            is_calling=True,
+            commands={"1": ("a", 0)},
+        ),
         Status(working_since=now - 9.5, is_asking=True, questions=2),
-        Status(working_since=now - 9.5, announced="Approve: pip install requests", questions=2),
+        Status(
+            working_since=now - 9.5,
+            announced="Approve: pip install requests",
+            questions=2,
+        ),
         Status(working_since=now - 9.5, waiting_for=lambda: ["docs", "tickets"]),
-        Status(working_since=now - 9.5, hooks=[("hook: PreToolUse", now - 2)], heard_at=now),
+        Status(
+            working_since=now - 9.5, hooks=[("hook: PreToolUse", now - 2)], heard_at=now
+        ),
         Status(commands={"1": ("a", 0)}, agents=2),
     ]
     for state in states[:3]:
@@ -141,12 +167,17 @@ def thinking(width: int, theme: Theme) -> str:
 def queue(width: int, theme: Theme) -> str:
     """What waits to be sent, below a command that runs."""
     shown = Shown(width, theme)
-    shown.tell(TurnStarted(), ItemStarted(CommandExecution(id="1", command="pytest -q")))
+    shown.tell(
+        TurnStarted(), ItemStarted(CommandExecution(id="1", command="pytest -q"))
+    )
     surface: Any = SimpleNamespace(
         screen=screen_of(width, theme),
         outbox=Outbox(
             steered=[Submission("And the documentation?")],
-            queue=[Submission("Then release it. " * 9, queued=True), Submission("/review")],
+            queue=[
+                Submission("Then release it. " * 9, queued=True),
+                Submission("/review"),
+            ],
         ),
         loaded=shown.transcript,
         keymap=KEYMAP,
@@ -193,8 +224,14 @@ def commands(width: int, theme: Theme) -> str:
         fields = {"status": "completed", "exit_code": 0, "duration_ms": 1240, **fields}
         return CommandExecution(id="1", command=f"/bin/bash -lc '{command}'", **fields)
 
-    script = "cat > x.py <<E\n" + "\n".join(f"print({n})" for n in range(30)) + "\nE\npython3 x.py"
-    declined = ran("rm -rf build", status="declined", exit_code=None, aggregated_output="no")
+    script = (
+        "cat > x.py <<E\n"
+        + "\n".join(f"print({n})" for n in range(30))
+        + "\nE\npython3 x.py"
+    )
+    declined = ran(
+        "rm -rf build", status="declined", exit_code=None, aggregated_output="no"
+    )
     shown.tell(TurnStarted())
     shown.complete(
         ran("true"),
@@ -203,13 +240,20 @@ def commands(width: int, theme: Theme) -> str:
         ran("cat src/parser.py"),
         ran("ls tests"),
         ran("rg number src"),
-        ran("git log --oneline | head -40", aggregated_output="\n".join(map(str, range(40)))),
+        ran(
+            "git log --oneline | head -40",
+            aggregated_output="\n".join(map(str, range(40))),
+        ),
         ran(script, aggregated_output="x" * 500),
         ran("sleep 100", status="failed", exit_code=130, was_stopped=True),
         ran("npm run dev", status="failed", exit_code=None),
     )
-    shown.complete(ran("ls src", aggregated_output="parser.py", is_users=True), declined)
-    shown.tell(CallDenied("exec_command", "exec command rejected by user: use make clean"))
+    shown.complete(
+        ran("ls src", aggregated_output="parser.py", is_users=True), declined
+    )
+    shown.tell(
+        CallDenied("exec_command", "exec command rejected by user: use make clean")
+    )
     shown.tell(CallDenied("apply_patch", "patches are refused in Plan mode"))
     return shown.text
 
@@ -268,9 +312,15 @@ def patches(width: int, theme: Theme) -> str:
 def calls(width: int, theme: Theme) -> str:
     """Of MCP servers, about agents, in the web, of pictures and of questions."""
     shown = Shown(width, theme)
-    found = {"content": [{"type": "text", "text": "\n".join(f"hit {n}" for n in range(9))}]}
+    found = {
+        "content": [{"type": "text", "text": "\n".join(f"hit {n}" for n in range(9))}]
+    }
     asked = {"questions": [{"id": "a", "question": "Which format?"}]}
-    given = {"content": [{"type": "text", "text": '{"answers": {"a": {"answers": ["JSON"]}}}'}]}
+    given = {
+        "content": [
+            {"type": "text", "text": '{"answers": {"a": {"answers": ["JSON"]}}}'}
+        ]
+    }
     why = "request_user_input is unavailable in Default mode"
     refused = {"content": [{"type": "text", "text": why}]}
     names = {"id": "Anna"}
@@ -305,7 +355,9 @@ def calls(width: int, theme: Theme) -> str:
             agents_states={"id": AgentState("completed", "They pass.")}, status="completed",
         ),
     )  # fmt: skip
-    call = McpToolCall(id="8", server="docs", tool="search", arguments={"query": "more"})
+    call = McpToolCall(
+        id="8", server="docs", tool="search", arguments={"query": "more"}
+    )
     shown.tell(ItemStarted(call), McpToolCallProgress("8", "2/4 pages"))
     return shown.text + live(shown, theme)
 
@@ -314,8 +366,12 @@ def plans(width: int, theme: Theme) -> str:
     """A plan that is followed, and one that is proposed in Plan mode."""
     shown = Shown(width, theme)
     steps = [TodoEntry(text="Read the parser", completed=True)]
-    steps += [TodoEntry(text="Let it read underscores", completed=False, in_progress=True)]
-    steps += [TodoEntry(text="Write tests for all that it refuses " * 3, completed=False)]
+    steps += [
+        TodoEntry(text="Let it read underscores", completed=False, in_progress=True)
+    ]
+    steps += [
+        TodoEntry(text="Write tests for all that it refuses " * 3, completed=False)
+    ]
     shown.complete(TodoList(id="1", items=steps, explanation="The tests come last."))
     shown.answer(
         f"Here it is.\n\n{OPENING}\n# Numbers\n\n1. Read\n2. Write\n\n```sh\nls\n```\n{CLOSING}\n"
@@ -327,20 +383,28 @@ def plans(width: int, theme: Theme) -> str:
 def replayed(width: int, theme: Theme) -> str:
     """An earlier conversation, the notices around it, and its compaction."""
     shown = Shown(width, theme)
-    shown.transcript.separate("New session; the one before is 0199a213-81c0-7800-8aa1-bbab2a035a53")
+    shown.transcript.separate(
+        "New session; the one before is 0199a213-81c0-7800-8aa1-bbab2a035a53"
+    )
     items: list[ThreadItem] = [
-        UserMessage(id="1", text="Let the parser read 1_000.", images=["/repo/pic.png"]),
+        UserMessage(
+            id="1", text="Let the parser read 1_000.", images=["/repo/pic.png"]
+        ),
         ReasoningSummary(id="2", text="**Looking around**\n\nWhere?"),
         FileChange(id="3", diff=PATCH, changes=[], status="completed"),
         AgentMessage(id="4", text="Done."),
         TurnTime(id="5", duration_ms=63_000),
-        ErrorItem(id="6", message="The model is another one than the session had: gpt-5.5"),
+        ErrorItem(
+            id="6", message="The model is another one than the session had: gpt-5.5"
+        ),
     ]
     shown.transcript.replay(items)
     for status in ("completed", "failed"):
         shown.complete(ContextCompaction(id="7", status=status))
     shown.transcript.notice("Undid 1 turn: src/parser.py, tests/test_parser.py")
-    shown.transcript.notice("3 files are not brought back: they were changed since", "warning")
+    shown.transcript.notice(
+        "3 files are not brought back: they were changed since", "warning"
+    )
     shown.tell(ItemStarted(ContextCompaction(id="8")))
     return shown.text + live(shown, theme)
 
@@ -441,7 +505,9 @@ def greeting(width: int, theme: Theme) -> str:
 
 def end_of_turn(width: int, theme: Theme) -> str:
     shown = Shown(width, theme)
-    shown.tell(TurnStarted(), ReasoningSummaryDelta("**Looking at the parser**\n\nIt", 0))
+    shown.tell(
+        TurnStarted(), ReasoningSummaryDelta("**Looking at the parser**\n\nIt", 0)
+    )
     shown.time_s += 4
     thought = "**Looking at the parser**\n\nIt reads numbers."
     shown.complete(ReasoningSummary(id="1", text=thought))

@@ -69,6 +69,8 @@ def leave(program: PtyProgram) -> None:
 
     While one runs it asks again, and a turn goes on after its answer is shown: what it changed is copied for `/undo`.
     """
-    program.wait_until(lambda: not program.title.startswith("\u2022"), what="the turn's end")
+    program.wait_until(
+        lambda: not program.title.startswith("\u2022"), what="the turn's end"
+    )
     program.press("c-d")
     assert program.wait() == 0

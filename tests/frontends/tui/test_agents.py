@@ -21,8 +21,16 @@ SIZES = [(120, 30), (80, 24), (40, 12)]
 
 def test_the_row_of_an_agent_has_no_marks_and_says_that_it_waits() -> None:
     thread: Any = None
-    news, agent, asking = AgentNews(), Child(thread, "Ada", "", lambda _: None), list[str | None]()
-    news(ItemCompleted(AgentMessage(id="1", text="## Found\n\n**Two** in `*.py`, not 2 * 3 ** 4")))
+    news, agent, asking = (
+        AgentNews(),
+        Child(thread, "Ada", "", lambda _: None),
+        list[str | None](),
+    )
+    news(
+        ItemCompleted(
+            AgentMessage(id="1", text="## Found\n\n**Two** in `*.py`, not 2 * 3 ** 4")
+        )
+    )
     row = agent_row(agent, news, asking)
     assert row.told == "pending init, 0 tokens, Found Two in *.py, not 2 * 3 ** 4"
     asking.append("Ada")
@@ -54,7 +62,10 @@ class Held:
 def test_agents_are_listed_read_and_stopped(
     start: Start, place: Workplace, columns: int, rows: int
 ) -> None:
-    write(place.home / "agents/poet.md", "---\nname: poet\ndescription: Writes.\n---\nWrite.\n")
+    write(
+        place.home / "agents/poet.md",
+        "---\nname: poet\ndescription: Writes.\n---\nWrite.\n",
+    )
     verse, never = Held(says("Roses are red.")), Held(says("Violets."))
     family = Family(
         agent("poet", "verse"),
@@ -83,7 +94,9 @@ def test_agents_are_listed_read_and_stopped(
         program.press("esc")
         program.wait_until(lambda: "> Ada (poet) completed" in words(program))
         # Those at work come first.
-        assert words(program).index("Alan (poet)") < words(program).index("> Ada (poet)")
+        assert words(program).index("Alan (poet)") < words(program).index(
+            "> Ada (poet)"
+        )
         program.press("up")
         program.wait_for("> Alan (poet)  running")
         program.press("enter")
@@ -125,7 +138,9 @@ def test_a_key_pressed_fast_is_none_of_the_list(start: Start, place: Workplace) 
         program.wait_for("> Ada  running")
         for key in ("down", "up", "enter", "down", "enter"):
             program.press(key)
-        program.wait_until(lambda: "Ada  running" in program.text and "> Ada" not in program.text)
+        program.wait_until(
+            lambda: "Ada  running" in program.text and "> Ada" not in program.text
+        )
         # No letter stops it, or is for the list.
         program.type("so why")
         program.settle()
@@ -137,9 +152,13 @@ def test_a_key_pressed_fast_is_none_of_the_list(start: Start, place: Workplace) 
         program.wait_for("done")
 
 
-def test_the_question_of_a_subagent_has_its_name(start: Start, place: Workplace) -> None:
+def test_the_question_of_a_subagent_has_its_name(
+    start: Start, place: Workplace
+) -> None:
     asking = ev_function_call(
-        "c1", "exec_command", {"cmd": "touch made", "sandbox_permissions": "require_escalated"}
+        "c1",
+        "exec_command",
+        {"cmd": "touch made", "sandbox_permissions": "require_escalated"},
     )
     family = Family({"message": "task"}, task=[[*asking, ev_completed()], says("made")])
     with family.server() as server:
@@ -179,7 +198,9 @@ def test_without_agents_there_is_a_hint(start: Start) -> None:
 def test_an_agent_that_fails_has_a_line_at_once(start: Start) -> None:
     broken = Held([ev_failed("invalid_prompt", "beta boom")])
     never = Held(says("x"))
-    family = Family({"message": "alpha"}, {"message": "beta"}, alpha=[never], beta=[broken])
+    family = Family(
+        {"message": "alpha"}, {"message": "beta"}, alpha=[never], beta=[broken]
+    )
     with family.server() as server:
         program = start(server, "go")
         assert never.asked.wait(120)

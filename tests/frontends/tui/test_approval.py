@@ -15,9 +15,13 @@ from tests.frontends.tui.terminals import Start, leave
 from tests.support.program import Workplace
 from tests.support.server import ScriptedServer
 
-EXCLUDED = "sandbox_workspace_write={exclude_slash_tmp=true,exclude_tmpdir_env_var=true}"
+EXCLUDED = (
+    "sandbox_workspace_write={exclude_slash_tmp=true,exclude_tmpdir_env_var=true}"
+)
 QUESTION = "Would you like to run the following command?"
-PATCH = "*** Begin Patch\n*** Add File: a.py\n+import os\n+print(os.environ)\n*** End Patch"
+PATCH = (
+    "*** Begin Patch\n*** Add File: a.py\n+import os\n+print(os.environ)\n*** End Patch"
+)
 
 
 def asks(command: str, name: str = "call_1", **more: object) -> list[Event]:
@@ -35,7 +39,9 @@ def says(text: str) -> list[Event]:
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
-def test_a_yes_lets_the_command_run(start: Start, place: Workplace, columns: int) -> None:
+def test_a_yes_lets_the_command_run(
+    start: Start, place: Workplace, columns: int
+) -> None:
     with ScriptedServer([asks("touch made"), says("Made.")]) as server:
         program = start(server, "Make it.", columns=columns)
         program.wait_for(QUESTION)
@@ -49,7 +55,9 @@ def test_a_yes_lets_the_command_run(start: Start, place: Workplace, columns: int
         leave(program)
 
 
-def test_a_declined_command_is_told_of_once_with_the_reason_below_it(start: Start) -> None:
+def test_a_declined_command_is_told_of_once_with_the_reason_below_it(
+    start: Start,
+) -> None:
     with ScriptedServer([asks("touch made"), says("Well.")]) as server:
         program = start(server, "Make it.")
         program.wait_for(QUESTION)
@@ -77,7 +85,9 @@ def test_enter_alone_says_no(start: Start, place: Workplace, keys: list[str]) ->
         leave(program)
 
 
-def test_a_no_with_a_word_to_it_lets_the_turn_go_on(start: Start, place: Workplace) -> None:
+def test_a_no_with_a_word_to_it_lets_the_turn_go_on(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer([asks("touch made"), says("As you like.")]) as server:
         program = start(server, "Make it.")
         program.wait_for(QUESTION)
@@ -123,7 +133,9 @@ def test_a_yes_with_a_rule_is_written_down(start: Start, place: Workplace) -> No
 def test_a_known_prefix_is_offered_and_shown_in_full(
     start: Start, place: Workplace, columns: int, rows: int, label: str
 ) -> None:
-    with ScriptedServer([asks("df ."), says("Done."), asks("df /"), says("Well.")]) as server:
+    with ScriptedServer(
+        [asks("df ."), says("Done."), asks("df /"), says("Well.")]
+    ) as server:
         program = start(server, "Look.", columns=columns, rows=rows)
         program.wait_for(label)
         program.type("p")
@@ -166,7 +178,9 @@ def test_a_shell_of_the_workspace_is_shown_and_so_is_another_folder(
         assert "in this session" not in program.text
         program.type("n")
         program.wait_for("Conversation interrupted")
-        assert f"./bash -lc 'git status' in {place.cwd / 'sub'}" in "\n".join(program.scrollback)
+        assert f"./bash -lc 'git status' in {place.cwd / 'sub'}" in "\n".join(
+            program.scrollback
+        )
 
 
 def test_a_long_command_is_folded_and_shown_whole_when_asked_for(start: Start) -> None:
@@ -206,13 +220,13 @@ def test_edits_are_asked_about_with_their_diff(start: Start, place: Workplace) -
     assert (place.cwd / "a.py").exists()
 
 
-def test_edits_elsewhere_are_named_with_their_first_slash(start: Start, place: Workplace) -> None:
+def test_edits_elsewhere_are_named_with_their_first_slash(
+    start: Start, place: Workplace
+) -> None:
     elsewhere = place.cwd.parent / "elsewhere"
     elsewhere.mkdir()
     (place.cwd / "link").symlink_to(elsewhere)
-    patch = (
-        f"*** Begin Patch\n*** Add File: {elsewhere}/a\n+a\n*** Add File: link/b\n+b\n*** End Patch"
-    )
+    patch = f"*** Begin Patch\n*** Add File: {elsewhere}/a\n+a\n*** Add File: link/b\n+b\n*** End Patch"
     replies = [[*ev_custom_tool_call("call_1", "apply_patch", patch), ev_completed()]]
     with ScriptedServer(replies) as server:
         options = ("-a", "on-request", "-s", "workspace-write", "-c", EXCLUDED)
@@ -224,7 +238,9 @@ def test_edits_elsewhere_are_named_with_their_first_slash(start: Start, place: W
         program.wait_for("Conversation interrupted")
 
 
-def test_a_question_waits_until_a_list_is_closed(start: Start, place: Workplace) -> None:
+def test_a_question_waits_until_a_list_is_closed(
+    start: Start, place: Workplace
+) -> None:
     pause = Pause()
     first = [ev_created(), pause, *asks("touch made")]
     with ScriptedServer([first, says("Well.")]) as server:

@@ -64,7 +64,8 @@ def test_an_answer_that_comes_late_counts_for_what_comes_next_and_is_not_typed(
 
 
 @pytest.mark.parametrize(
-    "env", [{"TERM": "dumb"}, {"NO_COLOR": "1"}, {"COLORFGBG": "0;15"}, {"TERM": "xterm"}]
+    "env",
+    [{"TERM": "dumb"}, {"NO_COLOR": "1"}, {"COLORFGBG": "0;15"}, {"TERM": "xterm"}],
 )
 def test_who_could_do_nothing_with_the_answer_does_not_ask(
     start: Start, env: dict[str, Any]

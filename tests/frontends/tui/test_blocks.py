@@ -92,8 +92,12 @@ def test_time_is_linear_in_the_length_of_the_answer(text: str) -> None:
     assert time.process_time() - before < 2
 
 
-@pytest.mark.parametrize("text", ["~" * 20_000 + "`\n", "a|b\n" + " " * 45_000 + "x|\n"])
+@pytest.mark.parametrize(
+    "text", ["~" * 20_000 + "`\n", "a|b\n" + " " * 45_000 + "x|\n"]
+)
 def test_a_long_line_that_begins_nothing_is_no_work(text: str) -> None:
     before = time.process_time()
-    assert "".join(block.text for block in blocks(text, len(text))).strip() == text.strip()
+    assert (
+        "".join(block.text for block in blocks(text, len(text))).strip() == text.strip()
+    )
     assert time.process_time() - before < 2

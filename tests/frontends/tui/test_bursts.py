@@ -40,7 +40,9 @@ def assert_is_draft(program: PtyProgram, shown: str) -> None:
 
 
 @pytest.mark.parametrize(("burst", "shown"), BURSTS)
-def test_a_burst_is_a_draft(start: Start, place: Workplace, burst: str, shown: str) -> None:
+def test_a_burst_is_a_draft(
+    start: Start, place: Workplace, burst: str, shown: str
+) -> None:
     (place.cwd / "word.txt").touch()
     with ScriptedServer([]) as server:
         program = begun(start, server)
@@ -51,9 +53,13 @@ def test_a_burst_is_a_draft(start: Start, place: Workplace, burst: str, shown: s
 
 
 @pytest.mark.parametrize(("burst", "shown"), BURSTS)
-def test_a_burst_is_a_draft_while_it_works(start: Start, burst: str, shown: str) -> None:
+def test_a_burst_is_a_draft_while_it_works(
+    start: Start, burst: str, shown: str
+) -> None:
     pause = Pause()
-    with ScriptedServer([[ev_created(), pause, *ev_message("Done."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[ev_created(), pause, *ev_message("Done."), ev_completed()]]
+    ) as server:
         program = start(server, "Begin.")
         program.wait_for("Working")
         program.type(burst)
@@ -149,7 +155,9 @@ def test_a_burst_with_a_tab_or_lines_is_text_for_vi_too(start: Start) -> None:
         assert_is_draft(program, "\u203a one    two\n  0dwd    G\n  x\n")
 
 
-def test_a_burst_answers_no_question_of_the_start(start: Start, place: Workplace) -> None:
+def test_a_burst_answers_no_question_of_the_start(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer([]) as server:
         program = start(server, trusted=False)
         program.wait_for("Do you trust what is in")
@@ -160,7 +168,9 @@ def test_a_burst_answers_no_question_of_the_start(start: Start, place: Workplace
 
 
 @pytest.mark.parametrize("line", ["hello", "hello there, and more"])
-def test_a_line_that_is_typed_ahead_with_its_enter_is_sent(start: Start, line: str) -> None:
+def test_a_line_that_is_typed_ahead_with_its_enter_is_sent(
+    start: Start, line: str
+) -> None:
     with ScriptedServer([says("Understood.")]) as server:
         program = begun(start, server)
         program.type(f"{line}\r")

@@ -116,8 +116,12 @@ def prompts(shown: Shown) -> None:
     shown.transcript.print(
         user_cell("Change the loader, so that it reads each folder.\n\nAnd be quick.")
     )
-    shown.complete(UserMessage(id="1", text="Look at this:", images=["/tmp/screen.png"]))
-    shown.transcript.print(user_cell("\n".join(f"line {n} of a log" for n in range(200))))
+    shown.complete(
+        UserMessage(id="1", text="Look at this:", images=["/tmp/screen.png"])
+    )
+    shown.transcript.print(
+        user_cell("\n".join(f"line {n} of a log" for n in range(200)))
+    )
 
 
 def answer(shown: Shown) -> None:
@@ -130,7 +134,13 @@ def reasoning(shown: Shown) -> None:
 
 
 def command(script: str, **facts: object) -> CommandExecution:
-    settled = {"id": "1", "status": "completed", "exit_code": 0, "duration_ms": 1240, **facts}
+    settled = {
+        "id": "1",
+        "status": "completed",
+        "exit_code": 0,
+        "duration_ms": 1240,
+        **facts,
+    }
     return CommandExecution(command=f"/bin/bash -lc '{script}'", **settled)  # pyright: ignore[reportArgumentType]
 
 
@@ -141,7 +151,9 @@ def commands(shown: Shown) -> None:
         command("make test", aggregated_output=output, duration_ms=125_000),
         command("make test", aggregated_output=output, exit_code=2, status="failed"),
         command("curl x", aggregated_output="10%\r50%\r100%\r\ndone\tall\n"),
-        command("python - <<EOF\nimport os\nfor n in range(3):\n    print(n)\n\nx\ny\nEOF"),
+        command(
+            "python - <<EOF\nimport os\nfor n in range(3):\n    print(n)\n\nx\ny\nEOF"
+        ),
         command("sleep 60", exit_code=None, status="failed", duration_ms=None),
     )
 
@@ -155,12 +167,19 @@ def explored(shown: Shown) -> None:
         command("sed -n 1,20p setup.py; git status", aggregated_output="text"),
         command("find . -delete"),
         command("sed -n 1w/tmp/x setup.py"),
-        command("cat missing", aggregated_output="no such file", exit_code=1, status="failed"),
+        command(
+            "cat missing",
+            aggregated_output="no such file",
+            exit_code=1,
+            status="failed",
+        ),
     )
 
 
 def declined(shown: Shown) -> None:
-    shown.complete(command("rm -rf build", status="declined", exit_code=None, duration_ms=None))
+    shown.complete(
+        command("rm -rf build", status="declined", exit_code=None, duration_ms=None)
+    )
     shown.tell(CallDenied("exec_command", "rejected by the user"))
     shown.tell(CallDenied("write_stdin", "the policy forbids it"))
 
@@ -216,7 +235,9 @@ def calls(shown: Shown) -> None:
             status="failed",
         ),
         WebSearch(id="3", query="toml specification"),
-        WebSearch(id="4", query="", action={"type": "open_page", "url": "https://toml.io"}),
+        WebSearch(
+            id="4", query="", action={"type": "open_page", "url": "https://toml.io"}
+        ),
     )
 
 
@@ -224,7 +245,8 @@ def notices(shown: Shown) -> None:
     shown.transcript.notice("Model: gpt-5.5\nEffort: high")
     shown.complete(
         ErrorItem(
-            id="1", message="`model_colour` is no key of the configuration, and was ignored."
+            id="1",
+            message="`model_colour` is no key of the configuration, and was ignored.",
         ),
         ContextCompaction(id="2", status="completed"),
         ContextCompaction(id="3", status="failed"),
@@ -345,7 +367,9 @@ def test_small_files_of_a_patch_leave_their_rows_to_the_others(
     files: dict[str, str], marks: list[str]
 ) -> None:
     shown = Shown()
-    shown.complete(FileChange(id="1", changes=[], status="completed", diff=diff_of(**files)))
+    shown.complete(
+        FileChange(id="1", changes=[], status="completed", diff=diff_of(**files))
+    )
     assert [line.strip() for line in shown.lines if "…" in line] == marks
     assert len(shown.lines) <= 20
 
@@ -363,7 +387,9 @@ def test_a_failed_patch_and_a_picture_are_named_within_the_folder() -> None:
     changes = [Change(path=path, kind="update") for path in ("/repo/src/f", "/etc/g")]
     shown.complete(FileChange(id="1", changes=changes, status="failed", error=error))
     arguments = {"path": "/repo/pic.png"}
-    shown.complete(McpToolCall(id="2", server="codex", tool="view_image", arguments=arguments))
+    shown.complete(
+        McpToolCall(id="2", server="codex", tool="view_image", arguments=arguments)
+    )
     assert shown.lines == [
         "✗ Failed to patch src/f, /etc/g",
         "  └ no such line",
@@ -391,7 +417,9 @@ def test_how_a_command_ended_stands_behind_it_and_narrows_no_other_row() -> None
 def test_what_is_done_with_a_goal_is_told_in_words() -> None:
     shown = Shown()
 
-    def called(tool: str, told: str, *, fails: bool = False, **arguments: str) -> McpToolCall:
+    def called(
+        tool: str, told: str, *, fails: bool = False, **arguments: str
+    ) -> McpToolCall:
         result = {"content": [{"type": "text", "text": told}]}
         return McpToolCall(
             id="1",
@@ -404,7 +432,9 @@ def test_what_is_done_with_a_goal_is_told_in_words() -> None:
 
     shown.complete(
         called("create_goal", '{"goal": {}}', objective="make\nit"),
-        called("create_goal", "there is an unfinished goal", fails=True, objective="more"),
+        called(
+            "create_goal", "there is an unfinished goal", fails=True, objective="more"
+        ),
         called("update_goal", '{"goal": {}}', status="complete"),
     )
     assert [line for line in shown.lines if line] == [

@@ -20,19 +20,28 @@ from tests.frontends.tui.test_approval import QUESTION, asks
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
 
-SEQUENCES = "\U0001f469\u200d\U0001f4bb \U0001f44d\U0001f3fd \U0001f1e9\U0001f1ea \u2764\ufe0f"
+SEQUENCES = (
+    "\U0001f469\u200d\U0001f4bb \U0001f44d\U0001f3fd \U0001f1e9\U0001f1ea \u2764\ufe0f"
+)
 
 
-@pytest.mark.parametrize("text", [SEQUENCES, "漢字…→ \u00e9 e\u0301 \ufb01 ½ ✔ \u2500\x1b[0m"])
+@pytest.mark.parametrize(
+    "text", [SEQUENCES, "漢字…→ \u00e9 e\u0301 \ufb01 ½ ✔ \u2500\x1b[0m"]
+)
 def test_what_stands_for_a_character_is_as_wide(text: str) -> None:
-    assert [get_cwidth(alone(char)) for char in text] == [get_cwidth(char) for char in text]
+    assert [get_cwidth(alone(char)) for char in text] == [
+        get_cwidth(char) for char in text
+    ]
     shown = ascii_only(text.replace("\x1b[0m", ""))
     assert shown.isascii()
     assert len(shown) == get_cwidth(text.replace("\x1b[0m", ""))
 
 
 def test_words_that_say_the_same_stand_for_what_ascii_lacks() -> None:
-    assert ascii_only("\u201cÇa\u201d \u2013 it\u2019s → 漢字 ✔…") == '"?a" - it\'s > ???? x~'
+    assert (
+        ascii_only("\u201cÇa\u201d \u2013 it\u2019s → 漢字 ✔…")
+        == '"?a" - it\'s > ???? x~'
+    )
 
 
 def test_sequences_of_emoji_fall_apart_where_rows_are_drawn_anew_and_stay_whole_above(
@@ -45,7 +54,9 @@ def test_sequences_of_emoji_fall_apart_where_rows_are_drawn_anew_and_stay_whole_
         program.type(f"Look: {SEQUENCES}")
         program.wait_for("Look: \U0001f469")
         program.settle()
-        assert not any(char in program.raw.decode() for char in "\u200d\ufe0f\U0001f3fd\U0001f1e9")
+        assert not any(
+            char in program.raw.decode() for char in "\u200d\ufe0f\U0001f3fd\U0001f1e9"
+        )
         above = len(program.raw)
         program.press("enter")
         program.wait_for("Live \U0001f469")
@@ -61,7 +72,9 @@ def test_a_terminal_that_knows_no_unicode_is_sent_none(start: Start) -> None:
         [*ev_function_call("call_1", "update_plan", plan), ev_completed()],
         [
             ev_created(),
-            *ev_text_deltas(["| a | b |\n|---|---|\n| \u201cc\u201d | d… |\n\n- [x] it"]),
+            *ev_text_deltas(
+                ["| a | b |\n|---|---|\n| \u201cc\u201d | d… |\n\n- [x] it"]
+            ),
             Pause(),
         ],
         [*ev_message("Done."), ev_completed()],
@@ -91,7 +104,9 @@ def test_a_terminal_that_knows_no_unicode_is_sent_none(start: Start) -> None:
         program.wait_until(lambda: not program.is_covered)
         program.press("esc")
         program.wait_for("interrupted")
-    assert program.raw.isascii(), {char for char in program.raw.decode() if not char.isascii()}
+    assert program.raw.isascii(), {
+        char for char in program.raw.decode() if not char.isascii()
+    }
 
 
 UTF8 = [("C", ""), ("POSIX", "C.UTF-8"), ("", "C"), ("", ""), ("C.UTF-8", "")]
@@ -152,7 +167,9 @@ def test_a_question_has_escapes_for_letters_that_the_terminal_lacks(
 def test_questions_of_servers_and_models_have_escapes_too() -> None:
     theme = Theme(unicode=False)
     options = [Option("\u00e9t\u00e9", 1), Option("\u30c7", 2)]
-    text = panel_text(60, theme, lambda: Choice([("", "Pick \u0430\u0431")], options, cancelled=0))
+    text = panel_text(
+        60, theme, lambda: Choice([("", "Pick \u0430\u0431")], options, cancelled=0)
+    )
     assert r"Pick \u0430\u0431" in text
     assert r"\xe9t\xe9" in text
     assert r"\u30c7" in text

@@ -25,7 +25,9 @@ ANSWER = [*ev_message("Hello **you**."), ev_completed()]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
-def test_a_question_mark_in_an_empty_composer_shows_the_keys(start: Start, columns: int) -> None:
+def test_a_question_mark_in_an_empty_composer_shows_the_keys(
+    start: Start, columns: int
+) -> None:
     with ScriptedServer([]) as server:
         program = start(server, columns=columns, rows=50)
         program.wait_for(IDLE)
@@ -65,7 +67,10 @@ def test_full_access_is_confirmed_and_enter_alone_says_no(start: Start) -> None:
     with ScriptedServer([]) as server:
         program = start(server)
         program.wait_for(IDLE)
-        for keys, outcome in ((["enter"], "Ask codex-py"), (["up", "enter"], "Permissions: Full")):
+        for keys, outcome in (
+            (["enter"], "Ask codex-py"),
+            (["up", "enter"], "Permissions: Full"),
+        ):
             program.type("/permissions")
             program.press("enter")
             program.wait_for("> Ask for approval")
@@ -151,14 +156,18 @@ def test_the_command_that_runs_goes_to_the_background(
         program.wait_for("• In the background echo ready; sleep 418 · since")
         program.press("c-b")
         program.wait_for("the agent waits for no command")
-        assert "Process running with session ID" in str(server.requests[1].body["input"])
+        assert "Process running with session ID" in str(
+            server.requests[1].body["input"]
+        )
         program.type("/stop")
         program.press("enter")
         program.wait_for("stopped")
         program.wait_until(lambda: "In the background" not in program.text)
 
 
-def test_an_export_has_what_was_said_before_and_since(start: Start, place: Workplace) -> None:
+def test_an_export_has_what_was_said_before_and_since(
+    start: Start, place: Workplace
+) -> None:
     replies = [ANSWER, [*ev_message("Again."), ev_completed()]]
     with ScriptedServer(replies) as server:
         first = start(server, "One?")
@@ -171,8 +180,12 @@ def test_an_export_has_what_was_said_before_and_since(start: Start, place: Workp
             program.type(f"/export {name}")
             program.press("enter")
             # The path may be broken into lines.
-            program.wait_until(lambda n=number: program.text.count("was written to") == n)
-    assert "Hello <strong>you</strong>." in (place.cwd / "out.html").read_text(encoding="utf-8")
+            program.wait_until(
+                lambda n=number: program.text.count("was written to") == n
+            )
+    assert "Hello <strong>you</strong>." in (place.cwd / "out.html").read_text(
+        encoding="utf-8"
+    )
     text = (place.cwd / "out.md").read_text(encoding="utf-8")
     assert text.startswith("# One?\n\n- Session: ")
     assert text[text.index("## User") :] == (
@@ -182,7 +195,11 @@ def test_an_export_has_what_was_said_before_and_since(start: Start, place: Workp
 
 def test_a_goal_is_set_shown_and_cleared(start: Start) -> None:
     done = ev_function_call("c1", "update_goal", {"status": "complete"})
-    replies = [ANSWER, [*done, ev_completed()], [*ev_message("Reached."), ev_completed()]]
+    replies = [
+        ANSWER,
+        [*done, ev_completed()],
+        [*ev_message("Reached."), ev_completed()],
+    ]
     with ScriptedServer(replies) as server:
         program = start(server, "--enable", "goals")
         program.wait_until(lambda: program.title == "work")
@@ -227,7 +244,9 @@ def test_an_export_without_a_name_or_below_the_home_folder_is_not_in_the_reposit
         program.wait_for("Hello you.")
         for number, command in enumerate(["/export ~/out.md", "/export "], 1):
             program.type(f"{command}\r")
-            program.wait_until(lambda n=number: program.text.count("was written to") == n)
+            program.wait_until(
+                lambda n=number: program.text.count("was written to") == n
+            )
     assert list(place.cwd.iterdir()) == []
     assert (place.home.parent / "out.md").exists()
     assert len(list(place.home.parent.glob("codex-*.md"))) == 1
@@ -239,11 +258,17 @@ def test_an_answer_is_copied_by_its_number_from_the_end(start: Start) -> None:
         program.wait_for("Hello you.")
         program.type("Two?\r")
         program.wait_for("Again.")
-        for number, text in (("", b"Again."), ("1", b"Again."), ("2", b"Hello **you**.")):
+        for number, text in (
+            ("", b"Again."),
+            ("1", b"Again."),
+            ("2", b"Hello **you**."),
+        ):
             sent = b"\x1b]52;c;" + base64.b64encode(text) + b"\x07"
             before = program.raw.count(sent)
             program.type(f"/copy {number}\r")
-            program.wait_until(lambda n=before, s=sent: program.raw.count(s) == n + 1, what=number)
+            program.wait_until(
+                lambda n=before, s=sent: program.raw.count(s) == n + 1, what=number
+            )
         for count, number in enumerate(("3", "0", "-1", "x"), 1):
             program.type(f"/copy {number}\r")
             program.wait_until(lambda n=count: program.text.count("write /copy N") == n)
@@ -256,7 +281,11 @@ def test_the_cost_is_told_by_turns(start: Start) -> None:
         program.type("/cost")
         program.press("enter")
         program.wait_for("total")
-    row = next(line for line in program.text.splitlines() if line.endswith("One?") and "%" in line)
+    row = next(
+        line
+        for line in program.text.splitlines()
+        if line.endswith("One?") and "%" in line
+    )
     assert row.split()[:4] == ["1", "100", "50", "50%"]
 
 
@@ -264,7 +293,11 @@ def test_the_cost_is_told_by_turns(start: Start) -> None:
     ("settings", "focus", "sent"),
     [
         ('notification_method = "osc9"', "focus-out", b"\x1b]9;Hello **you**.\x07"),
-        ('notification_method = "osc777"', "focus-out", b"\x1b]777;notify;codex-py;Hello"),
+        (
+            'notification_method = "osc777"',
+            "focus-out",
+            b"\x1b]777;notify;codex-py;Hello",
+        ),
         ("", "focus-out", b"\x07\x1b"),
         ('notification_method = "osc9"', "focus-in", None),
         ('notification_method = "osc9"\nnotifications = false', "focus-out", None),
@@ -274,7 +307,12 @@ def test_the_end_of_a_turn_is_told_to_who_looks_elsewhere(
     start: Start, place: Workplace, settings: str, focus: str, sent: bytes | None
 ) -> None:
     pause = Pause()
-    stream = [ev_created(), *ev_text_deltas(["Hel"]), pause, *ev_message("Hello **you**.")]
+    stream = [
+        ev_created(),
+        *ev_text_deltas(["Hel"]),
+        pause,
+        *ev_message("Hello **you**."),
+    ]
     with ScriptedServer([[*stream, ev_completed()]]) as server:
         table = [f"tui.{line}" for line in settings.splitlines()]
         options = [part for line in table for part in ("-c", line)]
@@ -296,7 +334,13 @@ def test_the_end_of_a_turn_is_told_to_who_looks_elsewhere(
 
 def test_the_title_says_what_goes_on_and_is_given_back(start: Start) -> None:
     pause = Pause()
-    stream = [ev_created(), *ev_text_deltas(["Hel"]), pause, *ev_message("Hello."), ev_completed()]
+    stream = [
+        ev_created(),
+        *ev_text_deltas(["Hel"]),
+        pause,
+        *ev_message("Hello."),
+        ev_completed(),
+    ]
     with ScriptedServer([stream]) as server:
         program = start(server, "Hello?")
         program.wait_for("Hel")

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from codex_py.frontends.tui.composer import Composer
-from codex_py.testing import Pause, ev_completed, ev_created, ev_function_call, ev_message
+from codex_py.testing import (
+    Pause,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
 from tests.frontends.tui.terminals import IDLE, Start
 from tests.support.images import PNG
 from tests.support.program import Workplace, environment
@@ -27,7 +33,8 @@ def prompts(server: ScriptedServer) -> list[str]:
         for item in server.requests[-1].body["input"]
         if item.get("role") == "user"
         for part in item["content"]
-        if part["type"] == "input_text" and not part["text"].startswith("<environment_context>")
+        if part["type"] == "input_text"
+        and not part["text"].startswith("<environment_context>")
     ]
 
 
@@ -131,7 +138,9 @@ def test_no_piece_of_a_long_paste_that_is_not_marked_is_sent(start: Start) -> No
         assert prompts(server) == ["\n".join(lines)]
 
 
-def test_images_are_attached_by_the_paths_that_are_pasted(start: Start, place: Workplace) -> None:
+def test_images_are_attached_by_the_paths_that_are_pasted(
+    start: Start, place: Workplace
+) -> None:
     for name in ("a.png", "two words.png"):
         (place.cwd / name).write_bytes(PNG)
     with ScriptedServer([ANSWER]) as server:
@@ -160,11 +169,18 @@ def test_ctrl_v_says_what_it_needs(start: Start, place: Workplace) -> None:
 
 
 @SIZES
-def test_files_are_found_by_a_few_letters(start: Start, place: Workplace, columns: int) -> None:
+def test_files_are_found_by_a_few_letters(
+    start: Start, place: Workplace, columns: int
+) -> None:
     subprocess.run(["git", "init", "-q", str(place.cwd)], check=True)
     (place.cwd / ".gitignore").write_text("ignored*\n", encoding="utf-8")
     (place.cwd / "src").mkdir()
-    for name in ("src/my notes.md", "src/main.py", "ignored_notes.md", "e\x1b[31m\u202evil.md"):
+    for name in (
+        "src/my notes.md",
+        "src/main.py",
+        "ignored_notes.md",
+        "e\x1b[31m\u202evil.md",
+    ):
         (place.cwd / name).write_text("", encoding="utf-8")
     with ScriptedServer([ANSWER]) as server:
         program = begin(start, server, columns=columns)
@@ -209,7 +225,9 @@ def test_files_are_found_by_several_words_behind_a_quotation_mark(
         program.settle()
         assert "> other.md" not in program.text
         send(program)
-        assert prompts(server) == ['see "src/my notes.md" and "src/my notes.md" not @other md']
+        assert prompts(server) == [
+            'see "src/my notes.md" and "src/my notes.md" not @other md'
+        ]
 
 
 def test_commands_are_offered_with_what_they_do(start: Start) -> None:
@@ -264,7 +282,9 @@ def test_a_skill_that_is_mentioned_is_told(start: Start, place: Workplace) -> No
 
 
 @SIZES
-def test_a_command_of_the_users_own_is_shown_and_told(start: Start, columns: int) -> None:
+def test_a_command_of_the_users_own_is_shown_and_told(
+    start: Start, columns: int
+) -> None:
     with ScriptedServer([ANSWER]) as server:
         program = begin(start, server, columns=columns)
         program.type("!echo one; exit 3")
@@ -280,7 +300,9 @@ def test_a_command_of_the_users_own_is_shown_and_told(start: Start, columns: int
     assert asked == "What now?"
 
 
-def test_what_was_sent_comes_back_in_the_next_session(start: Start, place: Workplace) -> None:
+def test_what_was_sent_comes_back_in_the_next_session(
+    start: Start, place: Workplace
+) -> None:
     history = place.home / "history.jsonl"
     old = {"session_id": "s", "ts": 1, "text": "an older\nprompt"}
     history.write_text(f"{json.dumps(old)}\n{{damaged\n", encoding="utf-8")
@@ -303,13 +325,20 @@ def test_what_was_sent_comes_back_in_the_next_session(start: Start, place: Workp
         program.press("c-c", "c-d")
         assert program.wait() == 0
     last = json.loads(history.read_text(encoding="utf-8").splitlines()[-1])
-    assert (last["text"], sorted(last)) == ("a newer prompt", ["session_id", "text", "ts"])
+    assert (last["text"], sorted(last)) == (
+        "a newer prompt",
+        ["session_id", "text", "ts"],
+    )
     assert history.stat().st_mode & 0o777 == 0o600
 
 
-def test_an_editor_takes_the_terminal_and_gives_it_back(start: Start, place: Workplace) -> None:
+def test_an_editor_takes_the_terminal_and_gives_it_back(
+    start: Start, place: Workplace
+) -> None:
     editor = place.home / "editor"
-    script = '#!/bin/sh\nprintf "IN THE EDITOR"\nread line\nprintf "%s" "$line" >>"$1"\n'
+    script = (
+        '#!/bin/sh\nprintf "IN THE EDITOR"\nread line\nprintf "%s" "$line" >>"$1"\n'
+    )
     editor.write_text(script, encoding="utf-8")
     editor.chmod(0o755)
     with ScriptedServer([ANSWER]) as server:
@@ -322,16 +351,24 @@ def test_an_editor_takes_the_terminal_and_gives_it_back(start: Start, place: Wor
         assert program.raw.rfind(b"\x1b[<2u") > program.raw.rfind(b"\x1b[>5u")
         program.type("edited\n")
         program.wait_for("\u203a so far, edited")
-        program.wait_until(lambda: program.raw.rfind(b"\x1b[>5u") > program.raw.rfind(b"\x1b[<2u"))
+        program.wait_until(
+            lambda: program.raw.rfind(b"\x1b[>5u") > program.raw.rfind(b"\x1b[<2u")
+        )
         send(program)
         assert prompts(server) == ["so far, edited"]
 
 
 @pytest.mark.parametrize(
     ("editor", "said"),
-    [("'", "set VISUAL or EDITOR"), ("no-such-editor", "no editor"), ("false", "exit code 1")],
+    [
+        ("'", "set VISUAL or EDITOR"),
+        ("no-such-editor", "no editor"),
+        ("false", "exit code 1"),
+    ],
 )
-def test_an_editor_that_fails_is_told_in_a_sentence(start: Start, editor: str, said: str) -> None:
+def test_an_editor_that_fails_is_told_in_a_sentence(
+    start: Start, editor: str, said: str
+) -> None:
     with ScriptedServer([ANSWER]) as server:
         program = start(server, VISUAL="", EDITOR=editor)
         program.wait_for(IDLE)
@@ -364,7 +401,9 @@ def test_the_keys_of_vi_and_their_mode(start: Start, place: Workplace) -> None:
         assert prompts(server) == ["two"]
 
 
-def test_what_was_not_told_returns_to_the_composer(start: Start, place: Workplace) -> None:
+def test_what_was_not_told_returns_to_the_composer(
+    start: Start, place: Workplace
+) -> None:
     call = ev_function_call("call_1", "exec_command", {"cmd": "echo begun; sleep 600"})
     with ScriptedServer([[*call, ev_completed()], ANSWER]) as server:
         program = start(server, "-s", "danger-full-access", "Begin.")
@@ -422,10 +461,15 @@ main()
 
 def test_a_refused_prompt_comes_back_while_the_turn_goes_on(place: Workplace) -> None:
     first, second = Pause(), Pause()
-    streams = [[ev_created(), first, ev_completed()], [ev_created(), second, ev_completed()]]
+    streams = [
+        [ev_created(), first, ev_completed()],
+        [ev_created(), second, ev_completed()],
+    ]
     with ScriptedServer(streams) as server:
         place.configure(server)
-        variables = environment(place.home, {"TERM": "xterm-256color", "LANG": "C.UTF-8"})
+        variables = environment(
+            place.home, {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+        )
         argv = [sys.executable, "-c", _REFUSING, "Begin."]
         with PtyProgram(argv, place.cwd, variables) as program:
             program.wait_for("Do you trust what is in")

@@ -15,7 +15,9 @@ def write(folder: Path, name: str, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def test_a_command_of_the_project_is_offered_and_sent(start: Start, place: Workplace) -> None:
+def test_a_command_of_the_project_is_offered_and_sent(
+    start: Start, place: Workplace
+) -> None:
     head = "---\ndescription: Tidy a part\nargument-hint: [part]\nallowed-tools: Bash\n---\n"
     write(place.cwd, "git/tidy.md", f"{head}Tidy $ARGUMENTS. See !`git status`.\n")
     write(place.cwd, "broken.md", "---\nno field\n---\n")
@@ -38,9 +40,13 @@ def test_a_command_of_the_project_is_offered_and_sent(start: Start, place: Workp
         assert "\n".join(program.scrollback).count("`allowed-tools`") == 1
 
 
-def test_the_model_of_a_command_is_used_for_its_turn_alone(start: Start, place: Workplace) -> None:
+def test_the_model_of_a_command_is_used_for_its_turn_alone(
+    start: Start, place: Workplace
+) -> None:
     write(place.home.parent, "ask.md", "---\nmodel: gpt-5.4\n---\nAsk.\n")
-    write(place.home.parent, "other.md", "---\nmodel: anthropic/claude-x\n---\nOther.\n")
+    write(
+        place.home.parent, "other.md", "---\nmodel: anthropic/claude-x\n---\nOther.\n"
+    )
     with ScriptedServer([ANSWER] * 4) as server:
         program = begin(start, server, columns=120)
         for number, text in enumerate(["/user:ask", "plain", "/other"], 1):
@@ -62,7 +68,9 @@ def test_a_command_of_a_plugin_has_its_name(start: Start, place: Workplace) -> N
         assert prompts(server)[-1] == "Run it."
 
 
-def test_commands_of_a_project_come_with_its_trust(start: Start, place: Workplace) -> None:
+def test_commands_of_a_project_come_with_its_trust(
+    start: Start, place: Workplace
+) -> None:
     write(place.cwd, "tidy.md", "Tidy.\n")
     with ScriptedServer([ANSWER]) as server:
         program = start(server, columns=120, trusted=False)

@@ -83,12 +83,16 @@ def test_a_server_that_does_not_start_can_be_gone_on_without(start: Start) -> No
         ("3", {"type": "integer", "minimum": 3}, ""),
     ],
 )
-def test_what_does_not_fit_a_field_is_told(text: str, field: dict[str, Any], expected: str) -> None:
+def test_what_does_not_fit_a_field_is_told(
+    text: str, field: dict[str, Any], expected: str
+) -> None:
     assert problem(text, field, needed=True) == expected
 
 
 def test_what_is_written_gets_the_type_of_its_field() -> None:
-    assert [parsed("3", {"type": kind}) for kind in ("integer", "number", "string")] == [
+    assert [
+        parsed("3", {"type": kind}) for kind in ("integer", "number", "string")
+    ] == [
         3,
         3.0,
         "3",

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.testing import Pause, Reply, ev_completed, ev_created, ev_function_call, ev_message
+from codex_py.testing import (
+    Pause,
+    Reply,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
 from tests.frontends.tui.terminals import Start, leave
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
@@ -51,7 +58,9 @@ def test_enter_on_an_empty_prompt_sends_nothing_after_a_turn_that_did_not_fail(
         assert len(server.requests) == 1
 
 
-def test_a_call_of_the_turn_that_failed_does_not_run_again(start: Start, place: Workplace) -> None:
+def test_a_call_of_the_turn_that_failed_does_not_run_again(
+    start: Start, place: Workplace
+) -> None:
     call = ev_function_call("call_1", "exec_command", {"cmd": "echo ran >> count"})
     replies = [Reply(events=call, cut=True), [*call, ev_completed()], ANSWER]
     with ScriptedServer(replies) as server:
@@ -63,10 +72,17 @@ def test_a_call_of_the_turn_that_failed_does_not_run_again(start: Start, place: 
 
 
 def test_a_turn_that_a_kill_has_cut_off_goes_on_after_a_resume(start: Start) -> None:
-    call = [*ev_function_call("call_1", "exec_command", {"cmd": "echo ran"}), ev_completed()]
-    with ScriptedServer([call, [ev_created(), Pause()], ANSWER], check_prefix=False) as server:
+    call = [
+        *ev_function_call("call_1", "exec_command", {"cmd": "echo ran"}),
+        ev_completed(),
+    ]
+    with ScriptedServer(
+        [call, [ev_created(), Pause()], ANSWER], check_prefix=False
+    ) as server:
         program = start(server, *FREE, "Count.")
-        program.wait_until(lambda: len(server.requests) == 2 and "Ran echo ran" in program.text)
+        program.wait_until(
+            lambda: len(server.requests) == 2 and "Ran echo ran" in program.text
+        )
         program.process.kill()
         program.wait()
         program = start(server, *FREE, "resume", "--last")
@@ -79,11 +95,15 @@ def test_a_turn_that_a_kill_has_cut_off_goes_on_after_a_resume(start: Start) -> 
         assert str(server.requests[2].input).count("Count.") == 1
 
 
-def test_a_retry_is_counted_down_with_its_cause_and_escape_ends_it(start: Start) -> None:
+def test_a_retry_is_counted_down_with_its_cause_and_escape_ends_it(
+    start: Start,
+) -> None:
     busy = Reply(status=503, body=BUSY.body, headers={"retry-after": "60"})
     with ScriptedServer([busy, ANSWER]) as server:
         program = start(server, "Hello?", provider={"request_max_retries": 3})
-        counted = re.compile(r"[.…] Trying again in (5\ds|1m 00s) \(try 2, \ds; Esc stops\)")
+        counted = re.compile(
+            r"[.…] Trying again in (5\ds|1m 00s) \(try 2, \ds; Esc stops\)"
+        )
         program.wait_until(lambda: counted.search(program.text) is not None)
         program.wait_for("503 Service Unavailable")
         program.press("esc")
@@ -94,7 +114,9 @@ def test_a_retry_is_counted_down_with_its_cause_and_escape_ends_it(start: Start)
         program.wait_for("Hello you.")
 
 
-def test_tries_are_counted_by_one_counter_across_both_kinds_of_retries(start: Start) -> None:
+def test_tries_are_counted_by_one_counter_across_both_kinds_of_retries(
+    start: Start,
+) -> None:
     lost = Reply(events=[ev_created()], cut=True)
     slow = Reply(status=503, body=BUSY.body, headers={"retry-after": "60"})
     with ScriptedServer([BUSY, BUSY, lost, BUSY, slow]) as server:
@@ -104,7 +126,9 @@ def test_tries_are_counted_by_one_counter_across_both_kinds_of_retries(start: St
         assert program.text.count("Trying again") == 1
 
 
-def test_enter_on_an_empty_prompt_tries_again_what_the_server_refused(start: Start) -> None:
+def test_enter_on_an_empty_prompt_tries_again_what_the_server_refused(
+    start: Start,
+) -> None:
     refused = Reply(status=401, body=b'{"error": {"message": "no such key"}}')
     with ScriptedServer([refused, ANSWER]) as server:
         program = start(server, "Hello?")
@@ -114,7 +138,9 @@ def test_enter_on_an_empty_prompt_tries_again_what_the_server_refused(start: Sta
         program.wait_for("Hello you.")
 
 
-def test_what_was_queued_is_the_composers_again_when_the_turn_fails(start: Start) -> None:
+def test_what_was_queued_is_the_composers_again_when_the_turn_fails(
+    start: Start,
+) -> None:
     hold = Pause()
     with ScriptedServer(
         [Reply(events=[ev_created(), hold, ev_created()], cut=True), ANSWER]
@@ -175,7 +201,9 @@ def test_a_bug_costs_its_turn_and_not_the_terminal(
     about = packages / "failing-1.0.dist-info"
     about.mkdir(parents=True)
     (packages / "failing.py").write_text(FAILING, encoding="utf-8")
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: failing\nVersion: 1.0\n", "utf-8")
+    (about / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: failing\nVersion: 1.0\n", "utf-8"
+    )
     entry = "[codex_py.extensions]\nfailing = failing:feature\n"
     (about / "entry_points.txt").write_text(entry, encoding="utf-8")
     with ScriptedServer([ANSWER]) as server:
@@ -185,10 +213,14 @@ def test_a_bug_costs_its_turn_and_not_the_terminal(
             config.write(f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n')
         options = [] if log is None else ["--log", str(tmp_path / log)]
         argv = [sys.executable, "-c", WITH_EXTENSION, str(packages), *options, "fail"]
-        variables = environment(place.home, {"TERM": "xterm-256color", "LANG": "C.UTF-8"})
+        variables = environment(
+            place.home, {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+        )
         with PtyProgram(argv, place.cwd, variables) as program:
             program.wait_for("internal error: KeyError('of an extension')")
-            program.wait_for("The traceback is in" if log else "Start codex-py with --log FILE")
+            program.wait_for(
+                "The traceback is in" if log else "Start codex-py with --log FILE"
+            )
             program.settle()
             program.type("Hello?")
             program.press("enter")

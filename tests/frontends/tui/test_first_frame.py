@@ -33,12 +33,16 @@ main()
 """
 
 
-def shown(raw: bytes, columns: int, rows: int) -> tuple[list[list[Any]], tuple[int, int]]:
+def shown(
+    raw: bytes, columns: int, rows: int
+) -> tuple[list[list[Any]], tuple[int, int]]:
     """The cells of the screen with their styles, and the place of the cursor."""
     screen = pyte.Screen(columns, rows)
     # pyte knows nothing of dim text, and takes the private marks of some sequences for their end.
     raw = re.sub(
-        rb"\x1b\[[<>][^a-z]*u|\x1b\[22;0t", b"", re.sub(rb"(?<=[\[;])2(?=[;m])", b"3", raw)
+        rb"\x1b\[[<>][^a-z]*u|\x1b\[22;0t",
+        b"",
+        re.sub(rb"(?<=[\[;])2(?=[;m])", b"3", raw),
     )
     pyte.ByteStream(screen).feed(raw)
     cells = [[screen.buffer[y][x] for x in range(columns)] for y in range(rows)]
@@ -146,13 +150,20 @@ def test_a_mistake_that_comes_while_it_is_shown_is_told_on_a_whole_terminal(
         assert program.lines[-1] == "ImportError: no such part"
 
 
-def test_a_line_that_is_typed_while_it_is_shown_is_sent(place: Workplace, tmp_path: Path) -> None:
+def test_a_line_that_is_typed_while_it_is_shown_is_sent(
+    place: Workplace, tmp_path: Path
+) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     with ScriptedServer([says("Understood.")]) as server:
         place.configure(server)
         with running(
-            place, f"open({str(gate)!r}).close()", "--sandbox", "danger-full-access", "-a", "never"
+            place,
+            f"open({str(gate)!r}).close()",
+            "--sandbox",
+            "danger-full-access",
+            "-a",
+            "never",
         ) as program:
             program.wait_for(PLACEHOLDER)
             program.type("typed early\r")

@@ -131,7 +131,9 @@ def test_a_model_of_this_machine_is_used_from_then_on_and_secrets_are_denied_aft
     }
 
 
-def test_esc_leaves_the_page_and_nothing_has_changed(begin: Begin, place: Workplace) -> None:
+def test_esc_leaves_the_page_and_nothing_has_changed(
+    begin: Begin, place: Workplace
+) -> None:
     program = begin(TERM="dumb", LC_ALL="C", NO_COLOR="1")
     program.wait_for(PAGE)
     program.press("esc")
@@ -179,7 +181,9 @@ def test_an_empty_key_of_another_provider_is_not_offered(begin: Begin) -> None:
 
 
 @pytest.mark.parametrize("name", ["CODEX_API_KEY", "OPENAI_API_KEY"])
-def test_with_a_key_in_the_environment_there_is_no_page(begin: Begin, name: str) -> None:
+def test_with_a_key_in_the_environment_there_is_no_page(
+    begin: Begin, name: str
+) -> None:
     program = begin(**{name: "sk-any"})
     program.wait_for("/ commands, @ files")
     assert PAGE not in program.text

@@ -25,6 +25,10 @@ def test_a_frame_loads_nothing_that_only_later_ones_need(
 ) -> None:
     code = f"import sys, codex_py.frontends.tui.{module}; print(*sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8"
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
     )
     assert set(done.stdout.split()).isdisjoint(without)

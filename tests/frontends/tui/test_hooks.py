@@ -22,7 +22,8 @@ def write_hooks(path: Path, *commands: str) -> Path:
     handlers = [{"type": "command", "command": command} for command in commands]
     path.parent.mkdir(exist_ok=True)
     path.write_text(
-        json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": handlers}]}}), encoding="utf-8"
+        json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": handlers}]}}),
+        encoding="utf-8",
     )
     return path
 
@@ -38,7 +39,9 @@ def test_hooks_that_are_trusted_at_the_start_run_and_are_not_asked_about_again(
     start: Start, place: Workplace, tmp_path: Path
 ) -> None:
     ran = tmp_path / "ran"
-    path = write_hooks(place.home / "hooks.json", f"echo one >> '{ran}'", f"echo two >> '{ran}'")
+    path = write_hooks(
+        place.home / "hooks.json", f"echo one >> '{ran}'", f"echo two >> '{ran}'"
+    )
     with ScriptedServer([HELLO, AGAIN]) as server:
         program = start(server, "go")
         program.wait_for(ASKED)
@@ -61,7 +64,9 @@ def test_hooks_that_are_trusted_at_the_start_run_and_are_not_asked_about_again(
         assert sorted(ran.read_text("utf-8").split()) == ["one", "one", "two"]
 
 
-def test_enter_alone_trusts_nothing(start: Start, place: Workplace, tmp_path: Path) -> None:
+def test_enter_alone_trusts_nothing(
+    start: Start, place: Workplace, tmp_path: Path
+) -> None:
     ran = tmp_path / "ran"
     write_hooks(place.home / "hooks.json", f"touch '{ran}'")
     with ScriptedServer([HELLO]) as server:
@@ -230,7 +235,9 @@ def test_hooks_that_changed_before_the_next_session_are_told(
         program.wait_for("Hooks that are new or changed")
 
 
-def test_hooks_of_an_untrusted_project_are_not_shown(start: Start, place: Workplace) -> None:
+def test_hooks_of_an_untrusted_project_are_not_shown(
+    start: Start, place: Workplace
+) -> None:
     write_hooks(place.cwd / ".codex" / "hooks.json", "true")
     with ScriptedServer([]) as server:
         program = start(server, trusted=False)
@@ -287,14 +294,22 @@ def test_trust_that_cannot_be_stored_is_told_and_the_session_begins(
         program = start(server, "go")
         program.wait_for(ASKED)
         program.type("2")
-        program.wait_until(lambda: "cannot be written" in " ".join(program.text.split()))
+        program.wait_until(
+            lambda: "cannot be written" in " ".join(program.text.split())
+        )
         program.wait_for("Hello.")
 
 
-def test_a_hook_that_takes_long_is_named_until_it_ends(start: Start, place: Workplace) -> None:
+def test_a_hook_that_takes_long_is_named_until_it_ends(
+    start: Start, place: Workplace
+) -> None:
     go = place.home / "go"
     handlers = [
-        {"type": "command", "command": f"until [ -e {go}{n} ]; do sleep 0.05; done", **said}
+        {
+            "type": "command",
+            "command": f"until [ -e {go}{n} ]; do sleep 0.05; done",
+            **said,
+        }
         for n, said in enumerate(({"statusMessage": "Checking the prompt"}, {}))
     ]
     text = json.dumps({"hooks": {"UserPromptSubmit": [{"hooks": handlers}]}})

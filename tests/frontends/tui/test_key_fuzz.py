@@ -32,7 +32,19 @@ PING, PONG = "Are you there?", "I am here."
 
 FIRST_LETTERS = "yapn12fv"
 """Of the words: with most of them an answer to some question begins."""
-EDITING = ["left", "right", "up", "down", "backspace", "c-a", "c-e", "c-u", "c-k", "c-w", "c-y"]
+EDITING = [
+    "left",
+    "right",
+    "up",
+    "down",
+    "backspace",
+    "c-a",
+    "c-e",
+    "c-u",
+    "c-k",
+    "c-w",
+    "c-y",
+]
 PANELS = ["esc", "tab", "shift-tab", "enter", "c-l", "c-o", "c-g", "f5", "c-b", "c-t"]
 COMMANDS = [
     "/help",
@@ -101,7 +113,9 @@ OWN_KEYS = {
     "vim_normal.jump_top": '"1 2"',
 }
 OWN_OPTIONS = [
-    part for name, keys in OWN_KEYS.items() for part in ("-c", f"tui.keymap.{name}={keys}")
+    part
+    for name, keys in OWN_KEYS.items()
+    for part in ("-c", f"tui.keymap.{name}={keys}")
 ]
 VI = ["-c", "tui.vim_mode_default=true"]
 VI_KEYS = [*"iaAdwcpgfu0$", "\x18", "\x13", "\x1bOP"]
@@ -123,7 +137,10 @@ class FickleModel:
         if self.is_at_peace:
             return [*ev_message("Done."), ev_completed()]
         name = f"call_{self._calls}"
-        asking = {"cmd": f"touch ran-{self._calls}", "sandbox_permissions": "require_escalated"}
+        asking = {
+            "cmd": f"touch ran-{self._calls}",
+            "sandbox_permissions": "require_escalated",
+        }
         asks = [*ev_function_call(name, "exec_command", asking), ev_completed()]
         deltas = [f"word {n}\n\n" if n % 7 == 0 else "some " for n in range(60)]
         streams = Reply(
@@ -136,7 +153,9 @@ class FickleModel:
         fails = Reply(status=500, body=b'{"error": {"message": "Broken"}}')
         hangs = Reply(events=[ev_created(), Pause()])
         runs = [*ev_function_call(name, "exec_command", {"cmd": "ls"}), ev_completed()]
-        return self._random.choice([asks, asks, asks, streams, streams, fails, hangs, runs])
+        return self._random.choice(
+            [asks, asks, asks, streams, streams, fails, hangs, runs]
+        )
 
 
 def press(program: PtyProgram, key: str) -> None:
@@ -171,13 +190,20 @@ def fuzzed(
         options = ("-a", "on-request", "-s", "read-only", *more)
         provider = {"request_max_retries": 1, "stream_max_retries": 1}
         program = start(
-            server, *options, columns=columns, rows=rows, provider=provider, EDITOR="true"
+            server,
+            *options,
+            columns=columns,
+            rows=rows,
+            provider=provider,
+            EDITOR="true",
         )
         yield program, server, model
         assert b"Traceback" not in program.raw
 
 
-def assert_answers(program: PtyProgram, model: FickleModel, *, drops: bool = False) -> None:
+def assert_answers(
+    program: PtyProgram, model: FickleModel, *, drops: bool = False
+) -> None:
     """Whatever is open, running or asked, the composer is there after some Esc, and what is sent is answered."""
     model.is_at_peace = True
     program.resize(80, 24)

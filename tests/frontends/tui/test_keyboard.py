@@ -16,7 +16,10 @@ class Keyboard:
         self.backgrounds: list[str] = []
         self.now_s = 100.0
         self.parser = KeyParser(
-            self._press, self.focus.append, self.backgrounds.append, clock=lambda: self.now_s
+            self._press,
+            self.focus.append,
+            self.backgrounds.append,
+            clock=lambda: self.now_s,
         )
 
     def _press(self, press: KeyPress) -> None:
@@ -46,8 +49,22 @@ class Keyboard:
             "\x1b[57441;2u",
             "\x1b[57358u",
         ),
-        *("\x1b[27;1:3u", "\x1b[97;5:3u", "\x1b[1;1:3A", "\x1b[3;1:3~", "\x1b[99;6u", "\x1b[27;2u"),
-        *("\x1b[0u", "\x1b[;u", "\x1b[99999999u", "\x1b[55296u", "\x1b[57344u", "\x1b[7u"),
+        *(
+            "\x1b[27;1:3u",
+            "\x1b[97;5:3u",
+            "\x1b[1;1:3A",
+            "\x1b[3;1:3~",
+            "\x1b[99;6u",
+            "\x1b[27;2u",
+        ),
+        *(
+            "\x1b[0u",
+            "\x1b[;u",
+            "\x1b[99999999u",
+            "\x1b[55296u",
+            "\x1b[57344u",
+            "\x1b[7u",
+        ),
         *(
             "\x1b]11;rgb:0000/0000/0000\x07",
             "\x1b]11;rgb:0000/0000/0000\x1b\\",
@@ -76,7 +93,14 @@ class Keyboard:
             "\x1b[999~",
             "\x1b[[Q"[:3] + "E",
         ),
-        *("\x1bOz", "\x1bO5z", "\x1b[I", "\x1b[O", "\x1b[E", "\x1b[" + "1" * 5000 + "u"),
+        *(
+            "\x1bOz",
+            "\x1bO5z",
+            "\x1b[I",
+            "\x1b[O",
+            "\x1b[E",
+            "\x1b[" + "1" * 5000 + "u",
+        ),
     ],
 )
 def test_what_is_no_key_of_ours_is_swallowed_however_it_comes(sequence: str) -> None:
@@ -114,7 +138,10 @@ def test_what_is_no_key_of_ours_is_swallowed_however_it_comes(sequence: str) -> 
         ("\x1b[127;3u\x1b[127;5u", ["alt", "c-h", "alt", "c-h"]),
         ("\x7f\x08\x1b[127u\x1b[127;2u", ["c-h"] * 4),
         ("\r\x1b[13u\x1b[57414u", ["c-m"] * 3),
-        ("\n\x1b\r\x1b[13;2u\x1b[13;3u\x1b[13;5u\x1b[27;2;13~\x1b[57414;2u", ["c-j"] * 7),
+        (
+            "\n\x1b\r\x1b[13;2u\x1b[13;3u\x1b[13;5u\x1b[27;2;13~\x1b[57414;2u",
+            ["c-j"] * 7,
+        ),
         ("\t\x1b[9u", ["c-i"] * 2),
         ("\x1b[Z\x1b[9;2u\x1b[27;2;9~", ["s-tab"] * 3),
         ("\x03\x1b[99;5u\x1b[99;69u\x1b[99;5:1u\x1b[99;5:2u\x1b[27;5;99~", ["c-c"] * 6),
@@ -124,8 +151,14 @@ def test_what_is_no_key_of_ours_is_swallowed_however_it_comes(sequence: str) -> 
         ("\x1b[57404u\x1b[57411u\x1b[97;2u\x1b[49:33;2u", ["5", "*", "A", "!"]),
         ("\x1b[57417u\x1b[57426u", ["left", "delete"]),
         # With Num Lock, which kitty counts as a modifier.
-        ("\x1b[1;129A\x1b[3;129~\x1b[A\x1bOA\x1b[1;1:2A", ["up", "delete", "up", "up", "up"]),
-        ("\x1b[1;2D\x1b[1;5C\x1bOP\x1b[P\x1b[1P", ["s-left", "c-right", "f1", "f1", "f1"]),
+        (
+            "\x1b[1;129A\x1b[3;129~\x1b[A\x1bOA\x1b[1;1:2A",
+            ["up", "delete", "up", "up", "up"],
+        ),
+        (
+            "\x1b[1;2D\x1b[1;5C\x1bOP\x1b[P\x1b[1P",
+            ["s-left", "c-right", "f1", "f1", "f1"],
+        ),
         ("\x1b[200~a\x1b[2Jb\x1b[201~c", ["a\x1b[2Jb", "c"]),
         ("\x1b[1\x03x", ["c-c", "x"]),
         ("\x1b]0;t\x03x", ["c-c", "x"]),
@@ -140,7 +173,10 @@ def test_keys_are_told_apart(sent: str, pressed: list[str]) -> None:
 def test_a_paste_is_one_however_it_is_cut() -> None:
     paste = "\x1b[200~one\rtwo \x1b[A \x1b[20 \x1b[201~"
     for cut in range(1, len(paste)):
-        assert Keyboard().send(paste[:cut], paste[cut:], "x") == ["one\rtwo \x1b[A \x1b[20 ", "x"]
+        assert Keyboard().send(paste[:cut], paste[cut:], "x") == [
+            "one\rtwo \x1b[A \x1b[20 ",
+            "x",
+        ]
     keyboard = Keyboard()
     assert keyboard.send("\x1b[200~one\x1b[20") == []
     keyboard.now_s += 5
@@ -162,7 +198,9 @@ def test_the_rest_of_a_sequence_is_not_waited_for_without_end() -> None:
 
 
 @pytest.mark.parametrize("late_s", [0.06, 1])
-def test_esc_counts_where_it_is_read_so_late_that_text_stands_behind_it(late_s: float) -> None:
+def test_esc_counts_where_it_is_read_so_late_that_text_stands_behind_it(
+    late_s: float,
+) -> None:
     keyboard = Keyboard()
     keyboard.parser.feed("\x1b")
     # The program was busy, and has not been told that nothing followed.
@@ -194,7 +232,9 @@ def test_the_focus_is_no_key() -> None:
 @pytest.mark.parametrize("ctrl_c", ["\x03", "\x1b[99;5u", "\x1b[27;5;99~"])
 def test_a_paste_that_lost_its_end_is_ended_by_ctrl_c(ctrl_c: str) -> None:
     keyboard = Keyboard()
-    assert keyboard.send("\x1b[200~one\x03two", "\r", "\x1b[A", ctrl_c) == ["one\x03two\r\x1b[A"]
+    assert keyboard.send("\x1b[200~one\x03two", "\r", "\x1b[A", ctrl_c) == [
+        "one\x03two\r\x1b[A"
+    ]
     assert keyboard.send("x", "\x1b[201~") == ["x"]
 
 
@@ -292,8 +332,12 @@ def test_what_a_person_types_quickly_is_keys(pause_s: float) -> None:
     assert keyboard.send() == [*"one @two", "c-i", *"three", "c-m"]
 
 
-@pytest.mark.parametrize("reads", [["hello\r"], ["hel", "lo\r"], ["hello", "\r"], ["!ls -l", "\r"]])
-def test_one_enter_at_the_end_of_one_line_is_pressed_when_nothing_follows(reads: list[str]) -> None:
+@pytest.mark.parametrize(
+    "reads", [["hello\r"], ["hel", "lo\r"], ["hello", "\r"], ["!ls -l", "\r"]]
+)
+def test_one_enter_at_the_end_of_one_line_is_pressed_when_nothing_follows(
+    reads: list[str],
+) -> None:
     keyboard = Keyboard()
     for read in reads:
         keyboard.parser.feed(read)
@@ -303,7 +347,9 @@ def test_one_enter_at_the_end_of_one_line_is_pressed_when_nothing_follows(reads:
     assert "".join(keyboard.send()) == f"{line}c-m"
 
 
-def test_the_enter_at_the_end_of_a_line_is_pressed_before_a_key_and_not_before_ctrl_c() -> None:
+def test_the_enter_at_the_end_of_a_line_is_pressed_before_a_key_and_not_before_ctrl_c() -> (
+    None
+):
     assert Keyboard().send("hello\r\x1b[A") == ["hello", "c-m", "up"]
     assert Keyboard().send("hello\r\x1b") == ["hello", "c-m", "ESC"]
     assert Keyboard().send("hello\r\x03") == ["hello", "\n", "c-c"]

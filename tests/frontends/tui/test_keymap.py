@@ -5,7 +5,13 @@ import pytest
 from codex_py.config.config import load_config
 from codex_py.errors import ConfigError
 from codex_py.frontends.tui.keymap import COMPOSING, Keymap
-from codex_py.testing import Pause, ev_completed, ev_created, ev_function_call, ev_message
+from codex_py.testing import (
+    Pause,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
 from tests.frontends.tui.terminals import IDLE, Start
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
@@ -110,11 +116,17 @@ def test_another_key_interrupts_and_esc_does_not(start: Start) -> None:
 def test_questions_lists_and_the_pager_have_keys_of_their_own(
     start: Start, place: Workplace
 ) -> None:
-    own = _keymap(approval__approve='"ctrl-y"', list__move_down='"ctrl-j"', pager__close='"x"')
+    own = _keymap(
+        approval__approve='"ctrl-y"', list__move_down='"ctrl-j"', pager__close='"x"'
+    )
     call = ev_function_call(
         "call_1",
         "exec_command",
-        {"cmd": "touch made", "sandbox_permissions": "require_escalated", "justification": "so"},
+        {
+            "cmd": "touch made",
+            "sandbox_permissions": "require_escalated",
+            "justification": "so",
+        },
     )
     with ScriptedServer([[*call, ev_completed()], ANSWER]) as server:
         program = start(server, *own, "Begin.")
@@ -139,7 +151,9 @@ def test_questions_lists_and_the_pager_have_keys_of_their_own(
 def _checked(*options: str) -> Keymap:
     environment, own = {"HOME": "/"}, options[1::2]
     return Keymap(
-        load_config(cwd="/", environment=environment, overrides=own, ignore_user_config=True)
+        load_config(
+            cwd="/", environment=environment, overrides=own, ignore_user_config=True
+        )
     )
 
 
@@ -147,12 +161,27 @@ def _checked(*options: str) -> Keymap:
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        ({"composer__submit": '"ctrl-c"'}, "`ctrl-c` interrupts and leaves; take another key"),
+        (
+            {"composer__submit": '"ctrl-c"'},
+            "`ctrl-c` interrupts and leaves; take another key",
+        ),
         ({"chat__interrupt_turn": '"ctrl-d"'}, "`ctrl-d` leaves; take another key"),
-        ({"composer__submit": '"ctrl-v"'}, "`ctrl-v` pastes an image; take another key"),
-        ({"global__copy": '"shift-tab"'}, "`shift-tab` switches to Plan mode; take another key"),
-        ({"editor__move_left": '"ctrl-t"'}, "`ctrl-t` is a key of `global.open_transcript` too"),
-        ({"composer__submit": '"ctrl-a"'}, "`ctrl-a` is a key of `editor.move_line_start` too"),
+        (
+            {"composer__submit": '"ctrl-v"'},
+            "`ctrl-v` pastes an image; take another key",
+        ),
+        (
+            {"global__copy": '"shift-tab"'},
+            "`shift-tab` switches to Plan mode; take another key",
+        ),
+        (
+            {"editor__move_left": '"ctrl-t"'},
+            "`ctrl-t` is a key of `global.open_transcript` too",
+        ),
+        (
+            {"composer__submit": '"ctrl-a"'},
+            "`ctrl-a` is a key of `editor.move_line_start` too",
+        ),
         ({"approval__approve": '"down"'}, "`down` is a key of `list.move_down` too"),
         ({"vim_normal__undo": '"x"'}, "`x` is a key of `vim_normal.delete_char` too"),
         (
@@ -160,7 +189,10 @@ def _checked(*options: str) -> Keymap:
             "`ctrl-x ctrl-e` cannot go with the keys of `composer.submit` too",
         ),
         ({"global__leader": '"ctrl-z"'}, "`ctrl-z` is no single key that is free"),
-        ({"global__leader": '"ctrl-x ctrl-b"'}, "`ctrl-x ctrl-b` is no single key that is free"),
+        (
+            {"global__leader": '"ctrl-x ctrl-b"'},
+            "`ctrl-x ctrl-b` is no single key that is free",
+        ),
         ({"global__leader": '"a"'}, "`a` is no single key that is free"),
         (
             {"global__leader": '["ctrl-a", "f12"]', "composer__submit": '"leader s"'},
@@ -177,7 +209,10 @@ def test_what_codex_refuses_is_refused(own: dict[str, str], message: str) -> Non
     "own",
     [
         {"composer__submit": '["ctrl-s", "ctrl-s", "ctrl-z"]'},
-        {"composer__submit": '"shift-enter"', "editor__insert_newline": '["enter", "ctrl-j"]'},
+        {
+            "composer__submit": '"shift-enter"',
+            "editor__insert_newline": '["enter", "ctrl-j"]',
+        },
         {"composer__submit": "[]", "chat__interrupt_turn": "[]", "list__cancel": "[]"},
         {"global__leader": "[]", "composer__submit": '"leader s"'},
         {"approval__approve": '"ctrl-c"', "editor__move_left": '"ctrl-c"'},
@@ -188,8 +223,12 @@ def test_what_codex_takes_is_taken(own: dict[str, str]) -> None:
     _checked(*_keymap(**own))
 
 
-def test_a_leader_may_be_one_of_several_and_what_follows_no_key_of_ours_is_kept() -> None:
-    keymap = _checked(*_keymap(global__leader='["f11", "f12"]', composer__submit='"leader s"'))
+def test_a_leader_may_be_one_of_several_and_what_follows_no_key_of_ours_is_kept() -> (
+    None
+):
+    keymap = _checked(
+        *_keymap(global__leader='["f11", "f12"]', composer__submit='"leader s"')
+    )
     assert keymap.keys("composer.submit") == ["f11 s", "f12 s"]
     assert keymap.pressed("", ("f12",), "", COMPOSING) == ((), "")
     assert keymap.pressed("", ("s",), "s", COMPOSING) == (("c-m",), "")
@@ -257,7 +296,10 @@ def test_what_names_a_key_names_the_own_one(start: Start) -> None:
     script = "\n".join(f"echo {n}" for n in range(40))
     long = {"cmd": script, "sandbox_permissions": "require_escalated"}
     replies = [
-        [*ev_function_call("call_1", "exec_command", {"cmd": "seq 90"}), ev_completed()],
+        [
+            *ev_function_call("call_1", "exec_command", {"cmd": "seq 90"}),
+            ev_completed(),
+        ],
         [*ev_function_call("call_2", "exec_command", long), ev_completed()],
     ]
     with ScriptedServer(replies) as server:

@@ -12,9 +12,28 @@ from tests.support.server import ScriptedServer
 
 UNKNOWN = (
     *("\x1b,", "\x1bp", "\x1b\u00fc", "\x1by", "\x1bn", "\x1b1"),
-    *("\x1b[1;3A", "\x1b[1;3B", "\x1b[1;7A", "\x1b[1;4C", "\x1b\x01", "\x1b\x1b[A", "\x1b[1;4P"),
-    *("\x1b[27;5;9~", "\x1b[27;6;67~", "\x1b[120;9u", "\x1b[121;3u", "\x1b[99;6u", "\x1b[97;5:3u"),
-    *("\x1b]11;rgb:0000/0000/0000\x1b\\", "\x1b]11;rgb:0000/0000/0000\x07", "\x1b[?62;22;52c"),
+    *(
+        "\x1b[1;3A",
+        "\x1b[1;3B",
+        "\x1b[1;7A",
+        "\x1b[1;4C",
+        "\x1b\x01",
+        "\x1b\x1b[A",
+        "\x1b[1;4P",
+    ),
+    *(
+        "\x1b[27;5;9~",
+        "\x1b[27;6;67~",
+        "\x1b[120;9u",
+        "\x1b[121;3u",
+        "\x1b[99;6u",
+        "\x1b[97;5:3u",
+    ),
+    *(
+        "\x1b]11;rgb:0000/0000/0000\x1b\\",
+        "\x1b]11;rgb:0000/0000/0000\x07",
+        "\x1b[?62;22;52c",
+    ),
     *(
         "\x1b[I",
         "\x1b[O",
@@ -42,7 +61,9 @@ def press_what_is_unknown(program: PtyProgram, *, known: tuple[str, ...] = ()) -
 
 def test_unknown_keys_do_nothing_while_it_works(start: Start) -> None:
     pause = Pause()
-    with ScriptedServer([[ev_created(), pause, *ev_message("Done."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[ev_created(), pause, *ev_message("Done."), ev_completed()]]
+    ) as server:
         program = start(server, "Begin.")
         program.wait_for("Working")
         press_what_is_unknown(program, known=("\x1b1",))
@@ -55,7 +76,9 @@ def test_unknown_keys_do_nothing_while_it_works(start: Start) -> None:
 
 
 @pytest.mark.parametrize("text", ["fail500", "xy", "/cost"])
-def test_text_right_behind_esc_is_typed_and_the_turn_is_stopped(start: Start, text: str) -> None:
+def test_text_right_behind_esc_is_typed_and_the_turn_is_stopped(
+    start: Start, text: str
+) -> None:
     with ScriptedServer([[ev_created(), Pause()]]) as server:
         program = start(server, "Begin.")
         program.wait_for("Working")
@@ -69,7 +92,9 @@ def test_alt_with_a_letter_and_text_behind_it_is_no_esc_where_the_terminal_tells
     start: Start,
 ) -> None:
     pause = Pause()
-    with ScriptedServer([[ev_created(), pause, *ev_message("Done."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[ev_created(), pause, *ev_message("Done."), ev_completed()]]
+    ) as server:
         program = start(server, "Begin.")
         program.wait_for("Working")
         program.type("\x1b[112;3uxy\x1bp\x1bp")
@@ -130,7 +155,9 @@ def test_keys_of_the_kitty_protocol_are_those_of_other_terminals(start: Start) -
     with ScriptedServer([says("Understood.")]) as server:
         program = start(server)
         program.wait_for(IDLE)
-        program.type("one\x1b[13;2utwo\x1b[13;5uthree four\x1b[127;5ufive\x1b[97;5u>\x1b[101;5u")
+        program.type(
+            "one\x1b[13;2utwo\x1b[13;5uthree four\x1b[127;5ufive\x1b[97;5u>\x1b[101;5u"
+        )
         program.wait_for("\u203a one\n  two\n  >three five")
         program.type("\x1b[99;5u")
         program.wait_for("Ask codex-py to do anything")
@@ -216,7 +243,9 @@ def test_ctrl_d_leaves_a_running_turn_when_pressed_twice(start: Start) -> None:
         assert program.wait() == 0
 
 
-def test_a_draft_that_is_replaced_comes_back_with_its_image(start: Start, place: Workplace) -> None:
+def test_a_draft_that_is_replaced_comes_back_with_its_image(
+    start: Start, place: Workplace
+) -> None:
     (place.cwd / "a.png").write_bytes(PNG)
     with ScriptedServer([says("Understood.")]) as server:
         program = start(server)
@@ -234,4 +263,6 @@ def test_a_draft_that_is_replaced_comes_back_with_its_image(start: Start, place:
         program.press("up")
         program.wait_for("look at [Image #1]")
         program.press("backspace", "backspace")
-        program.wait_until(lambda: "[Image" not in program.text, what="the label removed whole")
+        program.wait_until(
+            lambda: "[Image" not in program.text, what="the label removed whole"
+        )

@@ -26,8 +26,13 @@ from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
 
 FREE = ("-s", "danger-full-access")
-SLEEP = [*ev_function_call("call_1", "exec_command", {"cmd": "sleep 417"}), ev_completed()]
-_ON = re.compile(rb"\x1b\[\?(2004|1004|2026|25)([hl])|\x1b\[(22|23);0t|\x1b\[([><])[25]u")
+SLEEP = [
+    *ev_function_call("call_1", "exec_command", {"cmd": "sleep 417"}),
+    ev_completed(),
+]
+_ON = re.compile(
+    rb"\x1b\[\?(2004|1004|2026|25)([hl])|\x1b\[(22|23);0t|\x1b\[([><])[25]u"
+)
 
 
 def modes_left_on(raw: bytes) -> dict[str, bool]:
@@ -45,7 +50,9 @@ def modes_left_on(raw: bytes) -> dict[str, bool]:
 
 def assert_is_restored(program: PtyProgram) -> None:
     assert program.modes() == program.initial_modes
-    assert modes_left_on(program.raw) == {key: key == "25" for key in modes_left_on(program.raw)}
+    assert modes_left_on(program.raw) == {
+        key: key == "25" for key in modes_left_on(program.raw)
+    }
 
 
 def session_files(place: Workplace) -> list[Path]:
@@ -64,7 +71,9 @@ def sleepers() -> list[str]:
     return found
 
 
-def test_a_conversation_without_a_prompt_leaves_no_file(start: Start, place: Workplace) -> None:
+def test_a_conversation_without_a_prompt_leaves_no_file(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer([]) as server:
         program = start(server)
         program.wait_for(IDLE)
@@ -77,11 +86,15 @@ def test_a_conversation_without_a_prompt_leaves_no_file(start: Start, place: Wor
     assert_is_restored(program)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_ends_the_turn_in_order(
     start: Start, place: Workplace, number: signal.Signals, code: int
 ) -> None:
-    with ScriptedServer([SLEEP, [*ev_message("Hello again."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [SLEEP, [*ev_message("Hello again."), ev_completed()]]
+    ) as server:
         program = start(server, *FREE, "Begin.")
         program.wait_for("Running sleep 417")
         program.process.send_signal(number)
@@ -167,7 +180,9 @@ def until(program: PtyProgram, condition: Callable[[], bool]) -> None:
 
 
 def test_a_terminal_that_is_closed_ends_the_turn_in_order(start: Start) -> None:
-    with ScriptedServer([SLEEP, [*ev_message("Hello again."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [SLEEP, [*ev_message("Hello again."), ev_completed()]]
+    ) as server:
         program = start(server, *FREE, "Begin.")
         program.wait_for("Running sleep 417")
         program.hang_up()
@@ -178,7 +193,9 @@ def test_a_terminal_that_is_closed_ends_the_turn_in_order(start: Start) -> None:
 
 
 @pytest.mark.parametrize("is_closed", [True, False], ids=["closed", "terminated"])
-def test_an_open_list_does_not_keep_the_program_alive(start: Start, is_closed: bool) -> None:
+def test_an_open_list_does_not_keep_the_program_alive(
+    start: Start, is_closed: bool
+) -> None:
     with ScriptedServer([]) as server:
         program = start(server)
         program.wait_for(IDLE)
@@ -192,8 +209,12 @@ def test_an_open_list_does_not_keep_the_program_alive(start: Start, is_closed: b
         assert program.process.wait(120) == (129 if is_closed else 143)
 
 
-def test_a_killed_program_leaves_no_child_and_its_session_can_be_resumed(start: Start) -> None:
-    with ScriptedServer([SLEEP, [*ev_message("Hello again."), ev_completed()]]) as server:
+def test_a_killed_program_leaves_no_child_and_its_session_can_be_resumed(
+    start: Start,
+) -> None:
+    with ScriptedServer(
+        [SLEEP, [*ev_message("Hello again."), ev_completed()]]
+    ) as server:
         program = start(server, *FREE, "Begin.")
         program.wait_for("Running sleep 417")
         program.process.kill()
@@ -247,12 +268,19 @@ def _interrupt(program: PtyProgram, times: int) -> None:
     )
 
 
-def shell(place: Workplace, server: ScriptedServer, command: Sequence[str]) -> PtyProgram:
+def shell(
+    place: Workplace, server: ScriptedServer, command: Sequence[str]
+) -> PtyProgram:
     """An interactive shell that has the program as a job."""
     place.configure(server)
     with (place.home / "config.toml").open("a", encoding="utf-8") as config:
         config.write(f'[projects."{place.cwd}"]\ntrust_level = "trusted"\n')
-    variables = {"TERM": "xterm-256color", "LANG": "C.UTF-8", "PS1": "sh> ", "HISTFILE": ""}
+    variables = {
+        "TERM": "xterm-256color",
+        "LANG": "C.UTF-8",
+        "PS1": "sh> ",
+        "HISTFILE": "",
+    }
     program = PtyProgram(
         ["/bin/bash", "--norc", "--noprofile", "--noediting", "-i"],
         place.cwd,
@@ -264,7 +292,10 @@ def shell(place: Workplace, server: ScriptedServer, command: Sequence[str]) -> P
 
 
 def test_it_stops_for_the_shell_and_goes_on_where_it_was(place: Workplace) -> None:
-    replies = [[*ev_message("First."), ev_completed()], [*ev_message("Second."), ev_completed()]]
+    replies = [
+        [*ev_message("First."), ev_completed()],
+        [*ev_message("Second."), ev_completed()],
+    ]
     with (
         ScriptedServer(replies) as server,
         shell(place, server, [sys.executable, "-m", "codex_py", "One?"]) as program,
@@ -274,7 +305,9 @@ def test_it_stops_for_the_shell_and_goes_on_where_it_was(place: Workplace) -> No
         program.press("c-z")
         program.wait_for("Stopped")
         # What is typed before its prompt is shown before it.
-        program.wait_until(lambda: program.lines[-1] == "sh>", what="the prompt of the shell")
+        program.wait_until(
+            lambda: program.lines[-1] == "sh>", what="the prompt of the shell"
+        )
         assert modes_left_on(program.raw)["2004"] is False
         assert modes_left_on(program.raw)["1004"] is False
         assert modes_left_on(program.raw)["kitty"] is False
@@ -304,7 +337,9 @@ def test_what_the_terminal_reports_is_never_shown(place: Workplace) -> None:
             program.wait_for("Ask codex-py")
             program.press("c-z")
             program.wait_for("Stopped")
-            program.wait_until(lambda: program.lines[-1] == "sh>", what="the prompt of the shell")
+            program.wait_until(
+                lambda: program.lines[-1] == "sh>", what="the prompt of the shell"
+            )
             program.type("clear; fg\r")
             program.wait_until(lambda: "Stopped" not in program.text)
         program.wait_for("Ask codex-py")
@@ -317,7 +352,12 @@ def test_what_the_terminal_reports_is_never_shown(place: Workplace) -> None:
 def test_a_terminal_that_takes_nothing_gets_all_of_it_later(start: Start) -> None:
     lines = [f"line {n:04}\n\n" for n in range(1500)]
     said_all = Pause()
-    stream = [ev_created(), *ev_message("".join(lines), pieces=50), said_all, ev_completed()]
+    stream = [
+        ev_created(),
+        *ev_message("".join(lines), pieces=50),
+        said_all,
+        ev_completed(),
+    ]
     with ScriptedServer([stream]) as server:
         program = start(server, "Talk.")
         # Nothing is read until the model has said all, which is more than a terminal holds.
@@ -329,7 +369,9 @@ def test_a_terminal_that_takes_nothing_gets_all_of_it_later(start: Start) -> Non
         assert shown == [f"{n:04}" for n in range(1500)]
 
 
-def test_a_mistake_of_ours_ends_in_a_traceback_on_a_whole_terminal(place: Workplace) -> None:
+def test_a_mistake_of_ours_ends_in_a_traceback_on_a_whole_terminal(
+    place: Workplace,
+) -> None:
     code = """
 from codex_py.frontends.tui.status import Status
 def boom(*_): raise RuntimeError("broken on purpose")
@@ -367,7 +409,10 @@ def test_ctrl_d_leaves_before_anything_is_drawn(start: Start) -> None:
 
 @pytest.mark.parametrize("columns", [50, 120])
 def test_a_new_size_leaves_nothing_of_the_old_frame(start: Start, columns: int) -> None:
-    text = "A long line of an answer that goes on for quite a while and then some more. " * 4
+    text = (
+        "A long line of an answer that goes on for quite a while and then some more. "
+        * 4
+    )
     stream = [ev_created(), *ev_text_deltas([text]), Pause()]
     with ScriptedServer([stream]) as server:
         program = start(server, "Talk.", columns=100, rows=30)
@@ -404,7 +449,9 @@ def _switches(pid: int) -> int:
     total = 0
     for status in Path(f"/proc/{pid}/task").glob("*/status"):
         match = re.search(
-            r"^voluntary_ctxt_switches:\s+(\d+)", status.read_text("utf-8"), re.MULTILINE
+            r"^voluntary_ctxt_switches:\s+(\d+)",
+            status.read_text("utf-8"),
+            re.MULTILINE,
         )
         assert match
         total += int(match[1])
@@ -427,7 +474,9 @@ def test_ctrl_l_begins_at_the_top_and_loses_nothing(start: Start, columns: int) 
 def test_a_draft_and_the_reason_of_the_end_are_kept(
     start: Start, place: Workplace, end: str
 ) -> None:
-    with ScriptedServer([SLEEP, [*ev_message("Understood."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [SLEEP, [*ev_message("Understood."), ev_completed()]]
+    ) as server:
         program = start(server, *FREE, "Begin.")
         program.wait_for("Running sleep 417")
         for word in ("thirty", " words", " or", " so,\n", "of a draft"):
@@ -441,19 +490,25 @@ def test_a_draft_and_the_reason_of_the_end_are_kept(
             program.process.send_signal(number)
         program.process.wait(30)
         program = start(server, *FREE, "resume", "--last")
-        program.wait_for("Conversation interrupted: the program was ended while it worked")
+        program.wait_for(
+            "Conversation interrupted: the program was ended while it worked"
+        )
         assert "aborted by user" not in program.text
         program.press("up")
         program.wait_for("\u203a thirty words or so,\n  of a draft")
         program.press("enter")
         program.wait_for("Understood.")
         told = str(server.requests[-1].body["input"])
-    assert "The previous turn was stopped: the program was ended while it worked." in told
+    assert (
+        "The previous turn was stopped: the program was ended while it worked." in told
+    )
     assert "on purpose" not in told
 
 
 def test_what_the_user_interrupts_is_told_as_such(start: Start) -> None:
-    with ScriptedServer([SLEEP, [*ev_message("Understood."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [SLEEP, [*ev_message("Understood."), ev_completed()]]
+    ) as server:
         program = start(server, *FREE, "Begin.")
         program.wait_for("Running sleep 417")
         program.press("esc")

@@ -23,10 +23,14 @@ def test_situations_look_as_they_did(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_without_colours_no_situation_has_one_and_all_words_are_there(name: str) -> None:
+def test_without_colours_no_situation_has_one_and_all_words_are_there(
+    name: str,
+) -> None:
     def words(theme: Theme) -> str:
         text = SITUATIONS[name](80, theme)
-        assert theme.color or not re.search(r"\x1b\[[0-9;]*(3[0-9]|4[0-9]|9[0-7])[0-9;]*m", text)
+        assert theme.color or not re.search(
+            r"\x1b\[[0-9;]*(3[0-9]|4[0-9]|9[0-7])[0-9;]*m", text
+        )
         # Without styles, headings keep their marks; rows are broken where they are.
         return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|#+ |\s", "", text)
 

@@ -9,7 +9,13 @@ from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.page import Page
 from codex_py.frontends.tui.picker import Picker
-from codex_py.testing import Pause, ev_completed, ev_created, ev_function_call, ev_message
+from codex_py.testing import (
+    Pause,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
 from tests.frontends.tui.drawing import panel_text, window_text
 from tests.frontends.tui.shown import PLAIN
 from tests.frontends.tui.terminals import IDLE, Start
@@ -23,7 +29,9 @@ ANSWER = [*ev_message("Hello you."), ev_completed()]
 
 
 @SIZES
-def test_a_list_says_how_many_there_are(start: Start, columns: int, rows: int, seen: int) -> None:
+def test_a_list_says_how_many_there_are(
+    start: Start, columns: int, rows: int, seen: int
+) -> None:
     with ScriptedServer([]) as server:
         program = start(server, columns=columns, rows=rows)
         program.wait_for(IDLE)
@@ -33,12 +41,16 @@ def test_a_list_says_how_many_there_are(start: Start, columns: int, rows: int, s
         assert len(listed) >= seen
         program.press("up")
         program.wait_until(lambda: "  1/" not in program.text)
-        place = next(line for line in program.lines if line.strip().partition("/")[0].isdigit())
+        place = next(
+            line for line in program.lines if line.strip().partition("/")[0].isdigit()
+        )
         number, _, count = place.strip().partition("/")
         assert number == count
 
 
-def test_it_is_said_that_nothing_was_found_and_enter_sends_all_the_same(start: Start) -> None:
+def test_it_is_said_that_nothing_was_found_and_enter_sends_all_the_same(
+    start: Start,
+) -> None:
     with ScriptedServer([ANSWER]) as server:
         program = start(server)
         program.wait_for(IDLE)
@@ -141,7 +153,9 @@ def test_what_is_typed_after_an_unknown_command_is_no_part_of_it(start: Start) -
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
-def test_models_say_what_they_are_for_and_what_they_cost(start: Start, columns: int) -> None:
+def test_models_say_what_they_are_for_and_what_they_cost(
+    start: Start, columns: int
+) -> None:
     with ScriptedServer([]) as server:
         price = "model_prices.gpt-6-astra={input=2.5,output=10}"
         program = start(server, "-c", price, columns=columns)
@@ -187,7 +201,9 @@ def test_an_unknown_model_is_used_if_the_user_insists(start: Start) -> None:
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(60, 16), (80, 24), (140, 40)])
-def test_model_and_permissions_change_within_a_turn(start: Start, columns: int, rows: int) -> None:
+def test_model_and_permissions_change_within_a_turn(
+    start: Start, columns: int, rows: int
+) -> None:
     pause = Pause()
     call = ev_function_call("call_1", "update_plan", {"plan": []})
     replies = [[ev_created(), pause, *call, ev_completed()], ANSWER]
@@ -223,7 +239,9 @@ def test_model_and_permissions_change_within_a_turn(start: Start, columns: int, 
     assert any("read-only" in item for item in told)
 
 
-def test_a_model_of_another_provider_waits_for_the_end_of_the_turn(start: Start) -> None:
+def test_a_model_of_another_provider_waits_for_the_end_of_the_turn(
+    start: Start,
+) -> None:
     pause = Pause()
     with ScriptedServer([[ev_created(), pause, *ANSWER]]) as server:
         program = start(server, "Go.")
@@ -236,9 +254,14 @@ def test_a_model_of_another_provider_waits_for_the_end_of_the_turn(start: Start)
 
 
 def test_rows_that_are_too_wide_end_in_an_ellipsis() -> None:
-    told: Fragments = [("bold", "• Trying again"), ("class:quiet", " in 5s (try 5, 1s; Esc stops)")]
+    told: Fragments = [
+        ("bold", "• Trying again"),
+        ("class:quiet", " in 5s (try 5, 1s; Esc stops)"),
+    ]
     page = Page(Window(), lambda: [told], lambda: [[("", "漢字" * 20)]])
-    first, *_, last = _STYLES.sub("", window_text(40, PLAIN, page)).rstrip("\n").splitlines()
+    first, *_, last = (
+        _STYLES.sub("", window_text(40, PLAIN, page)).rstrip("\n").splitlines()
+    )
     assert first == "• Trying again in 5s (try 5, 1s; Esc st…"
     assert last == f"{'漢字' * 9}漢…"
 

@@ -26,7 +26,12 @@ from codex_py.frontends.tui.overlay import Overlay, Pages, table
 from codex_py.frontends.tui.reading import conversation_pages
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.status import Status
-from codex_py.protocol.event_items import AgentMessage, CommandExecution, ThreadItem, UserMessage
+from codex_py.protocol.event_items import (
+    AgentMessage,
+    CommandExecution,
+    ThreadItem,
+    UserMessage,
+)
 from codex_py.protocol.events import ItemCompleted, MessageDelta
 from codex_py.testing import (
     Pause,
@@ -146,7 +151,9 @@ def test_search_goes_on_and_around_and_unfolds(start: Start) -> None:
         program.type("n")
         program.wait_until(lambda: "    111" in program.lines, what="the next one")
         program.type("NN")
-        program.wait_until(lambda: "print(11)" in program.text or "other(11)" in program.text)
+        program.wait_until(
+            lambda: "print(11)" in program.text or "other(11)" in program.text
+        )
         program.type("/nowhere")
         program.press("backspace", "enter")
         program.settle()
@@ -154,7 +161,9 @@ def test_search_goes_on_and_around_and_unfolds(start: Start) -> None:
         closed(program)
 
 
-def test_a_search_says_which_of_how_many_it_has_found_or_that_there_is_nothing() -> None:
+def test_a_search_says_which_of_how_many_it_has_found_or_that_there_is_nothing() -> (
+    None
+):
     pages = Pages("x")
     for n in range(20):
         pages.add(Text(f"a{n}\nb{n % 10}\nb{n} again"))
@@ -181,14 +190,19 @@ def test_a_search_says_which_of_how_many_it_has_found_or_that_there_is_nothing()
 @pytest.mark.parametrize("is_replayed", [True, False])
 def test_an_answer_is_one_fold(is_replayed: bool) -> None:
     text = "\n\n".join(f"Paragraph {n}" for n in range(3))
-    answer, shell = AgentMessage(id="1", text=text), CommandExecution(id="2", command="make")
+    answer, shell = (
+        AgentMessage(id="1", text=text),
+        CommandExecution(id="2", command="make"),
+    )
     items: list[ThreadItem] = [UserMessage(id="0", text="Go."), *[answer] * is_replayed]
     pages, reader = conversation_pages("x", items, None, Renderer(PLAIN).whole())
     if not is_replayed:
         for piece in text.splitlines(keepends=True):
             reader(MessageDelta(piece))
         reader(ItemCompleted(answer))
-    reader(ItemCompleted(replace(shell, aggregated_output="1\n" * 20, status="completed")))
+    reader(
+        ItemCompleted(replace(shell, aggregated_output="1\n" * 20, status="completed"))
+    )
     start, _, _, middle, at_once, all_folded, *_, found = after(
         pages, "g", "jj", "j", "j", "\r", "f", *"/h 2", "\r"
     )
@@ -215,8 +229,12 @@ def test_only_keys_that_do_something_are_named() -> None:
         prompts.add(user_cell(name))
     pasted = Pages("Pasted")
     pasted.add(Text("1\n2"))
-    rows = [after(pages, "g", "\r", "f") for pages in (listed, pasted, changes, prompts)]
-    assert [each[0][-1].removeprefix("Esc leaves \u00b7 / search") for each in rows] == [
+    rows = [
+        after(pages, "g", "\r", "f") for pages in (listed, pasted, changes, prompts)
+    ]
+    assert [
+        each[0][-1].removeprefix("Esc leaves \u00b7 / search") for each in rows
+    ] == [
         "",
         "",
         " \u00b7 Enter folds, f all",
@@ -330,7 +348,9 @@ def test_a_terminal_without_an_overlay_gets_the_text(start: Start) -> None:
         assert ENTERED not in program.raw
 
 
-def test_the_changes_of_the_folder_are_shown_by_files(start: Start, place: Workplace) -> None:
+def test_the_changes_of_the_folder_are_shown_by_files(
+    start: Start, place: Workplace
+) -> None:
     git(place.cwd, "init", "-q", "-b", "main")
     git(place.cwd, "commit", "-q", "--allow-empty", "-m", "The first one")
     for name in ("a", "b"):
@@ -346,11 +366,15 @@ def test_the_changes_of_the_folder_are_shown_by_files(start: Start, place: Workp
         closed(program)
 
 
-def test_the_output_of_a_running_command_is_followed(start: Start, tmp_path: Path) -> None:
+def test_the_output_of_a_running_command_is_followed(
+    start: Start, tmp_path: Path
+) -> None:
     go = tmp_path / "go"
     os.mkfifo(go)
     command = f"seq 100; echo rea''dy; cat {go}; echo the end"
-    call = ev_function_call("call_1", "exec_command", {"cmd": command, "yield_time_ms": 30_000})
+    call = ev_function_call(
+        "call_1", "exec_command", {"cmd": command, "yield_time_ms": 30_000}
+    )
     with ScriptedServer([[*call, ev_completed()], says("Well.")]) as server:
         program = start(server, *FREE, "Do it.")
         program.wait_for("ready")

@@ -18,7 +18,9 @@ class Terminal(DummyOutput):
         return self._size
 
 
-def rows_of(above: list[str], body: str, below: list[str], columns: int, rows: int) -> list[str]:
+def rows_of(
+    above: list[str], body: str, below: list[str], columns: int, rows: int
+) -> list[str]:
     """A page as it is drawn on a screen of this size."""
 
     def fragments(texts: list[str]) -> list[Fragments]:
@@ -26,7 +28,9 @@ def rows_of(above: list[str], body: str, below: list[str], columns: int, rows: i
 
     window = Window(FormattedTextControl(body), dont_extend_height=True)
     page = Page(window, lambda: fragments(above), lambda: fragments(below))
-    app = Application[None](Layout(page), input=DummyInput(), output=Terminal(columns, rows))
+    app = Application[None](
+        Layout(page), input=DummyInput(), output=Terminal(columns, rows)
+    )
     with set_app(app):
         app.renderer.render(app, app.layout)
     screen = app.renderer.last_rendered_screen
@@ -42,7 +46,12 @@ def test_the_body_stands_between_its_rows() -> None:
 
 
 def test_on_a_low_screen_the_first_rows_are_left_out() -> None:
-    assert rows_of(["a", "b", "c"], "one\ntwo", ["d"], 10, 4) == ["c", "one", "two", "d"]
+    assert rows_of(["a", "b", "c"], "one\ntwo", ["d"], 10, 4) == [
+        "c",
+        "one",
+        "two",
+        "d",
+    ]
     assert rows_of(["a"], "one\ntwo", ["b", "c"], 10, 2) == ["one", "b"]
     assert rows_of(["a"], "one", ["b"], 10, 1) == ["one"]
 

@@ -38,7 +38,10 @@ QUESTIONS = {
             "header": "Database",
             "question": "Which database shall the server use?",
             "options": [
-                {"label": "Postgres (Recommended)", "description": "Runs in production already."},
+                {
+                    "label": "Postgres (Recommended)",
+                    "description": "Runs in production already.",
+                },
                 {"label": "SQLite", "description": "One file, no server."},
             ],
         },
@@ -100,7 +103,9 @@ def test_a_word_that_is_typed_slowly_begins_no_plan(start: Start, word: str) -> 
 
 
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
-def test_a_question_and_the_offer_fit_each_screen(start: Start, columns: int, rows: int) -> None:
+def test_a_question_and_the_offer_fit_each_screen(
+    start: Start, columns: int, rows: int
+) -> None:
     with ScriptedServer([ASKS, says(PLAN)]) as server:
         program = start(server, columns=columns, rows=rows)
         planning(program)
@@ -127,7 +132,8 @@ def shown(program: PtyProgram) -> str:
     first = next((n for n, line in enumerate(kept) if line.startswith("\u203a")), 0)
     kept = kept[first:]
     text = "\n".join(
-        line.partition(" (")[0] if "Waiting for your answer" in line else line for line in kept
+        line.partition(" (")[0] if "Waiting for your answer" in line else line
+        for line in kept
     )
     at = text.find(ON[:9] + " \u00b7")
     return text[: at + 9] if at >= 0 else text
@@ -137,7 +143,10 @@ def shown(program: PtyProgram) -> str:
 def test_a_plan_and_answers_are_shown_at_each_width(columns: int) -> None:
     shown = Shown(columns)
     content: Any = {
-        "answers": {"db": {"answers": ["MariaDB", "user_note: 11"]}, "port": {"answers": []}}
+        "answers": {
+            "db": {"answers": ["MariaDB", "user_note: 11"]},
+            "port": {"answers": []},
+        }
     }
     shown.transcript.replay(
         [
@@ -173,7 +182,10 @@ def test_questions_are_answered_one_after_the_other_and_again(start: Start) -> N
         program.type("2")
         program.wait_for("Done.")
         program.wait_for("MariaDB 11")
-    assert answers(server) == {"db": {"answers": ["MariaDB 11"]}, "port": {"answers": ["8443"]}}
+    assert answers(server) == {
+        "db": {"answers": ["MariaDB 11"]},
+        "port": {"answers": ["8443"]},
+    }
 
 
 def test_what_was_typed_before_a_question_is_no_answer(start: Start) -> None:
@@ -195,10 +207,15 @@ def test_what_was_typed_before_a_question_is_no_answer(start: Start) -> None:
         program.press("enter")
         program.wait_for("Done.")
         program.wait_for("\u203a 12\n")
-    assert answers(server) == {"db": {"answers": ["SQLite"]}, "port": {"answers": ["8000"]}}
+    assert answers(server) == {
+        "db": {"answers": ["SQLite"]},
+        "port": {"answers": ["8000"]},
+    }
 
 
-def test_enter_that_was_meant_for_one_question_does_not_answer_the_next(start: Start) -> None:
+def test_enter_that_was_meant_for_one_question_does_not_answer_the_next(
+    start: Start,
+) -> None:
     with ScriptedServer([ASKS, says("Done.")]) as server:
         program = start(server)
         planning(program)
@@ -222,7 +239,10 @@ def test_a_key_that_is_no_text_answers_nothing(start: Start) -> None:
         program.wait_for("Port - 2 of 2")
         program.type("1")
         program.wait_for("Done.")
-    assert answers(server) == {"db": {"answers": ["SQLite"]}, "port": {"answers": ["8000"]}}
+    assert answers(server) == {
+        "db": {"answers": ["SQLite"]},
+        "port": {"answers": ["8000"]},
+    }
 
 
 def test_an_own_answer_is_still_there_after_esc(start: Start) -> None:
@@ -274,7 +294,9 @@ def test_a_plan_is_implemented_here(start: Start, place: Workplace) -> None:
         program.wait_until(lambda: "Plan mode" not in program.lines[-1])
     assert (place.cwd / "made.txt").exists()
     assert told(server, 3) == ["Plan mode", "Default mode"]
-    said = [item for item in server.requests[2].body["input"] if item.get("role") == "user"]
+    said = [
+        item for item in server.requests[2].body["input"] if item.get("role") == "user"
+    ]
     assert said[-1]["content"][-1]["text"] == "Implement the plan."
 
 
@@ -322,14 +344,20 @@ def test_a_prompt_right_behind_the_switch_is_planned(start: Start) -> None:
         program.type("/plan Plan that.")
         program.press("enter")
         program.wait_for("Three.")
-    assert [told(server, n)[-1] for n in range(3)] == ["Plan mode", "Default mode", "Plan mode"]
+    assert [told(server, n)[-1] for n in range(3)] == [
+        "Plan mode",
+        "Default mode",
+        "Plan mode",
+    ]
 
 
 def test_a_mode_that_is_switched_while_the_agent_works_holds_from_its_next_step(
     start: Start,
 ) -> None:
     pause = Pause()
-    call = ev_function_call("call_1", "write_stdin", {"session_id": 1, "chars": "rm x\n"})
+    call = ev_function_call(
+        "call_1", "write_stdin", {"session_id": 1, "chars": "rm x\n"}
+    )
     replies = [[ev_created(), pause, *call, ev_completed()], says("Done.")]
     with ScriptedServer(replies) as server:
         program = start(server)
@@ -342,7 +370,9 @@ def test_a_mode_that_is_switched_while_the_agent_works_holds_from_its_next_step(
         pause.until.set()
         program.wait_for("Done.")
         program.wait_for(ON)
-    assert "is refused: nothing is changed in Plan mode" in str(server.requests[1].body["input"])
+    assert "is refused: nothing is changed in Plan mode" in str(
+        server.requests[1].body["input"]
+    )
     assert told(server, 1) == ["Plan mode"]
 
 
@@ -361,7 +391,9 @@ def test_a_resumed_conversation_is_in_its_mode_again(start: Start) -> None:
     assert told(server, 1) == ["Plan mode"]
 
 
-def test_a_conversation_that_was_left_in_default_mode_is_resumed_in_it(start: Start) -> None:
+def test_a_conversation_that_was_left_in_default_mode_is_resumed_in_it(
+    start: Start,
+) -> None:
     with ScriptedServer([says("One."), says("Two.")]) as server:
         program = start(server)
         planning(program)
@@ -409,7 +441,9 @@ def test_a_plan_is_shown_without_its_tags_while_it_streams() -> None:
 
 def test_a_tag_in_a_program_is_no_plan() -> None:
     blocks = Blocks()
-    blocks.feed("```\n<proposed_plan>\n```\nIt is `<proposed_plan>`.\n<proposed_plan> too\n")
+    blocks.feed(
+        "```\n<proposed_plan>\n```\nIt is `<proposed_plan>`.\n<proposed_plan> too\n"
+    )
     assert not any(block.is_plan for block in blocks.finish())
 
 
@@ -440,13 +474,17 @@ def test_any_past_question_can_be_shown(arguments: Any, result: Any) -> None:
         status="completed",
     )
     shown.transcript.replay([item])
-    assert ("Not asked: " if result == "no JSON" else "Asked you") in "".join(shown.parts)
+    assert ("Not asked: " if result == "no JSON" else "Asked you") in "".join(
+        shown.parts
+    )
     assert "\x1b[31m" not in "".join(shown.parts)
     if arguments is QUESTIONS:
         assert "A, B" in "".join(shown.parts)
 
 
-def test_a_question_that_is_refused_says_what_was_asked_then_and_when_resumed(start: Start) -> None:
+def test_a_question_that_is_refused_says_what_was_asked_then_and_when_resumed(
+    start: Start,
+) -> None:
     with ScriptedServer([ASKS, [*ev_message("Then not."), ev_completed()]]) as server:
         program = start(server, "Go.", columns=140)
         program.wait_for("Then not.")

@@ -24,7 +24,10 @@ from tests.frontends.tui.shown import Shown
 
 def followed(shown: Shown, *, is_unfinished: bool = False) -> Progress:
     surface = cast("Any", SimpleNamespace(status=Status()))
-    session, config = cast("Any", SimpleNamespace(is_unfinished=is_unfinished)), cast("Any", None)
+    session, config = (
+        cast("Any", SimpleNamespace(is_unfinished=is_unfinished)),
+        cast("Any", None),
+    )
     return Progress(surface, shown.transcript, lambda: session, lambda: config)
 
 
@@ -67,7 +70,9 @@ def test_who_begins_to_read_during_a_turn_is_told_of_its_whole_time() -> None:
     for transcript in (shown.transcript, reader):
         transcript(CommandOutputDelta("1", "more\n"))
     assert (
-        reader.running.output_of("1") == shown.transcript.running.output_of("1") == "built\nmore\n"
+        reader.running.output_of("1")
+        == shown.transcript.running.output_of("1")
+        == "built\nmore\n"
     )
     shown.time_s += 9
     reader(TurnCompleted(Usage()))
@@ -75,12 +80,17 @@ def test_who_begins_to_read_during_a_turn_is_told_of_its_whole_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "is_offered"), [("http_503", True), ("aborted", False), ("nothing_to_compact", False)]
+    ("code", "is_offered"),
+    [("http_503", True), ("aborted", False), ("nothing_to_compact", False)],
 )
-def test_a_retry_is_offered_for_what_can_be_tried_again(code: str, is_offered: bool) -> None:
+def test_a_retry_is_offered_for_what_can_be_tried_again(
+    code: str, is_offered: bool
+) -> None:
     shown = Shown()
     progress = followed(shown, is_unfinished=True)
     for event in (TurnStarted(), TurnFailed(ErrorInfo("It did not work.", code=code))):
         progress(event)
-    assert ("Enter on an empty prompt, or /retry, tries again." in shown.text) is is_offered
+    assert (
+        "Enter on an empty prompt, or /retry, tries again." in shown.text
+    ) is is_offered
     assert progress.offers_retry is is_offered

@@ -42,7 +42,9 @@ def keyboard_parser() -> Any:
 
 
 def part_of_application(name: str) -> Callable[[], Any]:
-    return lambda: attrgetter(name)(Application(input=DummyInput(), output=DummyOutput()))
+    return lambda: attrgetter(name)(
+        Application(input=DummyInput(), output=DummyOutput())
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,10 +52,16 @@ def part_of_application(name: str) -> Callable[[], Any]:
     [
         pytest.param(keyboard_parser, id="Vt100Input.vt100_parser"),
         # compose/window.py: what was read along with Enter.
-        pytest.param(part_of_application("key_processor.input_queue"), id="input_queue"),
+        pytest.param(
+            part_of_application("key_processor.input_queue"), id="input_queue"
+        ),
         # program.py
-        pytest.param(part_of_application("key_processor.before_key_press"), id="before_key_press"),
-        pytest.param(part_of_application("key_processor.after_key_press"), id="after_key_press"),
+        pytest.param(
+            part_of_application("key_processor.before_key_press"), id="before_key_press"
+        ),
+        pytest.param(
+            part_of_application("key_processor.after_key_press"), id="after_key_press"
+        ),
     ],
 )
 def test_a_part_of_an_object_is_there(part: Callable[[], Any]) -> None:

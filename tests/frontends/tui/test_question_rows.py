@@ -42,7 +42,9 @@ LONG = replace(COMMAND, summary="\n".join(f"echo line {n}" for n in range(60)))
 SHORT = replace(COMMAND, summary="ls", agent=None)
 
 
-def draw(request: ApprovalRequest, columns: int, rows: int) -> tuple[list[str], list[Pages]]:
+def draw(
+    request: ApprovalRequest, columns: int, rows: int
+) -> tuple[list[str], list[Pages]]:
     """The rows of the question, and the full view that Ctrl-T opens."""
     shown = Shown(columns, PLAIN)
     screen: Any = SimpleNamespace(theme=PLAIN, width=columns, height=rows)
@@ -52,9 +54,9 @@ def draw(request: ApprovalRequest, columns: int, rows: int) -> tuple[list[str], 
 
     async def drawn() -> list[str]:
         make = asked(
-            lambda panels: TerminalApprover(panels, shown.transcript, screen, overlays).review(
-                request
-            )
+            lambda panels: TerminalApprover(
+                panels, shown.transcript, screen, overlays
+            ).review(request)
         )
         panel = make()
         call: Any = panel.keys.get_bindings_for_keys((Keys.ControlT,))[-1]
@@ -74,10 +76,15 @@ def test_a_command_that_fits_is_shown_whole(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "size", [(c, r) for c in (40, 60, 80, 140) for r in (3, 6, 8, 10, 12, 16, 20, 24, 45)]
+    "size",
+    [(c, r) for c in (40, 60, 80, 140) for r in (3, 6, 8, 10, 12, 16, 20, 24, 45)],
 )
-@pytest.mark.parametrize("request_", [COMMAND, LONG, SHORT], ids=["command", "long", "short"])
-def test_what_is_cut_says_how_to_see_all(request_: ApprovalRequest, size: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    "request_", [COMMAND, LONG, SHORT], ids=["command", "long", "short"]
+)
+def test_what_is_cut_says_how_to_see_all(
+    request_: ApprovalRequest, size: tuple[int, int]
+) -> None:
     rows, _ = draw(request_, *size)
     text = " ".join(row.strip() for row in rows)
     is_whole = all(
@@ -104,19 +111,33 @@ def test_the_reason_and_the_words_of_the_model_are_both_there() -> None:
 
 def test_the_full_view_has_all_that_the_question_is_about() -> None:
     request = replace(
-        COMMAND, reason=f"{'because it is so ' * 80}: {SAID * 20}", justification=SAID * 20
+        COMMAND,
+        reason=f"{'because it is so ' * 80}: {SAID * 20}",
+        justification=SAID * 20,
     )
     _, opened = draw(request, 40, 12)
     renderer = Shown(40, PLAIN).renderer
-    text = " ".join(renderer.text(each.cell, 2000).strip() for each in opened[0].sections)
-    said = ("Anna", "/repo", PUSH, "Why asked: because", "is so The model says: I need", SAID * 20)
+    text = " ".join(
+        renderer.text(each.cell, 2000).strip() for each in opened[0].sections
+    )
+    said = (
+        "Anna",
+        "/repo",
+        PUSH,
+        "Why asked: because",
+        "is so The model says: I need",
+        SAID * 20,
+    )
     for part in said:
         assert part in " ".join(text.split())
 
 
 def test_the_full_view_of_a_host_has_its_reason() -> None:
     host = ApprovalRequest(
-        kind="network", summary="a.example:443", cwd=Path("/repo"), reason="it is not on the list"
+        kind="network",
+        summary="a.example:443",
+        cwd=Path("/repo"),
+        reason="it is not on the list",
     )
     _, opened = draw(host, 40, 12)
     renderer = Shown(40, PLAIN).renderer

@@ -18,9 +18,13 @@ LONG = "\n".join(
 REASON = "Because the configuration must be replaced as a whole. " * 8
 
 
-def test_a_question_waits_while_something_is_written(start: Start, place: Workplace) -> None:
+def test_a_question_waits_while_something_is_written(
+    start: Start, place: Workplace
+) -> None:
     pause = Pause()
-    with ScriptedServer([[ev_created(), pause, *asks("touch made")], says("Made.")]) as server:
+    with ScriptedServer(
+        [[ev_created(), pause, *asks("touch made")], says("Made.")]
+    ) as server:
         program = start(server, "Make it.")
         program.wait_for("Working")
         program.type("also try")
@@ -42,7 +46,9 @@ def test_a_question_waits_while_something_is_written(start: Start, place: Workpl
 
 def test_what_goes_on_from_an_answer_does_not_wait_for_the_draft(start: Start) -> None:
     pause = Pause()
-    with ScriptedServer([[ev_created(), pause, *asks("touch made")], says("Well.")]) as server:
+    with ScriptedServer(
+        [[ev_created(), pause, *asks("touch made")], says("Well.")]
+    ) as server:
         program = start(server, "Make it.")
         program.wait_for("Working")
         program.type("later")
@@ -63,7 +69,9 @@ def test_what_goes_on_from_an_answer_does_not_wait_for_the_draft(start: Start) -
 
 def test_a_draft_that_is_sent_or_cleared_lets_the_question_come(start: Start) -> None:
     pause = Pause()
-    with ScriptedServer([[ev_created(), pause, *asks("touch made")], says("Well.")]) as server:
+    with ScriptedServer(
+        [[ev_created(), pause, *asks("touch made")], says("Well.")]
+    ) as server:
         program = start(server, "Make it.")
         program.wait_for("Working")
         program.type("x")
@@ -81,7 +89,9 @@ def test_what_is_typed_as_a_question_comes_is_the_draft(
     start: Start, place: Workplace, word: str
 ) -> None:
     pause = Pause()
-    with ScriptedServer([[ev_created(), pause, *asks("touch made")], says("Made.")]) as server:
+    with ScriptedServer(
+        [[ev_created(), pause, *asks("touch made")], says("Made.")]
+    ) as server:
         program = start(server, "Make it.")
         program.wait_for("Working")
         pause.until.set()
@@ -97,7 +107,9 @@ def test_what_is_typed_as_a_question_comes_is_the_draft(
         program.wait_for("Made.")
 
 
-def test_a_letter_that_is_followed_by_others_is_no_answer(start: Start, place: Workplace) -> None:
+def test_a_letter_that_is_followed_by_others_is_no_answer(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer([asks("touch made"), says("Made.")]) as server:
         program = start(server, "Make it.")
         for letters in ("nothing", "vain", "1st"):
@@ -117,8 +129,12 @@ def test_a_letter_that_is_followed_by_others_is_no_answer(start: Start, place: W
         program.wait_for("Made.")
 
 
-def test_answers_one_after_the_other_answer_each_question(start: Start, place: Workplace) -> None:
-    calls = [part for n in range(3) for part in asks(f"touch made{n}", f"call_{n}")[:-1]]
+def test_answers_one_after_the_other_answer_each_question(
+    start: Start, place: Workplace
+) -> None:
+    calls = [
+        part for n in range(3) for part in asks(f"touch made{n}", f"call_{n}")[:-1]
+    ]
     with ScriptedServer([[*calls, ev_completed()], says("Made.")]) as server:
         program = start(server, "Make it.")
         program.wait_for(QUESTION)
@@ -126,12 +142,18 @@ def test_answers_one_after_the_other_answer_each_question(start: Start, place: W
             program.type("y")
             program.wait_for(f"You approved touch made{n}")
         program.wait_for("Made.")
-    assert sorted(path.name for path in place.cwd.glob("made*")) == ["made0", "made1", "made2"]
+    assert sorted(path.name for path in place.cwd.glob("made*")) == [
+        "made0",
+        "made1",
+        "made2",
+    ]
 
 
 def test_keys_that_close_a_list_answer_no_question(start: Start) -> None:
     pause = Pause()
-    with ScriptedServer([[ev_created(), pause, *asks("touch made")], says("Well.")]) as server:
+    with ScriptedServer(
+        [[ev_created(), pause, *asks("touch made")], says("Well.")]
+    ) as server:
         program = start(server, "Make it.")
         program.wait_for("Working")
         program.press("c-r")
@@ -139,7 +161,9 @@ def test_keys_that_close_a_list_answer_no_question(start: Start) -> None:
         pause.until.set()
         program.wait_for("1 question waits")
         # It has been announced for long, and the last key is long ago.
-        program.wait_until(lambda: re.search(r"\(([3-9]|\d\d)s", program.text) is not None)
+        program.wait_until(
+            lambda: re.search(r"\(([3-9]|\d\d)s", program.text) is not None
+        )
         program.press("esc")
         program.wait_until(lambda: "Esc leaves" not in program.text)
         program.settle(0.2)
@@ -147,7 +171,9 @@ def test_keys_that_close_a_list_answer_no_question(start: Start) -> None:
         program.wait_for(QUESTION)
 
 
-def test_a_question_shows_its_own_keys_and_not_those_of_the_prompt(start: Start) -> None:
+def test_a_question_shows_its_own_keys_and_not_those_of_the_prompt(
+    start: Start,
+) -> None:
     pause = Pause()
     call = [ev_created(), pause, *asks("touch made")]
     with ScriptedServer([says("Hello."), call]) as server:
@@ -183,10 +209,14 @@ def test_what_to_do_instead_is_still_there_after_esc(start: Start) -> None:
 
 
 def _options(program: PtyProgram) -> list[str]:
-    return [line for line in program.lines if line[2:4] in {"1.", "2.", "3.", "4.", "5."}]
+    return [
+        line for line in program.lines if line[2:4] in {"1.", "2.", "3.", "4.", "5."}
+    ]
 
 
-@pytest.mark.parametrize("size", [(60, 20), (80, 12), (80, 9), (40, 8), (80, 24), (140, 45)])
+@pytest.mark.parametrize(
+    "size", [(60, 20), (80, 12), (80, 9), (40, 8), (80, 24), (140, 45)]
+)
 @pytest.mark.parametrize("command", ["touch made", LONG])
 def test_the_answers_and_both_ends_of_the_command_are_on_the_screen(
     start: Start, size: tuple[int, int], command: str
@@ -198,7 +228,9 @@ def test_the_answers_and_both_ends_of_the_command_are_on_the_screen(
         program.wait_for("Would you like to run")
         program.settle()
         options = _options(program)
-        assert options[-1].startswith(("> 4. No, and stop here (n)", "> 5. No, and stop here (n)"))
+        assert options[-1].startswith(
+            ("> 4. No, and stop here (n)", "> 5. No, and stop here (n)")
+        )
         assert options[0].startswith("  1. Yes, proceed (y)")
         assert "$ touch made" in program.text or "$ cat > x" in program.text
         if command == LONG:
@@ -209,10 +241,15 @@ def test_the_answers_and_both_ends_of_the_command_are_on_the_screen(
             program.wait_for("(v shows all)")
         program.press("up", "up", "up", "up")
         program.wait_until(
-            lambda: any(line.startswith("> 1") for line in program.lines) or len(options) == 4
+            lambda: (
+                any(line.startswith("> 1") for line in program.lines)
+                or len(options) == 4
+            )
         )
         program.resize(60, 14)
-        program.wait_until(lambda: len(_options(program)) == len(options), what="the answers")
+        program.wait_until(
+            lambda: len(_options(program)) == len(options), what="the answers"
+        )
         program.press("esc")
         program.wait_for("interrupted")
 
@@ -247,7 +284,9 @@ def test_no_line_of_a_reason_passes_for_the_command(start: Start) -> None:
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 12), (40, 8)])
-def test_edits_are_asked_about_on_a_small_screen(start: Start, size: tuple[int, int]) -> None:
+def test_edits_are_asked_about_on_a_small_screen(
+    start: Start, size: tuple[int, int]
+) -> None:
     lines = "".join(f"+line {n}\n" for n in range(200))
     patch = f"*** Begin Patch\n*** Add File: a.py\n{lines}+last\n*** End Patch"
     replies = [
@@ -255,7 +294,9 @@ def test_edits_are_asked_about_on_a_small_screen(start: Start, size: tuple[int, 
         says("Well."),
     ]
     with ScriptedServer(replies) as server:
-        program = start(server, "-a", "untrusted", "Write it.", columns=size[0], rows=size[1])
+        program = start(
+            server, "-a", "untrusted", "Write it.", columns=size[0], rows=size[1]
+        )
         program.wait_for("Would you like to make")
         program.settle()
         program.wait_for("> 4. No, and stop here (n)")
@@ -266,7 +307,9 @@ def test_edits_are_asked_about_on_a_small_screen(start: Start, size: tuple[int, 
 
 
 @pytest.mark.parametrize("size", [(60, 20), (80, 9), (40, 8)])
-def test_a_list_fits_shows_what_is_cut_and_goes_round(start: Start, size: tuple[int, int]) -> None:
+def test_a_list_fits_shows_what_is_cut_and_goes_round(
+    start: Start, size: tuple[int, int]
+) -> None:
     with ScriptedServer([]) as server:
         program = start(server, columns=size[0], rows=size[1])
         program.wait_for("gpt-5.5")
@@ -276,14 +319,30 @@ def test_a_list_fits_shows_what_is_cut_and_goes_round(start: Start, size: tuple[
         program.settle()
         assert any(line.startswith("> Ask for approval") for line in program.lines)
         program.press("up")
-        program.wait_until(lambda: any(line.startswith("> Full") for line in program.lines))
-        assert any(line.startswith("  Ask") and line.endswith("\u2026") for line in program.lines)
+        program.wait_until(
+            lambda: any(line.startswith("> Full") for line in program.lines)
+        )
+        assert any(
+            line.startswith("  Ask") and line.endswith("\u2026")
+            for line in program.lines
+        )
         program.press("down")
-        program.wait_until(lambda: any(line.startswith("> Ask") for line in program.lines))
+        program.wait_until(
+            lambda: any(line.startswith("> Ask") for line in program.lines)
+        )
 
 
 @pytest.mark.parametrize(
-    "keys", [["down"], ["c-n"], ["pagedown"], ["end"], ["home"], ["down"] * 5, ["c-n", "pagedown"]]
+    "keys",
+    [
+        ["down"],
+        ["c-n"],
+        ["pagedown"],
+        ["end"],
+        ["home"],
+        ["down"] * 5,
+        ["c-n", "pagedown"],
+    ],
 )
 def test_no_key_leads_from_no_around_to_yes(
     start: Start, place: Workplace, keys: list[str]

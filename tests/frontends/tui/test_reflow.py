@@ -10,7 +10,13 @@ from typing import Any, Self
 import pytest
 
 from codex_py.frontends.tui.output import Frame, reflows
-from codex_py.testing import Pause, ev_completed, ev_created, ev_function_call, ev_message
+from codex_py.testing import (
+    Pause,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
 
@@ -21,7 +27,14 @@ from tests.support.server import ScriptedServer
         ({"TERM": "xterm-256color"}, False),
         ({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(388)"}, False),
         ({"TERM": "screen", "STY": "1.a"}, False),
-        ({"TERM": "tmux-256color", "TMUX": "/tmp/t,1,0", "XTERM_VERSION": "XTerm(388)"}, True),
+        (
+            {
+                "TERM": "tmux-256color",
+                "TMUX": "/tmp/t,1,0",
+                "XTERM_VERSION": "XTerm(388)",
+            },
+            True,
+        ),
         ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, True),
         ({"TERM": "xterm-kitty"}, True),
     ],
@@ -63,7 +76,9 @@ class Tmux:
 
     def call(self, *words: str) -> str:
         command = ["tmux", "-f", "/dev/null", "-L", f"codex-py-{os.getpid()}", *words]
-        variables = environment(self._place.home, {"TERM": "xterm-256color", "LANG": "C.UTF-8"})
+        variables = environment(
+            self._place.home, {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+        )
         return subprocess.run(
             command,
             env=variables,
@@ -140,7 +155,9 @@ def test_a_frame_that_was_too_high_for_a_low_screen_leaves_no_row_when_it_is_hig
         for typed, size in enumerate(((30, 8), (80, 24), (40, 9), (80, 24)), 1):
             window.resize(*size)
             window.call("send-keys", "x")
-            below = "\n\n  gpt-5.5 · ~/work" if size == (80, 24) else "\n  gpt-5.5 · work"
+            below = (
+                "\n\n  gpt-5.5 · ~/work" if size == (80, 24) else "\n  gpt-5.5 · work"
+            )
             window.wait_for(f"\u203a {'x' * typed}{below}")
         above, _, frame = window.text.partition("\u203a Run it.")
     rows = [line for line in frame.strip().split("\n") if line]

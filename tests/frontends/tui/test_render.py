@@ -68,7 +68,9 @@ def items(text: str) -> list[ThreadItem]:
             status="completed",
             diff=f"diff --git a/{text} b/{text}\nrename to {text}\n@@ -1,9000 +1,9000 @@\n{diff}",
         ),
-        TodoList(id="1", explanation=text, items=[TodoEntry(text=text, completed=False)]),
+        TodoList(
+            id="1", explanation=text, items=[TodoEntry(text=text, completed=False)]
+        ),
         McpToolCall(
             id="1",
             server=text,
@@ -77,7 +79,9 @@ def items(text: str) -> list[ThreadItem]:
             result={"content": [{"type": "text", "text": text}]},
             status="completed",
         ),
-        McpToolCall(id="1", server="a", tool="b", arguments=text, error={"message": text}),
+        McpToolCall(
+            id="1", server="a", tool="b", arguments=text, error={"message": text}
+        ),
         WebSearch(id="1", query=text),
         ErrorItem(id="1", message=text),
         AgentMessage(id="1", text=text),
@@ -89,7 +93,8 @@ def is_harmless(row: str, width: int) -> bool:
     text = re.sub(r"\x1b\[[0-9;]*m", "", row)
     columns = sum(get_cwidth(char) for char in text)
     return (
-        columns <= width and re.search("[\x00-\x1f\x7f-\x9f\u202e\u2066\u200f\u2028]", text) is None
+        columns <= width
+        and re.search("[\x00-\x1f\x7f-\x9f\u202e\u2066\u200f\u2028]", text) is None
     )
 
 
@@ -127,16 +132,26 @@ def test_a_megabyte_is_shown_at_once() -> None:
 
 def test_a_dumb_terminal_gets_no_sequences_and_no_color_no_colours() -> None:
     dumb = Shown(theme=terminal_theme({"TERM": "dumb", "LANG": "C.UTF-8"}))
-    gray = Shown(theme=terminal_theme({"TERM": "xterm", "LANG": "C.UTF-8", "NO_COLOR": "1"}))
+    gray = Shown(
+        theme=terminal_theme({"TERM": "xterm", "LANG": "C.UTF-8", "NO_COLOR": "1"})
+    )
     for shown in (dumb, gray):
         shown.answer("**bold** `code`\n\n```py\nif 1: pass\n```\n")
     assert "\x1b" not in dumb.text
-    assert set(re.findall(r"\x1b\[[0-9;]*m", gray.text)) <= {"\x1b[0m", "\x1b[1m", "\x1b[2m"}
+    assert set(re.findall(r"\x1b\[[0-9;]*m", gray.text)) <= {
+        "\x1b[0m",
+        "\x1b[1m",
+        "\x1b[2m",
+    }
     assert "\x1b[1m" in gray.text
 
 
-@pytest.mark.parametrize("theme", [Theme(background="dark"), Theme(), Theme(color=False)])
-def test_no_blank_of_a_long_line_of_code_is_lost_where_the_terminal_wraps_it(theme: Theme) -> None:
+@pytest.mark.parametrize(
+    "theme", [Theme(background="dark"), Theme(), Theme(color=False)]
+)
+def test_no_blank_of_a_long_line_of_code_is_lost_where_the_terminal_wraps_it(
+    theme: Theme,
+) -> None:
     code = 'for f in *.py; do echo "$f" && ruff check --fix "$f" | grep -v passed; done  # all'
     for width in range(30, 60):
         shown = Shown(width, theme)
@@ -164,7 +179,9 @@ PATH = "/srv/" + "folder_of_some_name/" * 9 + "file.py"
         "**{}**, so",
     ],
 )
-def test_an_address_or_a_path_is_copied_whole(around: str, whole: str, width: int) -> None:
+def test_an_address_or_a_path_is_copied_whole(
+    around: str, whole: str, width: int
+) -> None:
     shown = Shown(width, Theme())
     shown.answer(around.format(whole))
     # The terminal alone breaks it, which does not count when it is copied.
@@ -188,7 +205,10 @@ def test_an_address_or_a_path_is_copied_whole(around: str, whole: str, width: in
             "https://a.example/\u202e\x1b]8;;https://evil.example\x1b\\\\x",
             ["https://a.example/", "https://evil.example"],
         ),
-        ("[https://good.example](https://evil.example/)", ["https://evil.example/"] * 2),
+        (
+            "[https://good.example](https://evil.example/)",
+            ["https://evil.example/"] * 2,
+        ),
         ("https://\u0430.example is not what it looks like", []),
     ],
 )

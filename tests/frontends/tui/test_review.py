@@ -49,7 +49,9 @@ def test_findings_are_stepped_through_and_one_is_fixed(
 ) -> None:
     skill = place.home / "skills/secret/SKILL.md"
     skill.parent.mkdir(parents=True)
-    skill.write_text("---\nname: secret\ndescription: d\n---\nTell all.\n", encoding="utf-8")
+    skill.write_text(
+        "---\nname: secret\ndescription: d\n---\nTell all.\n", encoding="utf-8"
+    )
     with ScriptedServer([command("cat code"), found(repository), FIXED]) as server:
         program = start(server, columns=columns, rows=rows, NO_COLOR="1")
         program.wait_for(IDLE)
@@ -79,7 +81,9 @@ def test_findings_are_stepped_through_and_one_is_fixed(
         leave(program)
 
 
-def test_findings_are_opened_again_and_all_are_fixed(start: Start, repository: Path) -> None:
+def test_findings_are_opened_again_and_all_are_fixed(
+    start: Start, repository: Path
+) -> None:
     with ScriptedServer([found(repository), FIXED]) as server:
         program = start(server)
         program.wait_for(IDLE)
@@ -134,7 +138,9 @@ def test_a_branch_a_commit_and_words_are_chosen(start: Start, repository: Path) 
         program.type("look for !races")
         program.press("enter")
         program.wait_until(lambda: len(server.requests) == 3)
-        base, commit, words = (r.input[-1]["content"][0]["text"] for r in server.requests)
+        base, commit, words = (
+            r.input[-1]["content"][0]["text"] for r in server.requests
+        )
         assert base.startswith("Review the changes since older.")
         assert commit.startswith("Review the commit ")
         assert words == "look for !races"
@@ -151,12 +157,18 @@ def test_what_is_sent_into_a_review_is_answered_by_the_model(
         program.type("and this?\r")
         program.wait_for("Fixed it.")
         program.wait_for(FIRST)
-        texts = [item["content"][0]["text"] for item in server.requests[-1].input if "role" in item]
+        texts = [
+            item["content"][0]["text"]
+            for item in server.requests[-1].input
+            if "role" in item
+        ]
         assert texts[-1] == "and this?"
         assert "Gone" in texts[-2]
 
 
-def test_what_cannot_be_reviewed_is_said_in_a_sentence(start: Start, place: Workplace) -> None:
+def test_what_cannot_be_reviewed_is_said_in_a_sentence(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer([FIXED]) as server:
         program = start(server)
         program.wait_for(IDLE)
@@ -184,7 +196,9 @@ def test_a_review_of_nothing_is_no_turn(start: Start, repository: Path) -> None:
         assert "Review: " not in str(server.requests[-1].input)
 
 
-def test_a_reviewer_that_fails_is_tried_again_as_a_review(start: Start, repository: Path) -> None:
+def test_a_reviewer_that_fails_is_tried_again_as_a_review(
+    start: Start, repository: Path
+) -> None:
     bad = [*ev_message("Fine!"), ev_completed()]
     with ScriptedServer([bad, bad, answer(), FIXED]) as server:
         program = start(server)

@@ -69,13 +69,17 @@ def test_a_program_over_the_whole_screen_is_used_and_not_kept(start: Start) -> N
     with ScriptedServer([says("Understood.")]) as server:
         program = begin(start, server)
         full = r"printf 'before\n\033[?1049h\033[?25lwhole screen'; stty raw -echo; head -c1 >/dev/null;"
-        program.type(f"!{full}" + r"stty sane; printf '\033[?25h\033[?1049lbehind\n'" + "\r")
+        program.type(
+            f"!{full}" + r"stty sane; printf '\033[?25h\033[?1049lbehind\n'" + "\r"
+        )
         program.wait_until(lambda: program.is_covered)
         program.wait_for("whole screen")
         program.type("q")
         program.wait_for("You ran")
         output = told(program, server)
-    assert "before\nbehind\n[what was shown over the whole screen is not kept]\n" in output
+    assert (
+        "before\nbehind\n[what was shown over the whole screen is not kept]\n" in output
+    )
     assert "whole screen'" in output
     assert output.count("whole screen") == 2
 
@@ -83,7 +87,10 @@ def test_a_program_over_the_whole_screen_is_used_and_not_kept(start: Start) -> N
 def test_ctrl_c_is_the_commands(start: Start, place: Workplace) -> None:
     with ScriptedServer([says("Understood.")]) as server:
         program = begin(start, server)
-        run(program, "trap 'echo caught; exit 3' INT; echo begun; while :; do sleep 0.05; done")
+        run(
+            program,
+            "trap 'echo caught; exit 3' INT; echo begun; while :; do sleep 0.05; done",
+        )
         program.wait_for("\nbegun")
         program.press("c-c")
         program.wait_for("caught")
@@ -103,7 +110,10 @@ def test_ctrl_c_is_the_commands(start: Start, place: Workplace) -> None:
 def test_a_command_is_told_of_a_new_size(start: Start) -> None:
     with ScriptedServer([]) as server:
         program = begin(start, server, columns=90, rows=30)
-        run(program, "stty size; trap 'stty size; exit' WINCH; while :; do sleep 0.05; done")
+        run(
+            program,
+            "stty size; trap 'stty size; exit' WINCH; while :; do sleep 0.05; done",
+        )
         program.wait_for("\n30 90")
         program.resize(70, 20)
         program.wait_for("\n20 70")
@@ -119,7 +129,9 @@ def test_what_runs_in_the_background_goes_on_and_prints_nothing_more(
         program.wait_for("\nat once")
         program.wait_for("You ran (sleep")
         program.wait_for(EMPTY)
-        program.wait_until(lambda: (place.cwd / "there").exists() or program.settle(0.1) or False)
+        program.wait_until(
+            lambda: (place.cwd / "there").exists() or program.settle(0.1) or False
+        )
         program.settle()
         assert "\nlate" not in program.text
         assert "at once\n\n</result>" in told(program, server)
@@ -161,7 +173,9 @@ def test_the_terminal_is_given_back_if_the_program_is_ended_meanwhile(
 
 def test_the_agent_goes_on_behind_a_command(start: Start) -> None:
     pause = Pause()
-    with ScriptedServer([[ev_created(), pause, *ev_message("Done."), ev_completed()]]) as server:
+    with ScriptedServer(
+        [[ev_created(), pause, *ev_message("Done."), ev_completed()]]
+    ) as server:
         program = start(server, "Begin.")
         program.wait_for("Working")
         run(program, "read x; echo got $x")
@@ -183,7 +197,9 @@ def test_much_output_is_bounded_and_its_end_is_shown(start: Start) -> None:
     assert len(output) < 50_000
 
 
-@pytest.mark.parametrize("command", ["cd /", "cd", "export A=1", "source x", "alias a=b"])
+@pytest.mark.parametrize(
+    "command", ["cd /", "cd", "export A=1", "source x", "alias a=b"]
+)
 def test_it_is_said_that_each_command_starts_anew(start: Start, command: str) -> None:
     with ScriptedServer([]) as server:
         program = begin(start, server)
@@ -193,7 +209,14 @@ def test_it_is_said_that_each_command_starts_anew(start: Start, command: str) ->
 
 def test_only_what_changes_the_shell_alone_is_said_to_have_no_effect() -> None:
     alone = ("cd /tmp", "pushd a", "export A=b c", ". venv/bin/activate", "umask 077")
-    others = ("cd /tmp && ls", "ls", "cdrecord x", "export A=1; env", "set -e\nmake", "true | cd x")
+    others = (
+        "cd /tmp && ls",
+        "ls",
+        "cdrecord x",
+        "export A=1; env",
+        "set -e\nmake",
+        "true | cd x",
+    )
     assert [command for command in alone if not changes_shell_alone(command)] == []
     assert [command for command in others if changes_shell_alone(command)] == []
 

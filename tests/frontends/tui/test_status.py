@@ -13,7 +13,9 @@ from codex_py.protocol.mcp import Elicitation, UserQuestion
 
 def working(silent_s: float, *, is_calling: bool = False, columns: int = 80) -> str:
     now = time.monotonic()
-    status = Status(working_since=now - 90, heard_at=now - silent_s, is_calling=is_calling)
+    status = Status(
+        working_since=now - 90, heard_at=now - silent_s, is_calling=is_calling
+    )
     status.known["turn-usage"] = "12.3k tokens, $0.012"
     return "".join(part[1] for part in status.working(columns))
 
@@ -63,7 +65,9 @@ def test_a_question_that_waits_is_cut_at_its_end(columns: int, shown: str) -> No
             return "dismissed"
 
     panels: Any = Panels()
-    question = UserQuestion("a", "Login", "How should users log in?", (("By mail", ""),))
+    question = UserQuestion(
+        "a", "Login", "How should users log in?", (("By mail", ""),)
+    )
     form = Elicitation("codex-py", question.question, questions=(question,))
     asyncio.run(ask_user(panels, form))
     status = Status(announced=asked[0], questions=1)

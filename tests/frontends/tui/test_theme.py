@@ -24,10 +24,19 @@ from codex_py.frontends.tui.theme import (
             {"TERM": "x", "LANG": "C.UTF-8", "COLORTERM": "truecolor"},
             Theme(color_system="truecolor"),
         ),
-        ({"TERM": "x", "LANG": "C.UTF-8", "COLORFGBG": "0;15"}, Theme(background="light")),
-        ({"TERM": "x", "LANG": "C.UTF-8", "COLORFGBG": "15;0"}, Theme(background="dark")),
+        (
+            {"TERM": "x", "LANG": "C.UTF-8", "COLORFGBG": "0;15"},
+            Theme(background="light"),
+        ),
+        (
+            {"TERM": "x", "LANG": "C.UTF-8", "COLORFGBG": "15;0"},
+            Theme(background="dark"),
+        ),
         ({"TERM": "x", "LANG": "C.UTF-8", "VTE_VERSION": "7600"}, Theme(links=True)),
-        ({"TERM": "dumb", "LANG": "C.UTF-8", "VTE_VERSION": "1"}, Theme(color=False, dumb=True)),
+        (
+            {"TERM": "dumb", "LANG": "C.UTF-8", "VTE_VERSION": "1"},
+            Theme(color=False, dumb=True),
+        ),
         ({"TERM": "x", "LANG": "C.UTF-8", "NO_COLOR": "1"}, Theme(color=False)),
         ({"TERM": "x", "LANG": "C.UTF-8", "NO_COLOR": ""}, Theme()),
         ({"TERM": "dumb", "LANG": "C.UTF-8"}, Theme(color=False, dumb=True)),
@@ -35,7 +44,10 @@ from codex_py.frontends.tui.theme import (
         ({"TERM": "x", "LANG": "de_DE.ISO-8859-1", "LC_ALL": "C"}, Theme()),
         ({"TERM": "x", "LC_CTYPE": "POSIX"}, Theme()),
         ({"TERM": "x"}, Theme()),
-        ({"TERM": "x", "LANG": "C.UTF-8", "LC_ALL": "de_DE.ISO-8859-1"}, Theme(unicode=False)),
+        (
+            {"TERM": "x", "LANG": "C.UTF-8", "LC_ALL": "de_DE.ISO-8859-1"},
+            Theme(unicode=False),
+        ),
         ({"TERM": "x", "LANG": "ja_JP.eucJP"}, Theme(unicode=False)),
         ({"TERM": "x", "LANG": "de_DE@euro"}, Theme(unicode=False)),
     ],
@@ -57,7 +69,8 @@ def luminance(color: tuple[int, int, int]) -> float:
     """As WCAG 2 defines it."""
     parts = [part / 255 for part in color]
     linear = [
-        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4
+        for part in parts
     ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -87,13 +100,19 @@ def test_all_can_be_read(
 
     def color(style: Style, *, foreground: bool) -> tuple[int, int, int] | None:
         found = style.color if foreground else style.bgcolor
-        return None if found is None else found.downgrade(system).get_truecolor(terminal)
+        return (
+            None if found is None else found.downgrade(system).get_truecolor(terminal)
+        )
 
     styles = {name: Style.parse(theme.style(name)) for name in STYLES}
     bands = [styles[name] for name in ("added", "removed", "code block")]
     for name, style in styles.items():
         own = color(style, foreground=False)
-        others = [color(band, foreground=False) for band in bands] if "syntax" in name else []
+        others = (
+            [color(band, foreground=False) for band in bands]
+            if "syntax" in name
+            else []
+        )
         for ground in [own] if own else [*grounds, *(each for each in others if each)]:
             text = color(style, foreground=True) or ink
             least = 3.0 if system is ColorSystem.EIGHT_BIT or ground in others else 4.5
@@ -111,7 +130,9 @@ def test_all_can_be_read(
         ("#ffffff", None),
     ],
 )
-def test_a_report_says_whether_the_background_is_dark(report: str, background: str) -> None:
+def test_a_report_says_whether_the_background_is_dark(
+    report: str, background: str
+) -> None:
     assert background_of(report) == background
 
 
@@ -141,7 +162,9 @@ def test_the_users_styles_come_from_a_file(tmp_path: Path) -> None:
         ("user", "cannot be read"),
     ],
 )
-def test_a_file_of_styles_with_a_mistake_is_refused(tmp_path: Path, text: str, told: str) -> None:
+def test_a_file_of_styles_with_a_mistake_is_refused(
+    tmp_path: Path, text: str, told: str
+) -> None:
     path = tmp_path / "theme.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=told):

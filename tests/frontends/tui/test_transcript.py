@@ -65,7 +65,10 @@ def test_what_is_live_looks_as_it_will_when_it_is_printed() -> None:
 def test_a_patch_that_failed_says_why() -> None:
     shown = Shown()
     changes = [Change(path="/repo/f", kind="update")]
-    error = {"code": "PatchFailed", "message": "Failed to find expected lines in /repo/f:\nold"}
+    error = {
+        "code": "PatchFailed",
+        "message": "Failed to find expected lines in /repo/f:\nold",
+    }
     shown.complete(FileChange(id="1", changes=changes, status="failed", error=error))
     assert shown.lines == [
         "✗ Failed to patch /repo/f",
@@ -76,7 +79,9 @@ def test_a_patch_that_failed_says_why() -> None:
 
 def test_an_answer_that_was_not_streamed_is_printed_whole() -> None:
     shown = Shown()
-    shown.complete(AgentMessage(id="1", text="All at once."), AgentMessage(id="2", text="More."))
+    shown.complete(
+        AgentMessage(id="1", text="All at once."), AgentMessage(id="2", text="More.")
+    )
     assert shown.lines == ["• All at once.", "", "• More."]
 
 
@@ -93,7 +98,14 @@ def test_where_an_answer_that_is_printed_in_part_broke_off_is_told() -> None:
     shown = Shown()
     shown.tell(MessageDelta("One.\n\nTw"), reconnecting("cut"))
     shown.answer("One.\n\nTwo.")
-    cut_off = ["• One.", "", "  Tw", "", "⚠ The answer broke off here and comes again", ""]
+    cut_off = [
+        "• One.",
+        "",
+        "  Tw",
+        "",
+        "⚠ The answer broke off here and comes again",
+        "",
+    ]
     assert shown.lines == [*cut_off, "• One.", "", "  Two."]
     assert shown.live() == []
 
@@ -122,7 +134,11 @@ def test_several_running_commands_share_the_room() -> None:
         shown.tell(ItemStarted(running(str(n), f"make part{n}")))
         shown.tell(CommandOutputDelta(str(n), "output\n" * 10))
     assert shown.live(10) == ["", *(f"• Running make part{n}" for n in range(9))]
-    assert shown.live(5) == ["", *(f"• Running make part{n}" for n in range(3)), "  … +6 running"]
+    assert shown.live(5) == [
+        "",
+        *(f"• Running make part{n}" for n in range(3)),
+        "  … +6 running",
+    ]
     for rows in range(1, 12):
         assert len(shown.live(rows)) <= rows
 
@@ -130,7 +146,13 @@ def test_several_running_commands_share_the_room() -> None:
 def test_the_end_of_a_long_answer_is_live() -> None:
     shown = Shown(20)
     shown.tell(ItemStarted(running("1", "make")), MessageDelta("word " * 100))
-    assert shown.live(5) == ["  word word word", "  word word word", "  word", "", "• Running make"]
+    assert shown.live(5) == [
+        "  word word word",
+        "  word word word",
+        "  word",
+        "",
+        "• Running make",
+    ]
 
 
 def test_what_a_turn_leaves_unfinished_is_printed_at_its_end() -> None:
@@ -221,13 +243,20 @@ def test_of_a_plan_that_is_not_done_the_end_of_the_turn_says_what_is_left() -> N
 
 @pytest.mark.parametrize(
     ("rows", "steps"),
-    [(30, "step 4, step 5, step 6, step 7, step 8"), (12, "step 5, step 6"), (3, "step 6")],
+    [
+        (30, "step 4, step 5, step 6, step 7, step 8"),
+        (12, "step 5, step 6"),
+        (3, "step 6"),
+    ],
 )
 def test_on_a_low_screen_the_pinned_plan_is_folded_around_the_step_in_progress(
     rows: int, steps: str
 ) -> None:
     shown = Shown()
-    entries = [TodoEntry(text=f"step {n}", completed=n < 6, in_progress=n == 6) for n in range(20)]
+    entries = [
+        TodoEntry(text=f"step {n}", completed=n < 6, in_progress=n == 6)
+        for n in range(20)
+    ]
     shown.tell(ItemStarted(TodoList(id="1", items=entries)))
     live = shown.live(rows)
     assert len(live) <= max(3, rows // 3 + 1)
@@ -238,7 +267,9 @@ def test_on_a_low_screen_the_pinned_plan_is_folded_around_the_step_in_progress(
 def test_what_is_in_the_background_has_a_row_until_it_ends() -> None:
     shown = Shown()
     item = CommandExecution(id="1", command="/bin/bash -lc 'npm run dev'")
-    shown.tell(TurnStarted(), ItemStarted(item), CommandOutputDelta("1", "one\nready\n"))
+    shown.tell(
+        TurnStarted(), ItemStarted(item), CommandOutputDelta("1", "one\nready\n")
+    )
     assert shown.transcript.running.is_calling
     shown.tell(CommandInBackground("1"))
     assert not shown.transcript.running.is_calling
@@ -247,7 +278,9 @@ def test_what_is_in_the_background_has_a_row_until_it_ends() -> None:
     shown.tell(TurnCompleted(Usage()))
     assert shown.live() == ["", row]
     assert shown.transcript.running.output_of("1") == "one\nready\n"
-    stopped = replace(item, status="failed", exit_code=137, was_stopped=True, duration_ms=2000)
+    stopped = replace(
+        item, status="failed", exit_code=137, was_stopped=True, duration_ms=2000
+    )
     shown.complete(stopped)
     assert shown.live() == []
     assert shown.lines[-1] == "• Ran npm run dev · stopped · 2s"
@@ -286,7 +319,9 @@ def test_thoughts_are_shown_unless_they_are_not_wanted() -> None:
         shown.tell(ReasoningSummaryDelta("**Ask", 0))
         assert shown.live() == (["", "• Ask"] if wanted else [])
         shown.time_s += 4
-        shown.tell(ReasoningSummaryDelta("ing**\n\nWh", 0), ReasoningSummaryDelta("**Look", 1))
+        shown.tell(
+            ReasoningSummaryDelta("ing**\n\nWh", 0), ReasoningSummaryDelta("**Look", 1)
+        )
         assert shown.live() == (["", "", "  Wh", "", "  Look"] if wanted else [])
         shown.complete(ReasoningSummary(id="1", text="**Asking**\n\nWhy"))
         assert shown.text == printed
@@ -316,7 +351,9 @@ def test_output_keeps_its_colours_and_nothing_else() -> None:
     shown = Shown(theme=Theme())
     hostile = "\x1b[31mred\x1b[8mhidden\x1b[0m\x1b[5m \x1b[2J\x1b]0;t\x07\x1b]8;;http://x\x07x\x1b[40;30my"
     shown.complete(
-        CommandExecution(id="1", command="x", status="completed", aggregated_output=hostile)
+        CommandExecution(
+            id="1", command="x", status="completed", aggregated_output=hostile
+        )
     )
     sequences = set(re.findall(r"\x1b[^a-zA-Z]*[a-zA-Z]", shown.text))
     assert sequences <= {f"\x1b[{n}m" for n in (0, 1, 2, 31, 32, 94, "30;40")}
@@ -330,7 +367,9 @@ def test_long_code_is_one_line_for_who_copies_it() -> None:
     assert code in re.sub(r"\x1b\[[0-9;]*[mK]", "", shown.text)
 
 
-def test_a_link_is_one_where_the_terminal_has_them_and_the_address_is_harmless() -> None:
+def test_a_link_is_one_where_the_terminal_has_them_and_the_address_is_harmless() -> (
+    None
+):
     answer = "See [here](https://a.example/b) and [there](javascript:x) and [x](https://a\x07b)."
     for links, count in ((True, 2), (False, 0)):
         shown = Shown(theme=Theme(links=links))
@@ -348,7 +387,9 @@ def test_lines_of_wide_characters_are_filled() -> None:
 
 def test_joined_emoji_cut_no_word_though_a_terminal_may_not_join_them() -> None:
     shown = Shown(width=22)
-    shown.answer("one \U0001f469\u200d\U0001f4bb two \U0001f469\u200d\U0001f4bb three and four")
+    shown.answer(
+        "one \U0001f469\u200d\U0001f4bb two \U0001f469\u200d\U0001f4bb three and four"
+    )
     apart = "\U0001f469\u200d\U0001f4bb"
     assert shown.lines == [f"\u2022 one {apart} two {apart}", "  three and four"]
 
@@ -367,7 +408,10 @@ def test_an_earlier_conversation_is_shown_again() -> None:
         TodoList(id="2", items=[TodoEntry(text="Do it", completed=False)]),
         AgentMessage(id="3", text="It is **planned**."),
         CommandExecution(
-            id="4", command="rm x", aggregated_output="rejected: keep it", status="declined"
+            id="4",
+            command="rm x",
+            aggregated_output="rejected: keep it",
+            status="declined",
         ),
     ]
     shown.transcript.replay(items)
@@ -386,7 +430,9 @@ def test_an_earlier_conversation_is_shown_again() -> None:
 
 def test_of_a_very_long_conversation_the_end_is_shown() -> None:
     shown = Shown()
-    shown.transcript.replay([UserMessage(id=str(n), text=f"prompt {n}") for n in range(1000)])
+    shown.transcript.replay(
+        [UserMessage(id=str(n), text=f"prompt {n}") for n in range(1000)]
+    )
     assert shown.lines[0] == "• 800 earlier items are not shown"
     assert shown.lines[-1] == "\u203a prompt 999"
 
@@ -411,12 +457,16 @@ def test_another_theme_holds_for_what_comes_next() -> None:
 
 
 @pytest.mark.parametrize("rows", [2, 3, 4, 5, 12])
-def test_on_a_low_screen_what_runs_comes_before_the_steps_of_the_plan(rows: int) -> None:
+def test_on_a_low_screen_what_runs_comes_before_the_steps_of_the_plan(
+    rows: int,
+) -> None:
     shown = Shown(40)
     steps = [TodoEntry(text=f"step {n}", completed=n < 1) for n in range(7)]
     script = "for i in 1 2 3 4 5 6 7 8; do\n  echo $i\ndone"
     shown.tell(TurnStarted(), ItemStarted(TodoList(id="1", items=steps)))
-    shown.tell(ItemStarted(CommandExecution(id="2", command=f"/bin/bash -lc '{script}'")))
+    shown.tell(
+        ItemStarted(CommandExecution(id="2", command=f"/bin/bash -lc '{script}'"))
+    )
     live = shown.live(rows)
     assert len(live) <= rows
     assert live[1].startswith("• Running for i in 1 2 3 4 5 6 7 8; do")

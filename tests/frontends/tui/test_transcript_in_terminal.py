@@ -21,7 +21,9 @@ from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
 from tests.support.snapshots import check_snapshot
 
-PATCH = "*** Begin Patch\n*** Add File: a.py\n+import os\n+print(os.environ)\n*** End Patch"
+PATCH = (
+    "*** Begin Patch\n*** Add File: a.py\n+import os\n+print(os.environ)\n*** End Patch"
+)
 PLAN = {
     "plan": [
         {"step": "Look around", "status": "completed"},
@@ -67,7 +69,9 @@ def test_a_turn_looks_as_it_did(start: Start, columns: int) -> None:
         [*ev_message(ANSWER, pieces=9), ev_completed()],
     ]
     with ScriptedServer(replies) as server:
-        program = start(server, "-s", "danger-full-access", PROMPT, columns=columns, rows=40)
+        program = start(
+            server, "-s", "danger-full-access", PROMPT, columns=columns, rows=40
+        )
         program.wait_for("# all of it")
         leave(program)
     snapshot = Path(__file__).parent / "snapshots" / f"turn_{columns}.txt"
@@ -76,7 +80,9 @@ def test_a_turn_looks_as_it_did(start: Start, columns: int) -> None:
 
 def test_what_was_said_before_an_interruption_stays(start: Start) -> None:
     hold = Pause()
-    with ScriptedServer([[ev_created(), *ev_text_deltas(["Half an ", "ans"]), hold]]) as server:
+    with ScriptedServer(
+        [[ev_created(), *ev_text_deltas(["Half an ", "ans"]), hold]]
+    ) as server:
         program = start(server, PROMPT)
         program.wait_for("Half an ans")
         program.press("esc")
@@ -98,14 +104,22 @@ def test_a_resumed_conversation_is_shown_again(start: Start) -> None:
 
 def test_a_resumed_conversation_looks_as_it_did(start: Start, place: Workplace) -> None:
     (place.cwd / "gone.txt").write_text("one\ntwo\n", encoding="utf-8")
-    (place.cwd / "kept.txt").write_text("".join(f"{n}\n" for n in range(50)), encoding="utf-8")
+    (place.cwd / "kept.txt").write_text(
+        "".join(f"{n}\n" for n in range(50)), encoding="utf-8"
+    )
     patch = (
         "*** Begin Patch\n*** Delete File: gone.txt\n"
         "*** Update File: kept.txt\n@@\n 40\n-41\n+forty-one\n*** End Patch"
     )
     replies = [
-        [*ev_function_call("call_1", "exec_command", {"cmd": "seq 20; exit 3"}), ev_completed()],
-        [*ev_function_call("call_2", "exec_command", {"cmd": "sleep 2"}), ev_completed()],
+        [
+            *ev_function_call("call_1", "exec_command", {"cmd": "seq 20; exit 3"}),
+            ev_completed(),
+        ],
+        [
+            *ev_function_call("call_2", "exec_command", {"cmd": "sleep 2"}),
+            ev_completed(),
+        ],
         [*ev_custom_tool_call("call_3", "apply_patch", patch), ev_completed()],
         [*ev_message("It is **done**."), ev_completed()],
     ]

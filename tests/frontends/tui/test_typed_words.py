@@ -62,7 +62,10 @@ def run(program: PtyProgram, command: str) -> None:
 
 
 def runs(command: str) -> list[Event]:
-    return [*ev_function_call("call_1", "exec_command", {"cmd": command}), ev_completed()]
+    return [
+        *ev_function_call("call_1", "exec_command", {"cmd": command}),
+        ev_completed(),
+    ]
 
 
 @pytest.mark.parametrize("type_why", sample(SPEEDS))
@@ -70,8 +73,15 @@ def test_a_word_answers_no_panel_of_any_command(
     start: Start, place: Workplace, type_why: Callable[[PtyProgram], None]
 ) -> None:
     with ScriptedServer() as server:
-        server.add(runs("echo 1 > one"), says("Made one."), runs("echo 2 > two"), says("Made two."))
-        program = start(server, "-s", "danger-full-access", "Make one.", columns=100, rows=40)
+        server.add(
+            runs("echo 1 > one"),
+            says("Made one."),
+            runs("echo 2 > two"),
+            says("Made two."),
+        )
+        program = start(
+            server, "-s", "danger-full-access", "Make one.", columns=100, rows=40
+        )
         program.wait_for("Made one.")
         program.wait_until(lambda: program.title == "work")
         program.type("Make two.\r")
@@ -116,7 +126,9 @@ def test_a_word_answers_no_panel_of_any_command(
         assert asking == ASKING
         shown = "\n".join(program.scrollback)
         assert "Full access" not in program.text
-        assert not any(word in shown for word in ("Deleted", "Archived", "Made again", "turn 1"))
+        assert not any(
+            word in shown for word in ("Deleted", "Archived", "Made again", "turn 1")
+        )
         assert saved <= set(place.home.rglob("rollout-*"))
         assert (place.cwd / "one").exists()
         assert not (place.cwd / "two").exists()
@@ -198,7 +210,9 @@ def test_a_word_that_is_typed_slowly_allows_nothing_that_lasts(
         assert not (place.cwd / "made").exists()
 
 
-def test_a_word_that_is_typed_slowly_trusts_no_folder(start: Start, place: Workplace) -> None:
+def test_a_word_that_is_typed_slowly_trusts_no_folder(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer([]) as server:
         program = start(server, trusted=False)
         program.wait_for("Do you trust what is in")
@@ -210,7 +224,9 @@ def test_a_word_that_is_typed_slowly_trusts_no_folder(start: Start, place: Workp
         assert "trusted" not in (place.home / "config.toml").read_text("utf-8")
 
 
-def test_what_is_sent_at_a_question_of_the_start_is_shown_until_it_is_sent(start: Start) -> None:
+def test_what_is_sent_at_a_question_of_the_start_is_shown_until_it_is_sent(
+    start: Start,
+) -> None:
     with ScriptedServer([says("Hello.")]) as server:
         program = start(server, trusted=False)
         program.wait_for("Do you trust what is in")
@@ -225,7 +241,9 @@ def test_what_is_sent_at_a_question_of_the_start_is_shown_until_it_is_sent(start
 
 
 @pytest.mark.parametrize("command", ["delete", "permissions"])
-def test_what_cannot_be_undone_is_answered_by_arrows_alone(start: Start, command: str) -> None:
+def test_what_cannot_be_undone_is_answered_by_arrows_alone(
+    start: Start, command: str
+) -> None:
     with ScriptedServer([says("Hello.")]) as server:
         program = start(server, "Hi.")
         program.wait_for("Hello.")
@@ -244,7 +262,9 @@ def test_what_cannot_be_undone_is_answered_by_arrows_alone(start: Start, command
             program.press("up", "enter")
         program.wait_for("> No")
         program.press("up", "enter")
-        program.wait_for({"delete": "Deleted", "permissions": "Permissions: Full"}[command])
+        program.wait_for(
+            {"delete": "Deleted", "permissions": "Permissions: Full"}[command]
+        )
 
 
 def test_what_is_sent_instead_of_an_answer_is_answered(start: Start) -> None:
@@ -270,7 +290,9 @@ def test_what_a_list_does_not_find_goes_to_the_prompt(start: Start) -> None:
         program.wait_for("\u203a why is that\n")
 
 
-def test_a_panel_that_comes_late_takes_no_letter_of_a_draft(start: Start, place: Workplace) -> None:
+def test_a_panel_that_comes_late_takes_no_letter_of_a_draft(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer([runs("touch made"), says("Made.")]) as server:
         program = start(server, "-s", "danger-full-access", "Make it.")
         program.wait_for("Made.")

@@ -37,7 +37,9 @@ def test_a_folder_that_is_trusted_can_be_written_and_is_not_asked_about_again(
         assert config["projects"] == {str(place.cwd): {"trust_level": "trusted"}}
 
 
-def test_what_is_typed_at_the_question_of_trust_is_a_prompt_and_no_answer(start: Start) -> None:
+def test_what_is_typed_at_the_question_of_trust_is_a_prompt_and_no_answer(
+    start: Start,
+) -> None:
     with ScriptedServer(ANSWER) as server:
         program = start(server, trusted=False)
         program.wait_for("Do you trust what is in")
@@ -53,7 +55,9 @@ def test_what_is_typed_at_the_question_of_trust_is_a_prompt_and_no_answer(start:
         assert "\u203a say hello" in program.text
 
 
-def test_a_command_that_is_typed_before_there_is_a_session_waits_for_it(start: Start) -> None:
+def test_a_command_that_is_typed_before_there_is_a_session_waits_for_it(
+    start: Start,
+) -> None:
     with ScriptedServer(ANSWER) as server:
         program = start(server, trusted=False)
         program.wait_for("Do you trust what is in")
@@ -77,7 +81,9 @@ def test_a_prompt_of_the_command_line_comes_back_with_up(start: Start) -> None:
         program = start(server, "/etc/hosts is wrong")
         program.wait_for("Hello.")
         program.press("up")
-        program.wait_until(lambda: program.text.count("\u203a /etc/hosts is wrong") == 2)
+        program.wait_until(
+            lambda: program.text.count("\u203a /etc/hosts is wrong") == 2
+        )
 
 
 def test_without_a_key_the_first_run_says_what_can_be_done(start: Start) -> None:

@@ -156,7 +156,10 @@ class _Handler(BaseHTTPRequestHandler):
         state = self._server.state
         answer = {"state": "another" if state.wrong_state else query["state"]}
         if state.denies:
-            answer |= {"error": "access_denied", "error_description": "The user said no"}
+            answer |= {
+                "error": "access_denied",
+                "error_description": "The user said no",
+            }
         else:
             answer["code"] = state.new_token("code")
             self._server.challenges[answer["code"]] = query["code_challenge"]
@@ -174,7 +177,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif state.refresh_status >= 500:
             return state.refresh_status, {}
         elif form["refresh_token"] not in state.refresh or state.refresh_status != 200:
-            return 400, {"error": "invalid_grant", "error_description": "It was revoked"}
+            return 400, {
+                "error": "invalid_grant",
+                "error_description": "It was revoked",
+            }
         answer: dict[str, Any] = {"token_type": "bearer"}
         answer["access_token"] = state.new_token("access") + state.token_suffix
         state.access.add(answer["access_token"])
@@ -231,7 +237,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _metadata(state: OAuthMcpServer) -> dict[str, Any]:
     origin = state.origin
-    pkce = {} if state.pkce is None else {"code_challenge_methods_supported": state.pkce}
+    pkce = (
+        {} if state.pkce is None else {"code_challenge_methods_supported": state.pkce}
+    )
     return {
         **pkce,
         "issuer": origin,

@@ -42,9 +42,16 @@ def tool(name: str, description: str = "", **annotations: bool) -> Message:
 
 
 TOOLS: dict[str, Callable[[], list[Any]]] = {
-    "many": lambda: [tool(f"tool-{n}", f"does the thing with the number{n}") for n in range(5000)],
+    "many": lambda: [
+        tool(f"tool-{n}", f"does the thing with the number{n}") for n in range(5000)
+    ],
     "long": lambda: [tool("long", "x" * MEGABYTE)],
-    "malformed": lambda: [{"inputSchema": 3}, "nonsense", {"name": "bare"}, tool("good")],
+    "malformed": lambda: [
+        {"inputSchema": 3},
+        "nonsense",
+        {"name": "bare"},
+        tool("good"),
+    ],
 }
 EXTRA_TOOLS: list[Message] = []
 
@@ -99,7 +106,12 @@ def break_rules(message: Message) -> Message | None:
     match message["params"]["name"]:
         case "refuses":
             # A number that servers take for any error, and the SDK for a connection that has ended.
-            send({"id": message["id"], "error": {"code": -32000, "message": "r" * MEGABYTE}})
+            send(
+                {
+                    "id": message["id"],
+                    "error": {"code": -32000, "message": "r" * MEGABYTE},
+                }
+            )
             return None
         case "inexact":
             return {**text("a\ud800"), "structuredContent": {"ratio": float("nan")}}
@@ -116,7 +128,12 @@ def break_rules(message: Message) -> Message | None:
             threading.Event().wait()
             return None
         case other:
-            send({"id": message["id"], "error": {"code": -32602, "message": f"no tool {other}"}})
+            send(
+                {
+                    "id": message["id"],
+                    "error": {"code": -32602, "message": f"no tool {other}"},
+                }
+            )
             return None
 
 
@@ -141,7 +158,9 @@ def answer(message: Message) -> Message | None:
                 return endless("tools", tools(), message)
             if BEHAVIOUR == "tasks":
                 kinds = ("required", "optional", "forbidden")
-                more = [{"name": kind, "execution": {"taskSupport": kind}} for kind in kinds]
+                more = [
+                    {"name": kind, "execution": {"taskSupport": kind}} for kind in kinds
+                ]
                 return {"tools": [*tools(), *more]}
             return None if BEHAVIOUR == "unlisted" else {"tools": tools()}
         case "tools/call":
@@ -152,7 +171,11 @@ def answer(message: Message) -> Message | None:
             cursor = message.get("params", {}).get("cursor")
             page = {
                 "resources": [
-                    {"uri": f"odd://{cursor or 1}", "name": "a", "mimeType": "text/plain"}
+                    {
+                        "uri": f"odd://{cursor or 1}",
+                        "name": "a",
+                        "mimeType": "text/plain",
+                    }
                 ]
             }
             return page if cursor else {**page, "nextCursor": "2"}
@@ -161,7 +184,12 @@ def answer(message: Message) -> Message | None:
         case "resources/read" if message["params"]["uri"] == "odd://1":
             return {"contents": [{"uri": "odd://1", "text": "one"}]}
         case "resources/read":
-            send({"id": message["id"], "error": {"code": -32002, "message": "Resource not found"}})
+            send(
+                {
+                    "id": message["id"],
+                    "error": {"code": -32002, "message": "Resource not found"},
+                }
+            )
             return None
         case _:
             return None

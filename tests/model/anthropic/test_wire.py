@@ -14,12 +14,19 @@ from codex_py.protocol.tools import FreeformSpec, FunctionSpec
 
 HOME = Maker("p", "p")
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
-TOOLS = [FunctionSpec("shell", "Runs.", SCHEMA), FreeformSpec("apply_patch", "Patches.", "g")]
+TOOLS = [
+    FunctionSpec("shell", "Runs.", SCHEMA),
+    FreeformSpec("apply_patch", "Patches.", "g"),
+]
 MARK = {"cache_control": {"type": "ephemeral"}}
 
 
 def told(text: str, role: str = "user") -> dict[str, Any]:
-    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
+    return {
+        "type": "message",
+        "role": role,
+        "content": [{"type": "input_text", "text": text}],
+    }
 
 
 def said(text: str) -> dict[str, Any]:
@@ -42,7 +49,9 @@ def output(call_id: str, value: Any = "done") -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": call_id, "output": value}
 
 
-def body(*items: dict[str, Any], profile: Profile | None = None, **fields: Any) -> dict[str, Any]:
+def body(
+    *items: dict[str, Any], profile: Profile | None = None, **fields: Any
+) -> dict[str, Any]:
     encoded = [EncodedItem(encode_json(item)) for item in items]
     prompt = Prompt(model="m", input=encoded, cache_key="t", **fields)
     return json.loads(AnthropicWire(maker=HOME, profile=profile).body(prompt))
@@ -57,7 +66,13 @@ def block(text: str) -> dict[str, Any]:
 
 
 def test_four_places_are_marked_for_the_cache() -> None:
-    items = (told("rules", "developer"), told("go"), thought(), said("ok"), told("more"))
+    items = (
+        told("rules", "developer"),
+        told("go"),
+        thought(),
+        said("ok"),
+        told("more"),
+    )
     sent = body(*items, tools=TOOLS, instructions="Be.")
     assert sent["system"] == [block("Be."), {**block("rules"), **MARK}]
     assert [MARK.items() <= tool.items() for tool in sent["tools"]] == [False, True]
@@ -72,10 +87,19 @@ def test_four_places_are_marked_for_the_cache() -> None:
 def test_results_come_first_in_the_next_message_of_the_user() -> None:
     note = told("a note", "developer")
     _, assistant, user = messages(
-        told("go"), said("two"), call("a"), call("b"), note, output("b"), output("a"), told("more")
+        told("go"),
+        said("two"),
+        call("a"),
+        call("b"),
+        note,
+        output("b"),
+        output("a"),
+        told("more"),
     )
     assert [b["type"] for b in assistant["content"]] == ["text", "tool_use", "tool_use"]
-    kinds = [(b["type"], b.get("tool_use_id") or b.get("text")) for b in user["content"]]
+    kinds = [
+        (b["type"], b.get("tool_use_id") or b.get("text")) for b in user["content"]
+    ]
     assert kinds == [
         ("tool_result", "a"),
         ("tool_result", "b"),
@@ -91,9 +115,14 @@ def test_roles_alternate_and_the_user_begins() -> None:
 
 
 def test_a_failure_has_its_flag_and_its_code() -> None:
-    *_, user = messages(told("go"), call("a"), output("a", "[ERROR:ENOENT] no such file"))
+    *_, user = messages(
+        told("go"), call("a"), output("a", "[ERROR:ENOENT] no such file")
+    )
     (result,) = user["content"]
-    assert (result["is_error"], result["content"]) == (True, "[ERROR:ENOENT] no such file")
+    assert (result["is_error"], result["content"]) == (
+        True,
+        "[ERROR:ENOENT] no such file",
+    )
 
 
 def test_images_are_content_of_results() -> None:
@@ -103,7 +132,9 @@ def test_images_are_content_of_results() -> None:
     assert user["content"][0]["content"] == [{"type": "image", "source": source}]
 
 
-def test_thinking_goes_back_unchanged_to_the_model_that_signed_it_and_to_no_other() -> None:
+def test_thinking_goes_back_unchanged_to_the_model_that_signed_it_and_to_no_other() -> (
+    None
+):
     items = (told("go"), thought(), said("ok"), told("more"))
     assert messages(*items)[1]["content"][0] == {
         "type": "thinking",
@@ -123,7 +154,9 @@ def test_thinking_is_asked_for_as_the_model_knows_it() -> None:
     assert adaptive["output_config"] == {"effort": "high"}
     budget = body(told("go"), profile=Profile(thinking="budget"), **effort)
     assert budget["thinking"] == {"type": "enabled", "budget_tokens": 20_000}
-    assert "thinking" not in body(told("go"), profile=Profile(thinking="none"), **effort)
+    assert "thinking" not in body(
+        told("go"), profile=Profile(thinking="none"), **effort
+    )
 
 
 def test_a_turn_that_another_model_began_goes_on_without_thinking() -> None:
@@ -174,6 +207,8 @@ def test_names_ids_and_arguments_of_others_become_legal() -> None:
 
 
 def test_blank_text_is_left_out() -> None:
-    sent = messages(told("go"), said("  "), call("a"), output("a", ""), told(" "), said("x"))
+    sent = messages(
+        told("go"), said("  "), call("a"), output("a", ""), told(" "), said("x")
+    )
     assert [b["type"] for b in sent[1]["content"]] == ["tool_use"]
     assert sent[2]["content"][0]["content"] == "(no output)"

@@ -10,7 +10,13 @@ import pytest
 from codex_py.errors import ModelError, StreamError
 from codex_py.model.chat.decoder import ChatDecoder
 from codex_py.model.provider_data import Maker
-from codex_py.protocol.items import CustomToolCall, FunctionCall, Message, Reasoning, ResponseItem
+from codex_py.protocol.items import (
+    CustomToolCall,
+    FunctionCall,
+    Message,
+    Reasoning,
+    ResponseItem,
+)
 from codex_py.protocol.stream import (
     Completed,
     OutputItemDone,
@@ -35,7 +41,10 @@ def decoder(offered: Sequence[str] = ()) -> ChatDecoder:
 
 
 def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
-    return {"id": "c1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+    return {
+        "id": "c1",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }
 
 
 def part(arguments: Any = "", *, name: str = "", **fields: Any) -> dict[str, Any]:
@@ -76,7 +85,9 @@ def test_text_is_shown_as_it_comes_and_the_usage_may_come_last() -> None:
     (message,) = items(events)
     assert isinstance(message, Message)
     assert (message.text, message.id) == ("Hello", None)
-    assert usage_of(events) == Usage(input_tokens=7, cached_input_tokens=3, output_tokens=2)
+    assert usage_of(events) == Usage(
+        input_tokens=7, cached_input_tokens=3, output_tokens=2
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +114,9 @@ def test_reasoning_has_many_names(fields: dict[str, Any]) -> None:
 
 def test_reasoning_details_are_kept_word_for_word() -> None:
     detail = {"type": "reasoning.encrypted", "data": "x", "index": 0}
-    thought, _ = items(decode(chunk(reasoning_details=[detail]), chunk(content="."), STOP, DONE))
+    thought, _ = items(
+        decode(chunk(reasoning_details=[detail]), chunk(content="."), STOP, DONE)
+    )
     assert getattr(thought, "source")["provider_data"]["details"] == [detail]  # noqa: B009
 
 
@@ -126,7 +139,10 @@ def test_thoughts_between_tags_are_shown_as_they_stream() -> None:
 
 def test_a_think_tag_may_come_in_pieces_and_text_before_it_is_text() -> None:
     pieces = [chunk(content=c) for c in ("<th", "ink>a", "</thi", "nk>b")]
-    assert [type(item) for item in items(decode(*pieces, STOP, DONE))] == [Reasoning, Message]
+    assert [type(item) for item in items(decode(*pieces, STOP, DONE))] == [
+        Reasoning,
+        Message,
+    ]
     (message,) = items(decode(chunk(content="x <think>"), STOP, DONE))
     assert getattr(message, "text", "") == "x <think>"
 
@@ -157,7 +173,10 @@ A, B = '{"a":1}', '{"b":2}'
             part(B, name="g", index=1, id="2"),
         ],
         # decoded arguments; whole arguments once more at the end
-        [part({"a": 1}, name="f", index=0, id="1"), part({"b": 2}, name="g", index=1, id="2")],
+        [
+            part({"a": 1}, name="f", index=0, id="1"),
+            part({"b": 2}, name="g", index=1, id="2"),
+        ],
         [
             part(A, name="f", index=0, id="1"),
             part(B, name="g", index=1, id="2"),
@@ -231,14 +250,18 @@ def test_calls_count_whatever_the_end_is_called(finish: str | None) -> None:
 
 def test_a_call_of_a_freeform_tool_is_unwrapped() -> None:
     arguments = json.dumps({"input": "*** Begin Patch"})
-    (call,) = items(decode(part(arguments, name="apply_patch", index=0, id="1"), STOP, DONE))
+    (call,) = items(
+        decode(part(arguments, name="apply_patch", index=0, id="1"), STOP, DONE)
+    )
     assert isinstance(call, CustomToolCall)
     assert (call.input, call.call_id) == ("*** Begin Patch", "1")
 
 
 def test_what_the_provider_attaches_to_a_call_is_kept() -> None:
     extra = {"google": {"thought_signature": "s"}}
-    (call,) = items(decode(part(A, name="f", index=0, id="1", extra_content=extra), STOP, DONE))
+    (call,) = items(
+        decode(part(A, name="f", index=0, id="1", extra_content=extra), STOP, DONE)
+    )
     assert getattr(call, "source")["provider_data"]["extra_content"] == extra  # noqa: B009
 
 
@@ -256,7 +279,10 @@ def test_the_end_may_lack_its_mark_but_not_its_reason() -> None:
             decode(*chunks)
 
 
-COUNTED: dict[str, Any] = {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1}}
+COUNTED: dict[str, Any] = {
+    "choices": [],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 1},
+}
 CALL = part(A, name="f", index=0, id="1")
 
 
@@ -288,7 +314,10 @@ def test_the_usage_alone_behind_an_answer_is_its_end(chunks: list[Any]) -> None:
         [{**chunk(content="cut"), "usage": COUNTED["usage"]}],
         [chunk(content="cut"), {"choices": [], "usage": None}],
         [chunk(content="cut"), {"choices": []}],
-        [part('{"a"', name="f", index=0, id="1"), {**chunk(), "usage": COUNTED["usage"]}],
+        [
+            part('{"a"', name="f", index=0, id="1"),
+            {**chunk(), "usage": COUNTED["usage"]},
+        ],
         [part('{"a"', name="f", index=0, id="1"), COUNTED],
         [chunk(content="yes"), CALL, part('{"a"', name="g", index=1, id="2"), COUNTED],
         [chunk("", content="a"), chunk("", content="b")],
@@ -300,10 +329,16 @@ def test_the_usage_elsewhere_is_no_end(chunks: list[Any]) -> None:
         decode(*chunks)
 
 
-@pytest.mark.parametrize("end", [[STOP], [STOP, DONE], [DONE], [chunk("", content=""), COUNTED]])
+@pytest.mark.parametrize(
+    "end", [[STOP], [STOP, DONE], [DONE], [chunk("", content=""), COUNTED]]
+)
 @pytest.mark.parametrize("reason", ["", None])
-def test_usage_in_every_chunk_cuts_no_answer(reason: str | None, end: list[Any]) -> None:
-    pieces = [{**chunk(reason, content=text), "usage": COUNTED["usage"]} for text in "abc"]
+def test_usage_in_every_chunk_cuts_no_answer(
+    reason: str | None, end: list[Any]
+) -> None:
+    pieces = [
+        {**chunk(reason, content=text), "usage": COUNTED["usage"]} for text in "abc"
+    ]
     (message,) = items(decode(*pieces, *end))
     assert getattr(message, "text", "") == "abc"
 
@@ -314,7 +349,10 @@ def test_usage_in_every_chunk_cuts_no_answer(reason: str | None, end: list[Any])
         (chunk("length", content="cut"), "incomplete"),
         (chunk("content_filter", content="cut"), "content_filter"),
         (chunk("sensitive", content="cut"), "content_filter"),
-        (chunk("model_context_window_exceeded", content="cut"), "context_length_exceeded"),
+        (
+            chunk("model_context_window_exceeded", content="cut"),
+            "context_length_exceeded",
+        ),
         ({"error": {"message": "no", "code": "invalid_api_key"}}, "invalid_api_key"),
         ({"choices": [{"error": {"code": 502, "message": "no"}}]}, "server_error"),
         (chunk("error", content="cut"), "server_error"),
@@ -326,7 +364,12 @@ def test_every_other_end_is_a_failure_that_runs_no_call_and_keeps_the_text_if_it
     reader = decoder()
     events: list[ResponseEvent] = []
     failures: list[ModelError] = []
-    for each in (chunk(content="the "), part('{"a"', name="f", index=0, id="1"), last, DONE):
+    for each in (
+        chunk(content="the "),
+        part('{"a"', name="f", index=0, id="1"),
+        last,
+        DONE,
+    ):
         try:
             events += reader.feed(json.dumps(each))
         except ModelError as error:
@@ -356,13 +399,17 @@ def test_usage_hides_in_other_places() -> None:
 def test_long_arguments_in_small_pieces_take_linear_time() -> None:
     text = json.dumps({"a": "x" * 100_000})
     pieces = [part(text[n : n + 5], index=0) for n in range(0, len(text), 5)]
-    assert calls(decode(part(name="f", index=0, id="1"), *pieces, STOP, DONE)) == [("1", "f", text)]
+    assert calls(decode(part(name="f", index=0, id="1"), *pieces, STOP, DONE)) == [
+        ("1", "f", text)
+    ]
 
 
 @pytest.mark.parametrize("beginning", ["<think>", " "])
 def test_a_long_beginning_in_small_pieces_takes_linear_time(beginning: str) -> None:
     reader = decoder()
-    pieces = [json.dumps(chunk(content=text)) for text in (beginning, *["    "] * 50_000)]
+    pieces = [
+        json.dumps(chunk(content=text)) for text in (beginning, *["    "] * 50_000)
+    ]
     start = time.process_time()
     for piece in pieces:
         reader.feed(piece)
@@ -377,7 +424,9 @@ def test_a_response_of_endless_calls_ends() -> None:
 
 @pytest.mark.parametrize("number", [-1, True, 10**400, 1.5, "1"])
 def test_a_number_of_tokens_that_cannot_be_is_none(number: Any) -> None:
-    usage = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), number)
+    usage = dict.fromkeys(
+        ("prompt_tokens", "completion_tokens", "total_tokens"), number
+    )
     assert usage_of(decode(chunk(content="."), STOP | {"usage": usage})) == Usage()
 
 
@@ -405,7 +454,10 @@ def test_a_closing_tag_alone_ends_reasoning(text: str, size: int) -> None:
 
 
 def test_reasoning_may_be_all_that_comes_before_a_call() -> None:
-    chunks = [chunk(content="Let me look.\n</think>"), part(A, name="f", index=0, id="1")]
+    chunks = [
+        chunk(content="Let me look.\n</think>"),
+        part(A, name="f", index=0, id="1"),
+    ]
     thought, call = items(decode(*chunks, chunk("tool_calls"), DONE))
     assert isinstance(thought, Reasoning)
     assert thought.summary[0].text == "Let me look."

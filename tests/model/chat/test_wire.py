@@ -19,11 +19,19 @@ TOOLS = [
     FreeformSpec("apply_patch", "Patches.", "start: x"),
     HostedSpec("web_search"),
 ]
-IMAGE = {"type": "input_image", "image_url": "data:image/png;base64,x", "detail": "original"}
+IMAGE = {
+    "type": "input_image",
+    "image_url": "data:image/png;base64,x",
+    "detail": "original",
+}
 
 
 def told(text: str, role: str = "user") -> dict[str, Any]:
-    return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
+    return {
+        "type": "message",
+        "role": role,
+        "content": [{"type": "input_text", "text": text}],
+    }
 
 
 def said(text: str) -> dict[str, Any]:
@@ -40,19 +48,26 @@ def output(call_id: str, value: Any = "done") -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": call_id, "output": value}
 
 
-def body(*items: dict[str, Any], profile: Profile | None = None, **fields: Any) -> dict[str, Any]:
+def body(
+    *items: dict[str, Any], profile: Profile | None = None, **fields: Any
+) -> dict[str, Any]:
     encoded = [EncodedItem(encode_json(item)) for item in items]
     prompt = Prompt(model="m", input=encoded, cache_key="t", **fields)
     return json.loads(ChatWire(maker=HOME, profile=profile).body(prompt))
 
 
-def messages(*items: dict[str, Any], profile: Profile | None = None) -> list[dict[str, Any]]:
+def messages(
+    *items: dict[str, Any], profile: Profile | None = None
+) -> list[dict[str, Any]]:
     return body(*items, profile=profile)["messages"]
 
 
 def test_all_that_leads_the_history_is_the_one_system_message() -> None:
     sent = body(
-        told("rules", "developer"), told("go"), told("note", "developer"), instructions="Be."
+        told("rules", "developer"),
+        told("go"),
+        told("note", "developer"),
+        instructions="Be.",
     )
     assert sent["messages"] == [
         {"role": "system", "content": "Be.\n\nrules"},
@@ -71,7 +86,13 @@ def test_a_request_has_what_every_server_knows_and_no_more() -> None:
 
 def test_a_response_is_one_message_and_its_results_follow() -> None:
     _, assistant, first, second, user = messages(
-        told("go"), said("two"), call("a"), call("b"), output("b"), output("a", "A"), told("more")
+        told("go"),
+        said("two"),
+        call("a"),
+        call("b"),
+        output("b"),
+        output("a", "A"),
+        told("more"),
     )
     assert [entry["id"] for entry in assistant["tool_calls"]] == ["a", "b"]
     assert assistant["content"] == "two"
@@ -80,10 +101,18 @@ def test_a_response_is_one_message_and_its_results_follow() -> None:
 
 
 def test_freeform_tools_and_calls_are_functions() -> None:
-    custom = {"type": "custom_tool_call", "call_id": "c", "name": "apply_patch", "input": "x"}
+    custom = {
+        "type": "custom_tool_call",
+        "call_id": "c",
+        "name": "apply_patch",
+        "input": "x",
+    }
     answer = {"type": "custom_tool_call_output", "call_id": "c", "output": "done"}
     sent = body(told("go"), custom, answer, tools=TOOLS)
-    assert [tool["function"]["name"] for tool in sent["tools"]] == ["shell", "apply_patch"]
+    assert [tool["function"]["name"] for tool in sent["tools"]] == [
+        "shell",
+        "apply_patch",
+    ]
     assert "start: x" in sent["tools"][1]["function"]["description"]
     function = sent["messages"][1]["tool_calls"][0]["function"]
     assert function == {"name": "apply_patch", "arguments": '{"input":"x"}'}
@@ -92,16 +121,24 @@ def test_freeform_tools_and_calls_are_functions() -> None:
 def test_images_of_results_come_after_all_results() -> None:
     parts = [{"type": "input_text", "text": "see"}, IMAGE]
     sent = messages(call("a"), call("b"), output("a", parts), output("b"), told("and?"))
-    assert [message["role"] for message in sent] == ["assistant", "tool", "tool", "user"]
+    assert [message["role"] for message in sent] == [
+        "assistant",
+        "tool",
+        "tool",
+        "user",
+    ]
     image, text = sent[3]["content"]
     assert image == {"type": "image_url", "image_url": {"url": IMAGE["image_url"]}}
     assert text == {"type": "text", "text": "and?"}
-    text_only = messages(call("a"), output("a", parts), profile=Profile(text_content_only=True))
+    text_only = messages(
+        call("a"), output("a", parts), profile=Profile(text_content_only=True)
+    )
     assert "left out" in text_only[1]["content"]
 
 
 @pytest.mark.parametrize(
-    "arguments", ["{bad", "[]", "null", "7", '"text"', "true", '[{"a":1}]', '{"a":NaN}', "{} {}"]
+    "arguments",
+    ["{bad", "[]", "null", "7", '"text"', "true", '[{"a":1}]', '{"a":NaN}', "{} {}"],
 )
 def test_arguments_that_are_no_object_are_wrapped(arguments: str) -> None:
     assistant, _ = messages(call("a", arguments), output("a"))
@@ -208,7 +245,11 @@ def test_quirks_are_settings() -> None:
     assistant, tool, between, user = sent["messages"]
     assert assistant["tool_calls"][0]["id"] == tool["tool_call_id"]
     assert len(tool["tool_call_id"]) == 9
-    assert (tool["name"], between["role"], user["role"]) == ("shell", "assistant", "user")
+    assert (tool["name"], between["role"], user["role"]) == (
+        "shell",
+        "assistant",
+        "user",
+    )
 
 
 def test_a_longer_history_begins_with_the_bytes_of_the_shorter_one() -> None:
@@ -216,4 +257,6 @@ def test_a_longer_history_begins_with_the_bytes_of_the_shorter_one() -> None:
     items = [EncodedItem(encode_json(i)) for i in (told("go"), call("a"), output("a"))]
     short = wire.body(Prompt(model="m", input=items, cache_key="t"))
     items = [*items, EncodedItem(encode_json(said("yes")))]
-    assert wire.body(Prompt(model="m", input=items, cache_key="t")).startswith(short[:-2])
+    assert wire.body(Prompt(model="m", input=items, cache_key="t")).startswith(
+        short[:-2]
+    )

@@ -24,7 +24,10 @@ from codex_py.protocol.stream import (
 from tests.support.searches import share
 from tests.support.streams import CALL, MESSAGE, REASONING, Event, full_stream
 
-COMPLETED: Event = {"type": "response.completed", "response": {"id": "resp_1", "output": []}}
+COMPLETED: Event = {
+    "type": "response.completed",
+    "response": {"id": "resp_1", "output": []},
+}
 USAGE = Usage(100, 64, 8, 20, 12)
 
 
@@ -135,7 +138,9 @@ def test_no_beginning_of_a_stream_is_taken_for_the_whole() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_any_subset_of_the_events_but_items_and_terminal_gives_the_same_items(seed: int) -> None:
+def test_any_subset_of_the_events_but_items_and_terminal_gives_the_same_items(
+    seed: int,
+) -> None:
     chance = random.Random(seed)
     events = [
         event
@@ -160,11 +165,15 @@ def test_any_subset_of_the_events_but_items_and_terminal_gives_the_same_items(se
         ((), True),
     ],
 )
-def test_any_one_source_of_the_items_will_do(kinds: tuple[str, ...], listed: bool) -> None:
+def test_any_one_source_of_the_items_will_do(
+    kinds: tuple[str, ...], listed: bool
+) -> None:
     *events, final = full_stream()
     if not listed:
         final["response"]["output"] = []
-    out = items(decoded(*[event for event in events if event["type"].endswith(kinds)], final))
+    out = items(
+        decoded(*[event for event in events if event["type"].endswith(kinds)], final)
+    )
     assert [(index, item["type"]) for index, item in out] == [
         (0, "reasoning"),
         (1, "message"),
@@ -236,8 +245,20 @@ def test_reasoning_and_message_in_deltas_without_any_place_are_two_items() -> No
 
 
 def test_done_marker_and_noise_between_events_are_skipped() -> None:
-    noise = ["[DONE]", "not json", "[1]", '"text"', "{}", '{"type": 5}', "[" * 5000, '{"a": 1}']
-    unknown: list[Event] = [{"type": "response.news"}, {"type": "vendor:xyz", "delta": "x"}]
+    noise = [
+        "[DONE]",
+        "not json",
+        "[1]",
+        '"text"',
+        "{}",
+        '{"type": 5}',
+        "[" * 5000,
+        '{"a": 1}',
+    ]
+    unknown: list[Event] = [
+        {"type": "response.news"},
+        {"type": "vendor:xyz", "delta": "x"},
+    ]
     assert decoded(*noise, *unknown, item_done(MESSAGE, 0), *noise, COMPLETED)[-2:] == [
         OutputItemDone(0, parse_item(MESSAGE)),
         Completed(Usage()),
@@ -248,7 +269,11 @@ def test_done_marker_and_noise_between_events_are_skipped() -> None:
 def test_text_event_with_a_second_type_is_skipped(second: str) -> None:
     twofold = '{"type": "response.output_text.delta", "output_index": 0, "delta": "no", "type": %s}'
     assert decoded(
-        {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}},
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": {"type": "message"},
+        },
         twofold % second,
         {"type": "response.output_text.delta", "output_index": 0, "delta": "yes"},
         COMPLETED,
@@ -278,10 +303,16 @@ def test_done_marker_does_not_end_a_response() -> None:
 
 @pytest.mark.parametrize(
     "response",
-    [{}, {"id": None, "usage": None, "output": None}, {"usage": {"input_tokens_details": None}}],
+    [
+        {},
+        {"id": None, "usage": None, "output": None},
+        {"usage": {"input_tokens_details": None}},
+    ],
 )
 def test_terminal_response_may_lack_everything(response: Event) -> None:
-    assert decoded({"type": "response.completed", "response": response}) == [Completed(Usage())]
+    assert decoded({"type": "response.completed", "response": response}) == [
+        Completed(Usage())
+    ]
 
 
 def test_terminal_event_may_lack_its_response() -> None:
@@ -306,7 +337,8 @@ def test_completed_response_of_status_failed_is_a_failure() -> None:
 
 def test_completed_response_of_status_incomplete_is_cut_short() -> None:
     out, failure = cut_off(
-        text_delta("half an ans"), completed(message("half an ans"), status="incomplete")
+        text_delta("half an ans"),
+        completed(message("half an ans"), status="incomplete"),
     )
     assert items(out) == [(0, message("half an ans", status="incomplete"))]
     assert str(failure) == "Incomplete response returned, reason: unknown"
@@ -314,7 +346,8 @@ def test_completed_response_of_status_incomplete_is_cut_short() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "code"), [("max_output_tokens", "incomplete"), ("content_filter", "content_filter")]
+    ("reason", "code"),
+    [("max_output_tokens", "incomplete"), ("content_filter", "content_filter")],
 )
 def test_response_that_was_cut_short_keeps_its_text_and_drops_open_calls(
     reason: str, code: str
@@ -336,7 +369,9 @@ def test_response_that_was_cut_short_keeps_its_text_and_drops_open_calls(
     assert failure.code == code
 
 
-def test_failure_with_items_is_raised_by_the_next_call_and_one_without_at_once() -> None:
+def test_failure_with_items_is_raised_by_the_next_call_and_one_without_at_once() -> (
+    None
+):
     incomplete = json.dumps({"type": "response.incomplete", "response": {}})
     decoder = ResponsesDecoder()
     decoder.feed(json.dumps(text_delta("half")))
@@ -368,7 +403,11 @@ CONTEXT = {"code": "context_length_exceeded", "message": "too long"}
     "event",
     [
         {"type": "error", **CONTEXT, "param": None},
-        {"type": "error", "error": {"type": "invalid_request_error", **CONTEXT}, "status": 400},
+        {
+            "type": "error",
+            "error": {"type": "invalid_request_error", **CONTEXT},
+            "status": 400,
+        },
         {"error": CONTEXT},
         {"type": "response.failed", "response": {"status": "failed", "error": CONTEXT}},
         {"type": "response.failed", "error": CONTEXT},
@@ -378,11 +417,16 @@ def test_errors_of_every_shape_end_the_response(event: Event) -> None:
     out, failure = cut_off(item_done(MESSAGE, 0), event, completed(CALL))
     assert items(out) == [(0, MESSAGE)]
     assert (failure.code, failure.retryable) == ("context_length_exceeded", False)
-    assert str(failure).startswith("Codex ran out of room in the model's context window.")
+    assert str(failure).startswith(
+        "Codex ran out of room in the model's context window."
+    )
 
 
 def test_rate_limit_within_the_stream_says_how_long_to_wait() -> None:
-    error = {"code": "rate_limit_exceeded", "message": "Rate limit. Please try again in 1.5s."}
+    error = {
+        "code": "rate_limit_exceeded",
+        "message": "Rate limit. Please try again in 1.5s.",
+    }
     _, failure = cut_off({"type": "response.failed", "response": {"error": error}})
     assert isinstance(failure, StreamError)
     assert failure.retry_after_s == 1.5
@@ -390,14 +434,23 @@ def test_rate_limit_within_the_stream_says_how_long_to_wait() -> None:
 
 
 def test_headers_of_a_nested_error_are_read() -> None:
-    error = {"type": "server_error", "message": "x", "headers": {"Retry-After-Ms": "250"}}
+    error = {
+        "type": "server_error",
+        "message": "x",
+        "headers": {"Retry-After-Ms": "250"},
+    }
     _, failure = cut_off({"type": "error", "error": error, "status": 500})
     assert isinstance(failure, StreamError)
     assert (failure.retry_after_s, failure.status) == (0.25, 500)
 
 
 def test_unknown_items_are_kept_as_they_are() -> None:
-    item = {"type": "shell_call", "id": "sh_1", "action": {"commands": ["ls"]}, "news": [1, None]}
+    item = {
+        "type": "shell_call",
+        "id": "sh_1",
+        "action": {"commands": ["ls"]},
+        "news": [1, None],
+    }
     assert items(decoded(item_done(item, 0), COMPLETED)) == [(0, item)]
 
 
@@ -472,10 +525,19 @@ def test_summary_without_an_index_is_one_section() -> None:
     events = [
         item_added({"type": "reasoning", "id": "rs_1"}, 0),
         {"type": f"{kind}.delta", "item_id": "rs_1", "output_index": 0, "delta": "I "},
-        {"type": f"{kind}.delta", "item_id": "rs_1", "output_index": 0, "delta": "think"},
+        {
+            "type": f"{kind}.delta",
+            "item_id": "rs_1",
+            "output_index": 0,
+            "delta": "think",
+        },
         item_done({"type": "reasoning", "id": "rs_1"}, 0),
     ]
-    bad = {"type": "reasoning", "role": "assistant", "content": [{"type": "output_text"}]}
+    bad = {
+        "type": "reasoning",
+        "role": "assistant",
+        "content": [{"type": "output_text"}],
+    }
     assert items(decoded(*events, completed(bad))) == [
         (
             0,
@@ -491,7 +553,9 @@ def test_summary_without_an_index_is_one_section() -> None:
 def test_sections_of_a_summary_stay_apart() -> None:
     kind = "response.reasoning_summary_text.delta"
     deltas = [(0, "a"), (1, "b"), (0, "c")]
-    events = [{"type": kind, "summary_index": part, "delta": text} for part, text in deltas]
+    events = [
+        {"type": kind, "summary_index": part, "delta": text} for part, text in deltas
+    ]
     out = decoded(*events, COMPLETED)
     assert out[1:4] == [ReasoningDelta(0, text, part) for part, text in deltas]
     assert [part["text"] for part in items(out)[0][1]["summary"]] == ["ac", "b"]
@@ -499,14 +563,22 @@ def test_sections_of_a_summary_stay_apart() -> None:
 
 def test_content_index_that_grows_with_every_delta_makes_one_part() -> None:
     """vLLM counts it up; an index is no reason to make room for parts either."""
-    deltas = [text_delta("x", content_index=10**12 + n, output_index=0) for n in range(1000)]
-    assert items(decoded(*deltas, COMPLETED)) == [(0, message("x" * 1000, status="completed"))]
+    deltas = [
+        text_delta("x", content_index=10**12 + n, output_index=0) for n in range(1000)
+    ]
+    assert items(decoded(*deltas, COMPLETED)) == [
+        (0, message("x" * 1000, status="completed"))
+    ]
 
 
 def test_parts_that_were_announced_stay_apart() -> None:
     def added(index: int) -> Event:
         part: Event = {"type": "output_text", "text": "", "annotations": []}
-        return {"type": "response.content_part.added", "content_index": index, "part": part}
+        return {
+            "type": "response.content_part.added",
+            "content_index": index,
+            "part": part,
+        }
 
     note = {"type": "url_citation", "url": "http://example.test"}
     events = [
@@ -535,13 +607,19 @@ CUSTOM = {
 }
 
 
-def test_custom_call_takes_its_input_from_the_done_item_not_from_the_json_around_it() -> None:
+def test_custom_call_takes_its_input_from_the_done_item_not_from_the_json_around_it() -> (
+    None
+):
     """LiteLLM streams the wrapper of the function that stands for the freeform tool."""
     wrapper = json.dumps({"input": CUSTOM["input"]})
     out = decoded(
         item_added({**CUSTOM, "input": ""}, 0),
         arguments_delta(wrapper, output_index=0),
-        {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": wrapper},
+        {
+            "type": "response.function_call_arguments.done",
+            "output_index": 0,
+            "arguments": wrapper,
+        },
         item_done(CUSTOM, 0),
         COMPLETED,
     )
@@ -551,25 +629,39 @@ def test_custom_call_takes_its_input_from_the_done_item_not_from_the_json_around
 @pytest.mark.parametrize("key", ["input", "content"])
 def test_custom_call_that_is_never_done_is_unwrapped(key: str) -> None:
     wrapper = json.dumps({key: CUSTOM["input"]})
-    events = [item_added({**CUSTOM, "input": ""}, 0), arguments_delta(wrapper, output_index=0)]
-    assert items(decoded(*events, COMPLETED)) == [(0, {**CUSTOM, "status": "completed"})]
+    events = [
+        item_added({**CUSTOM, "input": ""}, 0),
+        arguments_delta(wrapper, output_index=0),
+    ]
+    assert items(decoded(*events, COMPLETED)) == [
+        (0, {**CUSTOM, "status": "completed"})
+    ]
 
 
 def test_custom_call_can_come_in_deltas_of_its_own() -> None:
     kind = "response.custom_tool_call_input.delta"
-    deltas = [{"type": kind, "output_index": 0, "delta": char} for char in CUSTOM["input"]]
+    deltas = [
+        {"type": kind, "output_index": 0, "delta": char} for char in CUSTOM["input"]
+    ]
     out = decoded(item_added({**CUSTOM, "input": ""}, 0), *deltas, COMPLETED)
     assert items(out) == [(0, {**CUSTOM, "status": "completed"})]
 
 
-def test_call_that_was_announced_and_never_done_runs_when_its_arguments_are_whole() -> None:
+def test_call_that_was_announced_and_never_done_runs_when_its_arguments_are_whole() -> (
+    None
+):
     announced = {**CALL, "arguments": "", "status": "in_progress"}
-    events = [item_added(announced, 0), arguments_delta('{"command":["ls"]}', output_index=0)]
+    events = [
+        item_added(announced, 0),
+        arguments_delta('{"command":["ls"]}', output_index=0),
+    ]
     assert items(decoded(*events, COMPLETED)) == [(0, CALL)]
 
 
 @pytest.mark.parametrize("arguments", ["", '{"command":["rm", "-rf"'])
-def test_call_that_was_cut_fails_the_response_after_the_whole_items(arguments: str) -> None:
+def test_call_that_was_cut_fails_the_response_after_the_whole_items(
+    arguments: str,
+) -> None:
     out, failure = cut_off(
         item_added({**CALL, "arguments": ""}, 0),
         *([arguments_delta(arguments, output_index=0)] if arguments else []),
@@ -602,7 +694,9 @@ def test_arguments_can_come_whole_at_their_end_alone() -> None:
     ]
 
 
-def test_arguments_announced_as_an_empty_object_are_not_put_before_the_real_ones() -> None:
+def test_arguments_announced_as_an_empty_object_are_not_put_before_the_real_ones() -> (
+    None
+):
     events = [
         item_added({**CALL, "arguments": "{}"}, 0),
         arguments_delta(CALL["arguments"], output_index=0),
@@ -633,18 +727,25 @@ def test_terminal_response_that_renames_items_does_not_repeat_them() -> None:
 def test_terminal_response_adds_what_no_event_brought() -> None:
     second = {**CALL, "id": "fc_2", "call_id": "call_2"}
     events = [item_done(MESSAGE, 0), item_done(CALL, 1)]
-    assert items(decoded(*events, completed(MESSAGE, CALL, second)))[2:] == [(2, second)]
+    assert items(decoded(*events, completed(MESSAGE, CALL, second)))[2:] == [
+        (2, second)
+    ]
 
 
 def test_terminal_response_mends_arguments_that_were_cut() -> None:
-    events = [item_added({**CALL, "arguments": ""}, 0), arguments_delta('{"comm', output_index=0)]
+    events = [
+        item_added({**CALL, "arguments": ""}, 0),
+        arguments_delta('{"comm', output_index=0),
+    ]
     assert items(decoded(*events, completed(CALL))) == [(0, CALL)]
 
 
 def test_done_item_without_its_content_gets_what_was_streamed() -> None:
     events = [
         text_delta("Hello", output_index=0),
-        item_done({"type": "message", "role": "assistant", "id": "m", "content": []}, 0),
+        item_done(
+            {"type": "message", "role": "assistant", "id": "m", "content": []}, 0
+        ),
         item_added({**CALL, "arguments": ""}, 1),
         arguments_delta(CALL["arguments"], output_index=1),
         item_done({"type": "function_call", "name": "shell", "arguments": ""}, 1),
@@ -657,21 +758,42 @@ def test_done_item_without_its_content_gets_what_was_streamed() -> None:
 
 def test_partial_encrypted_content_of_an_announcement_is_not_kept() -> None:
     summary = [{"type": "summary_text", "text": "s"}]
-    added = {"type": "reasoning", "id": "rs", "summary": summary, "encrypted_content": "gA"}
+    added = {
+        "type": "reasoning",
+        "id": "rs",
+        "summary": summary,
+        "encrypted_content": "gA",
+    }
     assert items(decoded(item_added(added, 0), COMPLETED)) == [
-        (0, {"type": "reasoning", "id": "rs", "summary": summary, "status": "completed"})
+        (
+            0,
+            {
+                "type": "reasoning",
+                "id": "rs",
+                "summary": summary,
+                "status": "completed",
+            },
+        )
     ]
 
 
 def test_item_that_is_sent_again_is_given_out_once() -> None:
     stream = full_stream()
-    again = [*stream[:-1], *stream[:-1], item_done(CALL, 7), item_done(CALL), stream[-1]]
+    again = [
+        *stream[:-1],
+        *stream[:-1],
+        item_done(CALL, 7),
+        item_done(CALL),
+        stream[-1],
+    ]
     out = decoded(*again)
     assert items(out) == [(0, REASONING), (1, MESSAGE), (2, CALL)]
     assert sum(isinstance(event, OutputItemAdded) for event in out) == 3
 
 
-def test_items_that_all_claim_the_first_place_are_given_out_once_when_sent_again() -> None:
+def test_items_that_all_claim_the_first_place_are_given_out_once_when_sent_again() -> (
+    None
+):
     second = {**CALL, "id": "fc_2", "call_id": "call_2"}
     calls = [
         event
@@ -702,7 +824,9 @@ def test_a_response_of_too_many_items_or_parts_is_refused(kind: str) -> None:
     events = {
         "items": [item_done(call, index) for index, call in enumerate(calls)],
         "listed": [completed(*calls)],
-        "parts": [{**part, "output_index": 0, "content_index": n} for n in range(2_001)],
+        "parts": [
+            {**part, "output_index": 0, "content_index": n} for n in range(2_001)
+        ],
     }
     _, failure = cut_off(*events[kind], COMPLETED)
     assert (failure.code, failure.retryable) == ("response_too_large", False)
@@ -710,16 +834,26 @@ def test_a_response_of_too_many_items_or_parts_is_refused(kind: str) -> None:
 
 def test_repeated_item_does_not_close_the_call_in_whose_place_it_comes() -> None:
     second = {**CALL, "id": "fc_2", "call_id": "call_2", "arguments": '{"b":2}'}
-    events = [item_done(CALL, 0), item_added({**second, "arguments": ""}, 1), item_done(CALL, 1)]
+    events = [
+        item_done(CALL, 0),
+        item_added({**second, "arguments": ""}, 1),
+        item_done(CALL, 1),
+    ]
     out = decoded(
-        *events, item_done(second, 1), item_done({**second, "arguments": "{}"}, 1), COMPLETED
+        *events,
+        item_done(second, 1),
+        item_done({**second, "arguments": "{}"}, 1),
+        COMPLETED,
     )
     assert items(out) == [(0, CALL), (1, second)]
 
 
 def test_nameless_items_in_one_place_are_told_apart_by_what_they_say() -> None:
     events = [item_done(message(text), 0) for text in ("one", "one", "two")]
-    assert items(decoded(*events, COMPLETED)) == [(0, message("one")), (1, message("two"))]
+    assert items(decoded(*events, COMPLETED)) == [
+        (0, message("one")),
+        (1, message("two")),
+    ]
 
 
 def test_equal_calls_in_one_place_are_told_apart_by_id() -> None:
@@ -738,7 +872,9 @@ def test_two_calls_under_one_id_are_both_given_out() -> None:
 
 def test_call_without_an_id_gets_one() -> None:
     call = {"type": "function_call", "name": "shell", "arguments": "{}"}
-    [(_, first), (_, second)] = items(decoded(item_done(call, 0), item_done(call, 1), COMPLETED))
+    [(_, first), (_, second)] = items(
+        decoded(item_done(call, 0), item_done(call, 1), COMPLETED)
+    )
     assert first["call_id"].startswith("call_")
     assert first["call_id"] != second["call_id"]
 
@@ -746,7 +882,9 @@ def test_call_without_an_id_gets_one() -> None:
 def test_local_shell_call_without_any_id_gets_one_and_keeps_an_id_that_it_has() -> None:
     call = {"type": "local_shell_call", "action": {"type": "exec", "command": ["ls"]}}
     named = {**call, "id": "lsh_1"}
-    [(_, first), (_, second)] = items(decoded(item_done(call, 0), item_done(named, 1), COMPLETED))
+    [(_, first), (_, second)] = items(
+        decoded(item_done(call, 0), item_done(named, 1), COMPLETED)
+    )
     assert first["call_id"].startswith("call_")
     assert second == named
 
@@ -754,7 +892,9 @@ def test_local_shell_call_without_any_id_gets_one_and_keeps_an_id_that_it_has() 
 @pytest.mark.parametrize("kind", ["function_call_output", "custom_tool_call_output"])
 def test_outputs_that_a_server_sends_are_not_taken_for_ours(kind: str) -> None:
     output = {"type": kind, "call_id": "call_1", "output": "forged"}
-    out = decoded(item_added(output, 0), item_done(output, 0), item_done(MESSAGE, 1), COMPLETED)
+    out = decoded(
+        item_added(output, 0), item_done(output, 0), item_done(MESSAGE, 1), COMPLETED
+    )
     assert items(out) == [(1, MESSAGE)]
     assert out.count(OutputItemAdded()) == 1
     assert items(decoded(completed(output, MESSAGE))) == [(1, MESSAGE)]
@@ -773,7 +913,11 @@ def test_malformed_item_is_an_error_that_names_the_field() -> None:
 
 @pytest.mark.parametrize("kind", [None, [], {}, 5])
 def test_type_that_is_no_text_is_malformed_too(kind: object) -> None:
-    part = {"type": "message", "role": "assistant", "content": [{"type": kind, "text": "x"}]}
+    part = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": kind, "text": "x"}],
+    }
     for item in ({"type": kind, "call_id": "c"}, part):
         _, failure = cut_off(item_done(item, 0), COMPLETED)
         assert isinstance(failure, MalformedItem)
@@ -812,7 +956,9 @@ def test_lone_surrogates_are_replaced_and_a_pair_across_deltas_is_joined() -> No
     out = decoded(delta % high, delta % low, delta % high, COMPLETED)
     assert items(out) == [(0, message("👍\ufffd", status="completed"))]
     assert OutputTextDelta(0, "\ufffd") in out
-    item = json.dumps(item_done(message("SURROGATE"), 0)).replace("SURROGATE", "a\\uD83d")
+    item = json.dumps(item_done(message("SURROGATE"), 0)).replace(
+        "SURROGATE", "a\\uD83d"
+    )
     assert items(decoded(item, COMPLETED)) == [(0, message("a\ufffd"))]
 
 
@@ -825,8 +971,27 @@ def test_nothing_is_read_after_the_end() -> None:
 
 
 def test_events_with_fields_of_the_wrong_type_do_no_harm() -> None:
-    odd: list[Any] = [None, 5, "x", [], [1], {}, {"a": []}, [{"type": "message"}], True, 1.5]
-    fields = ["output_index", "item_id", "content_index", "summary_index", "delta", "item", "part"]
+    odd: list[Any] = [
+        None,
+        5,
+        "x",
+        [],
+        [1],
+        {},
+        {"a": []},
+        [{"type": "message"}],
+        True,
+        1.5,
+    ]
+    fields = [
+        "output_index",
+        "item_id",
+        "content_index",
+        "summary_index",
+        "delta",
+        "item",
+        "part",
+    ]
     fields += ["text", "arguments", "input", "response", "error", "name"]
     inner = ["text", "annotations", "type", "output", "usage", "id", "error", "status"]
     kinds = {event["type"] for event in full_stream()}

@@ -25,10 +25,18 @@ from codex_py.protocol.stream import (
     Usage,
 )
 
-CALL = {"type": "function_call", "name": "shell", "call_id": "call_1", "arguments": '{"a":1}'}
+CALL = {
+    "type": "function_call",
+    "name": "shell",
+    "call_id": "call_1",
+    "arguments": '{"a":1}',
+}
 NO_ARGUMENTS = {**CALL, "arguments": ""}
 DONE = Completed(Usage(1, output_tokens=1))
-END = ("response.completed", {"id": "r", "usage": {"input_tokens": 1, "output_tokens": 1}})
+END = (
+    "response.completed",
+    {"id": "r", "usage": {"input_tokens": 1, "output_tokens": 1}},
+)
 
 
 def answer(events: Iterable[tuple[str, Any]]) -> list[ResponseEvent]:
@@ -65,7 +73,8 @@ def test_an_unwrapped_item_is_the_item_of_its_event() -> None:
 
 def test_deltas_without_a_type_are_those_of_the_item_before_them() -> None:
     halves = [
-        ("response.function_call_arguments.delta", {"delta": half}) for half in ('{"a"', ":1}")
+        ("response.function_call_arguments.delta", {"delta": half})
+        for half in ('{"a"', ":1}")
     ]
     events = [
         ("response.output_item.added", NO_ARGUMENTS),
@@ -89,7 +98,13 @@ def test_an_unwrapped_item_keeps_its_place() -> None:
 
 def test_the_type_in_the_data_counts_more_than_the_name() -> None:
     item = {"type": "response.output_item.done", "item": CALL}
-    out = answer([("response.output_item.added", item), ("response.output_text.delta", item), END])
+    out = answer(
+        [
+            ("response.output_item.added", item),
+            ("response.output_text.delta", item),
+            END,
+        ]
+    )
     assert out[1:] == [OutputItemDone(0, parse_item(CALL)), DONE]
 
 
@@ -100,7 +115,11 @@ def test_text_is_no_item_whatever_the_name_of_its_event() -> None:
 
 
 ADDED, ITEM_DONE = "response.output_item.added", "response.output_item.done"
-SHELL = {"type": "local_shell_call", "call_id": "c", "action": {"type": "exec", "command": ["ls"]}}
+SHELL = {
+    "type": "local_shell_call",
+    "call_id": "c",
+    "action": {"type": "exec", "command": ["ls"]},
+}
 PATCH = {"type": "custom_tool_call", "call_id": "c", "name": "apply_patch"}
 ANSWER = {"type": "message", "role": "assistant"}
 HI = {**ANSWER, "content": [{"type": "output_text", "text": "Hi"}]}
@@ -163,7 +182,9 @@ def call(number: int, **fields: Any) -> dict[str, Any]:
             [call(1, arguments="{}"), {**HI, "status": "completed"}],
             id="both forms in one stream",
         ),
-        pytest.param([(ADDED, SHELL), (ITEM_DONE, SHELL)], [SHELL], id="a local shell call"),
+        pytest.param(
+            [(ADDED, SHELL), (ITEM_DONE, SHELL)], [SHELL], id="a local shell call"
+        ),
         pytest.param(
             [
                 (ADDED, PATCH),
@@ -173,9 +194,15 @@ def call(number: int, **fields: Any) -> dict[str, Any]:
             [{**PATCH, "input": "x"}],
             id="a custom call",
         ),
-        pytest.param([(ADDED, ANSWER), (TEXT, {"delta": "Hi"}), (ITEM_DONE, HI)], [HI], id="text"),
         pytest.param(
-            [(ADDED, ANSWER), (TEXT, {"delta": "Hi"}), (ITEM_DONE, {"type": "message"})],
+            [(ADDED, ANSWER), (TEXT, {"delta": "Hi"}), (ITEM_DONE, HI)], [HI], id="text"
+        ),
+        pytest.param(
+            [
+                (ADDED, ANSWER),
+                (TEXT, {"delta": "Hi"}),
+                (ITEM_DONE, {"type": "message"}),
+            ],
             [HI],
             id="a message without content",
         ),
@@ -224,7 +251,9 @@ def test_the_data_of_an_event_may_be_what_it_is_about(
     assert (out[0], out[-1]) == (Created(), DONE)
 
 
-def test_a_response_without_an_event_around_it_ends_the_stream_once_it_has_a_result() -> None:
+def test_a_response_without_an_event_around_it_ends_the_stream_once_it_has_a_result() -> (
+    None
+):
     begun = ("message", {"type": "response", "id": "r"})
     end = ("message", {"type": "response", **END[1]})
     assert answer([begun, (TEXT, {"delta": "Hi"}), end])[-1] == DONE

@@ -39,7 +39,12 @@ def test_body_of_a_prompt_with_everything() -> None:
             "strict": False,
             "parameters": {},
         },
-        {"type": "custom", "name": "apply_patch", "description": "Edit.", "format": grammar},
+        {
+            "type": "custom",
+            "name": "apply_patch",
+            "description": "Edit.",
+            "format": grammar,
+        },
         {"type": "web_search", "filters": []},
     ]
     body = ResponsesWire().body(
@@ -91,7 +96,9 @@ def test_other_service_tiers_go_out_as_they_are() -> None:
 def test_items_are_copied_and_a_longer_prompt_begins_with_the_shorter() -> None:
     odd = EncodedItem(b'{ "type":"news", "n": 1.0 }')
     short = ResponsesWire().body(Prompt(model="m", input=[HELLO, odd], cache_key="t"))
-    long = ResponsesWire().body(Prompt(model="m", input=[HELLO, odd, HELLO], cache_key="t"))
+    long = ResponsesWire().body(
+        Prompt(model="m", input=[HELLO, odd, HELLO], cache_key="t")
+    )
     assert odd in short
     assert long.startswith(short.removesuffix(b"]}"))
 
@@ -114,12 +121,19 @@ def test_wire_is_made_and_used_without_pydantic() -> None:
 
 def called(name: str, call_id: str) -> list[EncodedItem]:
     """A call and its output, as the history has them."""
-    call = {"type": "function_call", "name": name, "arguments": "{}", "call_id": call_id}
+    call = {
+        "type": "function_call",
+        "name": name,
+        "arguments": "{}",
+        "call_id": call_id,
+    }
     output = {"type": "function_call_output", "call_id": call_id, "output": "x"}
     return [EncodedItem(encode_json(call)), EncodedItem(encode_json(output))]
 
 
-@pytest.mark.parametrize("name", ["a b", "functions.exec", "naïve", "n" * 200, 'q"', ""])
+@pytest.mark.parametrize(
+    "name", ["a b", "functions.exec", "naïve", "n" * 200, 'q"', ""]
+)
 def test_a_name_that_no_server_takes_is_mapped(name: str) -> None:
     body = json.loads(ResponsesWire().body(Prompt("m", called(name, "c1"), "t")))
     sent = body["input"][0]["name"]

@@ -8,7 +8,10 @@ from codex_py.model.tape.match import first_difference, normalised
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("Chunk ID: d97d4c\nWall time: 0.0123 seconds", "Chunk ID: 000000\nWall time: 1 seconds"),
+        (
+            "Chunk ID: d97d4c\nWall time: 0.0123 seconds",
+            "Chunk ID: 000000\nWall time: 1 seconds",
+        ),
         ("Process running with session ID 65819", "Process running with session ID 1"),
         ("3 passed in 0.003s", "3 passed in 12.5s"),
         ("<object at 0x7f3a2b1c>", "<object at 0xdeadbeef00>"),
@@ -56,14 +59,24 @@ def test_equal_values_do_not_differ() -> None:
         ({}, {"a": 1}, "a: expected nothing, got 1"),
         ({"a": [1, 2]}, {"a": [1]}, "a[1]: expected 2, got nothing"),
         ({"a": [1]}, {"a": [1, 2]}, "a[1]: expected nothing, got 2"),
-        ({"a": {"b": [0, "x"]}}, {"a": {"b": [0, "y"]}}, "a.b[1]: expected 'x', got 'y'"),
-        ({"a": "1\n2\n3"}, {"a": "1\n2\nthree"}, "a: line 3: expected '3', got 'three'"),
+        (
+            {"a": {"b": [0, "x"]}},
+            {"a": {"b": [0, "y"]}},
+            "a.b[1]: expected 'x', got 'y'",
+        ),
+        (
+            {"a": "1\n2\n3"},
+            {"a": "1\n2\nthree"},
+            "a: line 3: expected '3', got 'three'",
+        ),
         ({"a": "1\n2"}, {"a": "1"}, "a: line 2: expected '2', got the end"),
         ({"a": "1"}, {"a": "1\n2"}, "a: line 2: expected the end, got '2'"),
         ({"a": "1"}, {"a": ["1"]}, "a: expected '1', got ['1']"),
     ],
 )
-def test_the_first_difference_is_named(expected: Any, actual: Any, difference: str) -> None:
+def test_the_first_difference_is_named(
+    expected: Any, actual: Any, difference: str
+) -> None:
     assert first_difference(expected, actual) == difference
 
 

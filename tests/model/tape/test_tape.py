@@ -11,13 +11,19 @@ import pytest
 
 from codex_py.errors import ConfigError, ExitCode
 from codex_py.http.transport import http_client
-from codex_py.model.tape.transports import RecordingTransport, ReplayTransport, TapeMismatch
+from codex_py.model.tape.transports import (
+    RecordingTransport,
+    ReplayTransport,
+    TapeMismatch,
+)
 
 URL = "http://model.example/v1/responses?key=secret"
 Handler = Callable[[httpx.Request], httpx.Response]
 
 
-async def _pieces(*pieces: bytes, error: Exception | None = None) -> AsyncIterator[bytes]:
+async def _pieces(
+    *pieces: bytes, error: Exception | None = None
+) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
     if error is not None:
@@ -31,10 +37,14 @@ def streaming(*pieces: bytes, error: Exception | None = None) -> Handler:
         "set-cookie": "secret",
         "server": "s",
     }
-    return lambda _: httpx.Response(200, headers=headers, content=_pieces(*pieces, error=error))
+    return lambda _: httpx.Response(
+        200, headers=headers, content=_pieces(*pieces, error=error)
+    )
 
 
-async def exchange(transport: httpx.AsyncBaseTransport, body: Any) -> tuple[int, list[bytes]]:
+async def exchange(
+    transport: httpx.AsyncBaseTransport, body: Any
+) -> tuple[int, list[bytes]]:
     async with http_client(environment={}, transport=transport) as client:
         headers = {"authorization": "Bearer secret"}
         async with client.stream("POST", URL, json=body, headers=headers) as response:
@@ -42,7 +52,9 @@ async def exchange(transport: httpx.AsyncBaseTransport, body: Any) -> tuple[int,
 
 
 def record(path: Path, handler: Handler, body: Any) -> tuple[int, list[bytes]]:
-    return asyncio.run(exchange(RecordingTransport(httpx.MockTransport(handler), path), body))
+    return asyncio.run(
+        exchange(RecordingTransport(httpx.MockTransport(handler), path), body)
+    )
 
 
 def tape(path: Path, *exchanges: dict[str, Any]) -> Path:
@@ -67,7 +79,9 @@ def replay(path: Path, *bodies: Any) -> list[tuple[int, list[bytes]]]:
     return asyncio.run(main())
 
 
-def test_an_exchange_is_passed_on_and_written_down_without_secrets(tmp_path: Path) -> None:
+def test_an_exchange_is_passed_on_and_written_down_without_secrets(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "tape.jsonl"
     # The second piece begins in the middle of a character.
     answer = record(path, streaming(b"data: \xc3", b"\xa9\n\n"), {"model": "m"})
@@ -76,7 +90,11 @@ def test_an_exchange_is_passed_on_and_written_down_without_secrets(tmp_path: Pat
     assert [json.loads(line) for line in text.splitlines()] == [
         {"tape": 1},
         {
-            "request": {"method": "POST", "path": "/v1/responses", "body": {"model": "m"}},
+            "request": {
+                "method": "POST",
+                "path": "/v1/responses",
+                "body": {"model": "m"},
+            },
             "response": {
                 "status": 200,
                 "headers": {"content-type": "text/event-stream", "x-request-id": "r"},
@@ -98,7 +116,9 @@ def test_a_broken_stream_breaks_at_the_same_place_again(tmp_path: Path) -> None:
     path = tmp_path / "tape.jsonl"
     with pytest.raises(httpx.ReadError):
         record(path, streaming(b"a", error=httpx.ReadError("reset")), {})
-    assert json.loads(path.read_text(encoding="utf-8").splitlines()[1])["error"] == "reset"
+    assert (
+        json.loads(path.read_text(encoding="utf-8").splitlines()[1])["error"] == "reset"
+    )
     with pytest.raises(httpx.ReadError, match="reset"):
         replay(path, {})
 
@@ -143,7 +163,11 @@ def test_another_request_than_the_recorded_one_is_refused(tmp_path: Path) -> Non
     assert str(error) == (
         f"{path}: request 1 is not the recorded one: input[0].output: line 2: expected 'b', got 'c'"
     )
-    assert (error.code, error.exit_code, error.retryable) == ("tape", ExitCode.TURN_FAILED, False)
+    assert (error.code, error.exit_code, error.retryable) == (
+        "tape",
+        ExitCode.TURN_FAILED,
+        False,
+    )
 
 
 def test_a_request_beyond_the_tape_is_refused(tmp_path: Path) -> None:
@@ -186,7 +210,9 @@ def test_a_bad_tape_names_its_line(content: str, message: str, tmp_path: Path) -
 
 
 def test_a_tape_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="none: the tape cannot be read: No such file"):
+    with pytest.raises(
+        ConfigError, match="none: the tape cannot be read: No such file"
+    ):
         ReplayTransport(tmp_path / "none")
     with pytest.raises(ConfigError, match="the tape cannot be written: No such file"):
         RecordingTransport(httpx.MockTransport(streaming()), tmp_path / "none" / "tape")
@@ -194,13 +220,19 @@ def test_a_tape_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
 
 def test_a_pipe_that_nobody_writes_to_is_no_tape(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ConfigError, match="pipe: the tape cannot be read: it is a named pipe"):
+    with pytest.raises(
+        ConfigError, match="pipe: the tape cannot be read: it is a named pipe"
+    ):
         ReplayTransport(tmp_path / "pipe")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is always full")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="Linux has a device that is always full"
+)
 def test_a_tape_on_a_full_disk_is_named() -> None:
-    with pytest.raises(ConfigError, match="full: the tape cannot be written: No space left"):
+    with pytest.raises(
+        ConfigError, match="full: the tape cannot be written: No space left"
+    ):
         RecordingTransport(httpx.MockTransport(streaming()), Path("/dev/full"))
 
 

@@ -18,7 +18,10 @@ from codex_py.protocol.tools import FreeformSpec, FunctionSpec, ToolSpec
 RUN = FunctionSpec(
     "exec_command",
     "Runs.",
-    {"type": "object", "properties": {"cmd": {"type": "string"}, "ms": {"type": "integer"}}},
+    {
+        "type": "object",
+        "properties": {"cmd": {"type": "string"}, "ms": {"type": "integer"}},
+    },
 )
 PATCH = FreeformSpec("apply_patch", "Patches.", "start: x")
 NOTE = FunctionSpec(
@@ -84,7 +87,9 @@ def test_children_have_the_types_of_the_parameters() -> None:
 
 
 def test_a_tool_with_one_text_takes_it_raw() -> None:
-    assert calls(block('say "hi"', "note")) == [("note", json.dumps({"text": 'say "hi"'}))]
+    assert calls(block('say "hi"', "note")) == [
+        ("note", json.dumps({"text": 'say "hi"'}))
+    ]
 
 
 def test_names_are_found_in_any_case_and_by_their_aliases() -> None:
@@ -115,11 +120,15 @@ def test_the_last_closing_tag_may_be_missing_and_others_may_not() -> None:
 
 
 def test_a_closing_tag_without_the_number_is_enough() -> None:
-    assert calls(f'<{TAG} name="exec_command">\n{{}}\n</tool>\nx') == [("exec_command", "{}")]
+    assert calls(f'<{TAG} name="exec_command">\n{{}}\n</tool>\nx') == [
+        ("exec_command", "{}")
+    ]
 
 
 def test_a_block_without_a_name_is_a_problem() -> None:
-    assert read(f"<{TAG}>\n{{}}\n</{TAG}>").problem == f'a <{TAG}> block has no name="…"'
+    assert (
+        read(f"<{TAG}>\n{{}}\n</{TAG}>").problem == f'a <{TAG}> block has no name="…"'
+    )
 
 
 def test_results_that_the_model_made_up_are_left_out() -> None:
@@ -187,7 +196,9 @@ KIMI = '<|tool_call_begin|>functions.exec_command:0<|tool_call_argument_begin|>{
     ],
 )
 def test_a_block_that_a_file_or_a_result_has_is_text_and_no_mistake(text: str) -> None:
-    assert read(text, quoted=f"{OTHERS}{TAGGED}{KIMI}[TOOL_CALLS][{CALL}]") == ReadMessage(text, [])
+    assert read(
+        text, quoted=f"{OTHERS}{TAGGED}{KIMI}[TOOL_CALLS][{CALL}]"
+    ) == ReadMessage(text, [])
 
 
 @pytest.mark.parametrize(
@@ -213,14 +224,23 @@ def test_a_block_that_a_file_or_a_result_has_is_text_and_no_mistake(text: str) -
         '<invoke name="exec_command"><parameter name="cmd">ls</parameter></invoke>\nis another.',
     ],
 )
-def test_markup_of_other_families_that_does_not_end_the_message_is_text(text: str) -> None:
+def test_markup_of_other_families_that_does_not_end_the_message_is_text(
+    text: str,
+) -> None:
     found = read(text)
     assert (found.calls, found.text) == ([], text)
 
 
 def test_all_calls_that_a_message_ends_with_are_run() -> None:
     assert len(calls(f"{TAGGED}\nThen:\n{TAGGED}{TAGGED}\n{TAGGED}\n")) == 3
-    assert len(calls(f"<|tool_calls_section_begin|>{KIMI}\n{KIMI}<|tool_calls_section_end|>")) == 2
+    assert (
+        len(
+            calls(
+                f"<|tool_calls_section_begin|>{KIMI}\n{KIMI}<|tool_calls_section_end|>"
+            )
+        )
+        == 2
+    )
     assert len(calls(f"[TOOL_CALLS][{CALL}, {CALL}]</s>")) == 2
     assert len(calls(f"{TAGGED}\n<tool_response>\nfine\n</tool_response>\nDone.")) == 1
 
@@ -242,7 +262,9 @@ def test_markup_that_cannot_be_read_is_a_problem(text: str) -> None:
     assert read(f"```\n{text}\n```").problem is None
 
 
-@pytest.mark.parametrize("tag", ["tool", "tool_0a1b2c3", "tool_nonce", TAG.upper(), f"{TAG}0"])
+@pytest.mark.parametrize(
+    "tag", ["tool", "tool_0a1b2c3", "tool_nonce", TAG.upper(), f"{TAG}0"]
+)
 def test_a_block_with_another_tag_is_a_problem(tag: str) -> None:
     text = f'<{tag} name="exec_command">\n{{}}\n</{tag}>'
     found = read(f"I look.\n{text}\n{block('{}')}")
@@ -310,7 +332,9 @@ ENDLESS = [
 ]
 
 
-@pytest.mark.parametrize("text", ENDLESS, ids=lambda text: text.strip()[:20] or "newlines")
+@pytest.mark.parametrize(
+    "text", ENDLESS, ids=lambda text: text.strip()[:20] or "newlines"
+)
 def test_a_model_that_repeats_itself_does_not_stop_the_program(text: str) -> None:
     # A square of these lengths takes minutes.
     read(text)

@@ -25,14 +25,34 @@ from codex_py.protocol.stream import (
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec
 from codex_py.testing import ev_completed, ev_message
 
-RUN = FunctionSpec("exec_command", "Runs.", {"type": "object", "properties": {"cmd": {}, "x": {}}})
+RUN = FunctionSpec(
+    "exec_command", "Runs.", {"type": "object", "properties": {"cmd": {}, "x": {}}}
+)
 PATCH = FreeformSpec("apply_patch", "Patches.", "start: x")
 TAG = session_tag("t")
 HISTORY: list[dict[str, Any]] = [
-    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]},
-    {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "yes"}]},
-    {"type": "function_call", "call_id": "a", "name": "exec_command", "arguments": "{}"},
-    {"type": "custom_tool_call", "call_id": "b", "name": "apply_patch", "input": "*** x"},
+    {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "go"}],
+    },
+    {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "yes"}],
+    },
+    {
+        "type": "function_call",
+        "call_id": "a",
+        "name": "exec_command",
+        "arguments": "{}",
+    },
+    {
+        "type": "custom_tool_call",
+        "call_id": "b",
+        "name": "apply_patch",
+        "input": "*** x",
+    },
     {"type": "function_call_output", "call_id": "a", "output": "A"},
     {"type": "custom_tool_call_output", "call_id": "b", "output": "[ERROR:EINVAL] B"},
 ]
@@ -50,7 +70,9 @@ def prompt(**fields: Any) -> Prompt:
 
 def decode(*deltas: str) -> list[ResponseEvent]:
     reader = wire().decoder(prompt())
-    chunks: list[dict[str, Any]] = [{"choices": [{"delta": {"content": d}}]} for d in deltas]
+    chunks: list[dict[str, Any]] = [
+        {"choices": [{"delta": {"content": d}}]} for d in deltas
+    ]
     end: dict[str, Any] = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
     data = [*(json.dumps(chunk) for chunk in [*chunks, end]), "[DONE]"]
     return [event for each in data for event in reader.feed(each)]
@@ -61,7 +83,9 @@ def items(events: list[ResponseEvent]) -> list[ResponseItem]:
 
 
 def shown(events: list[ResponseEvent]) -> str:
-    return "".join(event.delta for event in events if isinstance(event, OutputTextDelta))
+    return "".join(
+        event.delta for event in events if isinstance(event, OutputTextDelta)
+    )
 
 
 def test_tools_calls_and_results_travel_as_text() -> None:
@@ -82,7 +106,9 @@ def test_tools_calls_and_results_travel_as_text() -> None:
 
 def test_the_choice_of_a_tool_is_said_in_words() -> None:
     choice = ToolChoice("required", ("exec_command",))
-    system = json.loads(wire().body(prompt(tool_choice=choice)))["messages"][0]["content"]
+    system = json.loads(wire().body(prompt(tool_choice=choice)))["messages"][0][
+        "content"
+    ]
     assert "You must call a tool now." in system
     assert "Call no other tool than: exec_command." in system
 
@@ -98,7 +124,11 @@ def test_blocks_become_calls_and_are_not_shown() -> None:
         assert isinstance(message, Message)
         assert isinstance(call, FunctionCall)
         assert isinstance(patch, CustomToolCall)
-        assert (message.text, call.arguments, patch.input) == ("I look.", '{"cmd":"ls"}', "x")
+        assert (message.text, call.arguments, patch.input) == (
+            "I look.",
+            '{"cmd":"ls"}',
+            "x",
+        )
         assert call.call_id != patch.call_id
         assert shown(events) == "I look.\n"
 
@@ -118,10 +148,15 @@ def test_no_call_is_given_out_before_the_response_is_complete() -> None:
     text = f'I look.\n<{TAG} name="exec_command">\n{{}}\n</{TAG}>'
     *said, end = [json.dumps(event) for event in [*ev_message(text), ev_completed()]]
     assert items([event for data in said for event in reader.feed(data)]) == []
-    assert [item.type for item in items([*reader.feed(end)])] == ["message", "function_call"]
+    assert [item.type for item in items([*reader.feed(end)])] == [
+        "message",
+        "function_call",
+    ]
 
 
-QUOTED = '<tool_call>\n{"name": "exec_command", "arguments": {"cmd": "id"}}\n</tool_call>'
+QUOTED = (
+    '<tool_call>\n{"name": "exec_command", "arguments": {"cmd": "id"}}\n</tool_call>'
+)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +164,9 @@ QUOTED = '<tool_call>\n{"name": "exec_command", "arguments": {"cmd": "id"}}\n</t
     [
         QUOTED,
         "".join(f"{n:6}\t{line}\n" for n, line in enumerate(QUOTED.splitlines(), 8)),
-        "".join(f"a/b.md:{n}:{line}\n" for n, line in enumerate(QUOTED.splitlines(), 8)),
+        "".join(
+            f"a/b.md:{n}:{line}\n" for n, line in enumerate(QUOTED.splitlines(), 8)
+        ),
         "@@ -1 +1,3 @@\n" + "".join(f"+{line}\n" for line in QUOTED.splitlines()),
         html.escape(QUOTED),
         json.dumps(QUOTED).replace("<", r"\u003c").replace(">", r"\u003e"),
@@ -150,4 +187,6 @@ def test_a_message_with_thousands_of_calls_is_refused() -> None:
     text = f'<{TAG} name="exec_command">\n{{}}\n</{TAG}>\n' * 1_000
     reader.feed(json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}))
     with pytest.raises(ModelError, match="more than 999 calls"):
-        reader.feed('{"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"a": 1}}')
+        reader.feed(
+            '{"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"a": 1}}'
+        )

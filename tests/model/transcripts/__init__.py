@@ -22,7 +22,9 @@ FOLDER = Path(__file__).parent
 WIRES = {"responses": ResponsesWire, "chat": ChatWire, "anthropic": AnthropicWire}
 _TEXT: dict[str, Any] = {"type": "string"}
 _TOOLS = (
-    FunctionSpec("shell", "Run a command.", {"type": "object", "properties": {"cmd": _TEXT}}),
+    FunctionSpec(
+        "shell", "Run a command.", {"type": "object", "properties": {"cmd": _TEXT}}
+    ),
     FreeformSpec("apply_patch", "Change files.", "start: /(.|\\n)+/"),
 )
 
@@ -38,7 +40,9 @@ class Exchange:
 
 def prompt(case: str) -> Prompt:
     told = message("user", [input_text(f"case {case}")])
-    return Prompt(model="m", input=[told], cache_key="t", instructions="Be brief.", tools=_TOOLS)
+    return Prompt(
+        model="m", input=[told], cache_key="t", instructions="Be brief.", tools=_TOOLS
+    )
 
 
 def make_wire(name: str) -> Wire:

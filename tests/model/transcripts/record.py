@@ -39,14 +39,19 @@ def _mocked(*calls: tuple[str, str, dict[str, str]], **fields: Any) -> dict[str,
 _MOCK: Mapping[str, dict[str, Any]] = {
     "text": _mocked(content="Hello there."),
     "long": _mocked(content=LONG),
-    "reasoning": _mocked(content="Yes.", reasoning="Hm. Well.", reasoningSignature="sig"),
+    "reasoning": _mocked(
+        content="Yes.", reasoning="Hm. Well.", reasoningSignature="sig"
+    ),
     "calls": _mocked(*_CALLS, content="I look."),
     "thought, call": _mocked(_CALLS[0], reasoning="Hm.", reasoningSignature="sig"),
     "patch": _mocked(_PATCH),
     "search": _mocked(content="Found.", webSearches=["what is new"]),
     "length": _mocked(content="It is too", finishReason="length"),
     "filter": _mocked(content="It is", finishReason="content_filter"),
-    "429": {"error": {"message": "Too many.", "type": "rate_limit_error"}, "status": 429},
+    "429": {
+        "error": {"message": "Too many.", "type": "rate_limit_error"},
+        "status": 429,
+    },
     "503": {"error": {"message": "Down.", "type": "server_error"}, "status": 503},
 }
 
@@ -68,7 +73,16 @@ def _patch(request: RecordedRequest) -> Script:
 
 def _chunk(delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-    return sse([{"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [choice]}])
+    return sse(
+        [
+            {
+                "id": "c",
+                "object": "chat.completion.chunk",
+                "model": "m",
+                "choices": [choice],
+            }
+        ]
+    )
 
 
 _BEHIND: Mapping[str, Script] = {

@@ -85,7 +85,11 @@ def test_a_large_change_is_complete(tmp_path: Path):
     new = b"".join(b"x%d\n" % i for i in range(7000))
     write(tmp_path, {"f": b"head\n" + old + b"tail"})
     change = PatchedFile(
-        tmp_path / "f", "update", None, b"head\n" + old + b"tail", b"head\n" + new + b"tail"
+        tmp_path / "f",
+        "update",
+        None,
+        b"head\n" + old + b"tail",
+        b"head\n" + new + b"tail",
     )
     git(tmp_path, "apply", "-", stdin=exact_diff([change], tmp_path))
     assert tree(tmp_path) == {"f": b"head\n" + new + b"tail"}
@@ -116,7 +120,13 @@ def test_what_a_diff_of_git_does_is_written_again_as_another(tmp_path: Path):
         ),
         (
             PatchedFile(
-                ROOT / "x", "update", ROOT / "z", b"y", b"y2", old_mode=0o120777, new_mode=0o100644
+                ROOT / "x",
+                "update",
+                ROOT / "z",
+                b"y",
+                b"y2",
+                old_mode=0o120777,
+                new_mode=0o100644,
             ),
             "/p/x: a symbolic link that gives way to a file of another name cannot be written as a diff",
         ),

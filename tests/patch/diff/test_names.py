@@ -35,7 +35,10 @@ def test_octal_escapes_are_bytes():
             b"/dev/null Thu Jan 01 00:00:00 1970 +0000\n",
             (b"/dev/null", b"Thu Jan 01 00:00:00 1970 +0000"),
         ),
-        (b"a/t.txt Thu Jan  1 00:00:00 1970\n", (b"a/t.txt", b"Thu Jan  1 00:00:00 1970")),
+        (
+            b"a/t.txt Thu Jan  1 00:00:00 1970\n",
+            (b"a/t.txt", b"Thu Jan  1 00:00:00 1970"),
+        ),
         (
             b"a b c   Fri Feb 12 10:11:12.5 2021 GMT\n",
             (b"a b c", b"Fri Feb 12 10:11:12.5 2021 GMT"),
@@ -47,7 +50,9 @@ def test_octal_escapes_are_bytes():
         (b"v 2020-01-01\n", (b"v 2020-01-01", b"")),
     ],
 )
-def test_a_header_has_a_name_and_perhaps_a_time(rest: bytes, expected: tuple[bytes, bytes]):
+def test_a_header_has_a_name_and_perhaps_a_time(
+    rest: bytes, expected: tuple[bytes, bytes]
+):
     assert header_name(rest) == expected
 
 
@@ -69,4 +74,9 @@ def test_the_two_names_of_a_git_line_are_told_apart(
 
 
 def test_leading_directories_are_left_out():
-    assert [stripped("a//b/c", count) for count in range(4)] == ["a//b/c", "b/c", "c", None]
+    assert [stripped("a//b/c", count) for count in range(4)] == [
+        "a//b/c",
+        "b/c",
+        "c",
+        None,
+    ]

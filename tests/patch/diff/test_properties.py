@@ -19,15 +19,33 @@ from tests.patch.trees import commit_tree, git, git_diff, tree, write
 
 LINES = st.sampled_from(
     [
-        *(b"\n", b"a\n", b"b\n", b"  a\n", b"a \n", b"a\r\n", b"\r\n", b"\r", b"\xff\xfe\n"),
-        *(b"-- a/x\n", b"++ b/x\n", b"@@ -1 +1 @@\n", b"\\ No newline\n", b"\xc3\xa9\x85\x0c\n"),
+        *(
+            b"\n",
+            b"a\n",
+            b"b\n",
+            b"  a\n",
+            b"a \n",
+            b"a\r\n",
+            b"\r\n",
+            b"\r",
+            b"\xff\xfe\n",
+        ),
+        *(
+            b"-- a/x\n",
+            b"++ b/x\n",
+            b"@@ -1 +1 @@\n",
+            b"\\ No newline\n",
+            b"\xc3\xa9\x85\x0c\n",
+        ),
         *(b"diff --git a/x b/x\n", b"*** End Patch\n", b"\0\n"),
     ]
 )
-CONTENTS = st.tuples(st.lists(LINES, max_size=25), st.sampled_from([b"", b"", b"end"])).map(
-    lambda parts: b"".join(parts[0]) + parts[1]
+CONTENTS = st.tuples(
+    st.lists(LINES, max_size=25), st.sampled_from([b"", b"", b"end"])
+).map(lambda parts: b"".join(parts[0]) + parts[1])
+NAMES = st.sampled_from(
+    ["a", "b", "d/a", "d/b c", "d/é", 'q"\\', " x", "a b/c b/d", "t\tt"]
 )
-NAMES = st.sampled_from(["a", "b", "d/a", "d/b c", "d/é", 'q"\\', " x", "a b/c b/d", "t\tt"])
 TREES = st.dictionaries(NAMES, CONTENTS, max_size=4).filter(
     lambda files: not {"a", "a b/c b/d"} <= set(files)
 )
@@ -39,8 +57,12 @@ costly = settings(max_examples=25, deadline=None, database=None)
 
 @thorough
 @given(CONTENTS, CONTENTS, st.integers(0, 4))
-def test_our_own_diff_makes_the_new_file_of_the_old_one(old: bytes, new: bytes, context: int):
-    diff = exact_diff([PatchedFile(ROOT / "f", "update", None, old, new)], ROOT, context)
+def test_our_own_diff_makes_the_new_file_of_the_old_one(
+    old: bytes, new: bytes, context: int
+):
+    diff = exact_diff(
+        [PatchedFile(ROOT / "f", "update", None, old, new)], ROOT, context
+    )
     (file,) = read_diff(diff)
     applied = apply_hunks(old, file.hunks, "/p/f", strict=True)
     assert (applied.data, applied.failures) == (new, [])
@@ -55,7 +77,9 @@ def test_our_own_diff_makes_the_new_file_of_the_old_one(old: bytes, new: bytes, 
 
 @thorough
 @given(CONTENTS, CONTENTS, CONTENTS)
-def test_lines_that_no_hunk_names_stay_wherever_it_goes(old: bytes, new: bytes, other: bytes):
+def test_lines_that_no_hunk_names_stay_wherever_it_goes(
+    old: bytes, new: bytes, other: bytes
+):
     diff = exact_diff([PatchedFile(ROOT / "f", "update", None, old, new)], ROOT)
     (file,) = read_diff(diff)
     applied = apply_hunks(other, file.hunks, "/p/f", strict=False)
@@ -136,7 +160,10 @@ def test_a_patch_that_fails_changes_nothing(
     files: dict[str, bytes], others: dict[str, bytes], reverse: bool
 ):
     diff = exact_diff(
-        [PatchedFile(ROOT / n, "update", None, d, d + b"more\n") for n, d in others.items()],
+        [
+            PatchedFile(ROOT / n, "update", None, d, d + b"more\n")
+            for n, d in others.items()
+        ],
         ROOT,
     )
     with TemporaryDirectory() as directory:

@@ -16,7 +16,9 @@ from tests.patch.trees import git, tree
 
 ROOT = Path("/p")
 REGULAR = 0o100644
-CHANGES: list[tuple[str, ChangeKind, bytes | None, bytes | None, int | None, int | None]] = [
+CHANGES: list[
+    tuple[str, ChangeKind, bytes | None, bytes | None, int | None, int | None]
+] = [
     ("a", "update", b"1\n2\n", b"1\n3", REGULAR, REGULAR),
     ("s.sh", "update", b"run\n", b"run\n", REGULAR, 0o100755),
     ("gone", "delete", b"x", None, REGULAR, None),
@@ -80,7 +82,9 @@ def test_a_file_is_followed_through_its_moves():
     assert net_diff(
         patched("a", b"1\n", b"1\n", move_to="b"),
         patched("b", b"1\n", b"2\n", move_to="c"),
-    ) == ("diff --git a/a b/c\nrename from a\nrename to c\n--- a/a\n+++ b/c\n@@ -1 +1 @@\n-1\n+2\n")
+    ) == (
+        "diff --git a/a b/c\nrename from a\nrename to c\n--- a/a\n+++ b/c\n@@ -1 +1 @@\n-1\n+2\n"
+    )
 
 
 def test_a_file_that_is_moved_there_and_back_has_not_moved():
@@ -134,7 +138,15 @@ def test_git_takes_the_difference(tmp_path: Path):
     changes = NetChanges()
     changes.add(
         [
-            PatchedFile(tmp_path / name, kind, None, old, new, old_mode=old_mode, new_mode=new_mode)
+            PatchedFile(
+                tmp_path / name,
+                kind,
+                None,
+                old,
+                new,
+                old_mode=old_mode,
+                new_mode=new_mode,
+            )
             for name, kind, old, new, old_mode, new_mode in CHANGES
         ]
     )

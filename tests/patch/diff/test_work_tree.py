@@ -20,7 +20,9 @@ def commit(root: Path, *words: str) -> None:
 
 
 def changes(root: Path) -> tuple[dict[str, bytes | None], list[str]]:
-    safe = repository_git(programs_outside(root / "home", os.environ, root), os.environ, root)
+    safe = repository_git(
+        programs_outside(root / "home", os.environ, root), os.environ, root
+    )
     files, unread = work_tree_changes(safe, root)
     return {str(file.path.relative_to(root)): file.new for file in files}, unread
 
@@ -39,8 +41,13 @@ def test_all_changes_are_found_and_the_repository_stays_as_it_is(root: Path):
     (root / "b").unlink()
     git(root, "add", "staged")
     before = {path: path.stat().st_mtime_ns for path in (root / ".git").rglob("*")}
-    assert changes(root) == ({"a": b"A\n", "b": None, "new": b"n\n", "staged": b"s\n"}, [])
-    assert {path: path.stat().st_mtime_ns for path in (root / ".git").rglob("*")} == before
+    assert changes(root) == (
+        {"a": b"A\n", "b": None, "new": b"n\n", "staged": b"s\n"},
+        [],
+    )
+    assert {
+        path: path.stat().st_mtime_ns for path in (root / ".git").rglob("*")
+    } == before
 
 
 def test_without_a_commit_all_files_are_new(tmp_path: Path):

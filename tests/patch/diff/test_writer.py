@@ -30,7 +30,8 @@ def test_line_numbers_are_right_far_into_a_file(tmp_path: Path):
     old = "".join(f"{i}\n" for i in range(100))
     new = old.replace("50\n", "x\ny\n").replace("80\n", "")
     diff = git_diff(
-        [PatchedFile(tmp_path / "f", "update", None, old.encode(), new.encode())], tmp_path
+        [PatchedFile(tmp_path / "f", "update", None, old.encode(), new.encode())],
+        tmp_path,
     )
     assert [line for line in diff.splitlines() if line.startswith("@@")] == [
         "@@ -48,7 +48,8 @@",
@@ -47,9 +48,9 @@ def test_large_changes_are_only_named():
     assert git_diff([PatchedFile(ROOT / "f", "update", None, old, new)], ROOT) == (
         "diff --git a/f b/f\nNot shown: 5000 lines from line 1 become 6000\n"
     )
-    assert git_diff([PatchedFile(ROOT / "f", "update", None, b"a" * 4_200_000, b"b")], ROOT) == (
-        "diff --git a/f b/f\nNot shown: 4200000 bytes become 1\n"
-    )
+    assert git_diff(
+        [PatchedFile(ROOT / "f", "update", None, b"a" * 4_200_000, b"b")], ROOT
+    ) == ("diff --git a/f b/f\nNot shown: 4200000 bytes become 1\n")
 
 
 def test_the_whole_diff_is_bounded():

@@ -59,10 +59,25 @@ def test_sections_are_applied_and_summed_up_by_kind(tmp_path: Path):
     summary = apply(
         tmp_path,
         *("*** Delete File: d", "*** Update File: ./m", "-a", "+b"),
-        *("*** Update File: old", "*** Move to: sub/new", "-x", "+y", "*** Add File: n/a ", "+1"),
+        *(
+            "*** Update File: old",
+            "*** Move to: sub/new",
+            "-x",
+            "+y",
+            "*** Add File: n/a ",
+            "+1",
+        ),
     )
-    assert summary == ("Success. Updated the following files:\nA n/a\nM ./m\nM sub/new\nD d\n")
-    assert tree(tmp_path) == {"m": b"b\n", "n": None, "n/a": b"1\n", "sub": None, "sub/new": b"y\n"}
+    assert summary == (
+        "Success. Updated the following files:\nA n/a\nM ./m\nM sub/new\nD d\n"
+    )
+    assert tree(tmp_path) == {
+        "m": b"b\n",
+        "n": None,
+        "n/a": b"1\n",
+        "sub": None,
+        "sub/new": b"y\n",
+    }
 
 
 def test_later_sections_see_earlier_ones(tmp_path: Path):
@@ -85,7 +100,11 @@ def test_a_deleted_file_can_give_its_name_to_a_directory(tmp_path: Path):
 def test_nothing_is_written_if_any_section_fails(tmp_path: Path):
     (tmp_path / "a").write_text("1\n", encoding="utf-8")
     message = refusal(
-        tmp_path, "*** Add File: new/x", "+x", "*** Delete File: a", "*** Delete File: missing"
+        tmp_path,
+        "*** Add File: new/x",
+        "+x",
+        "*** Delete File: a",
+        "*** Delete File: missing",
     )
     assert message == (
         f"Failed to delete file {tmp_path}/missing: No such file or directory (os error 2)"
@@ -93,7 +112,9 @@ def test_nothing_is_written_if_any_section_fails(tmp_path: Path):
 
 
 def test_the_failures_of_all_sections_are_told(tmp_path: Path):
-    message = refusal(tmp_path, "*** Delete File: x", "*** Delete File: x", "*** Delete File: y")
+    message = refusal(
+        tmp_path, "*** Delete File: x", "*** Delete File: x", "*** Delete File: y"
+    )
     assert message == (
         f"Failed to delete file {tmp_path}/x: No such file or directory (os error 2)\n\n"
         f"Failed to delete file {tmp_path}/y: No such file or directory (os error 2)"
@@ -109,8 +130,14 @@ def test_an_empty_patch_is_an_error(tmp_path: Path):
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        (["*** Add File: d"], "Failed to write file {}/d: Is a directory (os error 21)"),
-        (["*** Add File: f/x"], "Failed to write file {}/f/x: Not a directory (os error 20)"),
+        (
+            ["*** Add File: d"],
+            "Failed to write file {}/d: Is a directory (os error 21)",
+        ),
+        (
+            ["*** Add File: f/x"],
+            "Failed to write file {}/f/x: Not a directory (os error 20)",
+        ),
         (
             ["*** Add File: n/x", "*** Add File: n"],
             "Failed to write file {}/n: Is a directory (os error 21)",
@@ -119,8 +146,14 @@ def test_an_empty_patch_is_an_error(tmp_path: Path):
             ["*** Add File: n", "*** Add File: n/x"],
             "Failed to write file {}/n/x: Not a directory (os error 20)",
         ),
-        (["*** Delete File: d"], "Failed to delete file {}/d: Is a directory (os error 21)"),
-        (["*** Delete File: ld"], "Failed to delete file {}/ld: Is a directory (os error 21)"),
+        (
+            ["*** Delete File: d"],
+            "Failed to delete file {}/d: Is a directory (os error 21)",
+        ),
+        (
+            ["*** Delete File: ld"],
+            "Failed to delete file {}/ld: Is a directory (os error 21)",
+        ),
         (
             ["*** Update File: d", "+x"],
             "Failed to read file to update {0}/d: path `{0}/d` is not a file",
@@ -144,7 +177,9 @@ def test_an_empty_patch_is_an_error(tmp_path: Path):
         (["*** Add File: a\0b"], "path 'a\\x00b' has a NUL in it"),
     ],
 )
-def test_what_the_files_do_not_allow_is_refused(tmp_path: Path, section: list[str], message: str):
+def test_what_the_files_do_not_allow_is_refused(
+    tmp_path: Path, section: list[str], message: str
+):
     (tmp_path / "f").write_text("1\n", encoding="utf-8")
     (tmp_path / "d").mkdir()
     (tmp_path / "ld").symlink_to("d")
@@ -154,7 +189,8 @@ def test_what_the_files_do_not_allow_is_refused(tmp_path: Path, section: list[st
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("pipe", "a named pipe"), ("socket", "a socket"), ("device", "a device")]
+    ("name", "kind"),
+    [("pipe", "a named pipe"), ("socket", "a socket"), ("device", "a device")],
 )
 def test_special_files_are_left_alone(tmp_path: Path, name: str, kind: str):
     path = tmp_path / name
@@ -234,7 +270,14 @@ def test_links_are_followed_but_for_removal(tmp_path: Path):
     (tmp_path / "gone").symlink_to("nowhere")
     apply(
         tmp_path,
-        *("*** Update File: f", "-1", "+2", "*** Delete File: f", "*** Add File: dangling", "+x"),
+        *(
+            "*** Update File: f",
+            "-1",
+            "+2",
+            "*** Delete File: f",
+            "*** Add File: dangling",
+            "+x",
+        ),
         *("*** Delete File: gone", "*** Update File: g", "*** Move to: h", "-2", "+3"),
     )
     assert tree(tmp_path) == {
@@ -297,13 +340,22 @@ def test_a_failure_while_writing_puts_everything_back(tmp_path: Path):
     (tmp_path / "linked").hardlink_to(tmp_path / "hard")
     planned = plan(
         tmp_path,
-        *("*** Add File: new/deep/x", "+x", "*** Update File: a", "-1", "+2", "*** Delete File: b"),
+        *(
+            "*** Add File: new/deep/x",
+            "+x",
+            "*** Update File: a",
+            "-1",
+            "+2",
+            "*** Delete File: b",
+        ),
         *("*** Add File: b/below", "+x", "*** Update File: hard", "-1", "+2"),
         *("*** Add File: dir/y", "+y", "*** Delete File: zapped"),
     )
     (tmp_path / "dir").write_text("in the way", encoding="utf-8")
     before = tree(tmp_path)
-    with pytest.raises(PatchError, match=f"^Failed to write file {tmp_path}/dir/y: ") as caught:
+    with pytest.raises(
+        PatchError, match=f"^Failed to write file {tmp_path}/dir/y: "
+    ) as caught:
         planned.commit()
     assert caught.value.kind == "file"
     assert tree(tmp_path) == before
@@ -329,15 +381,31 @@ def test_changes_say_what_becomes_of_each_file(tmp_path: Path):
         (tmp_path / name).write_text(f"{name}\n", encoding="utf-8")
     planned = plan(
         tmp_path,
-        *("*** Add File: over", "+1", "*** Add File: tmp", "+2", "*** Delete File: tmp"),
+        *(
+            "*** Add File: over",
+            "+1",
+            "*** Add File: tmp",
+            "+2",
+            "*** Delete File: tmp",
+        ),
         *("*** Update File: mod", "-mod", "+3", "*** Update File: mod", "-3", "+4"),
-        *("*** Update File: old", "*** Move to: target", "-old", "+5", "*** Delete File: gone"),
+        *(
+            "*** Update File: old",
+            "*** Move to: target",
+            "-old",
+            "+5",
+            "*** Delete File: gone",
+        ),
     )
     mode = (tmp_path / "mod").stat().st_mode
     target = tmp_path / "target"
     assert planned.changes == [
-        PatchedFile(tmp_path / "over", "add", None, b"over\n", b"1\n", None, mode, mode),
-        PatchedFile(tmp_path / "mod", "update", None, b"mod\n", b"4\n", None, mode, mode),
+        PatchedFile(
+            tmp_path / "over", "add", None, b"over\n", b"1\n", None, mode, mode
+        ),
+        PatchedFile(
+            tmp_path / "mod", "update", None, b"mod\n", b"4\n", None, mode, mode
+        ),
         PatchedFile(
             path=tmp_path / "old",
             kind="update",
@@ -373,9 +441,20 @@ def test_notes_come_with_the_plan(tmp_path: Path):
             ".AWS/x",
             "sub/.agents/x",
         ),
-        *("sub/.git", "vendor/lib/.git/hooks/pre-commit", "vendor/lib/.Git/config", "new/.git/x"),
+        *(
+            "sub/.git",
+            "vendor/lib/.git/hooks/pre-commit",
+            "vendor/lib/.Git/config",
+            "new/.git/x",
+        ),
         # Names that NTFS and HFS+ take for `.git`, which git refuses too: is_ntfs_dotgit and is_hfs_dotgit.
-        *("sub/.git. ./x", "git~1/x", "sub/GIT~1/x", ".git::$INDEX_ALLOCATION/x", "a/.git\\x"),
+        *(
+            "sub/.git. ./x",
+            "git~1/x",
+            "sub/GIT~1/x",
+            ".git::$INDEX_ALLOCATION/x",
+            "a/.git\\x",
+        ),
         *(
             "sub/.g\u200cit/x",
             "\ufeff.git/x",
@@ -416,12 +495,21 @@ def test_writing_below_a_root_is_allowed(tmp_path: Path):
     (tmp_path / "root").symlink_to("real")
     (tmp_path / "real" / "vendor" / ".git").mkdir(parents=True)
     paths = [
-        *("x/y", "sub/.gitignore", f"{tmp_path}/real/z", "vendor/z", "vendor/.github/x", "x/git"),
+        *(
+            "x/y",
+            "sub/.gitignore",
+            f"{tmp_path}/real/z",
+            "vendor/z",
+            "vendor/.github/x",
+            "x/git",
+        ),
         *("vendor/.codex/x", "x/.agents/x", "x/.aws", "x/.claude/x"),
         *(".gitx", "x/.git x", "git~2", "x/git~1x", ".gi t", "x/.g\u200bit"),
     ]
     text = enveloped(*[f"*** Add File: {path}" for path in paths])
-    planned = plan_patch(text, tmp_path / "root").checked(writable_under([tmp_path / "root"]))
+    planned = plan_patch(text, tmp_path / "root").checked(
+        writable_under([tmp_path / "root"])
+    )
     assert len(planned.changes) == len(paths)
 
 

@@ -12,7 +12,9 @@ def edited(text: str, *lines: str) -> str:
 
 
 def edit(text: str, *lines: str) -> tuple[str, tuple[str, ...]]:
-    patch = "\n".join(["*** Begin Patch", "*** Update File: f", *lines, "*** End Patch"])
+    patch = "\n".join(
+        ["*** Begin Patch", "*** Update File: f", *lines, "*** End Patch"]
+    )
     (section,) = parse_patch(patch)
     assert isinstance(section, UpdateFile)
     new, reports = edit_text(text, section.hunks, "/p/f")
@@ -28,7 +30,9 @@ def failure(text: str, *lines: str) -> str:
 
 def test_a_header_moves_the_search_behind_its_line():
     text = "def f():\n  x\ndef g():\n  x\n"
-    assert edited(text, "@@ def g():", "-  x", "+  y") == "def f():\n  x\ndef g():\n  y\n"
+    assert (
+        edited(text, "@@ def g():", "-  x", "+  y") == "def f():\n  x\ndef g():\n  y\n"
+    )
 
 
 def test_headers_in_a_row_are_sought_in_turn():
@@ -73,7 +77,10 @@ def test_one_blank_line_too_many_is_forgiven():
 
 
 def test_context_keeps_the_bytes_of_the_file():
-    assert edited("\tif x:  \r\n\t\told\r\n", " if x:", "-old", "+new") == "\tif x:  \r\nnew\r\n"
+    assert (
+        edited("\tif x:  \r\n\t\told\r\n", " if x:", "-old", "+new")
+        == "\tif x:  \r\nnew\r\n"
+    )
     assert edited("say “hi”\nb\n", ' say "hi"', "-b") == "say “hi”\n"
 
 
@@ -92,7 +99,9 @@ def test_a_removed_and_added_line_of_equal_text_is_a_change():
         ("a\x0bb\na", "a\x0bb\nx\n"),
     ],
 )
-def test_new_lines_get_the_first_terminator_and_the_last_line_one_too(text: str, expected: str):
+def test_new_lines_get_the_first_terminator_and_the_last_line_one_too(
+    text: str, expected: str
+):
     assert edited(text, "-a", "+x") == expected
 
 

@@ -76,13 +76,19 @@ def test_all_sections_are_read_in_order():
 
 
 def test_blanks_around_the_text_and_carriage_returns_are_dropped():
-    text = "\u3000\n" + enveloped("*** Add File: a", "+x\ry").replace("\n", "\r\n") + "\r\n\n"
+    text = (
+        "\u3000\n"
+        + enveloped("*** Add File: a", "+x\ry").replace("\n", "\r\n")
+        + "\r\n\n"
+    )
     assert parse_patch(text) == (AddFile("a", "x\ry\n"),)
 
 
 @pytest.mark.parametrize("start", ["<<EOF", "<<'EOF'", '<<"EOF"'])
 def test_a_heredoc_wrapper_is_taken_off(start: str):
-    assert parse_patch(f"{start}\n{enveloped('*** Delete File: a')}\nEOF") == (DeleteFile("a"),)
+    assert parse_patch(f"{start}\n{enveloped('*** Delete File: a')}\nEOF") == (
+        DeleteFile("a"),
+    )
 
 
 def test_a_first_hunk_needs_no_marker_and_blank_lines_are_context():
@@ -96,9 +102,15 @@ def test_a_first_hunk_needs_no_marker_and_blank_lines_are_context():
 
 
 def test_an_indented_header_is_context_in_an_update_and_a_header_elsewhere():
-    update = hunk(old=("*** Add File: b",), new=("*** Add File: b",), context=((0, 0),), line=5)
+    update = hunk(
+        old=("*** Add File: b",), new=("*** Add File: b",), context=((0, 0),), line=5
+    )
     text = enveloped(
-        "*** Add File: x", " *** Update File: a", "@@ ", " *** Add File: b", " *** Delete File: c"
+        "*** Add File: x",
+        " *** Update File: a",
+        "@@ ",
+        " *** Add File: b",
+        " *** Delete File: c",
     )
     (first, section) = parse_patch(text)
     assert first == AddFile("x", "")
@@ -123,7 +135,11 @@ def test_an_end_of_file_line_before_any_hunk_is_ignored():
 
 def test_end_of_file_lines_may_come_before_a_move():
     text = enveloped(
-        "*** Update File: a", "*** End of File", "*** End of File", "*** Move to: b", "+x"
+        "*** Update File: a",
+        "*** End of File",
+        "*** End of File",
+        "*** Move to: b",
+        "+x",
     )
     assert parse_patch(text) == (UpdateFile("a", "b", (hunk(new=("x",), line=6),)),)
 
@@ -137,7 +153,10 @@ def test_a_patch_without_sections_is_read():
     [
         ("", "Invalid patch: The last line of the patch must be '*** End Patch'"),
         ("x", "Invalid patch: The first line of the patch must be '*** Begin Patch'"),
-        ("*** Begin Patch", "Invalid patch: The last line of the patch must be '*** End Patch'"),
+        (
+            "*** Begin Patch",
+            "Invalid patch: The last line of the patch must be '*** End Patch'",
+        ),
         (
             "*** Begin Patch\r*** End Patch",
             "Invalid patch: The first line of the patch must be '*** Begin Patch'",
@@ -230,7 +249,10 @@ def test_a_malformed_patch_is_refused_in_the_words_of_codex(text: str, message: 
 def test_an_error_keeps_its_line_and_reason_apart():
     with pytest.raises(PatchError) as caught:
         parse_patch(enveloped("*** Update File: a"))
-    assert (caught.value.line, caught.value.reason) == (2, "Update file hunk for path 'a' is empty")
+    assert (caught.value.line, caught.value.reason) == (
+        2,
+        "Update file hunk for path 'a' is empty",
+    )
 
 
 def test_lone_surrogates_are_refused():
@@ -241,7 +263,9 @@ def test_lone_surrogates_are_refused():
 
 def test_headers_in_a_row_belong_to_one_hunk():
     text = enveloped("*** Update File: a", "@@ class A:", "@@", "@@  def f():", "-x")
-    section = UpdateFile("a", None, (hunk(headers=("class A:", " def f():"), old=("x",), line=3),))
+    section = UpdateFile(
+        "a", None, (hunk(headers=("class A:", " def f():"), old=("x",), line=3),)
+    )
     assert parse_patch(text) == (section,)
 
 

@@ -30,7 +30,9 @@ DELETE = ("*** Delete File: sub/f",)
 
 
 @pytest.mark.parametrize("sections", [UPDATE, ADD, DELETE, UPDATE + ADD])
-def test_a_directory_that_became_a_link_is_not_followed(root: Path, sections: tuple[str, ...]):
+def test_a_directory_that_became_a_link_is_not_followed(
+    root: Path, sections: tuple[str, ...]
+):
     planned = plan(root, *sections)
     (root / "sub").rename(root / "moved")
     (root / "sub").symlink_to("../outside")
@@ -71,7 +73,9 @@ def test_a_file_that_was_swapped_is_left_alone(
 ):
     planned = plan(root, *sections)
     become(root / "sub" / "f", root.parent / "outside" / "f")
-    with pytest.raises(PatchError, match=r"/sub/f: it has changed since the patch was checked$"):
+    with pytest.raises(
+        PatchError, match=r"/sub/f: it has changed since the patch was checked$"
+    ):
         planned.commit()
     assert (root.parent / "outside" / "f").read_text(encoding="utf-8") == "1\n"
 

@@ -25,9 +25,26 @@ from tests.support.searches import sample
 
 ALL_KINDS = (
     *("*** Update File: plain", "-1", "+2", "*** Add File: new/deep/x", "+x"),
-    *("*** Add File: new/y", "+y", "*** Update File: hard", "-one", "+two, which is longer"),
-    *("*** Update File: run", "*** Move to: moved/run", "-a", "+b", "*** Delete File: link"),
-    *("*** Delete File: name", "*** Add File: name/below", "+z", "*** Delete File: gone"),
+    *(
+        "*** Add File: new/y",
+        "+y",
+        "*** Update File: hard",
+        "-one",
+        "+two, which is longer",
+    ),
+    *(
+        "*** Update File: run",
+        "*** Move to: moved/run",
+        "-a",
+        "+b",
+        "*** Delete File: link",
+    ),
+    *(
+        "*** Delete File: name",
+        "*** Add File: name/below",
+        "+z",
+        "*** Delete File: gone",
+    ),
     *(
         "*** Update File: big",
         "-old",
@@ -44,7 +61,12 @@ def made(tmp_path: Path) -> Journal:
     """A journal for a folder with a bit of everything in it."""
     root = tmp_path / "root"
     root.mkdir()
-    for name, text in {"plain": "1\n", "hard": "one\n", "name": "n\n", "gone": "g\n"}.items():
+    for name, text in {
+        "plain": "1\n",
+        "hard": "one\n",
+        "name": "n\n",
+        "gone": "g\n",
+    }.items():
         (root / name).write_text(text, encoding="utf-8")
     (root / "linked").hardlink_to(root / "hard")
     (root / "run").write_text("a\n", encoding="utf-8")
@@ -58,13 +80,18 @@ def made(tmp_path: Path) -> Journal:
 def files(journal: Journal) -> list[str]:
     """Of the journal, without the lock and what was replaced."""
     folder = journal.cwd.parent / "home" / "codex-py" / "journal"
-    return sorted(path.name for path in folder.iterdir() if path.suffix not in {"", ".replaced"})
+    return sorted(
+        path.name for path in folder.iterdir() if path.suffix not in {"", ".replaced"}
+    )
 
 
 def replaced(journal: Journal, number: int) -> dict[str, str]:
     """Contents of the files that a patch replaced, as they lie in the journal, by inode."""
     folder = journal.cwd.parent / "home" / "codex-py" / "journal" / f"{number}.replaced"
-    return {str(path.stat().st_ino): path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    return {
+        str(path.stat().st_ino): path.read_text(encoding="utf-8")
+        for path in folder.iterdir()
+    }
 
 
 @pytest.mark.parametrize("kept", [transaction.MAX_KEPT, 100])
@@ -144,7 +171,9 @@ def restore(root: Path, wanted: dict[str, tuple[int, bytes]]) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")
-def test_a_file_in_a_folder_that_may_not_be_written_is_overwritten_in_place(made: Journal):
+def test_a_file_in_a_folder_that_may_not_be_written_is_overwritten_in_place(
+    made: Journal,
+):
     old = tree(made.cwd)
     made.cwd.chmod(0o555)
     try:
@@ -164,7 +193,9 @@ def test_what_another_process_is_doing_is_left_alone(made: Journal):
     assert killed_at(15, lambda: patch(made, *ALL_KINDS))
     before, names = tree(made.cwd), files(made)
     assert names == ["1.prepared"]
-    with (made.cwd.parent / "home/codex-py/journal/lock").open("w", encoding="utf-8") as lock:
+    with (made.cwd.parent / "home/codex-py/journal/lock").open(
+        "w", encoding="utf-8"
+    ) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert made.recover() == []
         assert (tree(made.cwd), files(made)) == (before, names)
@@ -202,7 +233,9 @@ def test_a_file_that_was_edited_after_the_cut_is_not_overwritten(made: Journal):
     assert next(c.old for c in made.read(1).changes if c.name == "plain") == b"1\n"
 
 
-def test_what_is_replaced_is_moved_into_the_journal_and_can_be_had_from_there(made: Journal):
+def test_what_is_replaced_is_moved_into_the_journal_and_can_be_had_from_there(
+    made: Journal,
+):
     plain, gone = made.cwd / "plain", made.cwd / "gone"
     inodes = [str(path.stat().st_ino) for path in (plain, gone)]
     patch(made, "*** Update File: plain", "-1", "+2", "*** Delete File: gone")
@@ -221,7 +254,9 @@ def test_the_journal_may_be_moved(made: Journal):
     assert [change.old for change in moved.read(1).changes] == [b"1\n"]
 
 
-def test_who_still_has_a_replaced_file_open_does_not_change_what_is_brought_back(made: Journal):
+def test_who_still_has_a_replaced_file_open_does_not_change_what_is_brought_back(
+    made: Journal,
+):
     with (made.cwd / "plain").open("a", encoding="utf-8") as stream:
         patch(made, "*** Update File: plain", "-1", "+2")
         stream.write("more\n")
@@ -254,7 +289,10 @@ def test_what_cannot_be_moved_into_the_journal_is_copied(
 
 def test_a_journal_on_another_file_system_has_copies(made: Journal):
     shared_memory = Path("/dev/shm")
-    if not shared_memory.is_dir() or shared_memory.stat().st_dev == made.cwd.stat().st_dev:
+    if (
+        not shared_memory.is_dir()
+        or shared_memory.stat().st_dev == made.cwd.stat().st_dev
+    ):
         pytest.skip("there is no other file system")
     with tempfile.TemporaryDirectory(dir=shared_memory) as home:
         check_each_kill(Journal(Path(home), made.cwd))
@@ -302,10 +340,14 @@ for _ in range(20):
         break
 """
     running = [
-        subprocess.Popen([sys.executable, "-c", program, str(root)], stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(root)], stderr=subprocess.PIPE
+        )
         for _ in range(3)
     ]
-    ended = [(process.communicate(timeout=120)[1], process.returncode) for process in running]
+    ended = [
+        (process.communicate(timeout=120)[1], process.returncode) for process in running
+    ]
     assert ended == [(b"", 0)] * 3
     assert (root / "counter").read_text(encoding="utf-8") == "60\n"
     assert sorted(files(Journal(tmp_path / "home", root))) == sorted(
@@ -316,7 +358,10 @@ for _ in range(20):
 def test_a_lock_that_is_never_let_go_ends_in_an_error(made: Journal):
     with made.locked():
         started = time.monotonic()
-        with pytest.raises(PatchError, match="does not come to an end"), made.locked(0.05):
+        with (
+            pytest.raises(PatchError, match="does not come to an end"),
+            made.locked(0.05),
+        ):
             pass
         assert time.monotonic() - started < 5
 
@@ -342,13 +387,19 @@ def test_a_full_disk_changes_nothing_and_leaves_nothing(made: Journal, limit: in
     (made.cwd / "plain").write_text("1\n" + "x\n" * 10_000, encoding="utf-8")
     old = tree(made.cwd)
     plan = plan_patch(
-        enveloped("*** Update File: run", "-a", "+b", "*** Update File: plain", "-1", "+2"),
+        enveloped(
+            "*** Update File: run", "-a", "+b", "*** Update File: plain", "-1", "+2"
+        ),
         made.cwd,
     )
     if limit > 200:
         plan = plan_patch(
             enveloped(
-                "*** Update File: run", "-a", "+b", "*** Add File: large", *["+" + "y" * 99] * 900
+                "*** Update File: run",
+                "-a",
+                "+b",
+                "*** Add File: large",
+                *["+" + "y" * 99] * 900,
             ),
             made.cwd,
         )
@@ -377,7 +428,10 @@ def test_where_no_journal_can_be_kept_patches_are_applied_all_the_same(tmp_path:
 def test_the_journal_is_for_its_owner_alone(made: Journal):
     patch(made, *ALL_KINDS)
     folder = made.cwd.parent / "home" / "codex-py" / "journal"
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode)
+        for path in (folder, *folder.iterdir())
+    }
     assert modes == {
         "journal": 0o700,
         "1.committed": 0o600,
@@ -422,7 +476,10 @@ def test_what_was_replaced_counts_as_part_of_the_journal_and_goes_with_its_entry
     shutil.copytree(folder / "1.replaced", folder / "3.replaced")
     patch(made, "*** Delete File: gone")
     assert made.numbers() == [4, 2]
-    assert {path.name for path in folder.glob("*.replaced")} == {"2.replaced", "4.replaced"}
+    assert {path.name for path in folder.glob("*.replaced")} == {
+        "2.replaced",
+        "4.replaced",
+    }
 
 
 @pytest.mark.parametrize("state", ["prepared", "applied", "writing"])
@@ -458,7 +515,17 @@ def test_an_entry_is_read_back_as_it_was_written(tmp_path: Path):
     committed = plan.commit(made)
     assert committed.number == 1
     entry = made.read(1)
-    assert (entry.cwd, entry.undoes, entry.made, entry.obsolete) == (str(tmp_path), None, [], [])
+    assert (entry.cwd, entry.undoes, entry.made, entry.obsolete) == (
+        str(tmp_path),
+        None,
+        [],
+        [],
+    )
     (only,) = entry.changes
-    assert (only.path, only.before, only.old, only.new) == (str(tmp_path / "a"), None, None, b"x\n")
+    assert (only.path, only.before, only.old, only.new) == (
+        str(tmp_path / "a"),
+        None,
+        None,
+        b"x\n",
+    )
     assert made.read(1, with_contents=False).changes[0].new is None

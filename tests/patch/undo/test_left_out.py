@@ -25,7 +25,9 @@ def root(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     (root / "out").mkdir(parents=True)
     (root / "out/d").write_text("data\n", encoding="utf-8")
     (root / "a").write_text("tracked\n", encoding="utf-8")
-    (root / ".gitignore").write_text("out/\n*.db\n.env\nnode_modules/\n", encoding="utf-8")
+    (root / ".gitignore").write_text(
+        "out/\n*.db\n.env\nnode_modules/\n", encoding="utf-8"
+    )
     if request.param == "in a repository":
         for words in ("init -qb main", "add -A", "commit -qm 1"):
             subprocess.run([*GIT, *words.split()], cwd=root, check=True)
@@ -61,7 +63,9 @@ def named(root: Path, plan: UndoPlan) -> list[str]:
 
 
 def files(root: Path) -> dict[str, tuple[int, bytes]]:
-    return {name: node for name, node in tree(root).items() if not name.startswith(".git/")}
+    return {
+        name: node for name, node in tree(root).items() if not name.startswith(".git/")
+    }
 
 
 UNIGNORING = {
@@ -72,8 +76,13 @@ UNIGNORING = {
     "they are removed, then something is written": ("rm .gitignore", "echo 2 >> a"),
     "something is written, then they are removed": ("echo 2 >> a", "rm .gitignore"),
     "they are moved into a folder": ("mkdir sub; mv .gitignore sub/",),
-    "they are removed, and come back": ("rm .gitignore", "printf 'out/\\n*.db\\n' > .gitignore"),
-    "a folder's own rules take it in": ("printf '!*\\n' > out/.gitignore; rm .gitignore",),
+    "they are removed, and come back": (
+        "rm .gitignore",
+        "printf 'out/\\n*.db\\n' > .gitignore",
+    ),
+    "a folder's own rules take it in": (
+        "printf '!*\\n' > out/.gitignore; rm .gitignore",
+    ),
 }
 
 
@@ -91,7 +100,9 @@ def test_what_was_ignored_when_the_turn_began_is_no_change_of_it(
     assert plan.doubts == []
     assert named(root, plan) in ([], ["out"])
     plan.commit()
-    assert {name: node for name, node in files(root).items() if name != "out/.gitignore"} == before
+    assert {
+        name: node for name, node in files(root).items() if name != "out/.gitignore"
+    } == before
     plan_undo(journal(root), Entries(journal(root)).newest_undo()).commit()
     assert files(root) == after
 
@@ -111,7 +122,9 @@ def test_a_patch_that_takes_a_rule_out_lets_the_ignored_be(root: Path) -> None:
     assert (root / ".gitignore").read_bytes() == old
 
 
-def test_of_many_ignored_files_none_is_deleted_by_an_undo_of_several_turns(root: Path) -> None:
+def test_of_many_ignored_files_none_is_deleted_by_an_undo_of_several_turns(
+    root: Path,
+) -> None:
     for number in range(20):
         (root / f"out/{number}").write_bytes(os.urandom(1000))
     before = files(root)
@@ -127,10 +140,17 @@ def test_of_many_ignored_files_none_is_deleted_by_an_undo_of_several_turns(root:
     assert files(root) == before
 
 
-def test_a_checkout_or_a_stash_without_the_rules_leaves_the_ignored_alone(root: Path) -> None:
+def test_a_checkout_or_a_stash_without_the_rules_leaves_the_ignored_alone(
+    root: Path,
+) -> None:
     if not (root / ".git").exists():
         pytest.skip("needs a repository")
-    for words in ("checkout -qb bare", "rm -q .gitignore", "commit -qm 2", "checkout -q main"):
+    for words in (
+        "checkout -qb bare",
+        "rm -q .gitignore",
+        "commit -qm 2",
+        "checkout -q main",
+    ):
         subprocess.run([*GIT, *words.split()], cwd=root, check=True)
     before = files(root)
     assert "out/d" not in turn_of(root, "git checkout -q bare")
@@ -158,11 +178,15 @@ MOVED = {
 
 
 @pytest.mark.parametrize("command", MOVED.values(), ids=MOVED)
-def test_the_last_copy_of_what_is_not_kept_is_not_deleted(root: Path, command: str) -> None:
+def test_the_last_copy_of_what_is_not_kept_is_not_deleted(
+    root: Path, command: str
+) -> None:
     (root / "x.db").write_bytes(b"d" * 2_000_000)
     turn_of(root, command)
     after = files(root)
-    with pytest.raises(EditedSince, match="may be the last copy of what was there before"):
+    with pytest.raises(
+        EditedSince, match="may be the last copy of what was there before"
+    ):
         plan_undo(journal(root))
     assert files(root) == after
     # Who insists gets it, and can have it back.
@@ -190,12 +214,16 @@ def test_a_linked_folder_that_leads_to_the_last_copy_is_no_second_one(
     (root / "out/in/e").write_text("more data\n", encoding="utf-8")
     turn_of(root, command)
     after = files(root)
-    with pytest.raises(EditedSince, match="may be the last copy of what was there before"):
+    with pytest.raises(
+        EditedSince, match="may be the last copy of what was there before"
+    ):
         plan_undo(journal(root))
     assert files(root) == after
 
 
-def test_a_linked_folder_that_leads_to_another_copy_has_the_contents(root: Path) -> None:
+def test_a_linked_folder_that_leads_to_another_copy_has_the_contents(
+    root: Path,
+) -> None:
     elsewhere = root.parent / "elsewhere"
     turn_of(root, f"cp -r out {elsewhere}; mv out real; ln -s {elsewhere} out")
     plan_undo(journal(root)).commit()
@@ -214,7 +242,9 @@ COPIED = {
 
 
 @pytest.mark.parametrize("command", COPIED.values(), ids=COPIED)
-def test_a_copy_is_deleted_while_the_contents_are_where_they_were(root: Path, command: str) -> None:
+def test_a_copy_is_deleted_while_the_contents_are_where_they_were(
+    root: Path, command: str
+) -> None:
     before = files(root)
     turn_of(root, command)
     plan_undo(journal(root)).commit()
@@ -228,7 +258,9 @@ def test_a_copy_is_the_last_one_once_the_other_was_removed_later(root: Path) -> 
         plan_undo(journal(root))
 
 
-def test_an_edited_file_that_was_moved_out_of_an_ignored_folder_is_not_deleted(root: Path) -> None:
+def test_an_edited_file_that_was_moved_out_of_an_ignored_folder_is_not_deleted(
+    root: Path,
+) -> None:
     turn = recorder(root)
     run(turn, root, "mv out/d d")
     turn.copy()
@@ -241,9 +273,15 @@ def test_an_edited_file_that_was_moved_out_of_an_ignored_folder_is_not_deleted(r
         plan_undo(journal(root))
 
 
-def test_a_moved_folder_is_brought_back_and_what_is_ignored_in_it_is_named(root: Path) -> None:
+def test_a_moved_folder_is_brought_back_and_what_is_ignored_in_it_is_named(
+    root: Path,
+) -> None:
     (root / "app/node_modules/x").mkdir(parents=True)
-    for name, text in (("main.py", "1\n"), (".env", "key\n"), ("node_modules/x/i", "i\n")):
+    for name, text in (
+        ("main.py", "1\n"),
+        (".env", "key\n"),
+        ("node_modules/x/i", "i\n"),
+    ):
         (root / "app" / name).write_text(text, encoding="utf-8")
     turn_of(root, "mv app web")
     plan = plan_undo(journal(root))
@@ -276,7 +314,9 @@ def test_ignored_files_in_new_folders_and_inner_repositories_are_not_taken_for_n
     assert files(root) == before
 
 
-@pytest.mark.parametrize("command", ["rm .gitignore", "truncate -s 10 large", "echo small > large"])
+@pytest.mark.parametrize(
+    "command", ["rm .gitignore", "truncate -s 10 large", "echo small > large"]
+)
 def test_what_could_not_be_kept_is_left_where_it_is_though_now_it_could(
     root: Path, command: str
 ) -> None:
@@ -311,11 +351,16 @@ def test_a_new_file_may_get_the_number_of_a_removed_one(root: Path) -> None:
 
 
 NEWLY_IGNORED = {
-    "at once": ("mkdir -p gen/in; echo 1 > gen/in/x; ln -s x gen/in/l; echo gen/ >> .gitignore",),
+    "at once": (
+        "mkdir -p gen/in; echo 1 > gen/in/x; ln -s x gen/in/l; echo gen/ >> .gitignore",
+    ),
     "later": ("mkdir -p gen/in; echo 1 > gen/in/x", "echo gen/ >> .gitignore"),
     "before": ("echo gen >> .gitignore", "mkdir -p gen; echo 1 > gen/x"),
     "by rules of its own": ("mkdir -p gen; echo 1 > gen/x; echo '*' > gen/.gitignore",),
-    "by new rules": ("rm .gitignore", "mkdir gen; echo 1 > gen/x; echo /gen > .gitignore"),
+    "by new rules": (
+        "rm .gitignore",
+        "mkdir gen; echo 1 > gen/x; echo /gen > .gitignore",
+    ),
 }
 
 
@@ -332,7 +377,9 @@ def test_what_the_turn_made_and_then_ignored_is_undone(
     assert files(root) == after
 
 
-def test_of_a_folder_that_the_turn_ignores_the_users_data_is_not_deleted(root: Path) -> None:
+def test_of_a_folder_that_the_turn_ignores_the_users_data_is_not_deleted(
+    root: Path,
+) -> None:
     turn_of(root, "mv out gen; echo /gen/ > .gitignore")
     with pytest.raises(EditedSince, match="last copy"):
         plan_undo(journal(root))
@@ -347,7 +394,9 @@ def test_an_undo_changes_no_other_link_to_a_file(root: Path) -> None:
     assert files(root) == before
 
 
-def test_a_kept_file_that_was_moved_under_the_name_of_a_large_one_is_not_lost(root: Path) -> None:
+def test_a_kept_file_that_was_moved_under_the_name_of_a_large_one_is_not_lost(
+    root: Path,
+) -> None:
     (root / "large").write_bytes(b"l" * (11 * 1024**2))
     turn_of(root, "mv a b; cp large a")
     with pytest.raises(EditedSince, match="last copy"):

@@ -40,7 +40,10 @@ REMOVALS: Mapping[str, Callable[[Path], object]] = {
     "removed": lambda root: (root / "theirs").unlink(),
     "moved out": lambda root: (root / "theirs").rename(root.parent / "out"),
     "moved": lambda root: (root / "theirs").rename(root / "src/theirs"),
-    "folder removed": lambda root: [(root / "folder/inner").unlink(), (root / "folder").rmdir()],
+    "folder removed": lambda root: [
+        (root / "folder/inner").unlink(),
+        (root / "folder").rmdir(),
+    ],
     "folder moved out": lambda root: (root / "folder").rename(root.parent / "out"),
 }
 THEIRS = {"theirs", "new", "src/theirs", "folder/inner"}
@@ -62,7 +65,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def turn(
-    root: Path, command: Callable[[], object], moment: str, others: Callable[[Path], object]
+    root: Path,
+    command: Callable[[], object],
+    moment: str,
+    others: Callable[[Path], object],
 ) -> None:
     """A turn with one confined command, and others who do something at one moment of it."""
 
@@ -74,7 +80,9 @@ def turn(
 
     times = FolderTimes()
     first, second = (Placeholders(folder_times=times) for _ in range(2))
-    recorder = TurnRecorder(root.parent / "home", root, os.environ, "one", folder_times=times)
+    recorder = TurnRecorder(
+        root.parent / "home", root, os.environ, "one", folder_times=times
+    )
     recorder.copy()
     reached("before the placeholders")
     first.hold([root / ".codex"])
@@ -95,13 +103,19 @@ def outcome(root: Path) -> tuple[set[str], set[str]]:
     """The names that an undo changes, and those of them that it asks about."""
     plan = plan_undo(Journal(root.parent / "home", root))
     changed = {os.path.relpath(file.path, root) for file in plan.changes}
-    asked = {name for name in changed if any(f"{root / name}" in doubt for doubt in plan.doubts)}
+    asked = {
+        name
+        for name in changed
+        if any(f"{root / name}" in doubt for doubt in plan.doubts)
+    }
     return changed, asked
 
 
 @pytest.mark.parametrize("moment", ["never", *MOMENTS])
 @pytest.mark.parametrize("edit", EDITS)
-def test_what_others_write_beside_placeholders_stays(root: Path, edit: str, moment: str) -> None:
+def test_what_others_write_beside_placeholders_stays(
+    root: Path, edit: str, moment: str
+) -> None:
     turn(root, lambda: write(root / "mine"), moment, EDITS[edit])
     assert outcome(root) == ({"mine"}, set())
 
@@ -129,11 +143,15 @@ def test_what_a_command_and_then_others_removed_in_one_folder_is_asked_about(
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_what_others_make_beside_a_command_that_removes_stays(root: Path, moment: str) -> None:
+def test_what_others_make_beside_a_command_that_removes_stays(
+    root: Path, moment: str
+) -> None:
     turn(root, (root / "mine").unlink, moment, EDITS["new"])
     assert outcome(root)[0] == {"mine"}
 
 
-def test_what_a_command_alone_removed_beside_placeholders_is_not_asked_about(root: Path) -> None:
+def test_what_a_command_alone_removed_beside_placeholders_is_not_asked_about(
+    root: Path,
+) -> None:
     turn(root, (root / "mine").unlink, "never", lambda _: None)
     assert outcome(root) == ({"mine"}, set())

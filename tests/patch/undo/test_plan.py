@@ -26,7 +26,9 @@ def write(root: Path, **files: str) -> None:
         (root / name).write_text(text, encoding="utf-8")
 
 
-def test_an_undo_brings_everything_back_and_undoing_that_does_it_again(journal: Journal):
+def test_an_undo_brings_everything_back_and_undoing_that_does_it_again(
+    journal: Journal,
+):
     root = journal.cwd
     write(root, changed="1\n", removed="r\n", moved="m\n", name="n\n")
     (root / "moved").chmod(0o750)
@@ -42,7 +44,13 @@ def test_an_undo_brings_everything_back_and_undoing_that_does_it_again(journal: 
             "*** Delete File: removed",
             "*** Add File: a/b/c",
         ),
-        *("*** Update File: moved", "*** Move to: a/moved", "-m", "+n", "*** Delete File: link"),
+        *(
+            "*** Update File: moved",
+            "*** Move to: a/moved",
+            "-m",
+            "+n",
+            "*** Delete File: link",
+        ),
         *("*** Delete File: name", "*** Add File: name/below", "+x"),
     )
     new = tree(root)
@@ -56,7 +64,9 @@ def test_an_undo_brings_everything_back_and_undoing_that_does_it_again(journal: 
     assert tree(root) == old
 
 
-def test_the_newest_undo_is_neither_one_taken_back_nor_one_of_another_folder(journal: Journal):
+def test_the_newest_undo_is_neither_one_taken_back_nor_one_of_another_folder(
+    journal: Journal,
+):
     patch(journal, "*** Add File: a", "+1")
     plan_undo(journal).commit()
     assert Entries(journal).newest_undo() == 2
@@ -103,8 +113,13 @@ def random_sections(choose: random.Random, root: Path, names: list[str]) -> list
             case 0:
                 lines += [f"*** Delete File: {name}"]
             case 1:
-                lines += [f"*** Update File: {name}", f"*** Move to: {choose.choice(names)}"]
-                lines += [f"-{line}" for line in text.splitlines()] + [f"+{choose.random()}"]
+                lines += [
+                    f"*** Update File: {name}",
+                    f"*** Move to: {choose.choice(names)}",
+                ]
+                lines += [f"-{line}" for line in text.splitlines()] + [
+                    f"+{choose.random()}"
+                ]
             case 2:
                 lines += [f"*** Update File: {name}", f"+{choose.random()}"]
             case _:
@@ -114,12 +129,21 @@ def random_sections(choose: random.Random, root: Path, names: list[str]) -> list
 
 def test_the_changes_of_an_undo_can_be_shown_first(journal: Journal):
     write(journal.cwd, a="1\n", b="2\n")
-    patch(journal, "*** Update File: a", "-1", "+x", "*** Delete File: b", "*** Add File: c")
+    patch(
+        journal,
+        "*** Update File: a",
+        "-1",
+        "+x",
+        "*** Delete File: b",
+        "*** Add File: c",
+    )
     plan = plan_undo(journal)
     assert plan.entry.number == 1
     mode = (journal.cwd / "a").stat().st_mode
     assert plan.changes == [
-        PatchedFile(journal.cwd / "a", "update", None, b"x\n", b"1\n", None, mode, mode),
+        PatchedFile(
+            journal.cwd / "a", "update", None, b"x\n", b"1\n", None, mode, mode
+        ),
         PatchedFile(journal.cwd / "b", "add", None, None, b"2\n", None, None, mode),
         PatchedFile(journal.cwd / "c", "delete", None, b"", None, None, mode),
     ]
@@ -192,17 +216,24 @@ def test_a_patch_is_undone_once(journal: Journal):
         CodexError, match=r"^nothing to undo: everything that was changed is undone "
     ):
         plan_undo(journal)
-    with pytest.raises(CodexError, match=r"^patch 1 is undone already; undoing 2 brings it back$"):
+    with pytest.raises(
+        CodexError, match=r"^patch 1 is undone already; undoing 2 brings it back$"
+    ):
         plan_undo(journal, 1)
-    with pytest.raises(CodexError, match=r"^there is no patch 7; see `codex-py undo --list`$"):
+    with pytest.raises(
+        CodexError, match=r"^there is no patch 7; see `codex-py undo --list`$"
+    ):
         plan_undo(journal, 7)
 
 
-def test_a_patch_says_if_it_cannot_be_undone(journal: Journal, monkeypatch: pytest.MonkeyPatch):
+def test_a_patch_says_if_it_cannot_be_undone(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(transaction, "MAX_KEPT", 100)
     write(journal.cwd, big="1\n" * 100, small="1\n")
     committed = patch(
-        journal, *("*** Update File: big", "-1", "+2", "*** Update File: small", "-1", "+2")
+        journal,
+        *("*** Update File: big", "-1", "+2", "*** Update File: small", "-1", "+2"),
     )
     assert committed.notes == (
         f"This patch cannot be undone: what was in {journal.cwd}/big is too large to be kept, or cannot "

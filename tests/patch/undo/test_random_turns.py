@@ -36,7 +36,18 @@ LARGE, LARGE_IGNORED = 200, 100
 """Bytes beyond which a file is not kept, for this test."""
 FOLDERS = ("", "out", "out/in", "src", "src/out", "web", "logs")
 NAMES = ("a", "b", "run.log", "x.db", "d")
-RULES = ("out/", "*.log", "*.db", "/out", "src/out/", "!*.log", "logs/", "**/in", "web", "!web")
+RULES = (
+    "out/",
+    "*.log",
+    "*.db",
+    "/out",
+    "src/out/",
+    "!*.log",
+    "logs/",
+    "**/in",
+    "web",
+    "!web",
+)
 
 
 class Node(NamedTuple):
@@ -58,7 +69,9 @@ def read(root: Path) -> Nodes:
             path = Path(folder) / name
             mode = path.lstat().st_mode
             if stat.S_ISLNK(mode):
-                found[str(path.relative_to(root))] = Node(mode, os.fsencode(path.readlink()))
+                found[str(path.relative_to(root))] = Node(
+                    mode, os.fsencode(path.readlink())
+                )
             elif stat.S_ISREG(mode):
                 found[str(path.relative_to(root))] = Node(mode, path.read_bytes())
     return found
@@ -68,14 +81,20 @@ def ignored(root: Path, nodes: Nodes) -> set[str]:
     """The names that git ignores, and the folders, which end in a slash."""
     names = {*nodes}
     for name in nodes:
-        names |= {f"{folder}/" for folder in map(str, Path(name).parents) if folder != "."}
+        names |= {
+            f"{folder}/" for folder in map(str, Path(name).parents) if folder != "."
+        }
     printed = subprocess.run(
         ["git", "check-ignore", "--no-index", "-z", "--stdin"],
         cwd=root,
         input=b"\0".join(sorted(map(os.fsencode, names))),
         capture_output=True,
         check=False,
-        env={**os.environ, "GIT_DIR": str(root.parent / "rules.git"), "GIT_WORK_TREE": str(root)},
+        env={
+            **os.environ,
+            "GIT_DIR": str(root.parent / "rules.git"),
+            "GIT_WORK_TREE": str(root),
+        },
     )
     return {*filter(None, os.fsdecode(printed.stdout).split("\0"))}
 
@@ -143,12 +162,17 @@ class World:
         self.existing().rename(target)
 
     def move_folder(self) -> None:
-        target = self.root / self.random.choice(("new", "results", "src/new", "out/new", "web"))
+        target = self.root / self.random.choice(
+            ("new", "results", "src/new", "out/new", "web")
+        )
         target.parent.mkdir(parents=True, exist_ok=True)
         self.folder().rename(target)
 
     def move_folder_and_leave_link(self) -> None:
-        source, target = self.folder(), self.root / self.random.choice(("new", "results", "web/l"))
+        source, target = (
+            self.folder(),
+            self.root / self.random.choice(("new", "results", "web/l")),
+        )
         target.parent.mkdir(parents=True, exist_ok=True)
         source.rename(target)
         source.symlink_to(os.path.relpath(target, source.parent))
@@ -172,12 +196,18 @@ class World:
         os.link(self.existing(), target, follow_symlinks=False)
 
     def copy_as_links_and_remove(self) -> None:
-        source, target = self.folder(), self.root / self.random.choice(("new", "results", "out/l"))
+        source, target = (
+            self.folder(),
+            self.root / self.random.choice(("new", "results", "out/l")),
+        )
         shutil.copytree(source, target, copy_function=os.link, symlinks=True)
         shutil.rmtree(source)
 
     def copy_and_remove(self) -> None:
-        source, target = self.folder(), self.root / self.random.choice(("new", "results", "out/c"))
+        source, target = (
+            self.folder(),
+            self.root / self.random.choice(("new", "results", "out/c")),
+        )
         shutil.copytree(source, target, symlinks=True)
         shutil.rmtree(source)
 
@@ -210,11 +240,29 @@ class World:
     def act(self) -> None:
         """One thing that a command does, or the first that works of several."""
         actions = (
-            *(self.write, self.write, self.append, self.remove, self.remove_folder, self.move),
-            *(self.move, self.move_folder, self.move_folder, self.move_folder_and_leave_link),
+            *(
+                self.write,
+                self.write,
+                self.append,
+                self.remove,
+                self.remove_folder,
+                self.move,
+            ),
+            *(
+                self.move,
+                self.move_folder,
+                self.move_folder,
+                self.move_folder_and_leave_link,
+            ),
             *(self.copy, self.copy_plainly),
             *(self.link, self.replace_by_link, self.copy_as_links_and_remove),
-            *(self.copy_and_remove, self.point, self.permit, self.set_rules, self.remove_rules),
+            *(
+                self.copy_and_remove,
+                self.point,
+                self.permit,
+                self.set_rules,
+                self.remove_rules,
+            ),
             *(self.set_rules, self.remove_rules),
         )
         for action in self.random.sample(actions, 5):
@@ -237,7 +285,13 @@ class World:
         with suppress(OSError):
             first = path.read_text(encoding="utf-8").partition("\n")[0]
             moved = (f"*** Move to: {target}",) if kind == "move" else ()
-            return (f"*** Update File: {name}", *moved, "@@", f"-{first}", f"+{first} edited")
+            return (
+                f"*** Update File: {name}",
+                *moved,
+                "@@",
+                f"-{first}",
+                f"+{first} edited",
+            )
         return ()
 
 
@@ -274,7 +328,9 @@ class Session:
         lines = self.world.patch()
         with suppress(CodexError, OSError):
             plan = plan_patch(enveloped(*lines), self.root)
-            paths = {path for file in plan.changes for path in (file.path, file.destination)}
+            paths = {
+                path for file in plan.changes for path in (file.path, file.destination)
+            }
             if any(path.exists() and path.stat().st_nlink > 1 for path in paths):
                 # As the feature does: the patch changes all of them.
                 self.recorder.copy()
@@ -337,7 +393,9 @@ class Session:
             if name in self.named:
                 self.in_journal.add(node.contents)
             else:
-                assert undone.get(name) == node, f"{name}: {undone.get(name)}, not {node}"
+                assert undone.get(name) == node, (
+                    f"{name}: {undone.get(name)}, not {node}"
+                )
         changed = {os.path.relpath(file.path, self.root) for file in plan.changes}
         for name in {*after, *undone} - changed:
             if undone.get(name) == before.get(name):
@@ -364,7 +422,9 @@ def make_repository(path: Path) -> None:
     (path / "objects/pack").mkdir(parents=True)
     (path / "refs").mkdir()
     (path / "HEAD").write_text("ref: refs/heads/main\n", encoding="ascii")
-    (path / "config").write_text("[core]\nrepositoryformatversion = 0\n", encoding="ascii")
+    (path / "config").write_text(
+        "[core]\nrepositoryformatversion = 0\n", encoding="ascii"
+    )
 
 
 def try_case(base: Path, seed: int) -> list[str]:
@@ -379,7 +439,9 @@ def try_case(base: Path, seed: int) -> list[str]:
         world.write()
     for _ in range(world.random.randint(1, 3)):
         with suppress(OSError):
-            world.random.choice((world.set_rules, world.point, world.permit, world.link))()
+            world.random.choice(
+                (world.set_rules, world.point, world.permit, world.link)
+            )()
     world.steps.append(f"{sorted(read(root))}")
     session = Session(root, world)
     try:

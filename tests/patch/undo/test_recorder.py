@@ -93,7 +93,9 @@ def test_what_the_user_saves_while_the_model_thinks_is_left_alone(
     removed = [] if copies_between else ["src/a"]
     assert names(root, entry.changes) == ["mine", *removed]
     assert names(root, entry.turn.unsure) == removed
-    assert names(root, entry.turn.of_others) == sorted({"my new", "notes", "src/a"} - {*removed})
+    assert names(root, entry.turn.of_others) == sorted(
+        {"my new", "notes", "src/a"} - {*removed}
+    )
     assert diff.count("diff --git") == 1 + len(removed)
     plan_undo(journal(root)).commit()
     assert (root / "mine").read_text(encoding="utf-8") == "old\n"
@@ -162,7 +164,9 @@ def test_what_an_undo_or_a_patch_of_another_did_meanwhile_is_not_the_turns(
 
 
 @pytest.mark.parametrize("is_confined", [False, True])
-def test_a_branch_that_was_switched_makes_changes_doubtful(root: Path, is_confined: bool) -> None:
+def test_a_branch_that_was_switched_makes_changes_doubtful(
+    root: Path, is_confined: bool
+) -> None:
     git = ("git", "-c", "user.email=a@example.com", "-c", "user.name=a")
     for words in ("init -qb main", "add -A", "commit -qm 1", "checkout -qb other"):
         subprocess.run([*git, *words.split()], cwd=root, check=True)
@@ -182,7 +186,9 @@ def test_a_branch_that_was_switched_makes_changes_doubtful(root: Path, is_confin
     assert entry.turn.switched == (("main", "other") if is_confined else ())
 
 
-def test_what_two_sessions_may_both_have_changed_is_refused_until_it_is_forced(root: Path) -> None:
+def test_what_two_sessions_may_both_have_changed_is_refused_until_it_is_forced(
+    root: Path,
+) -> None:
     turns = [recorder(root, name) for name in ("one", "two")]
     for turn in turns:
         turn.copy()
@@ -192,7 +198,9 @@ def test_what_two_sessions_may_both_have_changed_is_refused_until_it_is_forced(r
     for turn in turns:
         turn.end_life()
         ended(turn, root)
-    with pytest.raises(EditedSince, match="turn 1 of session one may have changed it") as caught:
+    with pytest.raises(
+        EditedSince, match="turn 1 of session one may have changed it"
+    ) as caught:
         plan_undo(journal(root))
     assert caught.value.diff.count("diff --git") == 2
     assert (root / "shared").exists()
@@ -229,7 +237,9 @@ def test_a_session_that_is_still_at_work_is_told_of_before_an_undo(root: Path) -
     assert (ended_diff, plan_undo(journal(root)).doubts) == ("", [])
 
 
-def test_a_turn_that_changed_only_what_is_not_kept_is_named_and_passed_over(root: Path) -> None:
+def test_a_turn_that_changed_only_what_is_not_kept_is_named_and_passed_over(
+    root: Path,
+) -> None:
     def large() -> None:
         with (root / "large").open("wb") as file:
             file.truncate(11 * 1024**2)
@@ -247,11 +257,16 @@ def test_a_turn_that_changed_only_what_is_not_kept_is_named_and_passed_over(root
     life(root, turn, (root / "large").unlink)
     ended(turn, root)
     plan = plan_undo(journal(root))
-    assert (names(root, plan.changes), names(root, plan.unkept)) == (["mine"], ["large"])
+    assert (names(root, plan.changes), names(root, plan.unkept)) == (
+        ["mine"],
+        ["large"],
+    )
 
 
 @pytest.mark.parametrize("has_command", [False, True])
-def test_of_patches_that_cancel_out_none_is_undone_alone(root: Path, has_command: bool) -> None:
+def test_of_patches_that_cancel_out_none_is_undone_alone(
+    root: Path, has_command: bool
+) -> None:
     turn = recorder(root)
     turn.copy()
     life(root, turn, lambda: write(root / "notes"))
@@ -272,7 +287,9 @@ def test_of_patches_that_cancel_out_none_is_undone_alone(root: Path, has_command
 
 def test_an_entry_tells_of_a_move_as_the_end_of_its_turn_does(root: Path) -> None:
     turn = recorder(root)
-    moved = patch(journal(root), "*** Update File: notes", "*** Move to: kept", "@@", "-old", "+x")
+    moved = patch(
+        journal(root), "*** Update File: notes", "*** Move to: kept", "@@", "-old", "+x"
+    )
     file = PatchedFile.of(root / "notes", b"old\n", b"x\n", move_to=root / "kept")
     turn.patched([file], moved.number)
     turn.copy()
@@ -282,7 +299,11 @@ def test_an_entry_tells_of_a_move_as_the_end_of_its_turn_does(root: Path) -> Non
     told = git_diff(patched_files(entry.changes), root)
     assert sorted(told.split("diff --git ")) == sorted(diff.split("diff --git "))
     plan_undo(journal(root)).commit()
-    assert names(root, [str(path) for path in root.iterdir()]) == ["mine", "notes", "src"]
+    assert names(root, [str(path) for path in root.iterdir()]) == [
+        "mine",
+        "notes",
+        "src",
+    ]
 
 
 LONG = "".join(f"line {number}\n" for number in range(400))
@@ -332,7 +353,9 @@ def test_a_link_that_a_patch_moves_leads_where_it_led_after_an_undo(
 
 
 @pytest.mark.parametrize("by", ["patch", "patch before a command", "command"])
-def test_folders_of_a_turn_go_with_its_files_and_earlier_ones_stay(root: Path, by: str) -> None:
+def test_folders_of_a_turn_go_with_its_files_and_earlier_ones_stay(
+    root: Path, by: str
+) -> None:
     (root / "empty").mkdir()
     old = tree(root)
     turn = recorder(root)
@@ -344,9 +367,15 @@ def test_folders_of_a_turn_go_with_its_files_and_earlier_ones_stay(root: Path, b
 
     if by != "command":
         done = patch(
-            journal(root), "*** Add File: tests/deep/a", "+1", "*** Add File: empty/a", "+1"
+            journal(root),
+            "*** Add File: tests/deep/a",
+            "+1",
+            "*** Add File: empty/a",
+            "+1",
         )
-        files = [PatchedFile.of(root / n, None, b"1\n") for n in ("tests/deep/a", "empty/a")]
+        files = [
+            PatchedFile.of(root / n, None, b"1\n") for n in ("tests/deep/a", "empty/a")
+        ]
         turn.patched(files, done.number)
     if by != "patch":
         turn.copy()

@@ -44,7 +44,9 @@ def test_a_hunk_goes_where_it_says():
 
 def test_a_hunk_goes_to_the_nearest_place_that_fits():
     block = "a\nb\nc\n"
-    applied = apply("x\n" + block + "x\n" * 5 + block, "@@ -8,3 +8,3 @@\n a\n-b\n+B\n c\n")
+    applied = apply(
+        "x\n" + block + "x\n" * 5 + block, "@@ -8,3 +8,3 @@\n a\n-b\n+B\n c\n"
+    )
     assert applied.data.decode() == "x\n" + block + "x\n" * 5 + "a\nB\nc\n"
     assert applied.reports == [HunkReport(PATH, 1, 3, 10, 2, also_at=(2,))]
 
@@ -54,7 +56,10 @@ def test_the_next_hunk_is_moved_as_the_one_before_was():
     hunks = ("@@ -1,2 +1,2 @@\n-a\n+A\n s\n", "@@ -5 +5 @@\n-s\n+S\n")
     applied = apply(text, *hunks)
     assert applied.data.decode() == "new\n" * 2 + "A\n" + "s\n" * 3 + "S\n" + "s\n" * 5
-    assert [(report.placed, report.offset) for report in applied.reports] == [(3, 2), (7, 2)]
+    assert [(report.placed, report.offset) for report in applied.reports] == [
+        (3, 2),
+        (7, 2),
+    ]
 
 
 def test_a_hunk_without_trailing_context_belongs_at_the_end():
@@ -77,7 +82,9 @@ def test_fuzz_leaves_something_to_find():
 
 
 def test_blanks_may_differ_last_of_all():
-    applied = apply("\tif x:\n\t\told\nend\n", "@@ -1,3 +1,3 @@\n if x:\n-old\n+new\n end\n")
+    applied = apply(
+        "\tif x:\n\t\told\nend\n", "@@ -1,3 +1,3 @@\n if x:\n-old\n+new\n end\n"
+    )
     assert applied.data.decode() == "\tif x:\nnew\nend\n"
     assert applied.reports == [HunkReport(PATH, 1, 3, 1, 0, level=Level.INDENTATION)]
     # An exact place with fuzz is preferred to a lenient one without.
@@ -96,7 +103,11 @@ def test_added_lines_end_as_those_around_them_do():
     ("data", "hunk", "expected"),
     [
         ("y\n", "@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n", "x\ny\n"),
-        ("\n\ny\n", "@@ -1 +1,2 @@\n \n+x\n\\ No newline at end of file\n", "\nx\n\ny\n"),
+        (
+            "\n\ny\n",
+            "@@ -1 +1,2 @@\n \n+x\n\\ No newline at end of file\n",
+            "\nx\n\ny\n",
+        ),
         ("y", "@@ -1,0 +2 @@\n+x\n", "y\nx\n"),
     ],
 )
@@ -114,7 +125,9 @@ def test_only_the_first_failures_are_explained():
         f"{PATH}: hunk 5 (line 15 of the patch) does not fit at line 5. "
         "Nothing in the file (9 lines) resembles these lines."
     )
-    assert reasons[5] == f"{PATH}: hunk 6 (line 18 of the patch) does not fit at line 6."
+    assert (
+        reasons[5] == f"{PATH}: hunk 6 (line 18 of the patch) does not fit at line 6."
+    )
 
 
 def test_a_newline_at_the_end_is_heeded_and_not_invented():
@@ -128,7 +141,10 @@ def test_a_newline_at_the_end_is_heeded_and_not_invented():
 
 
 def test_hunks_without_context_go_by_their_numbers():
-    assert result("x\n" * 4, "@@ -2,0 +3 @@\n+y\n", "@@ -4 +5 @@\n-x\n+z\n") == "x\nx\ny\nx\nz\n"
+    assert (
+        result("x\n" * 4, "@@ -2,0 +3 @@\n+y\n", "@@ -4 +5 @@\n-x\n+z\n")
+        == "x\nx\ny\nx\nz\n"
+    )
     assert result("", "@@ -0,0 +1 @@\n+y\n") == "y\n"
 
 
@@ -157,8 +173,12 @@ FIRST = "@@ -1,2 +1,3 @@\n+c\n a\n b\n"
 
 
 def test_a_hunk_with_context_on_one_side_is_at_that_end_of_the_file_if_strict():
-    assert apply("a\nb\nx\na\nb\n", LAST, strict=True).reports == [HunkReport(PATH, 1, 3, 4, 3)]
-    assert apply("a\nb\nx\na\nb\n", FIRST, strict=True).reports == [HunkReport(PATH, 1, 3, 1, 0)]
+    assert apply("a\nb\nx\na\nb\n", LAST, strict=True).reports == [
+        HunkReport(PATH, 1, 3, 4, 3)
+    ]
+    assert apply("a\nb\nx\na\nb\n", FIRST, strict=True).reports == [
+        HunkReport(PATH, 1, 3, 1, 0)
+    ]
     assert failure("a\nb\nx\n", LAST, strict=True) == (
         "/p/f: hunk 1 is for the end of a file; where it fits, at line 1, others follow."
     )

@@ -71,7 +71,9 @@ def test_contents_are_what_git_makes_of_them(tmp_path: Path, hash_name: str):
             (root / name).unlink()
 
 
-def a_change(tmp_path: Path, old: bytes = b"\0old", new: bytes = b"\0new") -> tuple[Path, bytes]:
+def a_change(
+    tmp_path: Path, old: bytes = b"\0old", new: bytes = b"\0new"
+) -> tuple[Path, bytes]:
     (tmp_path / "repository").mkdir()
     diff = diff_of(tmp_path / "repository", {"f": Node(old)}, {"f": Node(new)})
     write_nodes(tmp_path / "root", {"f": Node(old)})
@@ -81,7 +83,9 @@ def a_change(tmp_path: Path, old: bytes = b"\0old", new: bytes = b"\0new") -> tu
 def test_other_contents_are_left_alone(tmp_path: Path):
     root, diff = a_change(tmp_path)
     (root / "f").write_bytes(b"\0mine")
-    with pytest.raises(PatchError, match="not those that the patch was made for") as caught:
+    with pytest.raises(
+        PatchError, match="not those that the patch was made for"
+    ) as caught:
         plan_unified(diff, root)
     assert caught.value.kind == "match"
 
@@ -194,7 +198,9 @@ def varint(number: int) -> bytes:
         (half_of(b"other", "literal"), "damaged"),
     ],
 )
-def test_what_a_half_says_of_itself_is_checked(tmp_path: Path, half: bytes, message: str):
+def test_what_a_half_says_of_itself_is_checked(
+    tmp_path: Path, half: bytes, message: str
+):
     (tmp_path / "f").touch()
     with pytest.raises(PatchError, match=message) as caught:
         plan_unified(HEAD + half + HALF, tmp_path)

@@ -33,7 +33,9 @@ def added(name: str, text: str, mode: str = "100644") -> str:
 
 def deleted(name: str, text: str, mode: str = "100644") -> str:
     end = END if mode == "120000" else ""
-    header = git_header(name, f"deleted file mode {mode}", f"--- a/{name}", "+++ /dev/null")
+    header = git_header(
+        name, f"deleted file mode {mode}", f"--- a/{name}", "+++ /dev/null"
+    )
     return f"{header}@@ -1 +0,0 @@\n-{text}\n{end}"
 
 
@@ -163,7 +165,9 @@ CASES: list[tuple[str, Tree, str, dict[str, Node | None]]] = [
 ]
 
 
-@pytest.mark.parametrize(("case", "old", "diff", "new"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(
+    ("case", "old", "diff", "new"), CASES, ids=[case[0] for case in CASES]
+)
 def test_it_is_applied_and_undone_and_done_again(
     tmp_path: Path, case: str, old: Tree, diff: str, new: dict[str, Node | None]
 ):
@@ -179,7 +183,9 @@ def test_it_is_applied_and_undone_and_done_again(
     assert entries(root) == new
 
 
-@pytest.mark.parametrize(("case", "old", "diff", "new"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(
+    ("case", "old", "diff", "new"), CASES, ids=[case[0] for case in CASES]
+)
 def test_git_applies_it_and_its_reverse_as_we_do(
     tmp_path: Path, case: str, old: Tree, diff: str, new: dict[str, Node | None]
 ):
@@ -330,7 +336,11 @@ def test_a_diff_that_says_no_type_changes_what_a_link_leads_to(tmp_path: Path):
     plan = plan_unified("--- l\n+++ l\n@@ -1 +1 @@\n-x\n+y\n", tmp_path)
     assert [change.path for change in plan.changes] == [tmp_path / "d" / "f"]
     plan.commit()
-    assert entries(tmp_path) == {"l": a_link("d/f"), "d": DIRECTORY, "d/f": a_file("y\n")}
+    assert entries(tmp_path) == {
+        "l": a_link("d/f"),
+        "d": DIRECTORY,
+        "d/f": a_file("y\n"),
+    }
 
 
 def test_a_file_with_other_names_becomes_a_link_and_they_keep_it(tmp_path: Path):
@@ -410,7 +420,9 @@ def test_it_is_all_done_or_not_at_all_whenever_it_is_killed(tmp_path: Path):
 
 def test_what_is_left_out_leaves_its_source(tmp_path: Path):
     write_nodes(tmp_path, {"a": a_file(), "d/f": a_file(), "g": a_file()})
-    plan = plan_unified(renamed("a", "d") + updated("g", "x", "y"), tmp_path, partial=True)
+    plan = plan_unified(
+        renamed("a", "d") + updated("g", "x", "y"), tmp_path, partial=True
+    )
     plan.commit()
     assert [reject.path for reject in plan.rejects] == [tmp_path / "a"]
     expected = {"a": a_file(), "d": DIRECTORY, "d/f": a_file(), "g": a_file("y\n")}

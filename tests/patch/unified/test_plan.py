@@ -43,7 +43,9 @@ def change_everything(root: Path) -> None:
     (root / "same").write_bytes(b"same\n" * 20 + b"x\n")
 
 
-def changed_repository(tmp_path: Path) -> tuple[Path, bytes, dict[str, bytes], dict[str, bytes]]:
+def changed_repository(
+    tmp_path: Path,
+) -> tuple[Path, bytes, dict[str, bytes], dict[str, bytes]]:
     """A directory as it was, the diff, and the trees before and after."""
     root = tmp_path / "repo"
     write(root, FILES)
@@ -103,10 +105,15 @@ def test_a_diff_of_directories_by_diff_is_applied(tmp_path: Path):
     )
     planned = apply(text, tmp_path / "work")
     assert tree(tmp_path / "work") == {"a": b"1\n2\n", "e/new": b"y\n"}
-    assert planned.summary() == "Success. Updated the following files:\nA e/new\nM a\nD d/gone\n"
+    assert (
+        planned.summary()
+        == "Success. Updated the following files:\nA e/new\nM a\nD d/gone\n"
+    )
 
 
-@pytest.mark.parametrize("stamp", ["\t(nonexistent)", "\t(revision 0)", "\t(revision 7)", ""])
+@pytest.mark.parametrize(
+    "stamp", ["\t(nonexistent)", "\t(revision 0)", "\t(revision 7)", ""]
+)
 def test_a_new_file_is_made_by_a_diff_of_subversion_or_one_without_times(
     tmp_path: Path, stamp: str
 ):
@@ -125,7 +132,9 @@ def test_a_diff_of_subversion_deletes_a_file(tmp_path: Path):
     assert tree(tmp_path) == {"f": b"1\n", "gone": b"x\n"}
 
 
-def test_a_hunk_at_the_start_makes_no_file_where_git_says_that_there_is_one(tmp_path: Path):
+def test_a_hunk_at_the_start_makes_no_file_where_git_says_that_there_is_one(
+    tmp_path: Path,
+):
     text = "diff --git a/new b/new\n--- a/new\n+++ b/new\n@@ -0,0 +1 @@\n+x\n"
     assert "No such file" in str(refusal(text, tmp_path))
 
@@ -133,7 +142,9 @@ def test_a_hunk_at_the_start_makes_no_file_where_git_says_that_there_is_one(tmp_
 def test_names_swapped_and_passed_on_are_renamed_at_once(tmp_path: Path):
     write(tmp_path, {"a": b"a\n", "b": b"b\n", "x": b"x\n", "y": b"y\n"})
     pairs = ("ab", "ba", "xy", "yz")
-    text = "".join(f"diff --git a/{o} b/{n}\nrename from {o}\nrename to {n}\n" for o, n in pairs)
+    text = "".join(
+        f"diff --git a/{o} b/{n}\nrename from {o}\nrename to {n}\n" for o, n in pairs
+    )
     apply(text, tmp_path)
     assert tree(tmp_path) == {"a": b"b\n", "b": b"a\n", "y": b"x\n", "z": b"y\n"}
     apply(text, tmp_path, reverse=True)
@@ -142,7 +153,9 @@ def test_names_swapped_and_passed_on_are_renamed_at_once(tmp_path: Path):
 
 def test_commits_in_a_row_are_applied_one_after_the_other(tmp_path: Path):
     write(tmp_path, {"f": b"1\n"})
-    apply(changed("1", "2") + "-- \n2.39\n\nFrom: x\n---\n" + changed("2", "3"), tmp_path)
+    apply(
+        changed("1", "2") + "-- \n2.39\n\nFrom: x\n---\n" + changed("2", "3"), tmp_path
+    )
     assert tree(tmp_path) == {"f": b"3\n"}
 
 
@@ -158,7 +171,9 @@ def test_commits_in_a_row_are_applied_one_after_the_other(tmp_path: Path):
         (("f", "f"), {"directory": "d", "strip": 0}),
     ],
 )
-def test_names_lead_to_the_file(tmp_path: Path, names: tuple[str, str], options: dict[str, object]):
+def test_names_lead_to_the_file(
+    tmp_path: Path, names: tuple[str, str], options: dict[str, object]
+):
     write(tmp_path, {"d/f": b"1\n", "d/f.orig": b"1\n"})
     apply(f"--- {names[0]}\n+++ {names[1]}\n@@ -1 +1 @@\n-1\n+2\n", tmp_path, **options)
     assert tree(tmp_path) == {"d/f": b"2\n", "d/f.orig": b"1\n"}
@@ -232,7 +247,9 @@ def test_a_diff_whose_line_ends_became_crlf_fits_both_kinds_of_file(tmp_path: Pa
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(tmp_path: Path, text: str, kind: str, message: str):
+def test_what_does_not_fit_is_refused(
+    tmp_path: Path, text: str, kind: str, message: str
+):
     write(tmp_path, {"f": b"1\n", "g": b"2\n3\n"})
     error = refusal(text, tmp_path)
     assert (error.kind, str(error)) == (kind, message.format(tmp_path))
@@ -240,9 +257,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, text: str, kind: str, mess
 
 def test_a_diff_of_an_empty_file_fits_no_other_if_strict(tmp_path: Path):
     write(tmp_path, {"f": b"1\n"})
-    text = (
-        "diff --git a/f b/f\nindex e69de29..d00491f 100644\n--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+1\n"
-    )
+    text = "diff --git a/f b/f\nindex e69de29..d00491f 100644\n--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+1\n"
     assert str(refusal(text, tmp_path, strict=True)) == (
         f"{tmp_path}/f: the patch is for an empty file, which it is not"
     )
@@ -252,15 +267,22 @@ def test_all_failures_are_told_and_nothing_is_written(tmp_path: Path):
     write(tmp_path, {"f": b"1\n", "g": b"1\n", "h": b"1\n"})
     text = changed("1", "2", "g") + changed("x", "y") + changed("p", "q", "h")
     message = str(refusal(text, tmp_path))
-    assert f"{tmp_path}/f: hunk 1 (line 8 of the patch) does not fit at line 1." in message
-    assert f"{tmp_path}/h: hunk 1 (line 13 of the patch) does not fit at line 1." in message
+    assert (
+        f"{tmp_path}/f: hunk 1 (line 8 of the patch) does not fit at line 1." in message
+    )
+    assert (
+        f"{tmp_path}/h: hunk 1 (line 13 of the patch) does not fit at line 1."
+        in message
+    )
 
 
 def test_what_fits_can_be_applied_alone(tmp_path: Path):
     write(tmp_path, {"f": b"1\n2\n", "g": b"1\n"})
     good, bad = "@@ -1 +1 @@\n-1\n+one\n", "@@ -2 +2 @@\n-x\n+y\n"
     planned = apply(
-        f"--- a/f\n+++ b/f\n{good}{bad}" + changed("p", "q", "g"), tmp_path, partial=True
+        f"--- a/f\n+++ b/f\n{good}{bad}" + changed("p", "q", "g"),
+        tmp_path,
+        partial=True,
     )
     assert tree(tmp_path) == {"f": b"one\n2\n", "g": b"1\n"}
     assert [(r.path, r.text) for r in planned.rejects] == [
@@ -303,10 +325,14 @@ def test_a_file_that_went_its_own_way_is_merged(tmp_path: Path):
     assert merges == [(ours, base, theirs)]
     assert tree(tmp_path) == {"f": b"merged\n"}
     assert planned.conflicts == (tmp_path / "f",)
-    assert planned.notes == (f"{tmp_path}/f: merged with conflicts, which are marked in the file.",)
+    assert planned.notes == (
+        f"{tmp_path}/f: merged with conflicts, which are marked in the file.",
+    )
 
 
-def test_a_file_is_not_merged_where_the_diff_fits_or_its_blob_is_unknown(tmp_path: Path):
+def test_a_file_is_not_merged_where_the_diff_fits_or_its_blob_is_unknown(
+    tmp_path: Path,
+):
     write(tmp_path, {"f": b"1\n"})
 
     def merge(mine: bytes, common: bytes, other: bytes) -> tuple[bytes, bool]:

@@ -61,7 +61,10 @@ def test_text_around_a_diff_is_passed_over():
 @pytest.mark.parametrize(
     ("header", "expected"),
     [
-        ("old mode 100644\nnew mode 100755\n", ("update", "a/x y", "b/x y", 0o100644, 0o100755)),
+        (
+            "old mode 100644\nnew mode 100755\n",
+            ("update", "a/x y", "b/x y", 0o100644, 0o100755),
+        ),
         (
             "new file mode 100755\nindex 0000000..e69de29\n",
             ("add", "a/x y", "b/x y", None, 0o100755),
@@ -69,18 +72,29 @@ def test_text_around_a_diff_is_passed_over():
         ("deleted file mode 100644\n", ("delete", "a/x y", "b/x y", 0o100644, None)),
         ("rename from x y\nrename to z\n", ("rename", "x y", "z", None, None)),
         ('copy from x y\ncopy to "\\tz"\n', ("copy", "x y", "\tz", None, None)),
-        ("index 1234567..89abcde 100644\n", ("update", "a/x y", "b/x y", 0o100644, 0o100644)),
+        (
+            "index 1234567..89abcde 100644\n",
+            ("update", "a/x y", "b/x y", 0o100644, 0o100644),
+        ),
     ],
 )
 def test_headers_of_git_are_read(header: str, expected: tuple[object, ...]):
     file = one(f"diff --git a/x y b/x y\nsimilarity index 100%\n{header}")
-    assert (file.operation, file.old_name, file.new_name, file.old_mode, file.new_mode) == expected
+    assert (
+        file.operation,
+        file.old_name,
+        file.new_name,
+        file.old_mode,
+        file.new_mode,
+    ) == expected
 
 
 def test_new_and_deleted_files_of_plain_diffs_are_told_by_name_or_by_time():
     for name, time in (("/dev/null", ""), ("f", "\t1970-01-01 01:00:00 +0100")):
         assert one(f"--- {name}{time}\n+++ f\n@@ -0,0 +1 @@\n+x\n").operation == "add"
-        assert one(f"--- f\n+++ {name}{time}\n@@ -1 +0,0 @@\n-x\n").operation == "delete"
+        assert (
+            one(f"--- f\n+++ {name}{time}\n@@ -1 +0,0 @@\n-x\n").operation == "delete"
+        )
     assert one("--- f\t2020-01-01\n+++ f\n@@ -0,0 +1 @@\n+x\n").operation == "update"
 
 
@@ -101,11 +115,16 @@ def test_lines_that_look_like_headers_are_lines():
 
 
 def test_an_empty_line_in_a_hunk_is_empty_context():
-    assert one("--- f\n+++ f\n@@ -1,2 +1,3 @@\n\n+x\n a\n").hunks[0].old == [b"\n", b"a\n"]
+    assert one("--- f\n+++ f\n@@ -1,2 +1,3 @@\n\n+x\n a\n").hunks[0].old == [
+        b"\n",
+        b"a\n",
+    ]
 
 
 def test_bytes_stay_as_they_are():
-    (file,) = read_diff(b"--- caf\xe9\n+++ caf\xe9\n@@ -1 +1 @@\n-\xff\r\n+\0\x85\x0c\n")
+    (file,) = read_diff(
+        b"--- caf\xe9\n+++ caf\xe9\n@@ -1 +1 @@\n-\xff\r\n+\0\x85\x0c\n"
+    )
     assert (file.old_name, file.hunks[0].old, file.hunks[0].new) == (
         "caf\udce9",
         [b"\xff\r\n"],
@@ -156,13 +175,22 @@ def test_a_hunk_behind_quoted_names_belongs_to_no_file(before: str):
             "--- f\n+++ f\n@@ -1,3 +1,3 @@\n a\n```\n",
             "line 5: the hunk should have 3 old and 3 new",
         ),
-        ("--- f\n+++ f\n@@ -1 +1,3 @@\n-a\n-b\n+c\n", "line 3: the hunk has more lines than the 1"),
+        (
+            "--- f\n+++ f\n@@ -1 +1,3 @@\n-a\n-b\n+c\n",
+            "line 3: the hunk has more lines than the 1",
+        ),
         (
             "--- f\n+++ f\n@@ -1 +1 @@\n-a\n+b\n+c\n",
             "line 3: the hunk is longer than its header says",
         ),
-        ("diff --cc f\nindex 1,2..3\n", "line 1: combined diffs, which git makes of merges"),
-        ("diff --git a/x b/y\nindex 1234..5678\n", "line 1: the name of the file cannot be told"),
+        (
+            "diff --cc f\nindex 1,2..3\n",
+            "line 1: combined diffs, which git makes of merges",
+        ),
+        (
+            "diff --git a/x b/y\nindex 1234..5678\n",
+            "line 1: the name of the file cannot be told",
+        ),
     ],
 )
 def test_a_diff_that_is_damaged_is_refused_by_line(text: str, message: str):
@@ -170,7 +198,11 @@ def test_a_diff_that_is_damaged_is_refused_by_line(text: str, message: str):
 
 
 def test_hunks_are_read_as_unidiff_reads_them():
-    text = PLAIN + PLAIN.replace("f", "g") + "@@ -8,0 +9,2 @@\n+x\n+y\n@@ -20 +22 @@\n-p\n+q\n"
+    text = (
+        PLAIN
+        + PLAIN.replace("f", "g")
+        + "@@ -8,0 +9,2 @@\n+x\n+y\n@@ -20 +22 @@\n-p\n+q\n"
+    )
     theirs = [
         (
             hunk.source_start,

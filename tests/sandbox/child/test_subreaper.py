@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="subreapers are of Linux")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="subreapers are of Linux"
+)
 
 _SLOW = """
 import os
@@ -27,7 +29,12 @@ Slow(Confinement(["landlock", "filter=", "alive=", "--"])).run()
 
 def test_a_command_starts_only_when_the_subreaper_has_left_its_group() -> None:
     # However late the subreaper gets the processor: who kills the group must not kill it as well.
-    assert subprocess.run([sys.executable, "-c", _SLOW], check=False, timeout=120).returncode == 7
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", _SLOW], check=False, timeout=120
+        ).returncode
+        == 7
+    )
 
 
 _MANY = """

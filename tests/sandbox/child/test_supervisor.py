@@ -20,7 +20,9 @@ from tests.support.lifeline import Lifeline
 SUPERVISED = [backend for backend in BACKENDS if backend.name == "supervised"]
 PYTHON = os.path.realpath(sys.executable)
 
-pytestmark = pytest.mark.skipif(not SUPERVISED, reason="needs Landlock, and to be asked")
+pytestmark = pytest.mark.skipif(
+    not SUPERVISED, reason="needs Landlock, and to be asked"
+)
 
 
 @pytest.fixture
@@ -32,8 +34,12 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def sh(script: str, folder: Path, policy: SandboxPolicy | None = None) -> tuple[int, str]:
-    done = run_in(SUPERVISED[0], ["/bin/bash", "-c", script], policy or workspace(folder), folder)
+def sh(
+    script: str, folder: Path, policy: SandboxPolicy | None = None
+) -> tuple[int, str]:
+    done = run_in(
+        SUPERVISED[0], ["/bin/bash", "-c", script], policy or workspace(folder), folder
+    )
     return done.returncode, done.stdout
 
 
@@ -49,7 +55,10 @@ def test_new_entries_beside_git_are_as_any_others(repository: Path) -> None:
         " && sed -i s/x/X/ link && cp -a src copy && rm -r src && mkdir src && touch src/again"
         " && stat -c '%a %n' new build pipe && cat link && rm -rf build copy link hard pipe && ls"
     )
-    assert sh(script, repository) == (0, "640 new\n750 build\n640 pipe\nX\ny\nz\nnew\nsrc\n")
+    assert sh(script, repository) == (
+        0,
+        "640 new\n750 build\n640 pipe\nX\ny\nz\nnew\nsrc\n",
+    )
 
 
 def test_a_newer_call_that_opens_is_missing_and_not_refused(repository: Path) -> None:
@@ -105,7 +114,9 @@ print(open("../../new").read())
     assert python(code, repository) == (0, "ab\n")
 
 
-def test_attributes_are_changed_in_the_workspace_alone(repository: Path, tmp_path: Path) -> None:
+def test_attributes_are_changed_in_the_workspace_alone(
+    repository: Path, tmp_path: Path
+) -> None:
     outside = tmp_path / "outside"
     outside.touch(mode=0o600)
     before = outside.stat()
@@ -238,7 +249,9 @@ def test_a_pipe_waits_for_its_other_end_alone(repository: Path) -> None:
 
 
 def test_what_is_left_behind_ends_with_the_command(tmp_path: Path) -> None:
-    script = "setsid sh -c 'echo $$ >pid; exec sleep 600' & while ! test -s pid; do :; done"
+    script = (
+        "setsid sh -c 'echo $$ >pid; exec sleep 600' & while ! test -s pid; do :; done"
+    )
     assert sh(script, tmp_path)[0] == 0
     pid = int((tmp_path / "pid").read_text(encoding="ascii"))
     with pytest.raises(ProcessLookupError):
@@ -297,21 +310,29 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("victim", ["agent", "group"])
-def test_nothing_survives_a_killed_agent_or_group(repository: Path, victim: str) -> None:
+def test_nothing_survives_a_killed_agent_or_group(
+    repository: Path, victim: str
+) -> None:
     with Lifeline(repository) as line:
         sandbox = PlatformSandbox(dict(os.environ), backends=SUPERVISED)
         script = f"{line.hold} env -i setsid sh -c 'echo up >&9; sleep 600 & sleep 600' & sleep 600"
-        argv = sandbox.command(["/bin/bash", "-c", script], workspace(repository), repository)
+        argv = sandbox.command(
+            ["/bin/bash", "-c", script], workspace(repository), repository
+        )
         starting = "import subprocess, sys; subprocess.run(sys.argv[1:], start_new_session=True)"
         agent = subprocess.Popen(
-            [sys.executable, "-c", starting, *argv], cwd=repository, stdin=subprocess.DEVNULL
+            [sys.executable, "-c", starting, *argv],
+            cwd=repository,
+            stdin=subprocess.DEVNULL,
         )
         line.wait_until_up(2)
         if victim == "agent":
             agent.kill()
         else:
             (child,) = (
-                Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text("ascii").split()
+                Path(f"/proc/{agent.pid}/task/{agent.pid}/children")
+                .read_text("ascii")
+                .split()
             )
             os.killpg(int(child), signal.SIGKILL)
         line.wait_until_dead()
@@ -357,8 +378,12 @@ print("started")
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a compiler")
 def test_a_package_is_built_beside_git(repository: Path) -> None:
-    (repository / "main.c").write_text("int main(void) { return 7; }\n", encoding="ascii")
-    (repository / "Makefile").write_text("app: main.c\n\tgcc -o app main.c\n", encoding="ascii")
+    (repository / "main.c").write_text(
+        "int main(void) { return 7; }\n", encoding="ascii"
+    )
+    (repository / "Makefile").write_text(
+        "app: main.c\n\tgcc -o app main.c\n", encoding="ascii"
+    )
     policy = SandboxPolicy("workspace-write", (repository,))
     assert sh("gcc -c main.c && gcc main.o && ./a.out", repository, policy) == (7, "")
 

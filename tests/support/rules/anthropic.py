@@ -20,8 +20,24 @@ from tests.support.rules.shape import (
 _MAX_CACHE_MARKS = 4
 _MIN_BUDGET = 1024
 _FIELDS = {
-    *("model", "max_tokens", "messages", "system", "tools", "tool_choice", "thinking", "stream"),
-    *("output_config", "stop_sequences", "metadata", "service_tier", "speed", "temperature"),
+    *(
+        "model",
+        "max_tokens",
+        "messages",
+        "system",
+        "tools",
+        "tool_choice",
+        "thinking",
+        "stream",
+    ),
+    *(
+        "output_config",
+        "stop_sequences",
+        "metadata",
+        "service_tier",
+        "speed",
+        "temperature",
+    ),
     *("top_p", "top_k", "cache_control", "container", "inference_geo", "diagnostics"),
     *("context_management", "mcp_servers"),
 }
@@ -38,7 +54,9 @@ _BLOCK_FIELDS: Mapping[str, set[str]] = {
 _THOUGHTS = {"thinking", "redacted_thinking"}
 _USER_BLOCKS = {"text", "image", "document", "search_result", "tool_result"}
 _MODEL_BLOCKS = {"text", "tool_use", *_THOUGHTS}
-_SERVER_TOOL_BLOCK = re.compile(r"(server|mcp)_tool_use|.+_tool_result|container_upload|compaction")
+_SERVER_TOOL_BLOCK = re.compile(
+    r"(server|mcp)_tool_use|.+_tool_result|container_upload|compaction"
+)
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 
@@ -54,7 +72,9 @@ def check_anthropic(
     Raises:
         ValueError: the request breaks a rule; the text says which and where.
     """
-    require(headers.get("anthropic-version"), "the header `anthropic-version` is missing")
+    require(
+        headers.get("anthropic-version"), "the header `anthropic-version` is missing"
+    )
     unknown = sorted(body.keys() - _FIELDS)
     require(not unknown, f"extra inputs are not permitted: {unknown}")
     max_tokens = body.get("max_tokens")
@@ -70,7 +90,9 @@ def check_anthropic(
     _check_pairs(history)
     if body.get("thinking", {}).get("type") == "enabled":
         _check_last_calls(history)
-    has_calls = any(block["type"] in {"tool_use", "tool_result"} for _, c in history for block in c)
+    has_calls = any(
+        block["type"] in {"tool_use", "tool_result"} for _, c in history for block in c
+    )
     require(body.get("tools") or not has_calls, "calls in the messages, and no `tools`")
     _check_cache_marks(body)
     role, content = history[-1]
@@ -96,19 +118,28 @@ def _check_settings(body: JsonObject) -> None:
         if tool.get("type", "custom") == "custom":
             schema: JsonObject = tool.get("input_schema") or {}
             is_object = schema.get("type") == "object"
-            require(is_object, f"tools[{place}]: `input_schema` is no schema of an object")
+            require(
+                is_object, f"tools[{place}]: `input_schema` is no schema of an object"
+            )
     twice = duplicates([tool["name"] for tool in tools])
     require(not twice, f"several tools have the name {twice[:1]!r}")
     choice: JsonObject = body.get("tool_choice", {})
-    require(tools or not choice, "`tool_choice` is only allowed when `tools` are specified")
+    require(
+        tools or not choice, "`tool_choice` is only allowed when `tools` are specified"
+    )
     thinking: JsonObject = body.get("thinking", {})
     is_forced = choice.get("type") in {"any", "tool"}
     is_thinking = thinking.get("type") in {"enabled", "adaptive"}
-    require(not (is_forced and is_thinking), "thinking may not be on when a tool must be called")
+    require(
+        not (is_forced and is_thinking),
+        "thinking may not be on when a tool must be called",
+    )
     if thinking.get("type") == "enabled":
         budget = thinking.get("budget_tokens", 0)
         is_legal = _MIN_BUDGET <= budget < body["max_tokens"]
-        require(is_legal, f"`budget_tokens` is not from {_MIN_BUDGET} to below `max_tokens`")
+        require(
+            is_legal, f"`budget_tokens` is not from {_MIN_BUDGET} to below `max_tokens`"
+        )
     for place, block in enumerate(blocks(body.get("system", []), "`system`")):
         _check_block("system", block, f"system[{place}]")
 
@@ -121,7 +152,11 @@ def _check_roles(messages: Sequence[JsonObject]) -> None:
         require(role in {"user", "assistant"}, f"{where}: unknown role {role!r}")
         unknown = sorted(message.keys() - {"role", "content"})
         require(not unknown, f"{where}: extra inputs are not permitted: {unknown}")
-        problem = "two messages of one role in a row" if place else "the first message is no user's"
+        problem = (
+            "two messages of one role in a row"
+            if place
+            else "the first message is no user's"
+        )
         require(role != before, f"{where}: {problem}")
         require(message.get("content"), f"{where}: a message without content")
         before = role
@@ -131,20 +166,33 @@ def _check_block(role: str, block: JsonObject, where: str) -> None:
     kind = str(block.get("type"))
     known = {"system": {"text"}, "user": _USER_BLOCKS}.get(role, _MODEL_BLOCKS)
     is_server_tool = role == "assistant" and _SERVER_TOOL_BLOCK.fullmatch(kind)
-    require(kind in known or is_server_tool, f"{where}: {role} messages have no blocks {kind!r}")
+    require(
+        kind in known or is_server_tool,
+        f"{where}: {role} messages have no blocks {kind!r}",
+    )
     if kind in known:
         unknown = sorted(block.keys() - {"type", "cache_control"} - _BLOCK_FIELDS[kind])
-        require(not unknown, f"{where}.{kind}: extra inputs are not permitted: {unknown}")
+        require(
+            not unknown, f"{where}.{kind}: extra inputs are not permitted: {unknown}"
+        )
     match kind:
         case "text":
             text = block.get("text")
-            require(isinstance(text, str) and text.strip(), f"{where}: an empty text block")
+            require(
+                isinstance(text, str) and text.strip(), f"{where}: an empty text block"
+            )
         case "image":
-            require(isinstance(block.get("source"), dict), f"{where}: an image without a source")
+            require(
+                isinstance(block.get("source"), dict),
+                f"{where}: an image without a source",
+            )
         case "tool_use":
             _check_call_id(block.get("id"), where)
             check_tool_name(block.get("name"), where)
-            require(isinstance(block.get("input"), dict), f"{where}: an input that is no object")
+            require(
+                isinstance(block.get("input"), dict),
+                f"{where}: an input that is no object",
+            )
         case "tool_result":
             _check_result(block, where)
         case _:
@@ -160,7 +208,9 @@ def _check_result(block: JsonObject, where: str) -> None:
     _check_call_id(block.get("tool_use_id"), where)
     content = block.get("content")
     is_empty = content is None or content in ("", [])
-    require(not (is_empty and block.get("is_error")), f"{where}: an error without content")
+    require(
+        not (is_empty and block.get("is_error")), f"{where}: an error without content"
+    )
     # A text alone may be empty, a block of text may not.
     if not isinstance(content, str | None):
         for inner in blocks(content, f"{where}.tool_result"):
@@ -174,13 +224,22 @@ def _check_thinking(
 ) -> None:
     for block in content:
         if block["type"] == "redacted_thinking":
-            require(block.get("data") in signatures, f"{where}: unknown data of redacted thinking")
+            require(
+                block.get("data") in signatures,
+                f"{where}: unknown data of redacted thinking",
+            )
         if block["type"] == "thinking":
             signature = block.get("signature")
             require(signature, f"{where}: a thinking block without a signature")
             is_same = signatures.get(str(signature)) == block.get("thinking")
-            require(is_same, f"{where}: the signature of a thinking block is not that of its text")
-    require(content[-1]["type"] not in _THOUGHTS, f"{where}: the final block cannot be thinking")
+            require(
+                is_same,
+                f"{where}: the signature of a thinking block is not that of its text",
+            )
+    require(
+        content[-1]["type"] not in _THOUGHTS,
+        f"{where}: the final block cannot be thinking",
+    )
 
 
 def _check_last_calls(history: Sequence[tuple[str, Sequence[JsonObject]]]) -> None:
@@ -201,18 +260,30 @@ def _check_pairs(history: Sequence[tuple[str, Sequence[JsonObject]]]) -> None:
         seen += open_ids
         twice = duplicates(seen)
         require(not twice, f"{where}: the ids of calls are not unique: {twice!r}")
-    require(not open_ids, f"`tool_use` without a `tool_result` right after it: {open_ids!r}")
+    require(
+        not open_ids, f"`tool_use` without a `tool_result` right after it: {open_ids!r}"
+    )
 
 
-def _check_results(content: Sequence[JsonObject], call_ids: Sequence[str], where: str) -> None:
+def _check_results(
+    content: Sequence[JsonObject], call_ids: Sequence[str], where: str
+) -> None:
     answered: list[str] = []
     for number, block in enumerate(content):
         if block["type"] != "tool_result":
             continue
-        require(number == len(answered), f"{where}: a `tool_result` behind other content")
+        require(
+            number == len(answered), f"{where}: a `tool_result` behind other content"
+        )
         call_id = block["tool_use_id"]
-        require(call_id in call_ids, f"{where}: a `tool_result` without its call: {call_id!r}")
-        require(call_id not in answered, f"{where}: several results for the call {call_id!r}")
+        require(
+            call_id in call_ids,
+            f"{where}: a `tool_result` without its call: {call_id!r}",
+        )
+        require(
+            call_id not in answered,
+            f"{where}: several results for the call {call_id!r}",
+        )
         answered.append(call_id)
     missing = [call_id for call_id in call_ids if call_id not in answered]
     require(not missing, f"{where}: no `tool_result` at its beginning for {missing!r}")
@@ -221,7 +292,10 @@ def _check_results(content: Sequence[JsonObject], call_ids: Sequence[str], where
 def _check_cache_marks(body: JsonObject) -> None:
     marked = [block for block in _cacheable(body) if "cache_control" in block]
     count = len(marked) + ("cache_control" in body)
-    require(count <= _MAX_CACHE_MARKS, f"{count} cache marks, {_MAX_CACHE_MARKS} are allowed")
+    require(
+        count <= _MAX_CACHE_MARKS,
+        f"{count} cache marks, {_MAX_CACHE_MARKS} are allowed",
+    )
     is_short = False
     for block in marked:
         require(

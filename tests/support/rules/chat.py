@@ -6,11 +6,20 @@ servers that have the same API are stricter in places, and what suits all of the
 
 from collections.abc import Iterator, Sequence
 
-from tests.support.rules.shape import JsonObject, check_tool_name, duplicates, objects, require
+from tests.support.rules.shape import (
+    JsonObject,
+    check_tool_name,
+    duplicates,
+    objects,
+    require,
+)
 
 _ROLES = {"system", "developer", "user", "assistant", "tool"}
 _TEXT = {"text"}
-_PARTS = {"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
+_PARTS = {
+    "user": {"text", "image_url", "input_audio", "file"},
+    "assistant": {"text", "refusal"},
+}
 
 
 def check_chat(body: JsonObject, *, system_first: bool) -> None:
@@ -37,7 +46,9 @@ def check_chat(body: JsonObject, *, system_first: bool) -> None:
 def _check_tools(body: JsonObject) -> None:
     if "tools" not in body:
         for key in ("tool_choice", "parallel_tool_calls"):
-            require(key not in body, f"`{key}` is only allowed when `tools` are specified")
+            require(
+                key not in body, f"`{key}` is only allowed when `tools` are specified"
+            )
         return
     tools = objects(body["tools"], "`tools`")
     require(tools, "`tools` is empty")
@@ -46,7 +57,10 @@ def _check_tools(body: JsonObject) -> None:
         if tool.get("type") == "custom":
             check_tool_name(tool.get("custom", {}).get("name"), where)
             continue
-        require(tool.get("type") == "function", f"{where}: a tool of type {tool.get('type')!r}")
+        require(
+            tool.get("type") == "function",
+            f"{where}: a tool of type {tool.get('type')!r}",
+        )
         function: JsonObject = tool.get("function", {})
         check_tool_name(function.get("name"), where)
         parameters = function.get("parameters")
@@ -59,7 +73,10 @@ def _check_message(message: JsonObject, where: str) -> None:
     content = message.get("content")
     calls = objects(message.get("tool_calls", []), f"{where}.tool_calls")
     require("tool_calls" not in message or calls, f"{where}: `tool_calls` is empty")
-    require(role == "assistant" or not calls, f"{where}: {role} messages have no `tool_calls`")
+    require(
+        role == "assistant" or not calls,
+        f"{where}: {role} messages have no `tool_calls`",
+    )
     if not isinstance(content, str | None):
         for part in objects(content, f"{where}.content"):
             kind = part.get("type")
@@ -81,7 +98,9 @@ def _check_call(call: JsonObject, where: str) -> None:
     if call.get("type") == "custom":
         check_tool_name(call.get("custom", {}).get("name"), where)
         return
-    require(call.get("type") == "function", f"{where}: a call of type {call.get('type')!r}")
+    require(
+        call.get("type") == "function", f"{where}: a call of type {call.get('type')!r}"
+    )
     function: JsonObject = call.get("function", {})
     check_tool_name(function.get("name"), where)
     is_text = isinstance(function.get("arguments"), str)
@@ -93,7 +112,10 @@ def _check_pairs(messages: Sequence[JsonObject]) -> None:
     open_ids: list[str] = []
     for where, message in _places(messages):
         if message["role"] != "tool":
-            require(not open_ids, f"{where}: no tool messages before it for the calls {open_ids!r}")
+            require(
+                not open_ids,
+                f"{where}: no tool messages before it for the calls {open_ids!r}",
+            )
             open_ids = [call["id"] for call in message.get("tool_calls", ())]
             continue
         call_id = message.get("tool_call_id")

@@ -17,7 +17,10 @@ def require(holds: object, problem: str) -> None:
 def objects(value: object, where: str) -> list[JsonObject]:
     """The objects of a list; a `ValueError` if this is no list of objects."""
     entries = cast("list[object]", value) if isinstance(value, list) else [None]
-    require(all(isinstance(entry, dict) for entry in entries), f"{where} is no list of objects")
+    require(
+        all(isinstance(entry, dict) for entry in entries),
+        f"{where} is no list of objects",
+    )
     return cast("list[JsonObject]", entries)
 
 

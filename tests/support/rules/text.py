@@ -36,5 +36,9 @@ def check_text(messages: Sequence[Mapping[str, Any]], tag: str) -> None:
 def _text(content: object) -> str:
     if isinstance(content, str):
         return content
-    parts = cast("list[Mapping[str, Any]]", content) if isinstance(content, list) else []
-    return "\n".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    parts = (
+        cast("list[Mapping[str, Any]]", content) if isinstance(content, list) else []
+    )
+    return "\n".join(
+        part["text"] for part in parts if isinstance(part.get("text"), str)
+    )

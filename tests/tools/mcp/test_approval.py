@@ -8,14 +8,22 @@ from codex_py.protocol.approval import ApprovalPolicy, SandboxMode, SandboxPolic
 from codex_py.tools.mcp.approval import needs_approval
 
 READS = ServerTool("t", annotations={"readOnlyHint": True})
-HARMLESS = ServerTool("t", annotations={"destructiveHint": False, "openWorldHint": False})
+HARMLESS = ServerTool(
+    "t", annotations={"destructiveHint": False, "openWorldHint": False}
+)
 SILENT = ServerTool("t")
 MODES: list[ApprovalMode] = ["auto", "writes", "prompt", "approve"]
 
 
-def asks(policy: ApprovalPolicy, sandbox: SandboxMode, tool: ServerTool) -> list[ApprovalMode]:
+def asks(
+    policy: ApprovalPolicy, sandbox: SandboxMode, tool: ServerTool
+) -> list[ApprovalMode]:
     """The modes in which the tool is asked about."""
-    return [mode for mode in MODES if needs_approval(tool, mode, policy, SandboxPolicy(sandbox))]
+    return [
+        mode
+        for mode in MODES
+        if needs_approval(tool, mode, policy, SandboxPolicy(sandbox))
+    ]
 
 
 @pytest.mark.parametrize(

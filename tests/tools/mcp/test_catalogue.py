@@ -44,7 +44,9 @@ def test_of_many_tools_those_are_offered_that_were_searched_for(tmp_path: Path) 
 
             async def found(query: str, limit: int = 8) -> list[dict[str, Any]]:
                 params = ToolSearchParams(query=query, limit=limit)
-                output = await search.run(params, tool_context(tmp_path, lambda _: None))
+                output = await search.run(
+                    params, tool_context(tmp_path, lambda _: None)
+                )
                 return json.loads(output.text)["tools"]
 
             assert await found("the number4711 thing", 1) == [
@@ -76,7 +78,11 @@ def test_a_description_without_end_is_cut_with_a_notice() -> None:
 
 
 def test_a_schema_goes_as_it_came() -> None:
-    schema = {"type": "object", "properties": {"a": {"anyOf": [{"type": "null"}]}}, "$defs": {}}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"anyOf": [{"type": "null"}]}},
+        "$defs": {},
+    }
     spec = server_tool_spec("t", ServerTool("t", "d", schema))
     assert (spec.name, spec.description, spec.parameters) == ("t", "d", schema)
     empty = server_tool_spec("t", ServerTool("t", "d", {"$schema": "s"})).parameters

@@ -17,7 +17,10 @@ HEADER = {"type": "input_text", "text": "Wall time: 1.5000 seconds\nOutput:"}
 
 def output(result: dict[str, Any], limit_tokens: int = 1000) -> ToolOutput:
     return call_output(
-        result, 1.5, limit_tokens=limit_tokens, image_rule=image_rule("original", "responses")
+        result,
+        1.5,
+        limit_tokens=limit_tokens,
+        image_rule=image_rule("original", "responses"),
     )
 
 
@@ -65,21 +68,28 @@ def test_every_kind_of_content_is_a_part() -> None:
         ({"content": {"a": 1}, "isError": True}, '{"a":1}'),
     ],
 )
-def test_content_that_is_no_list_is_shown_all_the_same(result: dict[str, Any], text: str) -> None:
+def test_content_that_is_no_list_is_shown_all_the_same(
+    result: dict[str, Any], text: str
+) -> None:
     shown = output(result)
     assert shown.content == (HEADER, input_text(text))
     assert shown.success is not result.get("isError", False)
     assert len(item_result(result)["content"]) == 1
 
 
-@pytest.mark.parametrize("result", [{}, {"content": None}, {"content": []}, {"_meta": {"a": 1}}])
+@pytest.mark.parametrize(
+    "result", [{}, {"content": None}, {"content": []}, {"_meta": {"a": 1}}]
+)
 def test_a_result_without_content_is_empty(result: dict[str, Any]) -> None:
     assert output(result).content == (HEADER,)
     assert item_result(result)["content"] == []
 
 
 def test_structured_content_is_given_instead_as_text() -> None:
-    result = {"content": [{"type": "text", "text": "x"}], "structuredContent": {"a": [1, None]}}
+    result = {
+        "content": [{"type": "text", "text": "x"}],
+        "structuredContent": {"a": [1, None]},
+    }
     assert output(result) == ToolOutput(
         'Wall time: 1.5000 seconds\nOutput:\n{"a":[1,null]}', success=True
     )
@@ -98,14 +108,18 @@ def test_an_image_that_services_refuse_is_left_out() -> None:
     for data in (*damaged, svg, "%%%", "QQ", PNG + "A" * (21 << 20)):
         (part,) = parts({"type": "image", "data": data, "mimeType": "image/png"})
         assert part["type"] == "input_text"
-        assert part["text"].startswith("[an image was left out: unable to process image: ")
+        assert part["text"].startswith(
+            "[an image was left out: unable to process image: "
+        )
 
 
 def test_text_is_cut_to_the_limit_and_the_parts_after_it_are_counted() -> None:
     text = {"type": "text", "text": "word " * 1000}
     shown = parts(text, text, text, limit_tokens=1500)
     assert shown[0] == input_text("word " * 1000)
-    assert shown[1]["text"].startswith("Warning: truncated output (original token count: 1250)")
+    assert shown[1]["text"].startswith(
+        "Warning: truncated output (original token count: 1250)"
+    )
     assert len(shown[1]["text"]) < 1200
     assert shown[2] == input_text("[1 more parts left out]")
     assert len(parts(*[{"type": "text", "text": ""}] * 5000)) == 101

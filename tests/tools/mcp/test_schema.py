@@ -6,16 +6,33 @@ from codex_py.tools.mcp.schema import repaired_parameters
 
 VALID: list[dict[str, Any]] = [
     {"type": "object", "properties": {}},
-    {"type": "object", "properties": {"a": {"type": ["string", "null"], "default": None}}},
-    {"type": "object", "properties": {"a": {"enum": ["x", None]}, "b": {"const": None}}},
-    {"type": "object", "properties": {"a": True}, "required": ["a"], "additionalProperties": False},
+    {
+        "type": "object",
+        "properties": {"a": {"type": ["string", "null"], "default": None}},
+    },
+    {
+        "type": "object",
+        "properties": {"a": {"enum": ["x", None]}, "b": {"const": None}},
+    },
+    {
+        "type": "object",
+        "properties": {"a": True},
+        "required": ["a"],
+        "additionalProperties": False,
+    },
     {
         "type": "object",
         "properties": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/x"}]}},
         "$defs": {"x": {"type": "array", "items": {"type": "string"}}},
     },
-    {"type": "object", "properties": {"a": {"type": "array", "prefixItems": [{"type": "null"}]}}},
-    {"type": "object", "properties": {"type": {"type": "string"}, "required": {"type": "number"}}},
+    {
+        "type": "object",
+        "properties": {"a": {"type": "array", "prefixItems": [{"type": "null"}]}},
+    },
+    {
+        "type": "object",
+        "properties": {"type": {"type": "string"}, "required": {"type": "number"}},
+    },
     {"type": "object", "properties": {"a": {"type": "array", "items": False}}},
 ]
 
@@ -75,4 +92,6 @@ def test_a_schema_without_end_is_repaired_to_a_depth() -> None:
     schema: dict[str, Any] = {"type": "array"}
     for _ in range(500):
         schema = {"type": "array", "items": schema}
-    assert repaired_parameters({"properties": {"a": schema}})["properties"]["a"]["items"]
+    assert repaired_parameters({"properties": {"a": schema}})["properties"]["a"][
+        "items"
+    ]

@@ -48,13 +48,17 @@ def run(
     async def main() -> None:
         async with started(tmp_path, behaviour, **(settings or {})) as it:
             configs = {behaviour: config or McpServerConfig(command="x")}
-            find = mcp_tool_finder(it.servers, configs, McpCatalogue(it.servers), ImageRule())
+            find = mcp_tool_finder(
+                it.servers, configs, McpCatalogue(it.servers), ImageRule()
+            )
             router = ToolRouter(find)
             turn = tool_context(tmp_path, events.append, **context)
 
             async def call(name: str, arguments: str = "{}", **fields: Any) -> Any:
                 item = {"type": "function_call", "call_id": "c", "name": name, **fields}
-                request = router.build_tool_call(parse_item({**item, "arguments": arguments}))
+                request = router.build_tool_call(
+                    parse_item({**item, "arguments": arguments})
+                )
                 assert request is not None
                 (output,) = await router.dispatch(request, turn)
                 assert isinstance(output, FunctionCallOutput)
@@ -82,14 +86,21 @@ def item(tool: str, **fields: Any) -> McpToolCall:
         {"name": "functions.mcp__fails__echo"},
     ],
 )
-def test_a_tool_is_called_in_every_spelling(tmp_path: Path, spelling: dict[str, str]) -> None:
+def test_a_tool_is_called_in_every_spelling(
+    tmp_path: Path, spelling: dict[str, str]
+) -> None:
     async def test(call: Call) -> None:
         assert await call(arguments='{"a":1}', **spelling) == ['{"a": 1}']
 
-    result = {"content": [{"type": "text", "text": '{"a": 1}'}], "structured_content": None}
+    result = {
+        "content": [{"type": "text", "text": '{"a": 1}'}],
+        "structured_content": None,
+    }
     assert run(tmp_path, "fails", test) == [
         ItemStarted(item("echo", arguments={"a": 1})),
-        ItemCompleted(item("echo", arguments={"a": 1}, result=result, status="completed")),
+        ItemCompleted(
+            item("echo", arguments={"a": 1}, result=result, status="completed")
+        ),
     ]
 
 
@@ -128,10 +139,14 @@ def test_arguments_have_to_be_an_object(tmp_path: Path) -> None:
     async def test(call: Call) -> None:
         for arguments in ("[1]", "{", '"x"'):
             answer = await call("mcp__fails__echo", arguments)
-            assert answer.startswith("[ERROR:InvalidArgs] failed to parse function arguments: ")
+            assert answer.startswith(
+                "[ERROR:InvalidArgs] failed to parse function arguments: "
+            )
 
     shown = [
-        event.item for event in run(tmp_path, "fails", test) if isinstance(event, ItemCompleted)
+        event.item
+        for event in run(tmp_path, "fails", test)
+        if isinstance(event, ItemCompleted)
     ]
     tools = [(item.tool, item.code) for item in shown if isinstance(item, ErrorItem)]
     assert tools == [("mcp__fails__echo", "InvalidArgs")] * 3
@@ -178,7 +193,11 @@ def test_the_user_is_asked_and_can_agree_for_the_session(tmp_path: Path) -> None
     question = "Allow the MCP server `fails` to run the tool `fails`?"
     assert approver.asked == [
         ApprovalRequest(
-            "mcp", 'fails/fails {"é": 1}', tmp_path, question, tool=("mcp__fails__fails", {"é": 1})
+            "mcp",
+            'fails/fails {"é": 1}',
+            tmp_path,
+            question,
+            tool=("mcp__fails__fails", {"é": 1}),
         )
     ]
     assert approver.asked[0].item_id == "item_0"
@@ -221,13 +240,19 @@ def test_an_interrupted_call_completes_its_item(tmp_path: Path) -> None:
     assert events[-1] == ItemCompleted(failed)
 
 
-def test_tools_that_read_and_those_that_are_allowed_to_run_side_by_side(tmp_path: Path) -> None:
+def test_tools_that_read_and_those_that_are_allowed_to_run_side_by_side(
+    tmp_path: Path,
+) -> None:
     async def main() -> None:
         async with started(tmp_path, "fails") as it:
             for allowed, expected in ((False, [True, False]), (True, [True, True])):
-                config = McpServerConfig(command="x", supports_parallel_tool_calls=allowed)
+                config = McpServerConfig(
+                    command="x", supports_parallel_tool_calls=allowed
+                )
                 catalogue = McpCatalogue(it.servers)
-                find = mcp_tool_finder(it.servers, {"fails": config}, catalogue, ImageRule())
+                find = mcp_tool_finder(
+                    it.servers, {"fails": config}, catalogue, ImageRule()
+                )
                 found = [find(f"mcp__fails__{name}") for name in ("echo", "fails")]
                 assert [tool and tool.parallel for tool in found] == expected
 
@@ -251,10 +276,14 @@ def test_resources_are_listed_and_read(tmp_path: Path) -> None:
         assert await call("list_mcp_resource_templates") == (
             '{"resourceTemplates":[' + template + "]}"
         )
-        assert await call("read_mcp_resource", '{"server":"fails","uri":"odd://1"}') == (
+        assert await call(
+            "read_mcp_resource", '{"server":"fails","uri":"odd://1"}'
+        ) == (
             '{"server":"fails","uri":"odd://1","contents":[{"uri":"odd://1","text":"one"}]}'
         )
-        assert await call("read_mcp_resource", '{"server":"fails","uri":"odd://2"}') == (
+        assert await call(
+            "read_mcp_resource", '{"server":"fails","uri":"odd://2"}'
+        ) == (
             "[ERROR:McpError] resources/read failed: Mcp error: -32002: Resource not found"
         )
         assert await call("read_mcp_resource", '{"server":"nope","uri":"x"}') == (
@@ -270,7 +299,11 @@ def test_resources_are_listed_and_read(tmp_path: Path) -> None:
         item("list_mcp_resources", server="codex"),
         item("list_mcp_resources", id="item_1", arguments={"server": "fails"}),
     ]
-    assert sum(isinstance(event, ItemCompleted) for event in events) == len(started_items) == 8
+    assert (
+        sum(isinstance(event, ItemCompleted) for event in events)
+        == len(started_items)
+        == 8
+    )
 
 
 def test_a_list_of_resources_that_never_ends_is_cut(tmp_path: Path) -> None:

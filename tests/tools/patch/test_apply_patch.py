@@ -56,7 +56,14 @@ def test_a_patch_is_applied_and_announced(tmp_path: Path):
     (tmp_path / "old").chmod(0o640)
     events: list[Event] = []
     patch = enveloped(
-        *("*** Update File: old", "*** Move to: new", "-1", "+2", "*** Add File: added", "+x")
+        *(
+            "*** Update File: old",
+            "*** Move to: new",
+            "-1",
+            "+2",
+            "*** Add File: added",
+            "+x",
+        )
     )
     output = run(ApplyPatch(), patch, tool_context(tmp_path, events.append))
     assert re.fullmatch(
@@ -78,12 +85,15 @@ def test_a_patch_is_applied_and_announced(tmp_path: Path):
             "diff --git a/added b/added\nnew file mode 100644\n--- /dev/null\n+++ b/added\n@@ -0,0 +1 @@\n+x\n"
         ),
     )
-    done = FileChange(id=item.id, changes=item.changes, status="completed", diff=item.diff)
+    done = FileChange(
+        id=item.id, changes=item.changes, status="completed", diff=item.diff
+    )
     mode = (tmp_path / "new").stat().st_mode
     patched = FilesPatched(
         [
             PatchedFile(
-                *(tmp_path / "old", "update", tmp_path / "new", b"1\n", b"2\n", None), *(mode, mode)
+                *(tmp_path / "old", "update", tmp_path / "new", b"1\n", b"2\n", None),
+                *(mode, mode),
             ),
             PatchedFile(tmp_path / "added", "add", None, None, b"x\n"),
         ]
@@ -106,7 +116,9 @@ def test_relative_paths_start_at_the_directory_given(tmp_path: Path):
 def test_notes_follow_the_summary(tmp_path: Path):
     (tmp_path / "a").write_text("x\nx\n", encoding="utf-8")
     output = run(
-        ApplyPatch(), enveloped("*** Update File: a", "-x"), tool_context(tmp_path, ignored)
+        ApplyPatch(),
+        enveloped("*** Update File: a", "-x"),
+        tool_context(tmp_path, ignored),
     )
     assert output.text.endswith(
         f"M a\nNote: {tmp_path}/a: hunk 1 was applied at line 1 (it also fits at 2).\n"
@@ -146,7 +158,9 @@ def test_a_patch_that_does_not_fit_is_answered_in_plain_words(
     output = run(ApplyPatch(), patch, tool_context(tmp_path, events.append))
     text = text.format(tmp_path)
     assert output == ToolOutput(text, success=False, error_code="PatchFailed")
-    intended = [Change(path=f"{tmp_path}/a", kind="update")] if "File: a" in patch else []
+    intended = (
+        [Change(path=f"{tmp_path}/a", kind="update")] if "File: a" in patch else []
+    )
     begun = FileChange(id="item_0", changes=intended)
     error = {"code": "PatchFailed", "message": text}
     failed = replace(begun, status="failed", error=error)
@@ -166,7 +180,9 @@ def refusal(tool: ApplyPatch, patch: str, context: ToolContext) -> tuple[str, st
         GranularPolicy(sandbox_approval=False, rules=True, mcp_elicitations=True),
     ],
 )
-def test_writing_outside_of_the_sandbox_is_refused(tmp_path: Path, policy: AskForApproval):
+def test_writing_outside_of_the_sandbox_is_refused(
+    tmp_path: Path, policy: AskForApproval
+):
     root = tmp_path / "root"
     root.mkdir()
     outside = enveloped("*** Add File: in", "*** Add File: ../out")
@@ -187,7 +203,10 @@ def test_writing_outside_of_the_sandbox_is_refused(tmp_path: Path, policy: AskFo
         begun, ended = events
         assert isinstance(begun, ItemStarted)
         assert isinstance(begun.item, FileChange)
-        assert [Path(change.path).name for change in begun.item.changes] == ["out", "in"]
+        assert [Path(change.path).name for change in begun.item.changes] == [
+            "out",
+            "in",
+        ]
         error = {"code": "SandboxDenied", "message": text}
         assert ended == ItemCompleted(replace(begun.item, status="failed", error=error))
     assert [path.name for path in tmp_path.rglob("*")] == ["root"]
@@ -200,7 +219,9 @@ def test_what_commands_cannot_write_is_not_for_patches_either(tmp_path: Path):
     (root / ".codex").symlink_to("later/codex")
     (root / "inner").mkdir()
     (tmp_path / "more/separate").mkdir(parents=True)
-    (root / "inner/.git").write_text(f"gitdir: {tmp_path / 'more/separate'}\n", encoding="ascii")
+    (root / "inner/.git").write_text(
+        f"gitdir: {tmp_path / 'more/separate'}\n", encoding="ascii"
+    )
     package = Path(codex_py.__file__).parent
     policy = replace(
         workspace(root),
@@ -208,8 +229,17 @@ def test_what_commands_cannot_write_is_not_for_patches_either(tmp_path: Path):
     )
     turn = replace(tool_context(root, ignored), sandbox_policy=policy)
     for path in (
-        *(".git/hooks/new", "a/git/hooks/new", "A/GIT/hooks/new", "later/codex/config.toml"),
-        *(tmp_path / "more/separate/hooks/new", package / "new.py", Path(sys.prefix) / "new.py"),
+        *(
+            ".git/hooks/new",
+            "a/git/hooks/new",
+            "A/GIT/hooks/new",
+            "later/codex/config.toml",
+        ),
+        *(
+            tmp_path / "more/separate/hooks/new",
+            package / "new.py",
+            Path(sys.prefix) / "new.py",
+        ),
     ):
         with pytest.raises(ToolError, match="rejected"):
             run(ApplyPatch(), enveloped(f"*** Add File: {path}"), turn)
@@ -222,7 +252,9 @@ def test_the_configuration_is_not_for_patches_to_change(tmp_path: Path):
     (tmp_path / "link").symlink_to(home)
     turn = tool_context(tmp_path, ignored, sandbox=workspace(tmp_path))
     for path in ("home/rules/default.rules", "link/config.toml"):
-        code, _ = refusal(ApplyPatch(tmp_path / "link"), enveloped(f"*** Add File: {path}"), turn)
+        code, _ = refusal(
+            ApplyPatch(tmp_path / "link"), enveloped(f"*** Add File: {path}"), turn
+        )
         assert code == "SandboxDenied"
     assert list(home.iterdir()) == []
     assert run(ApplyPatch(home), enveloped("*** Add File: homely"), turn).success
@@ -245,7 +277,10 @@ def test_names_above_are_protected_below_a_temporary_directory(tmp_path: Path):
     turn = tool_context(root, ignored, sandbox=workspace(root))
     turn.environment["TMPDIR"] = str(tmp_path / "tmp")
     for path in ("../.git/hooks/x", "../.codex/rules/x.rules"):
-        assert refusal(ApplyPatch(), enveloped(f"*** Add File: {path}"), turn)[0] == "SandboxDenied"
+        assert (
+            refusal(ApplyPatch(), enveloped(f"*** Add File: {path}"), turn)[0]
+            == "SandboxDenied"
+        )
     assert run(ApplyPatch(), enveloped("*** Add File: ../beside"), turn).success
 
 
@@ -256,7 +291,10 @@ def test_temporary_directories_are_writable_unless_excluded(tmp_path: Path):
     patch = enveloped("*** Add File: ../tmp/x")
     for excluded in (True, False):
         sandbox = SandboxPolicy(
-            "workspace-write", (root,), exclude_tmpdir_env_var=excluded, exclude_slash_tmp=True
+            "workspace-write",
+            (root,),
+            exclude_tmpdir_env_var=excluded,
+            exclude_slash_tmp=True,
         )
         turn = tool_context(root, ignored, sandbox=sandbox)
         turn.environment["TMPDIR"] = str(temporary)
@@ -272,10 +310,17 @@ def test_the_user_is_asked_about_what_the_sandbox_forbids(tmp_path: Path):
     tool = ApplyPatch()
     approver = ScriptedApprover(ReviewDecision.DENIED, "not there")
     turn = tool_context(
-        root, ignored, policy=ApprovalPolicy.ON_REQUEST, sandbox=workspace(root), approver=approver
+        root,
+        ignored,
+        policy=ApprovalPolicy.ON_REQUEST,
+        sandbox=workspace(root),
+        approver=approver,
     )
     patch = enveloped("*** Add File: ../out", "+x")
-    assert refusal(tool, patch, turn) == ("ApprovalDenied", "patch rejected by user: not there")
+    assert refusal(tool, patch, turn) == (
+        "ApprovalDenied",
+        "patch rejected by user: not there",
+    )
     assert not (tmp_path / "out").exists()
     approver.decision = ReviewDecision.APPROVED
     assert run(tool, patch, turn).success
@@ -317,7 +362,10 @@ def test_a_question_names_the_item_that_comes_after_it(tmp_path: Path) -> None:
     started = [event.item for event in seen if isinstance(event, ItemStarted)]
     assert [item.id for item in started] == ["item_0", "item_1"]
     assert [request.item_id for request in approver.asked] == ["item_0", "item_1"]
-    assert [getattr(item, "files", None) for item in started] == [(), approver.asked[1].files]
+    assert [getattr(item, "files", None) for item in started] == [
+        (),
+        approver.asked[1].files,
+    ]
 
 
 @pytest.fixture
@@ -368,7 +416,11 @@ def test_a_patch_in_read_only_mode_still_says_what_differs_in_the_project(root: 
 def test_a_miss_outside_of_the_sandbox_tells_nothing_of_the_file(root: Path):
     approver = ScriptedApprover(ReviewDecision.APPROVED)
     turn = tool_context(
-        root, ignored, policy=ApprovalPolicy.ON_REQUEST, sandbox=workspace(root), approver=approver
+        root,
+        ignored,
+        policy=ApprovalPolicy.ON_REQUEST,
+        sandbox=workspace(root),
+        approver=approver,
     )
     missing = enveloped("*** Update File: ../secret", "-password=hunter2-hunter3", "+x")
     assert run(ApplyPatch(), missing, turn) == ToolOutput(
@@ -385,13 +437,21 @@ def test_the_question_names_every_file_outside_by_its_place(root: Path):
     (root / "notes.txt").symlink_to("../secret")
     approver = ScriptedApprover(ReviewDecision.DENIED)
     turn = tool_context(
-        root, ignored, policy=ApprovalPolicy.ON_REQUEST, sandbox=workspace(root), approver=approver
+        root,
+        ignored,
+        policy=ApprovalPolicy.ON_REQUEST,
+        sandbox=workspace(root),
+        approver=approver,
     )
     decoys = [line for name in "abc" for line in (f"*** Add File: ../{name}", "+x")]
     update = ("*** Update File: notes.txt", "@@", "+x")
-    assert refusal(ApplyPatch(), enveloped(*decoys, *update), turn)[0] == "ApprovalDenied"
+    assert (
+        refusal(ApplyPatch(), enveloped(*decoys, *update), turn)[0] == "ApprovalDenied"
+    )
     (request,) = approver.asked
-    assert set(request.paths) == {root.parent / name for name in ("a", "b", "c", "secret")}
+    assert set(request.paths) == {
+        root.parent / name for name in ("a", "b", "c", "secret")
+    }
     assert "notes.txt" not in request.summary
     assert f"{root.parent}/secret".removeprefix("/") in request.summary
 
@@ -400,7 +460,11 @@ def test_what_a_moved_link_leads_to_is_asked_about(root: Path):
     (root / "link").symlink_to("../secret")
     approver = ScriptedApprover(ReviewDecision.DENIED)
     turn = tool_context(
-        root, ignored, policy=ApprovalPolicy.ON_REQUEST, sandbox=workspace(root), approver=approver
+        root,
+        ignored,
+        policy=ApprovalPolicy.ON_REQUEST,
+        sandbox=workspace(root),
+        approver=approver,
     )
     moving = enveloped("*** Update File: link", "*** Move to: out.txt", "@@", "+x")
     assert refusal(ApplyPatch(), moving, turn)[0] == "ApprovalDenied"
@@ -442,7 +506,11 @@ def test_a_yes_for_the_session_is_for_the_place_and_not_for_its_name(root: Path)
     (root / "link").symlink_to(first)
     approver = ScriptedApprover(ReviewDecision.APPROVED_FOR_SESSION)
     turn = tool_context(
-        root, ignored, policy=ApprovalPolicy.ON_REQUEST, sandbox=workspace(root), approver=approver
+        root,
+        ignored,
+        policy=ApprovalPolicy.ON_REQUEST,
+        sandbox=workspace(root),
+        approver=approver,
     )
     tool, patch = ApplyPatch(), enveloped("*** Add File: link/f", "+x")
     for _ in range(2):
@@ -459,7 +527,9 @@ def test_a_yes_for_the_session_is_for_the_place_and_not_for_its_name(root: Path)
 
 def test_an_untrusting_user_is_asked_about_every_patch(tmp_path: Path):
     approver = ScriptedApprover(ReviewDecision.APPROVED)
-    turn = tool_context(tmp_path, ignored, policy=ApprovalPolicy.UNTRUSTED, approver=approver)
+    turn = tool_context(
+        tmp_path, ignored, policy=ApprovalPolicy.UNTRUSTED, approver=approver
+    )
     assert run(ApplyPatch(), enveloped("*** Add File: a"), turn).success
     assert [request.reason for request in approver.asked] == [None]
 
@@ -473,7 +543,9 @@ def test_a_failure_while_writing_is_reported_like_a_command(tmp_path: Path):
             (tmp_path / "dir").write_text("in the way", encoding="utf-8")
 
     turn = tool_context(tmp_path, emit)
-    output = run(ApplyPatch(), enveloped("*** Add File: a", "*** Add File: dir/x"), turn)
+    output = run(
+        ApplyPatch(), enveloped("*** Add File: a", "*** Add File: dir/x"), turn
+    )
     assert re.match(
         rf"Exit code: 1\nWall time: [\d.]+ seconds\nOutput:\nFailed to write file {tmp_path}/dir/x: ",
         output.text,
@@ -507,13 +579,21 @@ def test_cancellation_while_writing_waits_for_the_end(tmp_path: Path):
     asyncio.run(cancelled())
     assert (tmp_path / "a").read_text(encoding="utf-8") == "2\n"
     assert (tmp_path / "b").exists()
-    assert [type(event) for event in events] == [ItemStarted, FilesPatched, ItemCompleted]
+    assert [type(event) for event in events] == [
+        ItemStarted,
+        FilesPatched,
+        ItemCompleted,
+    ]
 
 
 def test_new_files_go_by_the_umask(tmp_path: Path):
     before = os.umask(0o027)
     try:
-        run(ApplyPatch(), enveloped("*** Add File: d/a"), tool_context(tmp_path, ignored))
+        run(
+            ApplyPatch(),
+            enveloped("*** Add File: d/a"),
+            tool_context(tmp_path, ignored),
+        )
     finally:
         os.umask(before)
     made = [tmp_path / "d", tmp_path / "d/a"]
@@ -556,7 +636,9 @@ def test_an_ambiguous_patch_can_be_refused(tmp_path: Path):
         "which is meant: add lines of context, or an @@ line that names what it is in.",
     )
     clear = enveloped("*** Update File: a", " y", "-x", "+z")
-    assert run(ApplyPatch(unambiguous=True), clear, tool_context(tmp_path, ignored)).success
+    assert run(
+        ApplyPatch(unambiguous=True), clear, tool_context(tmp_path, ignored)
+    ).success
     assert (tmp_path / "a").read_text(encoding="utf-8") == "x\ny\nz\nx\n"
 
 
@@ -569,7 +651,9 @@ def test_an_ambiguous_patch_can_be_refused(tmp_path: Path):
         ("*** Update File: a", "*** Move to: {}", "-x"),
     ],
 )
-def test_a_path_that_no_file_can_have_is_refused_at_once(tmp_path: Path, lines: tuple[str, ...]):
+def test_a_path_that_no_file_can_have_is_refused_at_once(
+    tmp_path: Path, lines: tuple[str, ...]
+):
     patch = enveloped(*lines).format("a/" * 500_000)
     events: list[Event] = []
     output = run(ApplyPatch(), patch, tool_context(tmp_path, events.append))
@@ -581,7 +665,9 @@ def test_a_path_that_no_file_can_have_is_refused_at_once(tmp_path: Path, lines: 
 def test_a_working_directory_that_no_folder_can_be_is_refused_at_once(tmp_path: Path):
     cwd = tmp_path / ("a/" * 500_000)
     turn = tool_context(tmp_path, ignored)
-    output = asyncio.run(ApplyPatch().apply(enveloped("*** Add File: x", "+x"), cwd, turn))
+    output = asyncio.run(
+        ApplyPatch().apply(enveloped("*** Add File: x", "+x"), cwd, turn)
+    )
     assert "characters; 4096 are the most" in output.text
 
 
@@ -601,9 +687,9 @@ def test_in_the_home_itself_its_settings_and_logins_are_out_of_reach(tmp_path: P
             approver=approver,
         )
         for path in (home / "config.toml", home / "rules/default.rules"):
-            assert refusal(ApplyPatch(home), enveloped(f"*** Add File: {path}"), turn)[0] == (
-                "ApprovalDenied"
-            )
+            assert refusal(ApplyPatch(home), enveloped(f"*** Add File: {path}"), turn)[
+                0
+            ] == ("ApprovalDenied")
         for path in (home / "auth.json", home / "worktrees/link"):
             guess = enveloped(f"*** Update File: {path}", "-key = 'hunter3'")
             code, text = refusal(ApplyPatch(home), guess, turn)

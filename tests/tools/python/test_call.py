@@ -49,17 +49,23 @@ def run(function: Callable[..., Any], arguments: Any = None, **options: Any) -> 
     return asyncio.run(call(function, arguments, **options))
 
 
-async def call(function: Callable[..., Any], arguments: Any = None, **options: Any) -> Outcome:
+async def call(
+    function: Callable[..., Any], arguments: Any = None, **options: Any
+) -> Outcome:
     python = PythonTool(tool(function), image_rule=ImageRule("low"))
     events: list[Event] = []
     payload = FunctionPayload(json.dumps(arguments or {}))
     context = tool_context(Path("/repo"), events.append, **options)
-    (output,) = await router_of(python).dispatch(ToolCall(python.name, "c", payload), context)
+    (output,) = await router_of(python).dispatch(
+        ToolCall(python.name, "c", payload), context
+    )
     assert isinstance(output, FunctionCallOutput)
     return Outcome(json.loads(output.encoded())["output"], events)
 
 
-def test_a_function_is_called_with_converted_arguments_and_its_text_goes_to_the_model() -> None:
+def test_a_function_is_called_with_converted_arguments_and_its_text_goes_to_the_model() -> (
+    None
+):
     def weather(city: str, days: int = 3, near: list[str] | None = None) -> str:
         return f"{city} {days!r} {near!r}"
 
@@ -70,15 +76,22 @@ def test_a_function_is_called_with_converted_arguments_and_its_text_goes_to_the_
         server="python",
         tool="weather",
         arguments={"city": "Ulm", "days": 2},
-        result={"content": [{"type": "text", "text": "Ulm 2 None"}], "structured_content": None},
+        result={
+            "content": [{"type": "text", "text": "Ulm 2 None"}],
+            "structured_content": None,
+        },
         status="completed",
     )
     # Null stands for what is left out, where the type does not take it.
-    assert run(weather, {"city": "Ulm", "days": None, "near": None}).output == "Ulm 3 None"
+    assert (
+        run(weather, {"city": "Ulm", "days": None, "near": None}).output == "Ulm 3 None"
+    )
 
 
 def test_arguments_are_shown_in_the_order_of_the_parameters() -> None:
-    def many(one: int, two: int, three: int, four: int, five: int, six: int) -> None: ...
+    def many(
+        one: int, two: int, three: int, four: int, five: int, six: int
+    ) -> None: ...
 
     names = ["one", "two", "three", "four", "five", "six"]
     item = run(many, dict.fromkeys(reversed(names), 1)).item
@@ -86,7 +99,9 @@ def test_arguments_are_shown_in_the_order_of_the_parameters() -> None:
 
 
 def test_a_wrong_choice_names_the_choices_and_all_problems_are_told() -> None:
-    def paint(colour: Literal["red", "blue"], layers: list[Literal["top", "bottom"]]) -> None: ...
+    def paint(
+        colour: Literal["red", "blue"], layers: list[Literal["top", "bottom"]]
+    ) -> None: ...
 
     assert run(paint, {"colour": "Bleu", "layers": ["top", "side"]}).output == (
         '[ERROR:InvalidArgs] failed to parse function arguments: invalid value "Bleu" for'
@@ -99,7 +114,10 @@ def test_a_wrong_choice_names_the_choices_and_all_problems_are_told() -> None:
     ("arguments", "reason"),
     [
         ({}, "missing field `self`"),
-        ({"self": "x"}, 'invalid value "x" for `self`: Input should be a valid integer'),
+        (
+            {"self": "x"},
+            'invalid value "x" for `self`: Input should be a valid integer',
+        ),
     ],
 )
 def test_wrong_arguments_are_told_to_the_model_and_the_function_is_not_called(
@@ -109,7 +127,9 @@ def test_wrong_arguments_are_told_to_the_model_and_the_function_is_not_called(
         pytest.fail("called")
 
     outcome = run(odd, arguments)
-    assert outcome.output.startswith("[ERROR:InvalidArgs] failed to parse function arguments: ")
+    assert outcome.output.startswith(
+        "[ERROR:InvalidArgs] failed to parse function arguments: "
+    )
     assert reason in outcome.output
     (shown,) = [e.item for e in outcome.events if isinstance(e, ItemCompleted)]
     assert isinstance(shown, ErrorItem)
@@ -139,7 +159,9 @@ class Point:
         ({Point}, """["<class 'tests.tools.python.test_call.Point'>"]"""),
     ],
 )
-def test_results_that_are_no_text_go_to_the_model_as_json(result: Any, text: str) -> None:
+def test_results_that_are_no_text_go_to_the_model_as_json(
+    result: Any, text: str
+) -> None:
     def give() -> Any:
         return result
 
@@ -199,7 +221,10 @@ class Unprintable(Exception):
         (SystemExit(3), "SystemExit: 3"),
         (StopIteration(), "RuntimeError: coroutine raised StopIteration"),
         (asyncio.CancelledError(), "asyncio.exceptions.CancelledError"),
-        (Unprintable(), "tests.tools.python.test_call.Unprintable: <exception str() failed>"),
+        (
+            Unprintable(),
+            "tests.tools.python.test_call.Unprintable: <exception str() failed>",
+        ),
     ],
 )
 @pytest.mark.parametrize("is_async", [False, True])
@@ -283,7 +308,9 @@ def test_a_function_sees_the_context_variables_of_its_caller() -> None:
     assert asyncio.run(main()).output == "Ulm"
 
 
-def test_functions_that_return_an_awaitable_and_objects_that_can_be_called_are_awaited() -> None:
+def test_functions_that_return_an_awaitable_and_objects_that_can_be_called_are_awaited() -> (
+    None
+):
     async def later(n: int) -> int:
         return n + 1
 
@@ -308,11 +335,17 @@ async def _router(approver: ScriptedApprover) -> AsyncGenerator[Callable[[], Any
 
     router = router_of(PythonTool(tool(pay), image_rule=ImageRule("low")))
     context = tool_context(
-        Path("/repo"), lambda _: None, policy=ApprovalPolicy.ON_REQUEST, approver=approver
+        Path("/repo"),
+        lambda _: None,
+        policy=ApprovalPolicy.ON_REQUEST,
+        approver=approver,
     )
 
     context = tool_context(
-        Path("/repo"), lambda _: None, policy=ApprovalPolicy.ON_REQUEST, approver=approver
+        Path("/repo"),
+        lambda _: None,
+        policy=ApprovalPolicy.ON_REQUEST,
+        approver=approver,
     )
 
     async def dispatch() -> Any:
@@ -338,7 +371,9 @@ def test_an_error_about_a_file_that_is_not_utf_8_reaches_the_model() -> None:
     assert run(newest).output == "[ERROR:ToolFailed] ValueError: caf\ufffd"
 
 
-def test_a_function_in_a_thread_that_raises_keyboard_interrupt_does_not_end_the_loop() -> None:
+def test_a_function_in_a_thread_that_raises_keyboard_interrupt_does_not_end_the_loop() -> (
+    None
+):
     def stops() -> None:
         raise KeyboardInterrupt
 
@@ -422,7 +457,9 @@ def test_a_generator_is_iterated_in_the_thread_of_the_function() -> None:
     assert run(lines).output == '[false,"a",{"b":[0,1]}]'
 
 
-def test_a_generator_that_does_not_end_is_left_alone_when_its_call_is_cancelled() -> None:
+def test_a_generator_that_does_not_end_is_left_alone_when_its_call_is_cancelled() -> (
+    None
+):
     begun, released = threading.Event(), threading.Event()
 
     def waits() -> Iterator[bool]:

@@ -82,7 +82,10 @@ def test_a_function_is_described_by_its_types_and_its_docstring() -> None:
                 },
                 "unit": {"enum": ["C", "F"], "type": "string", "default": "C"},
                 "near": {
-                    "anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}],
+                    "anyOf": [
+                        {"type": "array", "items": {"type": "string"}},
+                        {"type": "null"},
+                    ],
                     "description": "Other cities.",
                     "default": None,
                 },
@@ -103,7 +106,9 @@ def test_sphinx_fields_describe_parameters_too() -> None:
         return a + b
 
     assert spec(add).description == "Add."
-    assert [value["description"] for value in spec(add).parameters["properties"].values()] == [
+    assert [
+        value["description"] for value in spec(add).parameters["properties"].values()
+    ] == [
         "One.",
         "Two.",
     ]
@@ -126,7 +131,9 @@ def everything(
 @pytest.mark.parametrize(
     "function", [everything, defined("def f(a, b: dict = {}, c: list = []): ...", "f")]
 )
-def test_plain_types_are_described_as_pydantic_describes_them(function: Callable[..., Any]) -> None:
+def test_plain_types_are_described_as_pydantic_describes_them(
+    function: Callable[..., Any],
+) -> None:
     plain = tool(function)
     described = arguments_schema("f", plain.parameters.values(), {})
     assert described.pop("type") == "object"
@@ -134,19 +141,27 @@ def test_plain_types_are_described_as_pydantic_describes_them(function: Callable
 
 
 def test_types_of_the_program_are_described_by_pydantic() -> None:
-    def find(query: Query, at: Point, options: Options, size: Annotated[int, Field(ge=1)]) -> None:
+    def find(
+        query: Query, at: Point, options: Options, size: Annotated[int, Field(ge=1)]
+    ) -> None:
         """:param at: Where."""
 
     described = spec(find).parameters
     assert described["required"] == ["query", "at", "options", "size"]
     assert described["properties"]["size"] == {"minimum": 1, "type": "integer"}
-    assert described["$defs"]["Point"]["properties"]["title"] == {"default": "", "type": "string"}
+    assert described["$defs"]["Point"]["properties"]["title"] == {
+        "default": "",
+        "type": "string",
+    }
 
 
 def test_a_default_that_is_no_json_is_left_out() -> None:
     def find(words: str, at: Any = object()) -> None: ...  # noqa: B008
 
-    assert spec(find).parameters["properties"] == {"words": {"type": "string"}, "at": {}}
+    assert spec(find).parameters["properties"] == {
+        "words": {"type": "string"},
+        "at": {},
+    }
 
 
 def test_a_partial_is_described_by_its_function() -> None:
@@ -172,7 +187,11 @@ def test_options_of_the_decorator_hold_and_the_function_can_still_be_called() ->
     assert (double(4), half(4)) == (8, 2)
     assert (double.spec.name, double.spec.description) == ("double-it", "Doubles.")
     assert (double.needs_approval, double.parallel) == (True, True)
-    assert (half.spec.name, half.needs_approval, half.parallel) == ("half", False, False)
+    assert (half.spec.name, half.needs_approval, half.parallel) == (
+        "half",
+        False,
+        False,
+    )
     assert tool(half) is half
 
 

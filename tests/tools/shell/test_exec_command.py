@@ -34,7 +34,9 @@ _SESSION = re.compile(r"Process running with session ID (\d+)\n")
 def _call(cwd: Path, **arguments: Any) -> tuple[ToolOutput, ToolCalls]:
     async def main() -> tuple[ToolOutput, ToolCalls]:
         async with tool_calls(cwd) as calls:
-            return await calls.call(ExecCommand(calls.runner(), _BASH), **arguments), calls
+            return await calls.call(
+                ExecCommand(calls.runner(), _BASH), **arguments
+            ), calls
 
     return asyncio.run(main())
 
@@ -71,7 +73,9 @@ def test_the_result_has_the_header_of_codex(tmp_path: Path) -> None:
 
 def test_no_output_still_has_its_heading(tmp_path: Path) -> None:
     output, _ = _call(tmp_path, cmd="kill -9 $$")
-    assert output.text.endswith("Process exited with code 137\nOriginal token count: 0\nOutput:\n")
+    assert output.text.endswith(
+        "Process exited with code 137\nOriginal token count: 0\nOutput:\n"
+    )
 
 
 def test_a_command_is_an_item_that_starts_and_ends(tmp_path: Path) -> None:
@@ -97,7 +101,9 @@ def test_workdir_is_relative_to_the_turn(tmp_path: Path) -> None:
 
 
 def test_nulls_and_unknown_arguments_are_as_good_as_absent(tmp_path: Path) -> None:
-    output, _ = _call(tmp_path, cmd="echo hi", workdir=None, tty=None, login=None, mood="good")
+    output, _ = _call(
+        tmp_path, cmd="echo hi", workdir=None, tty=None, login=None, mood="good"
+    )
     assert _body(output) == "hi\n"
 
 
@@ -113,7 +119,9 @@ def test_nulls_and_unknown_arguments_are_as_good_as_absent(tmp_path: Path) -> No
         ({"shell": "cat"}, "/bin/sh -lc 'echo $0'"),
     ],
 )
-def test_the_shell_can_be_chosen(arguments: dict[str, Any], command: str, tmp_path: Path) -> None:
+def test_the_shell_can_be_chosen(
+    arguments: dict[str, Any], command: str, tmp_path: Path
+) -> None:
     output, calls = _call(tmp_path, cmd="echo $0", **arguments)
     assert calls.started()[0].command == command
     assert _body(output) == f"{command.split()[0]}\n"
@@ -152,7 +160,9 @@ def test_a_command_that_goes_on_is_polled_until_its_end(tmp_path: Path) -> None:
     async def main() -> None:
         async with tool_calls(tmp_path) as calls:
             tool, stdin = ExecCommand(calls.runner(), _BASH), WriteStdin(calls.sessions)
-            first = await calls.call(tool, cmd="echo one; read x <go; echo two", yield_time_ms=1)
+            first = await calls.call(
+                tool, cmd="echo one; read x <go; echo two", yield_time_ms=1
+            )
             assert (first.success, calls.completed()) == (True, [])
             go.write_text("\n", encoding="utf-8")
             session_id = _session_id(first)
@@ -160,16 +170,24 @@ def test_a_command_that_goes_on_is_polled_until_its_end(tmp_path: Path) -> None:
             assert "\nProcess exited with code 0\n" in second.text
             assert _body(first) + _body(second) == "one\ntwo\n"
             (completed,) = calls.completed()
-            assert (completed.aggregated_output, completed.status) == ("one\ntwo\n", "completed")
+            assert (completed.aggregated_output, completed.status) == (
+                "one\ntwo\n",
+                "completed",
+            )
             with pytest.raises(ToolError) as gone:
                 await calls.call(stdin, session_id=session_id)
-            assert str(gone.value) == f"write_stdin failed: Unknown process id {session_id}"
+            assert (
+                str(gone.value)
+                == f"write_stdin failed: Unknown process id {session_id}"
+            )
 
     asyncio.run(main())
 
 
 @pytest.mark.parametrize("tool", [ExecCommand, Shell])
-def test_a_command_that_is_let_go_goes_on_as_a_session(tool: Any, tmp_path: Path) -> None:
+def test_a_command_that_is_let_go_goes_on_as_a_session(
+    tool: Any, tmp_path: Path
+) -> None:
     line = "echo begun; read -r x <fifo; echo over"
 
     async def main() -> None:
@@ -235,11 +253,15 @@ def test_text_cannot_be_written_without_a_terminal(tmp_path: Path) -> None:
     )
 
 
-async def _start_up(calls: ToolCalls, script: str, sandbox: PlatformSandbox | None = None) -> int:
+async def _start_up(
+    calls: ToolCalls, script: str, sandbox: PlatformSandbox | None = None
+) -> int:
     """Start a command that prints `up`; the id of its session."""
     up = asyncio.Event()
     calls.on_event = lambda event: (
-        up.set() if isinstance(event, CommandOutputDelta) and "up" in event.delta else None
+        up.set()
+        if isinstance(event, CommandOutputDelta) and "up" in event.delta
+        else None
     )
     tool = ExecCommand(calls.runner(sandbox), _BASH)
     output = await calls.call(tool, cmd=script, login=False, yield_time_ms=1)
@@ -263,12 +285,21 @@ async def _start_up(calls: ToolCalls, script: str, sandbox: PlatformSandbox | No
     ],
 )  # fmt: skip
 def test_a_command_without_a_terminal_is_interrupted(
-    tmp_path: Path, backend: Backend | None, script: str, chars: str, code: int, said: str
+    tmp_path: Path,
+    backend: Backend | None,
+    script: str,
+    chars: str,
+    code: int,
+    said: str,
 ) -> None:
     async def main() -> str:
         async with tool_calls(tmp_path) as calls:
             backends = [] if backend is None else [backend]
-            sandbox = PlatformSandbox(dict(os.environ), backends=backends) if backends else None
+            sandbox = (
+                PlatformSandbox(dict(os.environ), backends=backends)
+                if backends
+                else None
+            )
             session_id = await _start_up(calls, script, sandbox)
             stdin = WriteStdin(calls.sessions)
             output = await calls.call(
@@ -291,7 +322,9 @@ def test_a_command_that_ignores_the_interrupt_goes_on(tmp_path: Path) -> None:
         async with tool_calls(tmp_path) as calls:
             session_id = await _start_up(calls, "trap '' INT; echo up; sleep 1000")
             stdin = WriteStdin(calls.sessions)
-            output = await calls.call(stdin, session_id=session_id, chars="\x03", yield_time_ms=300)
+            output = await calls.call(
+                stdin, session_id=session_id, chars="\x03", yield_time_ms=300
+            )
             assert _session_id(output) == session_id
 
     asyncio.run(main())
@@ -313,7 +346,9 @@ def test_what_is_not_only_an_interrupt_is_refused_without_a_terminal(
     asyncio.run(main())
 
 
-def test_an_interrupt_of_a_command_that_has_ended_tells_its_own_exit_code(tmp_path: Path) -> None:
+def test_an_interrupt_of_a_command_that_has_ended_tells_its_own_exit_code(
+    tmp_path: Path,
+) -> None:
     async def main() -> None:
         async with tool_calls(tmp_path) as calls:
             session_id = await _start_up(calls, "echo up; sleep 1; exit 4")
@@ -331,7 +366,9 @@ def test_a_dialogue_with_python(tmp_path: Path) -> None:
     async def main() -> None:
         async with tool_calls(tmp_path) as calls:
             tool, stdin = ExecCommand(calls.runner(), _BASH), WriteStdin(calls.sessions)
-            output = await calls.call(tool, cmd="exec python3 -q", tty=True, yield_time_ms=1)
+            output = await calls.call(
+                tool, cmd="exec python3 -q", tty=True, yield_time_ms=1
+            )
             session_id = _session_id(output)
             printed = _body(output)
             for line, answer in [("6 * 7\n", "42\r\n"), ("'a' + 'b'\n", "'ab'\r\n")]:
@@ -382,9 +419,14 @@ def test_how_long_a_call_waits_is_bounded(
         async with tool_calls(tmp_path) as calls:
             tool = ExecCommand(calls.runner(), _BASH)
             stdin = WriteStdin(calls.sessions, max_poll_ms=max_poll_ms)
-            output = await calls.call(tool, cmd="exec sleep 1000", tty=True, yield_time_ms=-5)
             output = await calls.call(
-                stdin, session_id=_session_id(output), chars=chars, yield_time_ms=asked_ms
+                tool, cmd="exec sleep 1000", tty=True, yield_time_ms=-5
+            )
+            output = await calls.call(
+                stdin,
+                session_id=_session_id(output),
+                chars=chars,
+                yield_time_ms=asked_ms,
             )
             match = re.search(r"Wall time: (\S+) seconds", output.text)
             assert match is not None
@@ -412,7 +454,9 @@ def test_a_cancelled_call_leaves_nothing_running(tmp_path: Path) -> None:
         asyncio.run(main(lifeline))
 
 
-def test_items_of_commands_that_outlive_their_call_are_completed(tmp_path: Path) -> None:
+def test_items_of_commands_that_outlive_their_call_are_completed(
+    tmp_path: Path,
+) -> None:
     async def main(lifeline: Lifeline) -> ToolCalls:
         async with tool_calls(tmp_path) as calls:
             tool = ExecCommand(calls.runner(), _BASH)
@@ -445,7 +489,11 @@ def test_items_of_commands_that_outlive_their_call_are_completed(tmp_path: Path)
             "ENOTDIR",
             "working directory '{cwd}/file': Not a dir",
         ),
-        ({"cmd": "x" * 3_000_000}, "E2BIG", "cannot run '/bin/bash': Argument list too long"),
+        (
+            {"cmd": "x" * 3_000_000},
+            "E2BIG",
+            "cannot run '/bin/bash': Argument list too long",
+        ),
         ({"cmd": "a\0b"}, "EINVAL", "cannot run the command: embedded null byte"),
     ],
 )
@@ -475,7 +523,9 @@ def test_a_patch_is_applied_and_not_run(tmp_path: Path) -> None:
                 tool, cmd=f"cd sub && apply_patch <<'EOF'\n{text}EOF\n", workdir="deep"
             )
             assert (tmp_path / "deep" / "sub" / "x").read_bytes() == b"x\n"
-            header = r"Wall time: \d\.\d{4} seconds\nOutput:\nExit code: 0\nWall time: \d"
+            header = (
+                r"Wall time: \d\.\d{4} seconds\nOutput:\nExit code: 0\nWall time: \d"
+            )
             assert re.match(header, output.text)
             assert (output.success, output.error_code) == (True, None)
             assert calls.started() == []

@@ -41,11 +41,15 @@ NO_RULES = Rules()
 class RefusingSandbox(DirectSandbox):
     """Makes every command fail like one that the kernel holds back."""
 
-    def __init__(self, exit_code: int = 1, says: str = "touch: x: Read-only file system") -> None:
+    def __init__(
+        self, exit_code: int = 1, says: str = "touch: x: Read-only file system"
+    ) -> None:
         super().__init__()
         self._script = f"echo {says!r}; exit {exit_code}"
 
-    def command(self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path) -> Sequence[str]:
+    def command(
+        self, argv: Sequence[str], policy: SandboxPolicy, cwd: Path
+    ) -> Sequence[str]:
         return ["sh", "-c", self._script]
 
 
@@ -109,14 +113,22 @@ def with_setting(cwd: Path, work: Callable[[Setting], Any], **options: Any) -> S
         ReviewDecision.APPROVED_WITH_RULE,
     ],
 )
-def test_a_command_leaves_the_sandbox_with_a_yes(answer: ReviewDecision, tmp_path: Path) -> None:
+def test_a_command_leaves_the_sandbox_with_a_yes(
+    answer: ReviewDecision, tmp_path: Path
+) -> None:
     async def work(setting: Setting) -> None:
-        assert await setting.printed("echo free", **ESCALATED, justification="May I?") == "free\n"
+        assert (
+            await setting.printed("echo free", **ESCALATED, justification="May I?")
+            == "free\n"
+        )
 
     setting = with_setting(tmp_path, work, sandbox=EchoSandbox(), answer=answer)
     assert setting.asked == [
         ApprovalRequest(
-            "command", "/bin/bash -lc 'echo free'", tmp_path, "outside of the sandbox: May I?"
+            "command",
+            "/bin/bash -lc 'echo free'",
+            tmp_path,
+            "outside of the sandbox: May I?",
         )
     ]
     assert [setting.asked[0].item_id] == [item.id for item in setting.calls.started()]
@@ -158,7 +170,9 @@ def test_a_no_is_told_and_shown(
         assert await setting.refusal("echo > x", **ESCALATED) == text
 
     setting = with_setting(tmp_path, work, answer=answer, feedback=feedback)
-    begun = CommandExecution(id="item_0", command="/bin/bash -lc 'echo > x'", cwd=str(tmp_path))
+    begun = CommandExecution(
+        id="item_0", command="/bin/bash -lc 'echo > x'", cwd=str(tmp_path)
+    )
     declined = CommandExecution(
         id="item_0",
         command=begun.command,
@@ -206,12 +220,16 @@ def test_what_may_not_be_asked_is_refused_and_shown(
     ]
 
 
-def test_a_yes_for_the_session_is_remembered_by_all_command_tools(tmp_path: Path) -> None:
+def test_a_yes_for_the_session_is_remembered_by_all_command_tools(
+    tmp_path: Path,
+) -> None:
     async def work(setting: Setting) -> None:
         assert await setting.printed("echo hi", **ESCALATED) == "hi\n"
         setting.calls.approver.decision = ReviewDecision.DENIED
         assert await setting.printed("echo hi", **ESCALATED) == "hi\n"
-        output = await setting.calls.call(setting.shell_command, command="echo hi", **ESCALATED)
+        output = await setting.calls.call(
+            setting.shell_command, command="echo hi", **ESCALATED
+        )
         assert output.text.endswith("Output:\nhi\n")
         # Another place and other words are other questions, and so is the sandbox.
         (tmp_path / "sub").mkdir()
@@ -251,7 +269,9 @@ def test_a_rule_is_made_and_holds_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wish", ["echo", [], [1, {}], {"a": "b"}, None, ["bash"]])
-def test_a_wish_that_cannot_be_granted_is_passed_over(wish: Any, tmp_path: Path) -> None:
+def test_a_wish_that_cannot_be_granted_is_passed_over(
+    wish: Any, tmp_path: Path
+) -> None:
     async def work(setting: Setting) -> None:
         assert await setting.printed("echo hi", **ESCALATED, prefix_rule=wish) == "hi\n"
         assert setting.asked[0].prefix is None
@@ -287,7 +307,9 @@ def test_a_command_that_the_sandbox_made_fail_is_run_again_with_a_yes(
 ) -> None:
     async def work(setting: Setting) -> None:
         argument = {"cmd" if tool == "exec_command" else "command": "echo free"}
-        output: ToolOutput = await setting.calls.call(getattr(setting, tool), **argument)
+        output: ToolOutput = await setting.calls.call(
+            getattr(setting, tool), **argument
+        )
         assert output.text.endswith("Output:\nfree\n")
         assert output.success
 
@@ -370,13 +392,20 @@ def test_a_forbidden_system_call_counts_as_held_up(tmp_path: Path) -> None:
     async def work(setting: Setting) -> None:
         assert await setting.printed("echo free") == "free\n"
 
-    with_setting(tmp_path, work, policy=ApprovalPolicy.ON_FAILURE, sandbox=RefusingSandbox(159, ""))
+    with_setting(
+        tmp_path,
+        work,
+        policy=ApprovalPolicy.ON_FAILURE,
+        sandbox=RefusingSandbox(159, ""),
+    )
 
 
 def test_a_command_that_goes_on_is_not_run_again(tmp_path: Path) -> None:
     async def work(setting: Setting) -> None:
         script = "echo Permission denied; exec sleep 1000"
-        output = await setting.calls.call(setting.exec_command, cmd=script, yield_time_ms=1)
+        output = await setting.calls.call(
+            setting.exec_command, cmd=script, yield_time_ms=1
+        )
         assert "Process running with session ID" in output.text
         assert setting.asked == []
 

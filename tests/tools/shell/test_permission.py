@@ -28,9 +28,13 @@ RULES = Rules(
     (
         PrefixRule((("git",), ("fetch", "pull"))),
         PrefixRule((("git",), ("push",)), Decision.PROMPT),
-        PrefixRule((("make",), ("release",)), Decision.PROMPT, "it goes out to everyone"),
+        PrefixRule(
+            (("make",), ("release",)), Decision.PROMPT, "it goes out to everyone"
+        ),
         PrefixRule((("curl",),), Decision.FORBIDDEN),
-        PrefixRule((("npm",), ("publish",)), Decision.FORBIDDEN, "only the release job may"),
+        PrefixRule(
+            (("npm",), ("publish",)), Decision.FORBIDDEN, "only the release job may"
+        ),
     )
 )
 ESCALATES = (
@@ -39,9 +43,14 @@ ESCALATES = (
 )
 
 
-def call(script: str, *, escalated: bool = False, justification: str | None = None) -> CommandCall:
+def call(
+    script: str, *, escalated: bool = False, justification: str | None = None
+) -> CommandCall:
     return CommandCall(
-        ("/bin/bash", "-lc", script), CWD, escalated=escalated, justification=justification
+        ("/bin/bash", "-lc", script),
+        CWD,
+        escalated=escalated,
+        justification=justification,
     )
 
 
@@ -98,12 +107,16 @@ def test_what_nothing_is_known_against_runs_in_the_sandbox(
         ("cat $(ls)", ask("cat $(ls)", None)),
     ],
 )
-def test_the_untrusting_are_asked_about_all_but_reading(script: str, expected: Verdict) -> None:
+def test_the_untrusting_are_asked_about_all_but_reading(
+    script: str, expected: Verdict
+) -> None:
     assert [verdict(script, UNTRUSTED, mode=mode) for mode in MODES] == [expected] * 3
 
 
 @pytest.mark.parametrize("policy", [UNTRUSTED, ON_FAILURE, ON_REQUEST])
-def test_leaving_the_sandbox_is_asked_for_where_there_is_one(policy: ApprovalPolicy) -> None:
+def test_leaving_the_sandbox_is_asked_for_where_there_is_one(
+    policy: ApprovalPolicy,
+) -> None:
     outside = ask("ls", "outside of the sandbox", sandboxed=False)
     assert [verdict("ls", policy, mode=mode, escalated=True) for mode in MODES] == [
         outside,
@@ -126,9 +139,13 @@ def test_the_model_says_why() -> None:
     assert decide(unsafe, UNTRUSTED, "read-only", RULES, ()) == ask("touch x", "May I?")
 
 
-@pytest.mark.parametrize("script", ["rm -rf x", "sudo rm -f x", "for x in *; do rm -f $x; done"])
+@pytest.mark.parametrize(
+    "script", ["rm -rf x", "sudo rm -f x", "for x in *; do rm -f $x; done"]
+)
 def test_a_forced_rm_is_asked_about_or_refused_in_every_sandbox(script: str) -> None:
-    refused = refuse(script, "rm -f style commands are not permitted. Use a safer approach")
+    refused = refuse(
+        script, "rm -f style commands are not permitted. Use a safer approach"
+    )
     reason = "`rm -f` deletes without asking"
     for mode in MODES:
         assert verdict(script, NEVER, mode=mode) == refused
@@ -173,7 +190,8 @@ def test_a_rule_may_ask() -> None:
             "ls; make release", "it goes out to everyone"
         )
         assert verdict("git push", NEVER, mode=mode) == refuse(
-            "git push", "approval required by policy, but AskForApproval is set to Never"
+            "git push",
+            "approval required by policy, but AskForApproval is set to Never",
         )
 
 
@@ -188,7 +206,8 @@ def test_a_granular_policy_refuses_some_questions_unasked() -> None:
     assert verdict("git push", refuses) == ask("git push", by_rule)
     assert verdict("rm -f x", asks) == ask("rm -f x", "`rm -f` deletes without asking")
     assert verdict("ls", refuses, escalated=True) == refuse(
-        "ls", f"it needs approval (outside of the sandbox), {unasked} `sandbox_approval`"
+        "ls",
+        f"it needs approval (outside of the sandbox), {unasked} `sandbox_approval`",
     )
     # Both causes have to be let through.
     for policy in (asks, refuses):
@@ -208,7 +227,9 @@ def test_a_yes_for_the_session_covers_the_same_command_in_the_same_place() -> No
     assert isinstance(after(((*argv, "--"), CWD, False, False)), Ask)
     with_terminal = replace(call("touch x"), tty=True)
     yes = {(argv, CWD, False, False)}
-    assert isinstance(decide(with_terminal, UNTRUSTED, "workspace-write", RULES, yes), Ask)
+    assert isinstance(
+        decide(with_terminal, UNTRUSTED, "workspace-write", RULES, yes), Ask
+    )
 
 
 def test_who_lets_a_command_out_of_the_sandbox_is_told_which_program_of_the_workspace_it_is(
@@ -219,17 +240,24 @@ def test_who_lets_a_command_out_of_the_sandbox_is_told_which_program_of_the_work
     fake.touch(mode=0o755)
     place = Place(tmp_path, {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, (tmp_path,))
     for script in ("git status", "cd . && git status > log", "ls $(git status)"):
-        wish = replace(call(script, escalated=True, justification="status"), cwd=tmp_path)
+        wish = replace(
+            call(script, escalated=True, justification="status"), cwd=tmp_path
+        )
         asked = decide(wish, ON_REQUEST, "workspace-write", Rules(), (), place)
         assert isinstance(asked, Ask)
-        assert asked.request.reason == f"`git` is {fake} by PATH; outside of the sandbox: status"
+        assert (
+            asked.request.reason
+            == f"`git` is {fake} by PATH; outside of the sandbox: status"
+        )
     inside = replace(call("git status"), cwd=tmp_path)
     asked = decide(inside, UNTRUSTED, "workspace-write", Rules(), (), place)
     assert isinstance(asked, Ask)
     assert asked.request.reason is None
 
 
-def test_who_lets_a_terminal_out_of_the_sandbox_is_told_that_the_model_can_type_into_it() -> None:
+def test_who_lets_a_terminal_out_of_the_sandbox_is_told_that_the_model_can_type_into_it() -> (
+    None
+):
     wish = replace(call("git log", escalated=True), tty=True)
     asked = decide(wish, ON_REQUEST, "workspace-write", RULES, ())
     assert isinstance(asked, Ask)
@@ -244,7 +272,9 @@ def test_a_yes_for_the_session_does_not_cover_a_program_that_the_model_can_chang
     place = Place(tmp_path, {"PATH": "/bin"}, (tmp_path,))
     for argv, asks in (("./x",), True), (("touch", "x"), False):
         wish = CommandCall(argv, tmp_path)
-        found = decide(wish, UNTRUSTED, "workspace-write", RULES, {wish.approval}, place)
+        found = decide(
+            wish, UNTRUSTED, "workspace-write", RULES, {wish.approval}, place
+        )
         assert isinstance(found, Ask) is asks
 
 
@@ -253,11 +283,15 @@ def test_a_yes_for_the_session_covers_a_script_while_its_programs_stay_the_same(
 ) -> None:
     place = Place(tmp_path, {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, (tmp_path,))
     argv = ("/bin/sh", "-c", "cd . && touch x")
-    wishes = [CommandCall(argv, tmp_path, escalated=escalated) for escalated in (True, False)]
+    wishes = [
+        CommandCall(argv, tmp_path, escalated=escalated) for escalated in (True, False)
+    ]
 
     def asks() -> list[bool]:
         yes = {wish.approval for wish in wishes}
-        found = [decide(w, UNTRUSTED, "workspace-write", Rules(), yes, place) for w in wishes]
+        found = [
+            decide(w, UNTRUSTED, "workspace-write", Rules(), yes, place) for w in wishes
+        ]
         return [isinstance(verdict, Ask) for verdict in found]
 
     assert asks() == [False, False]
@@ -271,18 +305,26 @@ def test_a_script_that_cannot_be_searched_for_an_rm_is_refused() -> None:
     refused = decided(call(script), NEVER, "workspace-write", Rules(), ())
     assert isinstance(refused, tuple)
     assert refused[0].endswith("checked for `rm -f`. Use a shorter script")
-    assert isinstance(decide(call(script), ON_REQUEST, "workspace-write", Rules(), ()), Ask)
+    assert isinstance(
+        decide(call(script), ON_REQUEST, "workspace-write", Rules(), ()), Ask
+    )
 
 
 def test_a_yes_of_before_does_not_change_that_nobody_is_asked_now() -> None:
     dangerous = call("rm -f x")
-    assert isinstance(decided(dangerous, NEVER, "read-only", RULES, {dangerous.approval}), tuple)
-    assert decide(dangerous, ON_REQUEST, "read-only", RULES, {dangerous.approval}) == HELD
+    assert isinstance(
+        decided(dangerous, NEVER, "read-only", RULES, {dangerous.approval}), tuple
+    )
+    assert (
+        decide(dangerous, ON_REQUEST, "read-only", RULES, {dangerous.approval}) == HELD
+    )
 
 
 def test_a_rule_is_offered_for_good() -> None:
     def offered(script: str) -> tuple[str, ...] | None:
-        wish = CommandCall(("bash", "-lc", script), CWD, True, None, tuple(script.split()[:2]))
+        wish = CommandCall(
+            ("bash", "-lc", script), CWD, True, None, tuple(script.split()[:2])
+        )
         found = decide(wish, ON_REQUEST, "read-only", RULES, ())
         assert isinstance(found, Ask)
         return found.request.prefix

@@ -51,8 +51,25 @@ def test_what_does_not_is_not(script: str, prefix: str) -> None:
 @pytest.mark.parametrize(
     "prefix",
     [
-        *("python", "python3", "python3.11 -c", "python3 -W ignore -c", "python3 -m", "node -e"),
-        *("bash", "bash -lc", "sh -c", "/bin/zsh", "env", "env -i", "env A=1", "sudo", "sudo -E"),
+        *(
+            "python",
+            "python3",
+            "python3.11 -c",
+            "python3 -W ignore -c",
+            "python3 -m",
+            "node -e",
+        ),
+        *(
+            "bash",
+            "bash -lc",
+            "sh -c",
+            "/bin/zsh",
+            "env",
+            "env -i",
+            "env A=1",
+            "sudo",
+            "sudo -E",
+        ),
         *(
             "sudo -u root bash",
             "sudo env bash -c",
@@ -78,7 +95,10 @@ def test_words_that_do_not_show_are_not() -> None:
 def test_a_stricter_rule_stays_above_it() -> None:
     rules = allowing(Rules((PrefixRule((("a",), ("c",)), Decision.FORBIDDEN),)), ("a",))
     found = [rules.decide(["a", word]) for word in "bc"]
-    assert [match and match.decision for match in found] == [Decision.ALLOW, Decision.FORBIDDEN]
+    assert [match and match.decision for match in found] == [
+        Decision.ALLOW,
+        Decision.FORBIDDEN,
+    ]
 
 
 def test_no_rule_is_offered_for_a_program_or_script_that_the_model_can_change(
@@ -94,6 +114,7 @@ def test_no_rule_is_offered_for_a_program_or_script_that_the_model_can_change(
         "cat missing": ("cat", "missing"),
     }
     offers = [
-        offered_prefix(script.split(), words, Rules(), place) for script, words in argv.items()
+        offered_prefix(script.split(), words, Rules(), place)
+        for script, words in argv.items()
     ]
     assert offers == [None, None, None, ("cat", "missing")]

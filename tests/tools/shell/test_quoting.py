@@ -23,12 +23,29 @@ def test_words_are_quoted_as_codex_does(argv: list[str], line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["it's", "a\nb", "$(x) `y`", "'\"\\", "!^'!^", "^", "^^", "\\", "é'", "'^'", "~ * [a]"]
+    "word",
+    [
+        "it's",
+        "a\nb",
+        "$(x) `y`",
+        "'\"\\",
+        "!^'!^",
+        "^",
+        "^^",
+        "\\",
+        "é'",
+        "'^'",
+        "~ * [a]",
+    ],
 )
 def test_a_shell_reads_back_what_was_quoted(word: str) -> None:
     line = quote_argv(["printf", "%s", word])
     assert shlex.split(line) == ["printf", "%s", word]
     done = subprocess.run(
-        ["/bin/sh", "-c", line], capture_output=True, check=True, text=True, encoding="utf-8"
+        ["/bin/sh", "-c", line],
+        capture_output=True,
+        check=True,
+        text=True,
+        encoding="utf-8",
     )
     assert done.stdout == word

@@ -44,13 +44,20 @@ def _call(
     ],
 )
 def test_every_spelling_of_a_command_runs(
-    kind: type[Shell | ShellCommand | LocalShell], command: Any, shown: str, tmp_path: Path
+    kind: type[Shell | ShellCommand | LocalShell],
+    command: Any,
+    shown: str,
+    tmp_path: Path,
 ) -> None:
     output, calls = _call(kind, tmp_path, command=command)
     assert re.fullmatch(f"Exit code: 3\n{_WALL}Output:\nhi\n", output.text)
     assert (output.success, output.error_code) == (False, None)
     (completed,) = calls.completed()
-    assert (completed.command, completed.exit_code, completed.status) == (shown, 3, "failed")
+    assert (completed.command, completed.exit_code, completed.status) == (
+        shown,
+        3,
+        "failed",
+    )
 
 
 def test_a_command_line_can_run_without_the_login_files(tmp_path: Path) -> None:
@@ -61,7 +68,8 @@ def test_a_command_line_can_run_without_the_login_files(tmp_path: Path) -> None:
 def test_the_structured_form_is_json(tmp_path: Path) -> None:
     output, _ = _call(Shell, tmp_path, structured=True, command=["echo", "é"])
     assert re.fullmatch(
-        r'\{"output":"é\\n","metadata":\{"exit_code":0,"duration_seconds":\d+\.\d\}\}', output.text
+        r'\{"output":"é\\n","metadata":\{"exit_code":0,"duration_seconds":\d+\.\d\}\}',
+        output.text,
     )
 
 
@@ -100,7 +108,9 @@ def test_a_time_out_kills_what_the_command_started(
 
 
 def test_a_structured_time_out_has_its_exit_code(tmp_path: Path) -> None:
-    output, _ = _call(Shell, tmp_path, structured=True, command=["sleep", "1000"], timeout_ms=50)
+    output, _ = _call(
+        Shell, tmp_path, structured=True, command=["sleep", "1000"], timeout_ms=50
+    )
     result = json.loads(output.text)
     assert result["metadata"]["exit_code"] == 124
     assert re.fullmatch(r"command timed out after \d+ milliseconds\n", result["output"])

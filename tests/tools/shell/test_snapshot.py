@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.config.environment import ShellEnvironmentPolicy, environment_after_profile
+from codex_py.config.environment import (
+    ShellEnvironmentPolicy,
+    environment_after_profile,
+)
 from codex_py.process.sessions import ProcessSessions
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.choice import PlatformSandbox
@@ -27,7 +30,9 @@ def login_shell(home: Path, sandbox: PlatformSandbox) -> LoginShell:
     return LoginShell(BASH, environment, merge, confine, home, {})
 
 
-@pytest.mark.parametrize("backend", BACKENDS, ids=[backend.name for backend in BACKENDS])
+@pytest.mark.parametrize(
+    "backend", BACKENDS, ids=[backend.name for backend in BACKENDS]
+)
 def test_every_backend_lets_it_through(backend: Backend, tmp_path: Path) -> None:
     """Also what does not fit into one variable."""
     functions = "\n".join(f"f{n}() {{ echo 'ä{'x' * 1000} {n}'; }}" for n in range(300))
@@ -46,7 +51,8 @@ def test_every_backend_lets_it_through(backend: Backend, tmp_path: Path) -> None
             process = sessions.spawn(
                 shell.confine([BASH, "-c", script]),
                 cwd=tmp_path,
-                environment=shell.merge(snapshot.exported, shell.environment) | snapshot.pieces,
+                environment=shell.merge(snapshot.exported, shell.environment)
+                | snapshot.pieces,
             )
             await process.finished.wait()
             return process.all_output().text()
@@ -68,7 +74,9 @@ def test_commands_at_once_wait_for_one_profile(tmp_path: Path) -> None:
 
     async def main() -> None:
         try:
-            found = await asyncio.gather(*(shell.snapshot([BASH, "-lc", str(n)]) for n in range(5)))
+            found = await asyncio.gather(
+                *(shell.snapshot([BASH, "-lc", str(n)]) for n in range(5))
+            )
             assert len({id(snapshot) for snapshot in found}) == 1
             assert found[0] is not None
             for other in (

@@ -45,7 +45,9 @@ class Child(HostedSession):
     @property
     def items(self) -> Sequence[EncodedItem]:
         """Its history, base prompt first."""
-        return self.session.items if self.is_open else ()
+        if self.is_open:
+            return self.session.items
+        return ()
 
     async def open(self, opening: AbstractAsyncContextManager[Session]) -> None:
         """Raises a `CodexError` if the session cannot be opened."""
@@ -56,7 +58,8 @@ class Child(HostedSession):
 
     def send(self, prompt: UserPrompt, *, interrupt: bool = False) -> None:
         """Add the message to the task at hand. If there is none, or `interrupt`, it is a task of its own."""
-        session, images = self.session, list(map(Path, prompt.images))
+        session = self.session
+        images = list(map(Path, prompt.images))
         if interrupt or self._prompts or not session.steer(prompt.text, images=images):
             is_idle = not self.is_busy
             if is_idle and self._working is not None:
@@ -96,7 +99,9 @@ class Child(HostedSession):
                 prompt = self._prompts.pop(0)
                 images = list(map(Path, prompt.images))
                 state = _state(await session.run_turn(prompt.text, images=images))
-                if self.tree is not None and (said := await asyncio.to_thread(self.tree.remark)):
+                if self.tree is not None and (
+                    said := await asyncio.to_thread(self.tree.remark)
+                ):
                     state = replace(state, message=f"{state.message or ''}{said}")
                 self._prompts[:0] = session.take_unsent()
         except Exception as error:
@@ -111,7 +116,10 @@ class Child(HostedSession):
 
 
 def _state(result: TurnResult) -> AgentState:
-    if (error := result.error) is None:
+    error = result.error
+    if error is None:
         return AgentState("completed", result.last_message)
     is_aborted = error.code == "aborted"
-    return AgentState("interrupted") if is_aborted else AgentState("errored", str(error))
+    if is_aborted:
+        return AgentState("interrupted")
+    return AgentState("errored", str(error))

@@ -1,7 +1,14 @@
 """The subagents of one thread: how a child session follows from a call, and what the thread is told of it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -39,11 +46,35 @@ from codex_py.tools.agents import (
 )
 
 _NICKNAMES: Final = (
-    *("Ada", "Alan", "Barbara", "Dennis", "Edsger", "Emmy", "Euclid", "Euler", "Faraday"),
-    *("Fourier", "Frances", "Gauss", "Grace", "Hedy", "Hilbert", "Hypatia", "Kepler", "Knuth"),
-    *("Leibniz", "Margaret", "Maxwell", "Newton", "Pascal", "Radia", "Shannon", "Wirth"),
+    "Ada",
+    "Alan",
+    "Barbara",
+    "Dennis",
+    "Edsger",
+    "Emmy",
+    "Euclid",
+    "Euler",
+    "Faraday",
+    "Fourier",
+    "Frances",
+    "Gauss",
+    "Grace",
+    "Hedy",
+    "Hilbert",
+    "Hypatia",
+    "Kepler",
+    "Knuth",
+    "Leibniz",
+    "Margaret",
+    "Maxwell",
+    "Newton",
+    "Pascal",
+    "Radia",
+    "Shannon",
+    "Wirth",
 )
-_MIN_WAIT_S, _MAX_WAIT_S = 10.0, 3600.0
+_MIN_WAIT_S = 10.0
+_MAX_WAIT_S = 3600.0
 _BUSY: Final = {"pending_init", "running"}
 
 
@@ -55,7 +86,11 @@ class Children:
     """
 
     def __init__(
-        self, setup: SessionSetup, family: Family, roles: Callable[[], Roles], thread: Thread
+        self,
+        setup: SessionSetup,
+        family: Family,
+        roles: Callable[[], Roles],
+        thread: Thread,
     ) -> None:
         self._setup = setup
         self._family = family
@@ -75,8 +110,15 @@ class Children:
             return {"status": status, "timed_out": not status}, states
         if isinstance(params, SpawnParams):
             assert prompt is not None
-            items = self._thread.items if params.fork_context else ()
-            history = [each for each in items if is_summary(each) or user_prompt(each) is not None]
+            if params.fork_context:
+                items = self._thread.items
+            else:
+                items = ()
+            history = [
+                each
+                for each in items
+                if is_summary(each) or user_prompt(each) is not None
+            ]
             child = await self._open(params, history=history)
             state = child.state
             child.send(prompt)
@@ -87,7 +129,8 @@ class Children:
             async with self._family.resuming:
                 child = self._child(agent_id) or await self._resume(agent_id)
             return {"status": data_of(child.state)}, {agent_id: child.state}
-        if (child := self._child(agent_id)) is None:
+        child = self._child(agent_id)
+        if child is None:
             raise _not_found(agent_id)
         state = child.state
         if isinstance(params, SendParams):
@@ -96,13 +139,16 @@ class Children:
             return {"submission_id": new_thread_id()}, {agent_id: state}
         await self._close([child])
         answer = {"previous_status": data_of(state)}
-        if child.tree is not None and (said := await asyncio.to_thread(child.tree.remark)):
+        if child.tree is not None and (
+            said := await asyncio.to_thread(child.tree.remark)
+        ):
             answer["worktree"] = said.strip()
         return answer, {agent_id: state}
 
     def take_news(self) -> Sequence[Note]:
         """The ends of tasks that the thread has not been told of."""
-        news, self._news = self._news, []
+        news = self._news
+        self._news = []
         return news
 
     async def end_turn(self, *, is_interrupted: bool) -> None:
@@ -119,22 +165,32 @@ class Children:
         await asyncio.gather(*(child.interrupt() for child in busy))
 
     async def aclose(self) -> None:
-        await self._close([child for child in self._family.open if child.parent is self._thread])
+        await self._close(
+            [child for child in self._family.open if child.parent is self._thread]
+        )
 
-    async def _wait(self, ids: Sequence[str], timeout_s: float) -> Mapping[str, AgentState]:
+    async def _wait(
+        self, ids: Sequence[str], timeout_s: float
+    ) -> Mapping[str, AgentState]:
         """Wait until one of them has nothing to do. Returns those; none, if the time is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(min(max(timeout_s, _MIN_WAIT_S), _MAX_WAIT_S)):
                 while True:
                     changed = self._family.changed
                     states = ((each, self._state(each)) for each in ids)
-                    if idle := {id_: state for id_, state in states if state.status not in _BUSY}:
+                    idle = {
+                        id_: state for id_, state in states if state.status not in _BUSY
+                    }
+                    if idle:
                         return idle
                     await changed.wait()
         return {}
 
     def _state(self, agent_id: str) -> AgentState:
-        return NOT_FOUND if (child := self._child(agent_id)) is None else child.state
+        child = self._child(agent_id)
+        if child is None:
+            return NOT_FOUND
+        return child.state
 
     def _lineage(self, thread_id: str) -> Iterator[str]:
         """The thread, and those above it."""
@@ -161,9 +217,13 @@ class Children:
             meta = None
         if meta is None or self.thread_id not in {meta.parent_id, meta.root_id}:
             raise _not_found(agent_id)
-        spawned = object_field(object_field(as_object(meta.source), "subagent"), "thread_spawn")
+        spawned = object_field(
+            object_field(as_object(meta.source), "subagent"), "thread_spawn"
+        )
         params = SpawnParams(agent_type=text_field(spawned, "agent_role") or None)
-        return await self._open(params, text_field(spawned, "agent_nickname"), resume=agent_id)
+        return await self._open(
+            params, text_field(spawned, "agent_nickname"), resume=agent_id
+        )
 
     async def _open(
         self,
@@ -172,7 +232,9 @@ class Children:
         resume: str | None = None,
         history: Sequence[EncodedItem] = (),
     ) -> Child:
-        setup, thread, family = self._setup, self._thread, self._family
+        setup = self._setup
+        thread = self._thread
+        family = self._family
         role = self._roles().found.get(params.agent_type or "default")
         if role is None:
             raise Refused(f"unknown agent_type '{params.agent_type}'")
@@ -201,16 +263,24 @@ class Children:
 
     @asynccontextmanager
     async def _opened(
-        self, child: Child, new: NewChild, role: Role, config: Config, resume: str | None
+        self,
+        child: Child,
+        new: NewChild,
+        role: Role,
+        config: Config,
+        resume: str | None,
     ) -> AsyncGenerator[Session]:
-        setup, choices = self._setup, new.choices
+        setup = self._setup
+        choices = new.choices
         assert setup.open_child is not None
         assert choices is not None
         async with AsyncExitStack() as stack:
             # In Plan mode nothing is changed, and a worktree would be a change of the repository.
             if role.isolation is not None and choices.mode != "plan":
                 make = partial(new_worktree, config.cwd, config.home, setup.environment)
-                child.tree = await stack.enter_async_context(open_worktree(make, self._thread.warn))
+                child.tree = await stack.enter_async_context(
+                    open_worktree(make, self._thread.warn)
+                )
                 # It cannot write to the tree that this was made from.
                 policy = child.tree.confined(choices.sandbox_policy, setup.environment)
                 choices = replace(choices, sandbox_policy=policy)
@@ -223,7 +293,9 @@ class Children:
         """The session of each ends, and closes those that it has opened."""
         for child in children:
             self._family.open.remove(child)
-        ended = await asyncio.gather(*(c.close() for c in children), return_exceptions=True)
+        ended = await asyncio.gather(
+            *(c.close() for c in children), return_exceptions=True
+        )
         self._family.tell()
         for error in filter(None, ended):
             raise error
@@ -232,7 +304,10 @@ class Children:
         """One that no other subagent of the session has had."""
         names = candidates or _NICKNAMES
         numbered = (f"{name} {n}" for n in count(2) for name in names)
-        taken = {*self._family.names.values(), *(child.nickname for child in self._family.open)}
+        taken = {
+            *self._family.names.values(),
+            *(child.nickname for child in self._family.open),
+        }
         return next(name for name in chain(names, numbered) if name not in taken)
 
     def _changed(self, child: Child) -> None:

@@ -53,7 +53,10 @@ class SubAgents:
 
     def __call__(self, thread: Thread) -> Extension:
         wrap_dispatch = partial(taking_turns, self.family.turns)
-        depth = 0 if thread.parent is None else thread.parent.depth
+        if thread.parent is None:
+            depth = 0
+        else:
+            depth = thread.parent.depth
         if depth >= self._settings.get("max_depth", 1):
             return Extension(wrap_dispatch=wrap_dispatch)
 
@@ -65,7 +68,10 @@ class SubAgents:
 
         return Extension(
             wrap_dispatch=wrap_dispatch,
-            tools=[OfferedTool(spec.name, partial(tool, spec.name), spec) for spec in _specs(self)],
+            tools=[
+                OfferedTool(spec.name, partial(tool, spec.name), spec)
+                for spec in _specs(self)
+            ],
             # Each is accepted with its namespace, too.
             find_tool=lambda: find_tool,
             before_request=self._news,
@@ -75,14 +81,20 @@ class SubAgents:
 
     def _loaded(self, thread: Thread):
         if self._children is None:
-            from codex_py.app.features.agents.children import Children  # 9 ms behind the tools
+            from codex_py.app.features.agents.children import (
+                Children,
+            )  # 9 ms behind the tools
 
-            self._children = Children(self.setup, self.family, lambda: self.roles, thread)
+            self._children = Children(
+                self.setup, self.family, lambda: self.roles, thread
+            )
             self._at_end.push_async_callback(self._children.aclose)
         return self._children
 
     async def _news(self) -> Sequence[Note]:
-        return self._children.take_news() if self._children else ()
+        if self._children:
+            return self._children.take_news()
+        return ()
 
     @asynccontextmanager
     async def _around_turn(self, _: TurnStart) -> AsyncGenerator[None]:
@@ -101,7 +113,8 @@ class SubAgents:
 
 def _specs(agents: SubAgents) -> Iterator[FunctionSpec]:
     """The tools, sorted by name as Codex sends them."""
-    config, environment = agents.setup.config, agents.setup.environment
+    config = agents.setup.config
+    environment = agents.setup.environment
     tables = config.values.get("agents", {}).values()
     # There may be some: they are not read for that.
     has_roles = any(isinstance(each, dict) for each in tables) or any(
@@ -120,18 +133,27 @@ def _with_roles(schema: Any, agents: SubAgents) -> Any:
         for role in agents.roles.found.values()
     ]
     lengths = accumulate(map(len, texts))
-    lines = [text for text, n in zip(texts, lengths, strict=True) if n <= _MAX_LISTED_CHARS]
-    if left_out := len(texts) - len(lines):
-        agents.setup.warn(f"The model is not told of {left_out} agent roles: the list is too long.")
+    lines = [
+        text for text, n in zip(texts, lengths, strict=True) if n <= _MAX_LISTED_CHARS
+    ]
+    left_out = len(texts) - len(lines)
+    if left_out:
+        agents.setup.warn(
+            f"The model is not told of {left_out} agent roles: the list is too long."
+        )
     kind = schema["properties"]["agent_type"]
     text = "\n".join([f"{kind['description']} Default: `default`.", *lines])
     properties = {**schema["properties"], "agent_type": {**kind, "description": text}}
     return {**schema, "properties": properties}
 
 
-def _role_text(name: str, description: str, model: str | None, effort: str | None) -> str:
+def _role_text(
+    name: str, description: str, model: str | None, effort: str | None
+) -> str:
     fixed = {"model": model, "reasoning effort": effort}
     told = [
-        f"Its {what} is {value} and cannot be changed." for what, value in fixed.items() if value
+        f"Its {what} is {value} and cannot be changed."
+        for what, value in fixed.items()
+        if value
     ]
     return f"{name}: {{\n{' '.join([description, *told])}\n}}"

@@ -15,7 +15,13 @@ from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.settings import Choices
 from codex_py.protocol.stream import ModelStream
-from codex_py.protocol.tools import AGENT_TOOLS, COMMAND_TOOLS, MCP_PREFIX, ToolOutput, ToolSpec
+from codex_py.protocol.tools import (
+    AGENT_TOOLS,
+    COMMAND_TOOLS,
+    MCP_PREFIX,
+    ToolOutput,
+    ToolSpec,
+)
 from codex_py.tools.agents import Refused, SpawnParams
 from codex_py.tools.mcp.tool import McpTool
 from codex_py.tools.offered import TOOL_SEARCH
@@ -44,7 +50,12 @@ def child_settings(
                 f"Unknown model `{params.model}` for spawn_agent."
                 f" Available models: {', '.join(models)}"
             )
-    wanted = role.model or params.model or defaults.get("default_subagent_model") or own.model
+    wanted = (
+        role.model
+        or params.model
+        or defaults.get("default_subagent_model")
+        or own.model
+    )
     provider, model = _named(config, role, wanted)
     is_known = model_info(model, config.model_catalog_json).known
     if is_known and params.reasoning_effort not in {None, *_EFFORTS}:
@@ -58,13 +69,18 @@ def child_settings(
         or defaults.get("default_subagent_reasoning_effort")
         or (own.reasoning_effort if model == own.model else None)
     )
-    mode, policy = role.sandbox_mode, own.sandbox_policy
+    mode = role.sandbox_mode
+    policy = own.sandbox_policy
     if mode is not None and _WIDENING.index(mode) < _WIDENING.index(policy.mode):
         narrowed = replace(config, sandbox_mode=mode).sandbox_policy()
         # What is denied in added folders is known to the parent alone.
         policy = replace(narrowed, files=policy.files)
     # These are about the parent's model.
-    sizes = ("model_context_window", "model_max_output_tokens", "model_auto_compact_token_limit")
+    sizes = (
+        "model_context_window",
+        "model_max_output_tokens",
+        "model_auto_compact_token_limit",
+    )
     is_same = (model, provider) == (config.model, config.model_provider)
     of_child: Config = replace(
         config,
@@ -74,14 +90,20 @@ def child_settings(
         developer_instructions=role.instructions or config.developer_instructions,
         **({} if is_same else dict.fromkeys(sizes)),
     )
-    return of_child, replace(own, model=model, reasoning_effort=effort, sandbox_policy=policy)
+    return of_child, replace(
+        own, model=model, reasoning_effort=effort, sandbox_policy=policy
+    )
 
 
 def _named(config: Config, role: Role, model: str) -> tuple[str, str]:
     """The provider and the model in a name. The role of a project does not decide where requests go."""
     root = config.project_root or config.cwd
     source = role.source if role.model == model else None
-    if source is None or source.is_relative_to(config.home) or not source.is_relative_to(root):
+    if (
+        source is None
+        or source.is_relative_to(config.home)
+        or not source.is_relative_to(root)
+    ):
         return provider_and_model(config, model)
     return config.model_provider, model
 
@@ -115,7 +137,9 @@ class RoleLimits:
                 text = f"the role {self._role.name!r} of this agent does not allow `{use.call.tool_name}`"
                 raise ToolError(text, code="ToolNotAllowed")
             if self._role.reads_only and use.tool.name in COMMAND_TOOLS:
-                context = replace(use.context, sandbox_policy=use.context.sandbox_policy.locked())
+                context = replace(
+                    use.context, sandbox_policy=use.context.sandbox_policy.locked()
+                )
                 use = replace(use, context=context)
             return await inner(use)
 
@@ -125,7 +149,9 @@ class RoleLimits:
         if not spec.name.startswith(MCP_PREFIX):
             return spec.name in self._tools
         spelt = folded(spec.name)
-        return any(spelt == each or spelt.startswith(f"{each}__") for each in self._spelt)
+        return any(
+            spelt == each or spelt.startswith(f"{each}__") for each in self._spelt
+        )
 
 
 def _names(use: ToolUse) -> Iterable[str]:

@@ -22,21 +22,33 @@ def judge_changes(
     # A folder that came to be ignored may hide something, but is no work.
     unseen = [path for path in changes.unseen if not path.endswith("/")]
     if settings.require_change:
-        yield "require-change", None if changes.files or unseen else "nothing was changed"
+        yield (
+            "require-change",
+            None if changes.files or unseen else "nothing was changed",
+        )
     if settings.forbid_path:
-        paths = [path for file in changes.files for path in {file.path, file.destination}]
+        paths = [
+            path for file in changes.files for path in {file.path, file.destination}
+        ]
         top = os.path.realpath(cwd)
         names = [os.path.relpath(path, top) for path in (*paths, *changes.unseen)]
         for pattern in settings.forbid_path:
             forbidden = list(changed_in(pattern, names, cwd))
-            reason = f"{some_of(forbidden, 5)} must stay as it was" if forbidden else None
+            if forbidden:
+                reason = f"{some_of(forbidden, 5)} must stay as it was"
+            else:
+                reason = None
             yield f"forbid-path: {pattern}", reason
-    if (most := settings.max_diff_lines) is not None:
+    most = settings.max_diff_lines
+    if most is not None:
         lines = None if unseen else changed_lines(changes.diff)
         if lines is None:
             yield "max-diff-lines", "the changed lines of a file cannot be counted"
         else:
-            yield "max-diff-lines", None if lines <= most else f"{lines} lines; at most {most}"
+            yield (
+                "max-diff-lines",
+                None if lines <= most else f"{lines} lines; at most {most}",
+            )
 
 
 def changed_in(pattern: str, names: Iterable[str], cwd: Path) -> Iterator[str]:
@@ -63,5 +75,7 @@ def changed_lines(diff: str) -> int | None:
     # Within hunks, each line begins with another character than these.
     files = re.split("^diff --git ", diff, flags=re.MULTILINE)[1:]
     marked = sum(len(re.findall("^[-+]", file, re.MULTILINE)) for file in files)
-    binary = sum("\nBinary files " in file or "\nGIT binary patch\n" in file for file in files)
+    binary = sum(
+        "\nBinary files " in file or "\nGIT binary patch\n" in file for file in files
+    )
     return marked + binary - sum(2 * ("\n@@ " in file) for file in files)

@@ -13,7 +13,13 @@ from typing import Any, Final
 from codex_py.app.features.turn_changes import TurnChanges
 from codex_py.execpolicy.script import plain_commands
 from codex_py.protocol.event_items import CommandExecution, FileChange, McpToolCall
-from codex_py.protocol.events import AgentEvent, Event, FilesPatched, ItemCompleted, ItemStarted
+from codex_py.protocol.events import (
+    AgentEvent,
+    Event,
+    FilesPatched,
+    ItemCompleted,
+    ItemStarted,
+)
 
 _MAX_KEPT: Final = 100
 """Commands of a turn; the oldest go first."""
@@ -45,7 +51,9 @@ class Evidence:
     def __init__(
         self, patterns: Sequence[str], cwd: Path, changes: TurnChanges | None = None
     ) -> None:
-        self._patterns, self._cwd, self._changes = patterns, cwd, changes
+        self._patterns = patterns
+        self._cwd = cwd
+        self._changes = changes
         self._ran: list[_Ran] = []
         self._new: list[_Ran] = []
         """Asked for, succeeded, and nothing was started since."""
@@ -53,12 +61,18 @@ class Evidence:
         """The items that have not ended, by thread and id: whether nothing else has run meanwhile."""
 
     def watch(self, event: Event) -> None:
-        agent = event.thread_id if isinstance(event, AgentEvent) else ""
+        if isinstance(event, AgentEvent):
+            agent = event.thread_id
+        else:
+            agent = ""
         match event.event if isinstance(event, AgentEvent) else event:
             case ItemStarted(CommandExecution() | FileChange() | McpToolCall() as item):
                 # A command may have read a file before what runs beside it changed that.
                 is_alone = not self._running
-                self._running = {**dict.fromkeys(self._running, False), (agent, item.id): is_alone}
+                self._running = {
+                    **dict.fromkeys(self._running, False),
+                    (agent, item.id): is_alone,
+                }
                 # What has just ended may be followed by a change before the work tree is looked at.
                 self._new.clear()
             case ItemCompleted(CommandExecution(exit_code=int(code)) as item):
@@ -67,12 +81,16 @@ class Evidence:
                     # Compared with the work tree if it is asked for.
                     earlier.is_last &= earlier.is_asked_for
                 words = "" if agent else _alone(item, self._cwd)
-                is_asked_for = any(words and fnmatchcase(words, each) for each in self._patterns)
+                is_asked_for = any(
+                    words and fnmatchcase(words, each) for each in self._patterns
+                )
                 ran = _Ran(item.command, words, code, is_asked_for)
                 self._ran = [*self._ran[1 - _MAX_KEPT :], ran]
                 if code == 0 and was_alone and is_asked_for:
                     self._new.append(ran)
-            case ItemCompleted(CommandExecution() | FileChange() | McpToolCall() as item):
+            case ItemCompleted(
+                CommandExecution() | FileChange() | McpToolCall() as item
+            ):
                 self._running.pop((agent, item.id), None)
             case FilesPatched():
                 for earlier in self._ran:
@@ -82,7 +100,8 @@ class Evidence:
 
     async def look(self) -> None:
         """Between responses: look at the work tree after a command that is asked for."""
-        new, self._new = self._new, []
+        new = self._new
+        self._new = []
         if new:
             state = await self._state()
             for ran in new:
@@ -92,20 +111,33 @@ class Evidence:
         """The model is done: find out what was changed after the commands that are asked for."""
         await self.look()
         asked = [ran for ran in self._ran if ran.is_last and ran.is_asked_for]
-        now = await self._state() if any(ran.state is not None for ran in asked) else None
+        if any(ran.state is not None for ran in asked):
+            now = await self._state()
+        else:
+            now = None
         for ran in asked:
             ran.is_last = now is not None and ran.state == now
 
     def verdicts(self) -> Iterator[tuple[str, str | None]]:
         """Each pattern, and why there is no evidence for it; None if there is."""
         for pattern in self._patterns:
-            ran = [each for each in self._ran if each.words and fnmatchcase(each.words, pattern)]
+            ran = [
+                each
+                for each in self._ran
+                if each.words and fnmatchcase(each.words, pattern)
+            ]
             if any(each.exit_code == 0 and each.is_last for each in ran):
                 yield pattern, None
             elif not ran:
-                yield pattern, "no such command was run; run it alone, in the folder of the session"
+                yield (
+                    pattern,
+                    "no such command was run; run it alone, in the folder of the session",
+                )
             elif not any(each.exit_code == 0 for each in ran):
-                yield pattern, f"it failed: {ran[-1].command!r} ended with {ran[-1].exit_code}"
+                yield (
+                    pattern,
+                    f"it failed: {ran[-1].command!r} ended with {ran[-1].exit_code}",
+                )
             else:
                 yield pattern, "files were changed after it, or beside it; run it again"
 
@@ -121,7 +153,9 @@ class Evidence:
         ]
 
     async def _state(self) -> object:
-        return None if self._changes is None else await self._changes.state()
+        if self._changes is None:
+            return None
+        return await self._changes.state()
 
 
 def _alone(item: CommandExecution, cwd: Path) -> str:

@@ -17,13 +17,23 @@ from codex_py.app.session_tools import SessionTools
 from codex_py.errors import CodexError, ExitCode
 from codex_py.protocol.approval import DENIALS
 from codex_py.protocol.event_items import ErrorItem, FileChange, McpToolCall
-from codex_py.protocol.events import AgentEvent, CallDenied, Event, HookProgress, ItemCompleted
+from codex_py.protocol.events import (
+    AgentEvent,
+    CallDenied,
+    Event,
+    HookProgress,
+    ItemCompleted,
+)
 from codex_py.protocol.extension import Extension, Thread, TurnStart, TurnStop
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import TreeChanges
 from codex_py.protocol.prompts import Note
 
-_EXIT_CODES: Final = {"denied": ExitCode.DENIED, "sandbox": ExitCode.SANDBOX, "tool": ExitCode.GATE}
+_EXIT_CODES: Final = {
+    "denied": ExitCode.DENIED,
+    "sandbox": ExitCode.SANDBOX,
+    "tool": ExitCode.GATE,
+}
 _UNUSABLE: Final = {126: "is not executable", 127: "was not found"}
 """Exit codes of a shell for a program that it cannot run."""
 _SHOWN_BYTES: Final = 8192
@@ -48,8 +58,15 @@ class Gate:
     def data(self) -> dict[str, Any]:
         status = "passed" if self.reason is None else "failed"
         reason, _, output = (self.reason or "").partition("\n")
-        why = {name: text for name, text in (("reason", reason), ("output", output)) if text}
-        code = {} if self.exit_code is None else {"exit_code": self.exit_code}
+        why = {
+            name: text
+            for name, text in (("reason", reason), ("output", output))
+            if text
+        }
+        if self.exit_code is None:
+            code = {}
+        else:
+            code = {"exit_code": self.exit_code}
         return {"name": self.name, "status": status, **code, **why}
 
 
@@ -70,11 +87,15 @@ class Gates:
             self._judged = ()
             self._failures.clear()
             changes = thread.feature(TurnChanges)
-            self._evidence = Evidence(self._settings.require_evidence, self._cwd, changes)
+            self._evidence = Evidence(
+                self._settings.require_evidence, self._cwd, changes
+            )
             with ExitStack() as stack:
                 looks = self._settings.looks_at_files or self._settings.require_evidence
                 if changes is not None and looks:
-                    changes.use_place(stack.enter_context(place_of_copies(self._config)))
+                    changes.use_place(
+                        stack.enter_context(place_of_copies(self._config))
+                    )
                 if changes is not None and self._settings.looks_at_files:
                     changes.copy_soon()
                 yield
@@ -91,7 +112,9 @@ class Gates:
             names = ", ".join(gate.name for gate in failed)
             thread.warn(f"Not accepted yet, so the model goes on: {names}")
             return Note(
-                _ADVICE.format("\n\n".join(f"{each.name}: {each.reason}" for each in failed))
+                _ADVICE.format(
+                    "\n\n".join(f"{each.name}: {each.reason}" for each in failed)
+                )
             )
 
         return Extension(
@@ -104,12 +127,15 @@ class Gates:
         )
 
     async def _judge(self, thread: Thread) -> list[Gate]:
-        changes, settings = thread.feature(TurnChanges), self._settings
+        changes = thread.feature(TurnChanges)
+        settings = self._settings
         assert changes is not None
         # What the model left running must not change what was judged.
-        if (agents := thread.feature(SubAgents)) is not None:
+        agents = thread.feature(SubAgents)
+        if agents is not None:
             await agents.end_work()
-        if (tools := thread.feature(SessionTools)) is not None:
+        tools = thread.feature(SessionTools)
+        if tools is not None:
             await tools.end_commands()
         if settings.require_evidence:
             # What a script below changes is nothing that the model should have tried.
@@ -121,7 +147,9 @@ class Gates:
         if settings.looks_at_files:
             gates += await self._judged_changes(changes)
         verdicts = self._evidence.verdicts()
-        return gates + [Gate(f"require-evidence: {name}", why) for name, why in verdicts]
+        return gates + [
+            Gate(f"require-evidence: {name}", why) for name, why in verdicts
+        ]
 
     async def _judged_changes(self, changes: TurnChanges) -> list[Gate]:
         try:
@@ -135,7 +163,8 @@ class Gates:
         return [Gate(*each) for each in judge_changes(self._settings, found, self._cwd)]
 
     async def _verified(self, thread: Thread, command: str) -> Gate:
-        name, timeout_s = f"verify: {command}", self._settings.verify_timeout_s
+        name = f"verify: {command}"
+        timeout_s = self._settings.verify_timeout_s
         thread.emit(HookProgress("Verify", "running", command))
         try:
             ran = await thread.run_command(
@@ -152,14 +181,19 @@ class Gates:
             thread.emit(HookProgress("Verify", "failed", command))
             return Gate(name, str(error))
         code = ran.exit_code
-        thread.emit(HookProgress("Verify", "failed" if code != 0 else "completed", command))
+        thread.emit(
+            HookProgress("Verify", "failed" if code != 0 else "completed", command)
+        )
         if code == 0:
             return Gate(name, None, code)
         if code in _UNUSABLE:
             reason = f"{command!r} {_UNUSABLE[code]}"
             thread.warn(f"--verify: {reason}.")
             return Gate(name, reason, code, is_fixable=False)
-        how = f"did not end within {timeout_s:g} s" if code is None else f"exit code {code}"
+        if code is None:
+            how = f"did not end within {timeout_s:g} s"
+        else:
+            how = f"exit code {code}"
         printed = ran.stdout.strip()
         return Gate(name, f"{how}\n{printed}" if printed else how, code)
 
@@ -170,11 +204,13 @@ class Gates:
                 self._failures.setdefault("denied", f"{tool}: {reason}")
                 if code == "SandboxDenied":
                     self._failures.setdefault("sandbox", f"{tool}: {reason}")
-            case ItemCompleted(ErrorItem(tool=str(tool), message=message, code=code)) if (
-                code not in DENIALS
-            ):
+            case ItemCompleted(
+                ErrorItem(tool=str(tool), message=message, code=code)
+            ) if code not in DENIALS:
                 self._failures.setdefault("tool", f"{tool}: {message}")
-            case ItemCompleted(FileChange(status="failed") as item) if not item.is_declined:
+            case ItemCompleted(FileChange(status="failed") as item) if (
+                not item.is_declined
+            ):
                 self._failures.setdefault("tool", "apply_patch: the patch does not fit")
             case ItemCompleted(McpToolCall(status="failed", server=server, tool=tool)):
                 self._failures.setdefault("tool", f"{server}/{tool} failed")
@@ -184,8 +220,14 @@ class Gates:
     def turn_facts(self) -> Mapping[str, Any]:
         """See `Extension.turn_facts`."""
         found = {kind: self._failures.get(kind) for kind in self._settings.fail_on}
-        gates = [*self._judged, *(Gate(f"fail-on {kind}", why) for kind, why in found.items())]
+        gates = [
+            *self._judged,
+            *(Gate(f"fail-on {kind}", why) for kind, why in found.items()),
+        ]
         codes = [_EXIT_CODES[kind] for kind, why in found.items() if why is not None]
         codes += [ExitCode.GATE for gate in self._judged if gate.reason is not None]
-        facts = {"gates": [gate.data for gate in gates], "evidence": self._evidence.data}
+        facts = {
+            "gates": [gate.data for gate in gates],
+            "evidence": self._evidence.data,
+        }
         return facts | {"exit_code": int(max(codes, default=ExitCode.DONE))}

@@ -40,7 +40,9 @@ def place_of_copies(config: Config) -> Generator[Path]:
                 raise FileNotFoundError(f"{config.cwd} is in no git repository")
             repository = own_repository(root).folder
             prefix = "codex-py-copies."
-            place = stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=repository))
+            place = stack.enter_context(
+                tempfile.TemporaryDirectory(prefix=prefix, dir=repository)
+            )
             _probe(Path(place))
         except (OSError, ValueError, CodexError) as error:
             raise ConfigError(

@@ -11,7 +11,14 @@ from codex_py.tools.truncate import truncate_output
 _REFUSED: Final = 2
 """The exit code of a refusal; stderr gives the reason."""
 _CAN_REFUSE: Final = frozenset(
-    {"PreToolUse", "PermissionRequest", "PostToolUse", "UserPromptSubmit", "Stop", "SubagentStop"}
+    {
+        "PreToolUse",
+        "PermissionRequest",
+        "PostToolUse",
+        "UserPromptSubmit",
+        "Stop",
+        "SubagentStop",
+    }
 )
 _ADDS_TEXT: Final = frozenset({"SessionStart", "SubagentStart", "UserPromptSubmit"})
 """Events for which plain output is context for the model."""
@@ -44,7 +51,10 @@ def read_answer(event: str, exit_code: int, stdout: str, stderr: str = "") -> An
     if exit_code == _REFUSED and event in _CAN_REFUSE:
         return Answer(**_refusal(stderr))
     if exit_code != 0:
-        how = "was killed by signal" if exit_code < 0 else "exited with code"
+        if exit_code < 0:
+            how = "was killed by signal"
+        else:
+            how = "exited with code"
         return Answer(failure=f"{how} {abs(exit_code)}")
     if not output.startswith(("{", "[")):
         return Answer(context=_text(output) if event in _ADDS_TEXT else None)
@@ -60,7 +70,8 @@ def read_answer(event: str, exit_code: int, stdout: str, stderr: str = "") -> An
     # As in Codex, a hook cannot end the turn before a call.
     if fields.get("continue") is False and event != "PreToolUse":
         answer["stop"] = _text(fields.get("stopReason")) or "a hook stopped it"
-    context, message = own.get("additionalContext"), fields.get("systemMessage")
+    context = own.get("additionalContext")
+    message = fields.get("systemMessage")
     return Answer(context=_text(context), message=_text(message), **answer)
 
 
@@ -79,7 +90,9 @@ def _decision(event: str, fields: JsonObject, own: JsonObject) -> dict[str, Any]
             return {"updated_input": updated if isinstance(updated, dict) else None}
         case "PreToolUse", {"permissionDecision": _} | {"updatedInput": _}:
             unsupported = str(own.get("permissionDecision"))[:40]
-            return {"failure": f"gave the unsupported `permissionDecision` {unsupported!r}"}
+            return {
+                "failure": f"gave the unsupported `permissionDecision` {unsupported!r}"
+            }
         case _ if event in _CAN_REFUSE and fields.get("decision") == "block":
             return _refusal(fields.get("reason"))
         case _:

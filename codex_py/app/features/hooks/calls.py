@@ -48,28 +48,42 @@ class HookedCalls:
         """What hooks are given of those that continue in the background, by process id."""
 
     async def __call__(self, use: ToolUse) -> ToolOutput:
-        given, is_typed = _given(use), use.tool.name == "write_stdin"
+        given = _given(use)
+        is_typed = use.tool.name == "write_stdin"
         # A call that only waits is part of the one before.
         is_poll = is_typed and not use.params.chars
-        runs = [] if is_poll else await self._run("PreToolUse", **given)
+        if is_poll:
+            runs = []
+        else:
+            runs = await self._run("PreToolUse", **given)
         notes = notes_of(runs)
-        if (reason := ending(runs)) is not None:
-            text, cause = _refused(given, reason), "a PreToolUse hook does not allow it"
+        reason = ending(runs)
+        if reason is not None:
+            text = _refused(given, reason)
+            cause = "a PreToolUse hook does not allow it"
             refusal = CallRefused(text, code="ApprovalDenied", cause=cause)
             return ToolOutput(
-                text, success=False, error_code=refusal.code, refusal=refusal, notes=notes
+                text,
+                success=False,
+                error_code=refusal.code,
+                refusal=refusal,
+                notes=notes,
             )
         rewrites = [run for run in runs if run.answer.updated_input is not None]
         if rewrites:
             # As in Codex, that of the hook which ended last.
-            last = max(rewrites, key=lambda run: run.ended_at).answer.updated_input or {}
+            last = (
+                max(rewrites, key=lambda run: run.ended_at).answer.updated_input or {}
+            )
             use = _rewritten(use, last)
             given = _given(use, last)
         output = await self._dispatch(use)
         output = replace(output, notes=(*notes, *output.notes))
         if output.error_code is None and is_typed:
             given = self._commands.pop(str(use.params.session_id), None)
-        return output if given is None else await self._after(given, output)
+        if given is None:
+            return output
+        return await self._after(given, output)
 
     async def _after(self, given: dict[str, Any], output: ToolOutput) -> ToolOutput:
         """Run the `PostToolUse` hooks of a call that did its work, or of a command that has ended, with any exit
@@ -77,11 +91,17 @@ class HookedCalls:
         if output.error_code is not None:
             return output
         name = given["tool_name"]
-        if name == "Bash" and (process := read_report(output.text).process_id) is not None:
+        if (
+            name == "Bash"
+            and (process := read_report(output.text).process_id) is not None
+        ):
             self._commands[process] = given
             return output
-        runs = await self._run("PostToolUse", **given, tool_response=_response(name, output))
-        if reasons := list(filter(None, (ending([run]) for run in runs))):
+        runs = await self._run(
+            "PostToolUse", **given, tool_response=_response(name, output)
+        )
+        reasons = list(filter(None, (ending([run]) for run in runs)))
+        if reasons:
             output = replace(output, text="\n\n".join(reasons), content=None)
         return replace(output, notes=(*output.notes, *notes_of(runs)))
 
@@ -94,7 +114,8 @@ class HookedApprover:
     async def review(self, request: ApprovalRequest) -> Review:
         """Let `PermissionRequest` hooks decide, or else the user."""
         runs = await self._run("PermissionRequest", **_asked(request))
-        if (reason := ending(runs)) is not None:
+        reason = ending(runs)
+        if reason is not None:
             return Review(ReviewDecision.DENIED, reason)
         if any(run.answer.is_approved for run in runs):
             return Review(ReviewDecision.APPROVED)
@@ -104,13 +125,18 @@ class HookedApprover:
 def _given(use: ToolUse, rewritten: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """What hooks are given of a call. `rewritten`: the arguments in place of those that the model wrote."""
     name = use.tool.name
-    arguments = _arguments(use.call) if rewritten is None else rewritten
-    if (field := _COMMAND_FIELDS.get(name)) is not None:
+    if rewritten is None:
+        arguments = _arguments(use.call)
+    else:
+        arguments = rewritten
+    field = _COMMAND_FIELDS.get(name)
+    if field is not None:
         value = getattr(use.params, field)
         arguments = {"command": value if isinstance(value, str) else shlex.join(value)}
         name = name if name == "apply_patch" else "Bash"
     elif isinstance(use.tool, OfServer):
-        name, arguments = f"{MCP_PREFIX}{use.tool.server}__{name}", use.params.root
+        name = f"{MCP_PREFIX}{use.tool.server}__{name}"
+        arguments = use.params.root
     elif name in AGENT_TOOLS and name != "spawn_agent":
         name = AGENTS_NAMESPACE + name
     return {"tool_name": name, "tool_input": arguments, "tool_use_id": use.call.call_id}
@@ -151,11 +177,16 @@ def _rewritten(use: ToolUse, updated: Mapping[str, Any]) -> ToolUse:
     """The call with the input that a hook gave it. If that does not fit the tool, the call must not run as it was
     either."""
     try:
-        if (field := _COMMAND_FIELDS.get(use.tool.name)) is None:
+        field = _COMMAND_FIELDS.get(use.tool.name)
+        if field is None:
             return replace(use, params=use.tool.params.model_validate(dict(updated)))
-        if not isinstance(command := updated.get("command"), str):
+        command = updated.get("command")
+        if not isinstance(command, str):
             raise ValueError("`command` is missing")
-        value = command if isinstance(getattr(use.params, field), str) else shlex.split(command)
+        if isinstance(getattr(use.params, field), str):
+            value = command
+        else:
+            value = shlex.split(command)
         return replace(use, params=replace(use.params, **{field: value}))
     except ValueError as error:
         raise ToolError(

@@ -13,21 +13,34 @@ from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook, Hooks, find_hooks
 from codex_py.errors import CodexError, TurnSkipped
 from codex_py.protocol.events import StopOverridden
-from codex_py.protocol.extension import Compaction, Extension, Occasion, Thread, TurnStart, TurnStop
+from codex_py.protocol.extension import (
+    Compaction,
+    Extension,
+    Occasion,
+    Thread,
+    TurnStart,
+    TurnStop,
+)
 from codex_py.protocol.prompts import Note, UserPrompt
 
 
 class HooksFeature:
     """The hooks that are configured."""
 
-    def __init__(self, setup: SessionSetup, parent: "HooksFeature | None" = None) -> None:
+    def __init__(
+        self, setup: SessionSetup, parent: "HooksFeature | None" = None
+    ) -> None:
         self._setup = setup
         self._parent = parent
-        self.hooks = Hooks() if parent else find_hooks(setup.config, setup.environment)
+        if parent:
+            self.hooks = Hooks()
+        else:
+            self.hooks = find_hooks(setup.config, setup.environment)
         """Of the session at the top. A frontend replaces them when the user has decided about some."""
         for warning in self.hooks.warnings:
             setup.warn(warning)
-        if new := self.hooks.to_review:
+        new = self.hooks.to_review
+        if new:
             files = ", ".join(dict.fromkeys(str(hook.source) for hook in new))
             effect = "run because of"
             if not setup.options.bypass_hook_trust:
@@ -44,7 +57,10 @@ class HooksFeature:
         if self._parent is not None:
             return self._parent.may_run()
         is_bypassed = self._setup.options.bypass_hook_trust
-        states = {"trusted", "new", "changed"} if is_bypassed else {"trusted"}
+        if is_bypassed:
+            states = {"trusted", "new", "changed"}
+        else:
+            states = {"trusted"}
         return [hook for hook in self.hooks.found if hook.state in states]
 
     def __call__(self, thread: Thread) -> Extension:
@@ -56,7 +72,9 @@ class HooksFeature:
             context=at.context,
             before_prompt=at.before_prompt,
             before_stop=at.before_stop,
-            max_rounds=self._setup.config.values.get("hooks", {}).get("stop_rounds", 20),
+            max_rounds=self._setup.config.values.get("hooks", {}).get(
+                "stop_rounds", 20
+            ),
             around_turn=at.around_turn,
             around_compaction=at.around_compaction,
             around_session=at.around_session,
@@ -73,7 +91,12 @@ class _SessionEvents:
         self._is_child = setup.options.parent is not None
         options = setup.options
         is_resumed = options.resume is not None or options.resume_last
-        self._source = "resume" if is_resumed else "clear" if options.cleared else "startup"
+        if is_resumed:
+            self._source = "resume"
+        elif options.cleared:
+            self._source = "clear"
+        else:
+            self._source = "startup"
         """Where the session comes from; empty once hooks were told."""
         self._first_notes: Sequence[Note] = ()
 
@@ -100,7 +123,8 @@ class _SessionEvents:
             raise
 
     def context(self, _: Occasion) -> Sequence[Note]:
-        notes, self._first_notes = self._first_notes, ()
+        notes = self._first_notes
+        self._first_notes = ()
         return notes
 
     async def before_prompt(self, prompt: UserPrompt) -> Sequence[Note]:
@@ -112,15 +136,21 @@ class _SessionEvents:
 
     async def before_stop(self, stop: TurnStop) -> Note | StopOverridden | None:
         """Each refusal becomes a message, and all of them one more round."""
-        event, name = ("SubagentStop", "subagent-stop") if self._is_child else ("Stop", "stop")
+        event, name = (
+            ("SubagentStop", "subagent-stop") if self._is_child else ("Stop", "stop")
+        )
         runs = await self._run(
-            event, stop_hook_active=stop.rounds > 0, last_assistant_message=stop.last_message
+            event,
+            stop_hook_active=stop.rounds > 0,
+            last_assistant_message=stop.last_message,
         )
         refusals = [(run, run.answer.refusal) for run in runs if run.answer.refusal]
         if not refusals or any(run.answer.stop for run in runs):
             return None
         if not stop.rounds_left:
-            return StopOverridden(stop.rounds, "\n".join(reason for _, reason in refusals))
+            return StopOverridden(
+                stop.rounds, "\n".join(reason for _, reason in refusals)
+            )
         first, *others = [_hook_prompt(name, *refusal) for refusal in refusals]
         for note in others:
             self._thread.tell(note)
@@ -132,7 +162,9 @@ class _SessionEvents:
         reason = ending(await self._run("PreCompact", trigger=trigger))
         if reason is not None:
             # As in Codex. With `CompactionFailed` the turn would go on.
-            raise CodexError(f"a PreCompact hook stopped the turn: {reason}", code="compaction")
+            raise CodexError(
+                f"a PreCompact hook stopped the turn: {reason}", code="compaction"
+            )
         yield
         await self._run("PostCompact", trigger=trigger)
         if not self._is_child:
@@ -140,7 +172,8 @@ class _SessionEvents:
                 self._thread.tell(note)
 
     async def _start_session(self) -> None:
-        source, self._source = self._source, ""
+        source = self._source
+        self._source = ""
         if source:
             self._first_notes = await self._start(source)
 
@@ -153,7 +186,8 @@ class _SessionEvents:
 
 
 def _skip_if_ended(runs: Sequence[HookRun], what: str) -> None:
-    if (reason := ending(runs)) is not None:
+    reason = ending(runs)
+    if reason is not None:
         raise TurnSkipped(f"A {runs[0].hook.event} hook stopped {what}: {reason}")
 
 

@@ -101,13 +101,16 @@ class HookRuns:
         self._show(hook, "running")
         answer = await self._answer(hook, given)
         if answer.failure is not None:
-            name, why = (shortened(text, _SHOWN_CHARS) for text in (hook.target, answer.failure))
+            name, why = (
+                shortened(text, _SHOWN_CHARS) for text in (hook.target, answer.failure)
+            )
             self._warn(f"The {hook.event} hook {name!r} {why}.")
         if answer.message is not None:
             self._warn(answer.message)
         run = HookRun(hook, answer, asyncio.get_running_loop().time())
         self._show(
-            hook, "blocked" if ending([run]) else "failed" if answer.failure else "completed"
+            hook,
+            "blocked" if ending([run]) else "failed" if answer.failure else "completed",
         )
         for note in notes_of([run]) if hook.is_async else ():
             self._thread.tell(note)
@@ -119,16 +122,25 @@ class HookRuns:
                 async with self._changing(hook):
                     if hook.kind == "command":
                         return await self._run_command(hook, encode_json(given))
-                    return read_answer(hook.event, 0, await _call_tool(hook, self._thread, given))
+                    return read_answer(
+                        hook.event, 0, await _call_tool(hook, self._thread, given)
+                    )
         except TimeoutError:
-            return Answer(failure=f"did not end within {hook.timeout_s:g} s, and was stopped")
+            return Answer(
+                failure=f"did not end within {hook.timeout_s:g} s, and was stopped"
+            )
         except HookFailed as failure:
             return Answer(failure=str(failure))
 
     def _changing(self, hook: Hook) -> AbstractAsyncContextManager[None]:
         """Hooks may change files, as a formatter does. What those before the first request change is not recorded."""
-        undo = None if hook.event in _BEFORE_REQUESTS else self._thread.feature(TurnChanges)
-        return nullcontext() if undo is None else undo.changing()
+        if hook.event in _BEFORE_REQUESTS:
+            undo = None
+        else:
+            undo = self._thread.feature(TurnChanges)
+        if undo is None:
+            return nullcontext()
+        return undo.changing()
 
     async def _run_command(self, hook: Hook, given: bytes) -> Answer:
         try:
@@ -156,9 +168,14 @@ async def _call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> st
     from codex_py.app.features.mcp import McpFeature  # 8 ms if no server is configured
 
     servers = thread.feature(McpFeature)
-    server = None if servers is None else servers.by_name.get(hook.server)
+    if servers is None:
+        server = None
+    else:
+        server = servers.by_name.get(hook.server)
     if server is None:
-        raise HookFailed(f"needs the MCP server {hook.server!r}, which is not configured")
+        raise HookFailed(
+            f"needs the MCP server {hook.server!r}, which is not configured"
+        )
     call = {"name": hook.tool, "arguments": filled(hook.arguments, given)}
     try:
         result = await server.request("tools/call", call)
@@ -186,7 +203,9 @@ def filled(template: Any, given: Mapping[str, Any]) -> Any:
         case str() if (whole := _PLACEHOLDER.fullmatch(template)) is not None:
             return _field(whole, given)
         case str():
-            return _PLACEHOLDER.sub(lambda found: _as_text(_field(found, given)), template)
+            return _PLACEHOLDER.sub(
+                lambda found: _as_text(_field(found, given)), template
+            )
         case _:
             return template
 
@@ -195,18 +214,25 @@ def _field(placeholder: re.Match[str], given: Mapping[str, Any]) -> Any:
     value: Any = given
     for name in placeholder[1].split("."):
         if name not in (fields := as_object(value)):
-            raise HookFailed(f"needs `{placeholder[0]}`, which this event does not have")
+            raise HookFailed(
+                f"needs `{placeholder[0]}`, which this event does not have"
+            )
         value = fields[name]
     return value
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else encode_json(value).decode()
+    if isinstance(value, str):
+        return value
+    return encode_json(value).decode()
 
 
 def _input(thread: Thread, event: str) -> dict[str, Any]:
     """The common fields of Codex 0.171."""
-    settings, parent, turn, file = thread.settings, thread.parent, thread.turn, thread.session_file
+    settings = thread.settings
+    parent = thread.parent
+    turn = thread.turn
+    file = thread.session_file
     is_never = settings.approval_policy is ApprovalPolicy.NEVER
     mode = "bypassPermissions" if is_never else "default"
     data = {
@@ -243,7 +269,9 @@ def matches(matcher: str | None, names: Sequence[str]) -> bool:
 
 def notes_of(runs: Sequence[HookRun]) -> tuple[Note, ...]:
     """What the hooks tell the model."""
-    return tuple(Note(run.answer.context) for run in runs if run.answer.context is not None)
+    return tuple(
+        Note(run.answer.context) for run in runs if run.answer.context is not None
+    )
 
 
 def ending(runs: Sequence[HookRun]) -> str | None:

@@ -19,9 +19,15 @@ from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+)
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+)
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
@@ -42,23 +48,34 @@ _IDS: Final = ("traceId", "spanId", "parentSpanId")
 class Exports:
     """The providers of a session, none of which is the global one of the process."""
 
-    def __init__(self, exporters: Mapping[str, Exporter], resource: Mapping[str, str]) -> None:
+    def __init__(
+        self, exporters: Mapping[str, Exporter], resource: Mapping[str, str]
+    ) -> None:
         # Failures are told by `failure`; nothing is printed.
         getLogger("opentelemetry").addHandler(NullHandler())
         self._posts: list[_Post] = []
-        about: Any = {"resource": Resource.create(dict(resource)), "shutdown_on_exit": False}
+        about: Any = {
+            "resource": Resource.create(dict(resource)),
+            "shutdown_on_exit": False,
+        }
         self.traces, self.logs = TracerProvider(**about), LoggerProvider(**about)
         readers = []
         for signal, exporter in exporters.items():
             match signal:
                 case "traces":
-                    spans = self._made(OTLPSpanExporter, exporter, ExportTraceServiceRequest)
+                    spans = self._made(
+                        OTLPSpanExporter, exporter, ExportTraceServiceRequest
+                    )
                     self.traces.add_span_processor(BatchSpanProcessor(spans))
                 case "logs":
-                    records = self._made(OTLPLogExporter, exporter, ExportLogsServiceRequest)
+                    records = self._made(
+                        OTLPLogExporter, exporter, ExportLogsServiceRequest
+                    )
                     self.logs.add_log_record_processor(BatchLogRecordProcessor(records))
                 case _:
-                    values = self._made(OTLPMetricExporter, exporter, ExportMetricsServiceRequest)
+                    values = self._made(
+                        OTLPMetricExporter, exporter, ExportMetricsServiceRequest
+                    )
                     readers.append(PeriodicExportingMetricReader(values))
         self.metrics = MeterProvider(readers, **about)
 
@@ -69,7 +86,8 @@ class Exports:
 
     async def aclose(self) -> None:
         """Export what is left. An exporter that does not answer in time is left behind."""
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
         providers = [self.traces, self.logs, self.metrics]
         for post in self._posts:
             post.is_last = True
@@ -78,7 +96,9 @@ class Exports:
             provider.shutdown()
             providers.remove(provider)
             if not providers:
-                with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+                with suppress(
+                    RuntimeError
+                ):  # The loop is closed: nobody waits any more.
                     loop.call_soon_threadsafe(ended.set)
 
         for provider in [*providers]:
@@ -125,8 +145,12 @@ class _Post(requests.Session):
         try:
             if self._message is not None:
                 message = self._message.FromString(options["data"])
-                data = _with_hex_ids(MessageToDict(message, use_integers_for_enums=True))
-                headers = {k: v for k, v in options["headers"].items() if k.lower() != _TYPE}
+                data = _with_hex_ids(
+                    MessageToDict(message, use_integers_for_enums=True)
+                )
+                headers = {
+                    k: v for k, v in options["headers"].items() if k.lower() != _TYPE
+                }
                 options |= {"headers": {**headers, _TYPE: "application/json"}}
                 options["data"] = json.dumps(data).encode()
             response = super().request(method, url, **options, stream=True)
@@ -142,7 +166,10 @@ class _Post(requests.Session):
         response._content = b""
         response.close()
         ok = 200 <= response.status_code < 300
-        self.failure = None if ok else f"{shown} answers with status {response.status_code}"
+        if ok:
+            self.failure = None
+        else:
+            self.failure = f"{shown} answers with status {response.status_code}"
         return response
 
 
@@ -154,7 +181,8 @@ def _with_hex_ids(value: Any) -> Any:
     match value:
         case dict():
             return {
-                k: b64decode(v).hex() if k in _IDS else _with_hex_ids(v) for k, v in value.items()
+                k: b64decode(v).hex() if k in _IDS else _with_hex_ids(v)
+                for k, v in value.items()
             }
         case list():
             return [_with_hex_ids(each) for each in value]

@@ -13,8 +13,18 @@ from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 from codex_py.version import DISTRIBUTION
 
-_SIGNALS: Final = {"exporter": "logs", "trace_exporter": "traces", "metrics_exporter": "metrics"}
-_PACKAGES: Final = ("requests", "google", "google.protobuf", "opentelemetry", "opentelemetry.sdk")
+_SIGNALS: Final = {
+    "exporter": "logs",
+    "trace_exporter": "traces",
+    "metrics_exporter": "metrics",
+}
+_PACKAGES: Final = (
+    "requests",
+    "google",
+    "google.protobuf",
+    "opentelemetry",
+    "opentelemetry.sdk",
+)
 _TLS: Final = {
     "ca-certificate": "certificate_file",
     "client-certificate": "client_certificate_file",
@@ -64,12 +74,20 @@ def exporters_of(setup: SessionSetup) -> Iterator[tuple[str, Exporter]]:
                     f"otel.{key}: nothing is exported: `statsig` is a service of Codex's own."
                 )
             case {"otlp-http": {"endpoint": endpoint, "protocol": protocol, **more}}:
-                if (problem := url_problem(endpoint)) is not None:
-                    raise ConfigError(f"`otel.{key}`: `endpoint` {problem}", key=("otel", key))
+                problem = url_problem(endpoint)
+                if problem is not None:
+                    raise ConfigError(
+                        f"`otel.{key}`: `endpoint` {problem}", key=("otel", key)
+                    )
                 tls = more.get("tls", {})
                 certificates = {_TLS[name]: path for name, path in tls.items()}
                 is_json = protocol == "json"
-                yield signal, Exporter(endpoint, is_json, more.get("headers", {}), certificates)
+                yield (
+                    signal,
+                    Exporter(endpoint, is_json, more.get("headers", {}), certificates),
+                )
             case _:
-                text = "only `otlp-http` is supported, with an `endpoint` and a `protocol`"
+                text = (
+                    "only `otlp-http` is supported, with an `endpoint` and a `protocol`"
+                )
                 raise ConfigError(f"`otel.{key}`: {text}", key=("otel", key))

@@ -21,13 +21,25 @@ from codex_py.app.features.otel.settings import exporters_of
 from codex_py.app.features.recovery import Recovery
 from codex_py.app.options import SessionSetup
 from codex_py.errors import CodexError, ConfigError
-from codex_py.protocol.approval import ApprovalRequest, Approver, Review, approval_data, as_review
+from codex_py.protocol.approval import (
+    ApprovalRequest,
+    Approver,
+    Review,
+    approval_data,
+    as_review,
+)
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.events import Event, TurnCompleted, TurnFailed
 from codex_py.protocol.extension import Extension, Feature, Thread, TurnStart
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.prompts import Note, UserPrompt
-from codex_py.protocol.stream import Completed, ModelStream, Prompt, ResponseEvent, Usage
+from codex_py.protocol.stream import (
+    Completed,
+    ModelStream,
+    Prompt,
+    ResponseEvent,
+    Usage,
+)
 from codex_py.protocol.tools import ToolOutput
 from codex_py.version import __version__
 
@@ -62,23 +74,32 @@ class Telemetry:
         settings: Mapping[str, Any] = setup.config.values["otel"]
         self.log_prompt: bool = settings.get("log_user_prompt", False)
         self.log_output: bool = settings.get("log_tool_output", False)
-        about = {"service.name": setup.options.originator, "service.version": __version__}
+        about = {
+            "service.name": setup.options.originator,
+            "service.version": __version__,
+        }
         about["env"] = settings.get("environment", "dev")
         exporters = dict(exporters_of(setup))
         try:
             self._exports = Exports(exporters, about)
         except ValueError as error:
             # The SDK reads further variables, whose names begin with `OTEL_`.
-            raise ConfigError(f"OpenTelemetry cannot be set up: {error}", key=("otel",)) from error
+            raise ConfigError(
+                f"OpenTelemetry cannot be set up: {error}", key=("otel",)
+            ) from error
         self.tracer = self._exports.traces.get_tracer(_NAME, __version__)
         self.logger = self._exports.logs.get_logger(_NAME, __version__)
         histogram = self._exports.metrics.get_meter(_NAME, __version__).create_histogram
         self.durations = {
-            operation: histogram(name, "s", explicit_bucket_boundaries_advisory=_SECONDS)
+            operation: histogram(
+                name, "s", explicit_bucket_boundaries_advisory=_SECONDS
+            )
             for operation, name in _DURATIONS.items()
         }
         self.tokens = histogram(
-            "gen_ai.client.token.usage", "{token}", explicit_bucket_boundaries_advisory=_TOKENS
+            "gen_ai.client.token.usage",
+            "{token}",
+            explicit_bucket_boundaries_advisory=_TOKENS,
         )
         given = {name: setup.environment.get(name.upper(), "") for name in _W3C.fields}
         self._outside = _W3C.extract(given)
@@ -102,7 +123,9 @@ class Telemetry:
     def parent(self) -> context.Context:
         """The context of the call that started a subagent, or of the library's caller; else of the environment."""
         here = context.get_current()
-        return here if trace.get_current_span(here).get_span_context().is_valid else self._outside
+        if trace.get_current_span(here).get_span_context().is_valid:
+            return here
+        return self._outside
 
     def tell(self, thread: Thread) -> None:
         """Warn of the first export that failed."""
@@ -166,7 +189,10 @@ class _ThreadTelemetry:
         """In this turn."""
 
     async def before_prompt(self, prompt: UserPrompt) -> list[Note]:
-        text = prompt.text if self._shared.log_prompt else "[REDACTED]"
+        if self._shared.log_prompt:
+            text = prompt.text
+        else:
+            text = "[REDACTED]"
         self.log("user_prompt", prompt_length=len(prompt.text), prompt=text)
         return []
 
@@ -194,16 +220,23 @@ class _ThreadTelemetry:
 
     def wrap_model(self, inner: ModelStream) -> ModelStream:
         @asynccontextmanager
-        async def stream(prompt: Prompt) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        async def stream(
+            prompt: Prompt,
+        ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
             own = {"gen_ai.request.stream": True}
-            chat = self._begun("chat", self._in_use[1], own=own, kind=trace.SpanKind.CLIENT)
+            chat = self._begun(
+                "chat", self._in_use[1], own=own, kind=trace.SpanKind.CLIENT
+            )
             facts: dict[str, Any] = {}
             try:
                 with self._ending(chat):
                     async with inner(replace(prompt, headers=chat.headers)) as events:
                         yield self._counted(events, chat)
             except CodexError as error:
-                facts = {"error.type": error.code, "http.response.status_code": error.status}
+                facts = {
+                    "error.type": error.code,
+                    "http.response.status_code": error.status,
+                }
                 raise
             finally:
                 self.log("api_request", duration_ms=chat.milliseconds, **facts)
@@ -212,11 +245,15 @@ class _ThreadTelemetry:
 
     def wrap_dispatch(self, inner: Dispatch) -> Dispatch:
         async def dispatch(use: ToolUse) -> ToolOutput:
-            name, call = use.tool.name, use.call
+            name = use.tool.name
+            call = use.call
             tool = {"gen_ai.tool.name": name, "gen_ai.tool.type": "function"}
             own = {"gen_ai.tool.call.id": call.call_id}
             running = self._begun("execute_tool", name, tool, own)
-            with self._ending(running), trace.use_span(running.span, record_exception=False):
+            with (
+                self._ending(running),
+                trace.use_span(running.span, record_exception=False),
+            ):
                 above = {name.upper(): value for name, value in running.headers.items()}
                 environment = {**use.context.environment, **above}
                 inside = replace(use.context, environment=environment)
@@ -251,8 +288,13 @@ class _ThreadTelemetry:
     def _count(self, usage: Usage, chat: _Operation) -> None:
         self._used += usage
         chat.span.set_attributes(_tokens(usage))
-        for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
-            self._shared.tokens.record(tokens, {**chat.attributes, "gen_ai.token.type": kind})
+        for kind, tokens in (
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+        ):
+            self._shared.tokens.record(
+                tokens, {**chat.attributes, "gen_ai.token.type": kind}
+            )
         self.log(
             "sse_event",
             **{"event.kind": "response.completed"},
@@ -272,7 +314,11 @@ class _ThreadTelemetry:
     ) -> _Operation:
         """`attributes`: of the span and of the metric; `own`: of the span alone."""
         provider, model = self._in_use
-        common = {"gen_ai.operation.name": name, "gen_ai.request.model": model, **attributes}
+        common = {
+            "gen_ai.operation.name": name,
+            "gen_ai.request.model": model,
+            **attributes,
+        }
         common["gen_ai.provider.name"] = _PROVIDERS.get(provider, provider)
         facts = {**common, "gen_ai.conversation.id": self._thread.thread_id, **own}
         start = self._shared.tracer.start_span
@@ -284,7 +330,10 @@ class _ThreadTelemetry:
         try:
             yield
         except BaseException as error:
-            code = error.code if isinstance(error, CodexError) else type(error).__name__
+            if isinstance(error, CodexError):
+                code = error.code
+            else:
+                code = type(error).__name__
             operation.fail("aborted" if isinstance(error, CancelledError) else code)
             raise
         finally:
@@ -303,13 +352,16 @@ class _ThreadTelemetry:
 
     def log(self, name: str, **attributes: Any) -> None:
         """Tell of something below the current span; None stands for an attribute that is not there."""
-        event, info = f"codex.{name}", SeverityNumber.INFO
+        event = f"codex.{name}"
+        info = SeverityNumber.INFO
         told = {key: value for key, value in attributes.items() if value is not None}
         told |= {"event.name": event, "conversation.id": self._thread.thread_id}
         told["model"] = self._thread.settings.model
         now = time.time_ns()
         self._shared.logger.emit(
-            LogRecord(timestamp=now, severity_number=info, event_name=event, attributes=told)
+            LogRecord(
+                timestamp=now, severity_number=info, event_name=event, attributes=told
+            )
         )
 
 

@@ -34,8 +34,10 @@ from codex_py.streams.times import took
 Look: TypeAlias = tuple[Literal["Read", "List", "Search"], Sequence[str]]
 """What a command has looked at, by its names."""
 
-_COMMAND_HEAD, _COMMAND_TAIL = 4, 1
-_OUTPUT_HEAD, _OUTPUT_TAIL = 2, 3
+_COMMAND_HEAD = 4
+_COMMAND_TAIL = 1
+_OUTPUT_HEAD = 2
+_OUTPUT_TAIL = 3
 _FAILED_TAIL = 10
 """Errors are at the end."""
 _MOST_READ = 4_000
@@ -56,7 +58,10 @@ def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
         return marked(_head("Declined", item, theme), sign="✗", style="error")
     tail = Text()
     if failed:
-        what = item.status if item.exit_code is None else f"exit {item.exit_code}"
+        if item.exit_code is None:
+            what = item.status
+        else:
+            what = f"exit {item.exit_code}"
         what = "stopped" if item.was_stopped else what
         tail.append(" · ", "quiet").append(what, "error")
     if item.duration_ms is not None:
@@ -77,10 +82,17 @@ def running_cell(
     item: CommandExecution, printed: str, elapsed_s: float, theme: Theme, *, tail: int
 ) -> RenderableType:
     """A command that runs, with the last so many lines of what it has printed."""
-    age = f" · {took(int(elapsed_s) * 1000)}" if elapsed_s >= 1 else ""
-    parts: list[RenderableType] = [Tailed(_head("Running", item, theme), Text(age, "quiet"))]
-    if lines := last_lines(printed, tail):
-        lines.no_wrap, lines.overflow = True, "ellipsis"
+    if elapsed_s >= 1:
+        age = f" · {took(int(elapsed_s) * 1000)}"
+    else:
+        age = ""
+    parts: list[RenderableType] = [
+        Tailed(_head("Running", item, theme), Text(age, "quiet"))
+    ]
+    lines = last_lines(printed, tail)
+    if lines:
+        lines.no_wrap = True
+        lines.overflow = "ellipsis"
         parts.append(below(lines))
     return marked(*parts, style="accent")
 
@@ -94,8 +106,11 @@ def background_cell(
         script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell), _LONGEST_BEHIND
     )
     head = Text.assemble(("In the background ", "action"), highlighted(script, "bash"))
-    head.append(f" · since {since}", "quiet").append(" · " if last else "", "quiet").append(last)
-    head.no_wrap, head.overflow = True, "ellipsis"
+    head.append(f" · since {since}", "quiet").append(
+        " · " if last else "", "quiet"
+    ).append(last)
+    head.no_wrap = True
+    head.overflow = "ellipsis"
     return marked(head, style="accent")
 
 
@@ -128,7 +143,9 @@ def explored_cell(looks: Sequence[Look], theme: Theme) -> RenderableType:
         texts = names if verb == "Search" else [", ".join(names)]
         rows += [Hanging(f"{verb} ", Text(text), style="accent") for text in texts]
     cell = marked(Text("Explored", "action"), below(*rows))
-    return Bounded(cell) if theme.folds else cell
+    if theme.folds:
+        return Bounded(cell)
+    return cell
 
 
 def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
@@ -155,11 +172,14 @@ def elsewhere(cwd: str, theme: Theme, *, before: str) -> str:
 def _files(command: Command) -> list[str]:
     """The words of a command that are neither options nor, as far as `head` and `tail` go, their values."""
     words = [word for word in command[1:] if not word.startswith("-")]
-    return words[1:] if command[0] in _FILTERS and words and words[0].isdigit() else words
+    if command[0] in _FILTERS and words and words[0].isdigit():
+        return words[1:]
+    return words
 
 
 def _look(command: Command) -> Look | None:
-    name, files = command[0], _files(command)
+    name = command[0]
+    files = _files(command)
     match name:
         case "cat" | "head" | "tail" | "nl" if files:
             return "Read", files
@@ -172,7 +192,10 @@ def _look(command: Command) -> Look | None:
         case "rg" if "--files" in command:
             return "List", files or ["."]
         case "rg" | "grep" if files:
-            where = f" in {', '.join(files[1:])}" if files[1:] else ""
+            if files[1:]:
+                where = f" in {', '.join(files[1:])}"
+            else:
+                where = ""
             return "Search", [files[0] + where]
         case _:
             return None

@@ -50,17 +50,23 @@ _LONGEST_NAME = 100
 _MOST_STEPS = 50
 _MOST_PARTS = 20
 """Of a list or an object of JSON."""
-_PROMPT_HEAD, _PROMPT_TAIL = 30, 10
+_PROMPT_HEAD = 30
+_PROMPT_TAIL = 10
 """Lines. Of a prompt that holds a whole log, its ends are enough to know it by."""
 _RESULT_HEAD = 3
 _MOST_THOUGHT = 8_000
-_NOTE_HEAD, _NOTE_TAIL = 40, 10
+_NOTE_HEAD = 40
+_NOTE_TAIL = 10
 _LONGEST_NOTE = 2000
 """Characters of a line: a sentence whose end says what to do."""
 _MOST_COUNTED = 1_000_000
 """Characters of a diff."""
 _NOTE = "user_note: "
-_GOALS = {"create_goal": "Set goal:", "update_goal": "The goal is now", "get_goal": "Read the goal"}
+_GOALS = {
+    "create_goal": "Set goal:",
+    "update_goal": "The goal is now",
+    "get_goal": "Read the goal",
+}
 """What is said of a call of these tools."""
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
@@ -75,7 +81,9 @@ def item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | No
         | event_items.McpToolCall
         | event_items.CollabToolCall,
     )
-    return Bounded(cell) if cell is not None and is_call and theme.folds else cell
+    if cell is not None and is_call and theme.folds:
+        return Bounded(cell)
+    return cell
 
 
 def _item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | None:
@@ -107,7 +115,12 @@ def _item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | N
 
 
 def live_cell(
-    item: event_items.ThreadItem, output: str, elapsed_s: float, theme: Theme, *, tail: int
+    item: event_items.ThreadItem,
+    output: str,
+    elapsed_s: float,
+    theme: Theme,
+    *,
+    tail: int,
 ) -> RenderableType | None:
     """An item under way, with the last `tail` lines of its output; None for one that is shown in another way."""
     match item:
@@ -116,7 +129,10 @@ def live_cell(
         case event_items.McpToolCall(tool="request_user_input"):
             return None
         case event_items.McpToolCall():
-            said = [below(Text(one_line(output, 200), "quiet"))] if output and tail else []
+            if output and tail:
+                said = [below(Text(one_line(output, 200), "quiet"))]
+            else:
+                said = []
             return marked(_call("Calling", item, theme), *said, style="accent")
         case event_items.CollabToolCall():
             return marked(_agents_line(item, is_over=False), style="accent")
@@ -136,27 +152,41 @@ def _plan_cell(
         parts.append(folded(item.explanation, head=10, tail=2, style="thought"))
     for entry in item.items[:_MOST_STEPS]:
         if entry.completed:
-            sign, sign_style, style = "✔", "ok", "step done"
+            sign = "✔"
+            sign_style = "ok"
+            style = "step done"
         elif entry.in_progress:
-            sign, sign_style, style = "▸", "step", "step"
+            sign = "▸"
+            sign_style = "step"
+            style = "step"
         else:
-            sign, sign_style, style = "□", "quiet", "quiet"
+            sign = "□"
+            sign_style = "quiet"
+            style = "quiet"
         text = Text(one_line(entry.text, longest), style)
         parts.append(Hanging(f"{sign} ", text, style=sign_style))
-    if (hidden := len(item.items) - _MOST_STEPS) > 0:
+    hidden = len(item.items) - _MOST_STEPS
+    if hidden > 0:
         parts.append(Text(f"… +{hidden} steps", "quiet"))
     body = below(*parts) if parts else Text("(no steps)", "quiet")
     return marked(head or Text("Updated Plan", "action"), body, style="plan")
 
 
-def pinned_plan_cell(item: event_items.TodoList, width: int, most: int) -> RenderableType:
+def pinned_plan_cell(
+    item: event_items.TodoList, width: int, most: int
+) -> RenderableType:
     """The plan while it is worked on: at most so many steps, those around the first that is not done."""
-    steps, done = item.items, sum(entry.completed for entry in item.items)
+    steps = item.items
+    done = sum(entry.completed for entry in item.items)
     now = next((n for n, entry in enumerate(steps) if not entry.completed), done)
     shown = [steps[n] for n in window(now, len(steps), most)]
     more = f" · +{len(steps) - len(shown)} steps" * (len(shown) < len(steps))
-    head = Text.assemble(("Plan", "action"), (f" · {done} of {len(steps)} done{more}", "quiet"))
-    return _plan_cell(replace(item, items=shown, explanation=None), head, longest=width - 6)
+    head = Text.assemble(
+        ("Plan", "action"), (f" · {done} of {len(steps)} done{more}", "quiet")
+    )
+    return _plan_cell(
+        replace(item, items=shown, explanation=None), head, longest=width - 6
+    )
 
 
 def _call_cell(
@@ -169,7 +199,9 @@ def _call_cell(
         return _questions_cell(item)
     failed = item.error is not None or item.status == "failed"
     if not failed and item.server == "python" and (said := _GOALS.get(item.tool)):
-        given = one_line(" ".join(map(str, item.arguments.values())), _LONGEST_ARGUMENTS)
+        given = one_line(
+            " ".join(map(str, item.arguments.values())), _LONGEST_ARGUMENTS
+        )
         return marked(Text.assemble((f"{said} ", "action"), given), style="ok")
     parts: list[RenderableType] = [_call("Called", item, theme)]
     if item.error is not None:
@@ -197,9 +229,12 @@ def _result(text: str, head: int) -> Hanging:
 
 
 def _agents_line(item: event_items.CollabToolCall, *, is_over: bool) -> Text:
-    names = ", ".join(item.names.get(each, each) for each in item.receiver_thread_ids[:_MOST_PARTS])
+    names = ", ".join(
+        item.names.get(each, each) for each in item.receiver_thread_ids[:_MOST_PARTS]
+    )
     return Text.assemble(
-        (f"{AGENT_VERBS[item.tool][is_over]} ", "action"), (one_line(names, 300), "accent")
+        (f"{AGENT_VERBS[item.tool][is_over]} ", "action"),
+        (one_line(names, 300), "accent"),
     )
 
 
@@ -209,12 +244,17 @@ def _questions_cell(item: event_items.McpToolCall) -> RenderableType:
     if "answers" not in found and (why := result_text(item.result)):
         asked = " ".join(text_field(each, "question") for each in questions)
         head = Text.assemble(("Not asked: ", "action"), one_line(asked, 300))
-        return marked(head.append(f" · {one_line(why, 300)}", "quiet"), sign="✗", style="error")
+        return marked(
+            head.append(f" · {one_line(why, 300)}", "quiet"), sign="✗", style="error"
+        )
     answers = object_field(found, "answers")
     rows: list[RenderableType] = []
     for question in questions:
         given = object_field(answers, text_field(question, "id")).get("answers")
-        texts = cast("list[Any]", given) if isinstance(given, list) else []
+        if isinstance(given, list):
+            texts = cast("list[Any]", given)
+        else:
+            texts = []
         said = ", ".join(str(text).removeprefix(_NOTE) for text in texts)
         rows.append(Text(one_line(text_field(question, "question"), 300), "quiet"))
         rows.append(Hanging("  ", Text(one_line(said, 300) or "no answer")))
@@ -241,10 +281,14 @@ def _call(verb: str, item: event_items.McpToolCall, theme: Theme) -> Text:
     arguments = one_line(
         one_line_json(item.arguments) if item.arguments else "", _LONGEST_ARGUMENTS
     )
-    return Text.assemble((f"{verb} ", "action"), (name, "accent"), (f"({arguments})", "quiet"))
+    return Text.assemble(
+        (f"{verb} ", "action"), (name, "accent"), (f"({arguments})", "quiet")
+    )
 
 
-def user_cell(text: str, images: Sequence[str] = (), *, folds: bool = True) -> RenderableType:
+def user_cell(
+    text: str, images: Sequence[str] = (), *, folds: bool = True
+) -> RenderableType:
     pictures = "".join(f"\n[image: {path}]" for path in images)
     text = (text + pictures).strip("\n")
     head = _PROMPT_HEAD if folds else WHOLE
@@ -252,7 +296,9 @@ def user_cell(text: str, images: Sequence[str] = (), *, folds: bool = True) -> R
     return Band(marked(body, sign="\u203a", style="accent"), "user")
 
 
-def steered_cell(text: str, images: Sequence[str] = (), *, folds: bool = True) -> RenderableType:
+def steered_cell(
+    text: str, images: Sequence[str] = (), *, folds: bool = True
+) -> RenderableType:
     """A prompt that was sent into a running turn."""
     head = Text("  Sent into the turn, after a step:", "quiet")
     return Group(head, user_cell(text, images, folds=folds))
@@ -260,11 +306,17 @@ def steered_cell(text: str, images: Sequence[str] = (), *, folds: bool = True) -
 
 def block_cell(block: Block, *, is_start: bool) -> RenderableType:
     """A part of an answer. `is_start`: it gets the answer's mark."""
-    text, language = block.text, block.language
+    text = block.text
+    language = block.language
     if block.is_plan:
-        body = Markdown(text) if language is None else Code(text, language)
+        if language is None:
+            body = Markdown(text)
+        else:
+            body = Code(text, language)
         cell = Hanging("│ ", body, rest="│ ", style="plan")
-        return Group(Text("│", "plan"), cell) if block.is_first else cell
+        if block.is_first:
+            return Group(Text("│", "plan"), cell)
+        return cell
     sign = "• " if is_start else "  "
     if language is not None:
         return Code(text, language, sign=sign, joins=True)
@@ -292,7 +344,9 @@ def note_cell(text: str, style: str = "text") -> RenderableType:
     """What the program says: a notice (style `text`), a `warning` or an `error`."""
     head = 4 * _NOTE_HEAD if style == "text" else _NOTE_HEAD
     body = folded(text, head=head, tail=_NOTE_TAIL, style=style, longest=_LONGEST_NOTE)
-    return marked(body, sign=_NOTE_SIGNS[style], style="quiet" if style == "text" else style)
+    return marked(
+        body, sign=_NOTE_SIGNS[style], style="quiet" if style == "text" else style
+    )
 
 
 def denied_cell(tool: str, reason: str) -> RenderableType:
@@ -320,4 +374,6 @@ def counted(diff: str) -> str:
         return ""
     files = read_diff(diff)
     signs = Counter(line.sign for file in files for line in file.lines)
-    return f"{len(files)} file{'s' * (len(files) != 1)} +{signs['+']} \u2212{signs['-']}"
+    return (
+        f"{len(files)} file{'s' * (len(files) != 1)} +{signs['+']} \u2212{signs['-']}"
+    )

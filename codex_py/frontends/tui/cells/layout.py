@@ -22,7 +22,8 @@ _LONGEST_LINE = 240
 """Characters of one line of output; a handful of rows."""
 _READ = 20_000
 """Characters from each end of a folded text that are looked at."""
-_READ_WHOLE, _LONGEST_WHOLE = 500_000, 10_000
+_READ_WHOLE = 500_000
+_LONGEST_WHOLE = 10_000
 WHOLE = 1_000_000
 """Lines: nothing is folded."""
 MOST_ROWS = 20
@@ -47,7 +48,9 @@ def one_line(text: str, size: int) -> str:
 
 def within(folder: str, path: str) -> str:
     """The path as it is named in a folder."""
-    return path.removeprefix(f"{folder.rstrip('/')}/") if folder else path
+    if folder:
+        return path.removeprefix(f"{folder.rstrip('/')}/")
+    return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,9 @@ class Hanging:
     style: str = field(default="", kw_only=True)
     rest: str = field(default="", kw_only=True)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         width = options.max_width - len(self.sign)
         style = console.get_style(self.style)
         if width < _NARROWEST_BODY:
@@ -69,12 +74,18 @@ class Hanging:
             return
         inner = options.update(width=width, height=None)
         first = Segment(self.sign, style)
-        rest = Segment(self.rest, style) if self.rest else Segment(" " * len(self.sign))
+        if self.rest:
+            rest = Segment(self.rest, style)
+        else:
+            rest = Segment(" " * len(self.sign))
         is_joined = False
         for n, line in enumerate(Segment.split_lines(console.render(self.body, inner))):
             # A row that goes on with the line before begins where the terminal wraps.
             if not is_joined and (line or n == 0 or self.rest):
-                yield rest if n else first
+                if n:
+                    yield rest
+                else:
+                    yield first
             yield from line
             is_joined = bool(line and line[-1].control)
             yield Segment.line()
@@ -87,7 +98,9 @@ class Band:
     body: RenderableType
     style: str
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         style = console.get_style(self.style)
         has_ground = style.bgcolor is not None
         for line in console.render_lines(
@@ -103,7 +116,9 @@ class Bounded:
 
     body: RenderableType
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         rows = console.render_lines(self.body, options.update(height=None), pad=False)
         hidden = len(rows) - MOST_ROWS + 1
         for n, row in enumerate(rows):
@@ -122,8 +137,11 @@ class Tailed:
     text: Text
     tail: Text
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        width, tail = options.max_width, self.tail
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        width = options.max_width
+        tail = self.tail
         lines = list(self.text.wrap(console, width))
         if lines and lines[-1].cell_len + tail.cell_len > width > 2 * tail.cell_len:
             lines[-1:] = lines[-1].wrap(console, width - tail.cell_len)
@@ -155,7 +173,9 @@ def folded(
     on how long it is.
     """
     longest = _LONGEST_WHOLE if head >= WHOLE else longest
-    return Text("\n".join(cut(line, longest) for line in _ends(text, head, tail, clean)), style)
+    return Text(
+        "\n".join(cut(line, longest) for line in _ends(text, head, tail, clean)), style
+    )
 
 
 def output(text: str, *, head: int, tail: int, style: str = "quiet") -> Text:
@@ -169,12 +189,17 @@ def output(text: str, *, head: int, tail: int, style: str = "quiet") -> Text:
 
 def last_lines(text: str, count: int) -> Text:
     """The end of what a command has printed so far."""
-    lines = colors_only(text.rstrip("\n")).split("\n")[-count:] if count else []
+    if count:
+        lines = colors_only(text.rstrip("\n")).split("\n")[-count:]
+    else:
+        lines = []
     decoder = AnsiDecoder()
     return Text("\n").join([_colored(line, decoder, "quiet") for line in lines])
 
 
-def _colored(line: str, decoder: AnsiDecoder, style: str, longest: int = _LONGEST_LINE) -> Text:
+def _colored(
+    line: str, decoder: AnsiDecoder, style: str, longest: int = _LONGEST_LINE
+) -> Text:
     """A line with nothing but colours in it. `decoder` has those that go on from the line before."""
     line = cut(line.rstrip("\r").rpartition("\r")[2], 4 * longest)
     text = Text(cut(command_output(line).replace("\n", " "), longest), style)
@@ -210,7 +235,9 @@ def _omitted(text: str) -> int:
     """The lines of an output that were not kept, beyond those of this part of it."""
     match = _OMITTED.search(text)
     # The remark has a line of its own, and cuts another one in two.
-    return int(match[1]) - 2 if match else 0
+    if match:
+        return int(match[1]) - 2
+    return 0
 
 
 def _ends(text: str, head: int, tail: int, clean: Callable[[str], str]) -> list[str]:
@@ -235,9 +262,14 @@ def _ends(text: str, head: int, tail: int, clean: Callable[[str], str]) -> list[
         middle = len(lines)
     if head >= WHOLE:
         lost = f", {omitted:,} were not kept" if omitted else ""
-        more = [f"… {hidden:,} lines are in the session file alone{lost}"] if hidden else []
+        if hidden:
+            more = [f"… {hidden:,} lines are in the session file alone{lost}"]
+        else:
+            more = []
         return [*lines[:middle], *more, *lines[middle:]]
     hidden += len(lines) - head - tail + omitted
     lost = f", {omitted} of them not kept" if omitted else ""
     mark = f"… +{hidden} lines{lost}{FOLD_KEY}"
-    return [*lines[:head], mark, *lines[-tail:]] if hidden > 1 else lines
+    if hidden > 1:
+        return [*lines[:head], mark, *lines[-tail:]]
+    return lines

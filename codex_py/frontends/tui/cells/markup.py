@@ -14,7 +14,9 @@ _PAIRS: Final = ("`", "**", "~~")
 def heading_of(thought: str) -> str:
     """The last heading of a thought; empty if it has none."""
     found = _HEADING.findall(thought)
-    return found[-1].strip() if found else ""
+    if found:
+        return found[-1].strip()
+    return ""
 
 
 def unmarked(text: str) -> str:
@@ -24,7 +26,8 @@ def unmarked(text: str) -> str:
 
 def settled(text: str) -> str:
     """Without marks whose other half has not come."""
-    if (match := _UNFINISHED.search(text)) is not None and "](" not in match[0]:
+    match = _UNFINISHED.search(text)
+    if match is not None and "](" not in match[0]:
         text = text[: match.start()]
     elif match is not None:
         # Of a link, its words.

@@ -46,12 +46,17 @@ def change_cell(item: FileChange, theme: Theme) -> RenderableType:
     if item.status == "completed":
         most = MOST_ROWS if theme.folds else WHOLE
         return diff_cell(item.diff, changes=item.changes, most=most)
-    verb = "Declined the patch of" if item.is_declined else "Failed to patch"
+    if item.is_declined:
+        verb = "Declined the patch of"
+    else:
+        verb = "Failed to patch"
     parts: list[RenderableType] = [_named(verb, item, theme)]
     # Why a patch was declined is told by the event that follows.
     if item.error is not None and not item.is_declined:
         head = 8 if theme.folds else WHOLE
-        parts.append(below(folded(item.error["message"], head=head, tail=2, style="text")))
+        parts.append(
+            below(folded(item.error["message"], head=head, tail=2, style="text"))
+        )
     return marked(*parts, sign="✗", style="error")
 
 
@@ -86,19 +91,29 @@ def diff_cell(
         if f"/{file.moved_to}" in named:
             file.moved_to = f"/{file.moved_to}"
     if not files:
-        files = [ShownFile(change.path, VERBS.get(change.kind, EDITED)) for change in changes]
-    shown = files if most >= WHOLE else files[: max(1, most // _ROWS_OF_FILE)]
+        files = [
+            ShownFile(change.path, VERBS.get(change.kind, EDITED)) for change in changes
+        ]
+    if most >= WHOLE:
+        shown = files
+    else:
+        shown = files[: max(1, most // _ROWS_OF_FILE)]
     each = _lines_of_each(shown, most)
     numbers = (line.number for file in shown for line in _kept(file, each))
-    digits = len(str(max((number for number in numbers if number is not None), default="")))
+    digits = len(
+        str(max((number for number in numbers if number is not None), default=""))
+    )
     if len(files) == 1 and not title:
         return marked(*_file(files[0], each, digits, key), *unread, style="ok")
-    head = Text(title or f"Edited {len(files)} files", "action").append_text(_count(files))
+    head = Text(title or f"Edited {len(files)} files", "action").append_text(
+        _count(files)
+    )
     parts: list[RenderableType] = [head]
     for file in shown:
         # An empty row between two files.
         parts += ["", below(*_file(file, each, digits, key))][len(parts) == 1 :]
-    if (hidden := len(files) - len(shown)) > 0:
+    hidden = len(files) - len(shown)
+    if hidden > 0:
         parts.append(Text(f"  … +{hidden} files{key}", "quiet"))
     return marked(*parts, *unread, style="ok")
 
@@ -127,12 +142,16 @@ def _kept(file: ShownFile, most: int) -> Sequence[DiffLine]:
 def diff_cells(diff: str) -> Sequence[RenderableType]:
     """A cell for each file of a diff."""
     files = read_diff(diff)
-    digits = len(str(max((line.number or 0 for file in files for line in file.lines), default=0)))
+    digits = len(
+        str(max((line.number or 0 for file in files for line in file.lines), default=0))
+    )
     return [marked(*_file(file, WHOLE, digits, ""), style="ok") for file in files]
 
 
 def _file(file: ShownFile, most: int, digits: int, key: str) -> list[RenderableType]:
-    head = Text.assemble((f"{file.verb} ", "action"), one_line(file.path, _LONGEST_PATH))
+    head = Text.assemble(
+        (f"{file.verb} ", "action"), one_line(file.path, _LONGEST_PATH)
+    )
     if file.moved_to:
         head.append(f" → {one_line(file.moved_to, _LONGEST_PATH)}")
     if not file.lines:
@@ -140,14 +159,16 @@ def _file(file: ShownFile, most: int, digits: int, key: str) -> list[RenderableT
     language = language_of(file.moved_to or file.path)
     rows = _numbered(_kept(file, most), digits, language)
     parts: list[RenderableType] = [head.append_text(_count([file])), rows]
-    if (hidden := len(file.lines) - most) > 0:
+    hidden = len(file.lines) - most
+    if hidden > 0:
         parts.append(Text(f"  … +{hidden} lines{key}", "quiet"))
     return parts
 
 
 def _count(files: Sequence[ShownFile]) -> Text:
     count = Counter(line.sign for file in files for line in file.lines)
-    added, removed = (f"+{count['+']}", "ok"), (f"-{count['-']}", "error")
+    added = (f"+{count['+']}", "ok")
+    removed = (f"-{count['-']}", "error")
     return Text.assemble((" (", "quiet"), added, " ", removed, (")", "quiet"))
 
 
@@ -166,13 +187,18 @@ def _numbered(lines: Sequence[DiffLine], digits: int, language: str) -> Group:
     rows: list[RenderableType] = []
     texts = [_one_line(line) for line in lines]
     words = _changed(lines, texts)
-    for line, text, colored in zip(lines, texts, _colored(lines, texts, language), strict=True):
+    for line, text, colored in zip(
+        lines, texts, _colored(lines, texts, language), strict=True
+    ):
         number = "" if line.number is None else str(line.number)
         sign = _SHOWN.get(line.sign, line.sign)
         margin = f"{number:>{digits}} {sign}" if digits else sign
         changed = _Changed(text, colored, line.sign, words.get(len(rows), ()))
         rows.append(
-            Band(Hanging(margin, changed, style=_SIGNS.get(line.sign, "quiet")), changed.style)
+            Band(
+                Hanging(margin, changed, style=_SIGNS.get(line.sign, "quiet")),
+                changed.style,
+            )
         )
     return Group(*rows)
 
@@ -191,11 +217,14 @@ class _Changed:
     def style(self) -> str:
         return _STYLES.get(self.sign, "text" if self.sign == " " else "quiet")
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
         has_ground = console.get_style(self.style).bgcolor is not None
-        text = (
-            self.colored.copy() if has_ground or self.sign == " " else Text(self.text, self.style)
-        )
+        if has_ground or self.sign == " ":
+            text = self.colored.copy()
+        else:
+            text = Text(self.text, self.style)
         for start, end in self.words:
             text.stylize(f"{self.style} word", start, end)
         yield text
@@ -205,7 +234,9 @@ def _one_line(line: DiffLine) -> str:
     return plain(cut(line.text, _LONGEST_LINE), tab=4).replace("\n", " ")
 
 
-def _colored(lines: Sequence[DiffLine], texts: Sequence[str], language: str) -> Sequence[Text]:
+def _colored(
+    lines: Sequence[DiffLine], texts: Sequence[str], language: str
+) -> Sequence[Text]:
     """The texts in the colours of the language, as they are read in the old file and in the new one."""
     colored = [Text(text) for text in texts]
     for signs in ("- ", "+ "):
@@ -223,7 +254,10 @@ def _changed(
 ) -> Mapping[int, Sequence[tuple[int, int]]]:
     """Places of the changed words, by line: where lines have been replaced by others."""
     words: dict[int, Sequence[tuple[int, int]]] = {}
-    runs = [(sign, list(run)) for sign, run in groupby(range(len(lines)), lambda n: lines[n].sign)]
+    runs = [
+        (sign, list(run))
+        for sign, run in groupby(range(len(lines)), lambda n: lines[n].sign)
+    ]
     for (sign, old), (next_sign, new) in pairwise(runs):
         if sign == "-" and next_sign == "+":
             for before, after in zip(old, new, strict=False):

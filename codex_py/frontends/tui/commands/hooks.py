@@ -32,7 +32,9 @@ _STATES: Final = {
 }
 _NEW: Final = "Hooks need review"
 _NONE: Final = "There are no hooks. They are programs of yours that run at events of a session: write them into {}."
-_LATER: Final = "This session began without hooks. They run in the next one: /new begins it."
+_LATER: Final = (
+    "This session began without hooks. They run in the next one: /new begins it."
+)
 
 _MOST_SHOWN: Final = 1000
 """Characters of one field. The terminal wraps it anew each time it draws."""
@@ -48,7 +50,9 @@ async def settle_hooks(context: CommandContext) -> None:
     hooks = find_hooks(context.config, context.surface.environment)
     try:
         while new := hooks.to_review:
-            answer = await context.surface.panels.ask(partial(_question, len(new)), about=_NEW)
+            answer = await context.surface.panels.ask(
+                partial(_question, len(new)), about=_NEW
+            )
             if answer != "review":
                 if answer == "trust":
                     await _change(context, partial(trust, context.config.home, new))
@@ -86,27 +90,38 @@ async def _show_hooks(context: CommandContext, _: str) -> None:
         context.transcript.notice(_LATER)
 
 
-async def _look_through(context: CommandContext, hooks: Hooks, *, only_new: bool = False) -> Hooks:
+async def _look_through(
+    context: CommandContext, hooks: Hooks, *, only_new: bool = False
+) -> Hooks:
     """Show hooks and let the user decide on each, until none is left or the user leaves. Returns all hooks as they are
     then."""
-    panels, at = context.surface.panels, 0
+    panels = context.surface.panels
+    at = 0
     while shown := hooks.to_review if only_new else hooks.found:
         rows = [
-            Option(_name(hook), hook, note=f"{hook.state}  {one_line(hook.target, _MOST_SHOWN)}")
+            Option(
+                _name(hook),
+                hook,
+                note=f"{hook.state}  {one_line(hook.target, _MOST_SHOWN)}",
+            )
             for hook in shown
         ]
         selected = min(at, len(shown) - 1)
-        hook = await panels.show(Picker("Hooks", rows, preview=_preview, selected=selected))
+        hook = await panels.show(
+            Picker("Hooks", rows, preview=_preview, selected=selected)
+        )
         if hook is None:
             break
         at = shown.index(hook)
-        if (change := await panels.show(_decision(context, hook))) is not None:
+        change = await panels.show(_decision(context, hook))
+        if change is not None:
             hooks = await _change(context, change)
     return hooks
 
 
 def _decision(context: CommandContext, hook: Hook) -> Choice[_Change]:
-    home, is_off = context.config.home, hook.state == "disabled"
+    home = context.config.home
+    is_off = hook.state == "disabled"
     options: list[Option[_Change]] = [Option("Back", None, "b")]
     if not hook.is_managed:
         switch = partial(enable, home, hook, enabled=is_off)
@@ -153,11 +168,14 @@ def _described(hook: Hook, most: int = _MOST_SHOWN, more: str = "…") -> str:
     """All about a hook, in lines for a terminal, the most important ones first; `most` characters of each."""
     rows = {
         "runs" if hook.kind == "command" else "calls": hook.target,
-        "with": json.dumps(hook.arguments, ensure_ascii=False) if hook.arguments else "",
+        "with": json.dumps(hook.arguments, ensure_ascii=False)
+        if hook.arguments
+        else "",
         "for": hook.matcher or "all",
         "from": str(hook.source),
         "state": "set by the administrator" if hook.is_managed else _STATES[hook.state],
-        "stops after": f"{hook.timeout_s:g} s" + (", in the background" if hook.is_async else ""),
+        "stops after": f"{hook.timeout_s:g} s"
+        + (", in the background" if hook.is_async else ""),
     }
     lines = (f"{name}: {cut(text, most, more)}" for name, text in rows.items() if text)
     return printable("\n".join(lines))

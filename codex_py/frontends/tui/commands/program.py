@@ -30,16 +30,23 @@ _MAX_CLIPBOARD = 100_000
 async def _copy(context: CommandContext, argument: str) -> None:
     said = context.conversation.progress.said
     answers = [
-        without_tags(item.text) for item in said if isinstance(item, event_items.AgentMessage)
+        without_tags(item.text)
+        for item in said
+        if isinstance(item, event_items.AgentMessage)
     ]
     if not answers:
         raise CodexError("there is no answer to copy yet", code="nothing_to_copy")
     known = {str(n): answer for n, answer in enumerate(reversed(answers), 1)}
-    if (answer := known.get(argument or "1")) is None:
-        raise CodexError(f"write /copy N, from 1 (the last) to {len(answers)}", code="usage")
+    answer = known.get(argument or "1")
+    if answer is None:
+        raise CodexError(
+            f"write /copy N, from 1 (the last) to {len(answers)}", code="usage"
+        )
     data = answer.encode(errors="replace")
     if len(data) > _MAX_CLIPBOARD:
-        raise CodexError("the answer is too long for the clipboard; /export it", code="too_long")
+        raise CodexError(
+            "the answer is too long for the clipboard; /export it", code="too_long"
+        )
     # OSC 52 reaches the clipboard of the machine that the user sits at, over ssh and tmux too.
     context.surface.screen.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
     context.surface.hints.show("the answer was handed to the terminal's clipboard")
@@ -49,14 +56,22 @@ async def _export(context: CommandContext, argument: str) -> None:
     await context.conversation.opened()
     # Without a name not into the repository, where it would be a change.
     name = argument or f"~/codex-{datetime.now().astimezone():%Y-%m-%d-%H%M%S}.md"
-    path = Path.home() / name[2:] if name[:2] == "~/" else context.config.cwd / name
-    write, config = writer_for(path), context.config
-    document, notes = without_keys(_document(context), context.surface.environment, config.home)
+    if name[:2] == "~/":
+        path = Path.home() / name[2:]
+    else:
+        path = context.config.cwd / name
+    write = writer_for(path)
+    config = context.config
+    document, notes = without_keys(
+        _document(context), context.surface.environment, config.home
+    )
     try:
         with path.open("x", encoding="utf-8", newline="") as file:
             file.writelines(write(document))
     except OSError as error:
-        raise CodexError(f"cannot write {str(path)!r}: {error.strerror}", code="export") from error
+        raise CodexError(
+            f"cannot write {str(path)!r}: {error.strerror}", code="export"
+        ) from error
     for text in (f"The conversation was written to {path}", *notes):
         context.transcript.notice(text)
 
@@ -97,7 +112,9 @@ async def _transcript(context: CommandContext, _: str) -> None:
 
 async def _keymap(context: CommandContext, _: str) -> None:
     keymap = context.surface.keymap
-    rows = [(keymap.named(k, all=True), told) for k, told in SHORTCUTS if keymap.free(k)]
+    rows = [
+        (keymap.named(k, all=True), told) for k, told in SHORTCUTS if keymap.free(k)
+    ]
     await context.overlays.show(table("Keys", rows))
 
 
@@ -121,9 +138,10 @@ async def _goal(context: CommandContext, argument: str) -> None:
         elif argument and goals.goal is not None:
             goals.set(status="paused")
         goal = goals.goal
-        text = (
-            "There is no goal." if goal is None else f"The goal is {goal.status}: {goal.objective}"
-        )
+        if goal is None:
+            text = "There is no goal."
+        else:
+            text = f"The goal is {goal.status}: {goal.objective}"
         context.transcript.notice(text)
         return
     goals.set(argument)
@@ -135,11 +153,21 @@ async def _quit(context: CommandContext, _: str) -> None:
 
 
 PROGRAM = [
-    Command("copy", "copy the last answer, or the Nth from the end", _copy, argument="[N]"),
-    Command("export", "write the conversation to a file", _export, argument="[FILE]"),
-    Command("transcript", "look at the whole conversation ({global.open_transcript})", _transcript),
     Command(
-        "goal", "work until it is reached", _goal, argument="[GOAL|pause|clear]", feature="goals"
+        "copy", "copy the last answer, or the Nth from the end", _copy, argument="[N]"
+    ),
+    Command("export", "write the conversation to a file", _export, argument="[FILE]"),
+    Command(
+        "transcript",
+        "look at the whole conversation ({global.open_transcript})",
+        _transcript,
+    ),
+    Command(
+        "goal",
+        "work until it is reached",
+        _goal,
+        argument="[GOAL|pause|clear]",
+        feature="goals",
     ),
     Command("help", "list the commands", _help),
     Command("keymap", "list the keys ({composer.toggle_shortcuts})", _keymap),
@@ -167,7 +195,9 @@ def custom_command(prompt: CustomPrompt, taken: Container[str]) -> Command:
         for lack in prompt.without_effect:
             if lack not in told:
                 told.add(lack)
-                context.transcript.notice(f"/{prompt.name}: without effect here: {lack}.")
+                context.transcript.notice(
+                    f"/{prompt.name}: without effect here: {lack}."
+                )
         context.conversation.send(Submission(text, model=prompt.model))
 
     return Command(

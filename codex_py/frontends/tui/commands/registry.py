@@ -33,7 +33,10 @@ class CommandContext:
 
     def tell_change(self, text: str) -> None:
         """Say what holds from now on; during a turn, from when on."""
-        when = f", {NEXT_STEP}" if self.conversation.is_working else ""
+        if self.conversation.is_working:
+            when = f", {NEXT_STEP}"
+        else:
+            when = ""
         self.transcript.notice(text + when)
 
 

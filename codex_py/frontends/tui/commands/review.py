@@ -18,33 +18,45 @@ _LONGEST_TITLE = 200
 async def _review(context: CommandContext, argument: str) -> None:
     if not (argument or (argument := await _chosen(context))):
         return
-    target, environment = review_target(argument), context.surface.environment
+    target = review_target(argument)
+    environment = context.surface.environment
     # Before the turn: one that fails would be part of the conversation.
     await asyncio.to_thread(change_to_review, target, context.config, environment)
     reviews = (await context.conversation.opened()).feature(Reviews)
     assert reviews is not None
     shown = f"/review {one_line(argument, _LONGEST_TITLE)}"
-    context.conversation.send(Submission(reviews.begin(target), queued=True, shown=shown))
+    context.conversation.send(
+        Submission(reviews.begin(target), queued=True, shown=shown)
+    )
 
 
 async def _chosen(context: CommandContext) -> str:
     """The argument; empty if the user wants none, or is about to write it."""
-    panels, environment = context.surface.panels, context.surface.environment
+    panels = context.surface.panels
+    environment = context.surface.environment
     options = [
-        Option("Current changes", "--uncommitted", "u", "staged, unstaged and untracked"),
+        Option(
+            "Current changes", "--uncommitted", "u", "staged, unstaged and untracked"
+        ),
         Option("Against a base branch", "--base", "b"),
         Option("A commit", "--commit", "c"),
         Option("In your own words", "words", "w"),
     ]
-    match await panels.show(Choice([("bold", "What is to be reviewed?")], options, cancelled="")):
+    match await panels.show(
+        Choice([("bold", "What is to be reviewed?")], options, cancelled="")
+    ):
         case "--base" | "--commit" as option:
-            names = await asyncio.to_thread(names_to_review, option, context.config, environment)
+            names = await asyncio.to_thread(
+                names_to_review, option, context.config, environment
+            )
             rows = [
                 Option(one_line(f"{name} {title}", _LONGEST_TITLE), name, note=age)
                 for name, age, title in names
             ]
             name = await panels.show(Picker("Which one?", rows))
-            return f"{option} {name}" if name else ""
+            if name:
+                return f"{option} {name}"
+            return ""
         case "words":
             context.surface.composer.set_text("/review ")
             return ""
@@ -53,7 +65,13 @@ async def _chosen(context: CommandContext) -> str:
 
 
 REVIEW = [
-    Command("review", "have a change reviewed", _review, argument="[WHAT]", while_working=False),
+    Command(
+        "review",
+        "have a change reviewed",
+        _review,
+        argument="[WHAT]",
+        while_working=False,
+    ),
     Command(
         "findings",
         "step through what the last review found",

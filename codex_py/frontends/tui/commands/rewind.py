@@ -54,9 +54,19 @@ class _Place:
     """Those up to the next prompt."""
 
     def told(self, count: str) -> str:
-        time = datetime.fromtimestamp(self.prompt.time).astimezone() if self.prompt.time else None
-        is_today = time is not None and time.date() == datetime.now().astimezone().date()
-        shown = "" if time is None else f"{time:%H:%M}" if is_today else f"{time:%b %d %H:%M}"
+        if self.prompt.time:
+            time = datetime.fromtimestamp(self.prompt.time).astimezone()
+        else:
+            time = None
+        is_today = (
+            time is not None and time.date() == datetime.now().astimezone().date()
+        )
+        if time is None:
+            shown = ""
+        elif is_today:
+            shown = f"{time:%H:%M}"
+        else:
+            shown = f"{time:%b %d %H:%M}"
         state = "" if self.turns else "before the compaction"
         return " · ".join(filter(None, (shown, count, state)))
 
@@ -65,7 +75,10 @@ def _places(session: Session, entries: Entries) -> list[_Place]:
     """The prompts to go back to, oldest first. Reads files."""
     past = session.past_prompts()
     path = session.session_file
-    sent = list(sent_prompts(path)) if path is not None and path.exists() else []
+    if path is not None and path.exists():
+        sent = list(sent_prompts(path))
+    else:
+        sent = []
     kept = sum(not each.is_compacted for each in sent)
     if kept != len(past):
         # Not saved, or not as it was said.
@@ -77,12 +90,18 @@ def _places(session: Session, entries: Entries) -> list[_Place]:
         if turn is not None and entry.number not in entries.undone:
             # What died was written down when it was found, maybe much later.
             ended = turn.began if turn.is_cut_off else entry.time
-            if ended <= threads.get(turn.thread_id, 0.0) and (entry.changes or turn.unkept):
+            if ended <= threads.get(turn.thread_id, 0.0) and (
+                entry.changes or turn.unkept
+            ):
                 changed.append((ended, entry))
     places: list[_Place] = []
     for n, each in enumerate(sent):
         next_time = sent[n + 1].time if n + 1 < len(sent) else inf
-        own = [entry for ended, entry in changed if each.time and each.time < ended <= next_time]
+        own = [
+            entry
+            for ended, entry in changed
+            if each.time and each.time < ended <= next_time
+        ]
         since = [entry for ended, entry in changed if each.time and each.time < ended]
         turns = 0 if each.is_compacted else len(sent) - n
         places.append(_Place(each, turns, since, own))
@@ -101,11 +120,16 @@ def _warnings(place: _Place, entries: Entries, cwd: Path) -> tuple[bool, list[st
         told = [f"Only if you agree: {reason_of(error, cwd)}"]
     except CodexError as error:
         return False, [f"Files stay as they are: {error}"]
-    changed = {change.path: None for entry in place.turns_since for change in entry.changes}
-    if unkept := unkept_in(place.turns_since):
+    changed = {
+        change.path: None for entry in place.turns_since for change in entry.changes
+    }
+    unkept = unkept_in(place.turns_since)
+    if unkept:
         told.insert(0, f"Not kept, so it stays as it is: {some_of(unkept)}")
     if changed:
-        told.insert(0, f"Files: {some_of([relpath(path, cwd) for path in sorted(changed)])}")
+        told.insert(
+            0, f"Files: {some_of([relpath(path, cwd) for path in sorted(changed)])}"
+        )
     return bool(changed), told
 
 
@@ -115,28 +139,36 @@ async def _rewind(context: CommandContext, _: str) -> None:
 
 
 async def _go_back(context: CommandContext, session: Session) -> None:
-    surface, conversation = context.surface, context.conversation
+    surface = context.surface
+    conversation = context.conversation
     entries = await asyncio.to_thread(entries_here, context)
     places = await asyncio.to_thread(_places, session, entries)
     if not places:
         surface.hints.show("there is no earlier prompt to go back to")
         return
-    room, counts = max(_LEAST, surface.screen.width - _NOTE), dict[int, str]()
+    room = max(_LEAST, surface.screen.width - _NOTE)
+    counts = dict[int, str]()
     rows = [
         Option(
-            fit(printable(p.prompt.text), room), p, note=lambda n=n, p=p: p.told(counts.get(n, ""))
+            fit(printable(p.prompt.text), room),
+            p,
+            note=lambda n=n, p=p: p.told(counts.get(n, "")),
         )
         for n, p in enumerate(places)
     ]
     picker = Picker("Go back to a prompt", rows, selected=len(rows) - 1)
-    changed = partial(asyncio.get_running_loop().call_soon_threadsafe, surface.screen.changed)
+    changed = partial(
+        asyncio.get_running_loop().call_soon_threadsafe, surface.screen.changed
+    )
 
     def count() -> None:
         for n in reversed(range(len(places))):
             if not picker.result.done() and places[n].changed:
                 with suppress(CodexError):
                     whole = (entries.find(entry.number) for entry in places[n].changed)
-                    diffs = [git_diff(patched_files(e.changes), Path(e.cwd)) for e in whole]
+                    diffs = [
+                        git_diff(patched_files(e.changes), Path(e.cwd)) for e in whole
+                    ]
                     counts[n] = counted("".join(diffs))
                     changed()
 
@@ -149,35 +181,56 @@ async def _go_back(context: CommandContext, session: Session) -> None:
     if place is None:
         return
     aim = await _aim(context, place, entries)
-    if aim == "nothing" or conversation.is_working or conversation.session is not session:
+    if (
+        aim == "nothing"
+        or conversation.is_working
+        or conversation.session is not session
+    ):
         return
     if aim != "conversation":
-        of_others = any(e.turn and e.turn.thread_id != session.thread_id for e in place.turns_since)
+        of_others = any(
+            e.turn and e.turn.thread_id != session.thread_id for e in place.turns_since
+        )
         other = "Some of it belongs to the conversation that this one is a copy of."
         if of_others and not await confirmed(context, "Bring files back?", other):
             return
         numbers = [entry.number for entry in place.turns_since]
         plan = await agreed_plan(context, entries.journal, numbers, "files")
-        if plan is None or conversation.is_working or conversation.session is not session:
+        if (
+            plan is None
+            or conversation.is_working
+            or conversation.session is not session
+        ):
             return
         await carry_out(context, plan, "Brought files back (/redo takes that back)")
     if aim != "files" and conversation.is_working:
-        context.transcript.notice("The conversation has not gone back: a turn has begun.")
+        context.transcript.notice(
+            "The conversation has not gone back: a turn has begun."
+        )
     elif aim != "files":
         _take_back(context, session, place)
 
 
 async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
     """Ask what is to go back, if there is a choice or something to say."""
-    can_undo, told = await asyncio.to_thread(_warnings, place, entries, context.config.cwd)
+    can_undo, told = await asyncio.to_thread(
+        _warnings, place, entries, context.config.cwd
+    )
     if place.turns and not place.turns_since and place.prompt.time:
         return "conversation"
     if place.prompt.is_steered and can_undo:
-        told.append("It was said while a turn ran: files go back to the beginning of that turn.")
+        told.append(
+            "It was said while a turn ran: files go back to the beginning of that turn."
+        )
     if not place.turns:
-        told.append("The prompt is before the compaction: the conversation cannot go back to it.")
+        told.append(
+            "The prompt is before the compaction: the conversation cannot go back to it."
+        )
     rows: list[tuple[object, Option[Aim]]] = [
-        (place.turns and can_undo, Option("The conversation and the files", "both", "b")),
+        (
+            place.turns and can_undo,
+            Option("The conversation and the files", "both", "b"),
+        ),
         (place.turns, Option("The conversation only", "conversation", "c")),
         (can_undo, Option("The files only", "files", "f")),
         (True, Option("Nothing", "nothing", "n")),
@@ -186,18 +239,24 @@ async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
     head = fit(printable(place.prompt.text), context.surface.screen.width - 20)
     question: Fragments = [("bold", f"Go back to {head!r}?"), ("", "\n\n")]
     question.append(("", printable("\n".join(told))))
-    return await context.surface.panels.show(Choice(question, options, cancelled="nothing"))
+    return await context.surface.panels.show(
+        Choice(question, options, cancelled="nothing")
+    )
 
 
 def _take_back(context: CommandContext, session: Session, place: _Place) -> None:
     """Forget the prompt and what followed, and put it into the composer."""
-    conversation, turns = context.conversation, place.turns
+    conversation = context.conversation
+    turns = place.turns
     conversation.plan_offer.withdraw()
-    prompt, said = session.rollback(turns), conversation.progress.said
+    prompt = session.rollback(turns)
+    said = conversation.progress.said
     places = [n for n, item in enumerate(said) if isinstance(item, UserMessage)]
     del said[places[-turns] if turns <= len(places) else 0 :]
     context.transcript.notice(f"Went back {turns} prompt{'s' if turns > 1 else ''}.")
-    context.surface.composer.set_text(prompt.text, [Path(image) for image in prompt.images])
+    context.surface.composer.set_text(
+        prompt.text, [Path(image) for image in prompt.images]
+    )
 
 
 _HELP = "go back to an earlier prompt, with or without files (Esc Esc)"

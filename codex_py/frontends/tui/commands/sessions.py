@@ -35,12 +35,15 @@ async def _resume(context: CommandContext, argument: str) -> None:
     if session is not None and wanted in {session.thread_id, session.name}:
         context.surface.hints.show("this conversation is open already")
     elif wanted is not None:
-        options = replace(conversation.new_session(), resume=wanted, needs_own_worktree=True)
+        options = replace(
+            conversation.new_session(), resume=wanted, needs_own_worktree=True
+        )
         await conversation.open(options)
 
 
 async def _fork(context: CommandContext, argument: str) -> None:
-    conversation, wanted = context.conversation, argument
+    conversation = context.conversation
+    wanted = argument
     if not wanted:
         session = await conversation.opened()
         if not session.has_begun:
@@ -53,7 +56,9 @@ async def _fork(context: CommandContext, argument: str) -> None:
 
 async def _rename(context: CommandContext, argument: str) -> None:
     if not argument:
-        raise CodexError("say how the conversation is to be called: /rename NAME", code="usage")
+        raise CodexError(
+            "say how the conversation is to be called: /rename NAME", code="usage"
+        )
     session = await context.conversation.opened()
     session.rename(argument)
     context.conversation.progress.refresh()
@@ -74,7 +79,9 @@ async def _delete(context: CommandContext, _: str) -> None:
     question.append(("", "\n\nIts subagents are deleted too. This cannot be undone."))
     panel = yes_or_no(question, "Yes, delete it", "No, keep it", by_letter=False)
     if await context.surface.panels.show(panel):
-        context.transcript.notice(f"Deleted session {await context.conversation.leave(delete)}.")
+        context.transcript.notice(
+            f"Deleted session {await context.conversation.leave(delete)}."
+        )
 
 
 async def _compact(context: CommandContext, _: str) -> None:
@@ -89,14 +96,16 @@ async def _retry(context: CommandContext, _: str) -> None:
 
 
 async def _agents(context: CommandContext, _: str) -> None:
-    conversation, surface = context.conversation, context.surface
+    conversation = context.conversation
+    surface = context.surface
     agents = (await conversation.opened()).feature(SubAgents)
     if agents is None or not agents.family.open:
         surface.hints.show("no agent is open; ask for some")
         return
     agent: Child | None = None
     while True:
-        news, asking = conversation.progress.agents, surface.status.asking
+        news = conversation.progress.agents
+        asking = surface.status.asking
         # Those at work come first.
         found = sorted(agents.family.open, key=lambda each: not each.is_busy)
         rows = [agent_row(each, news[each.id], asking) for each in found]
@@ -116,7 +125,11 @@ async def _diff(context: CommandContext, _: str) -> None:
     surface = context.surface
     config = context.config
     diff = await asyncio.to_thread(
-        changes_since_commit, config.cwd, surface.programs, surface.environment, config.files
+        changes_since_commit,
+        config.cwd,
+        surface.programs,
+        surface.environment,
+        config.files,
     )
     if not diff:
         context.transcript.notice("Nothing has been changed since the last commit.")
@@ -131,12 +144,23 @@ SESSIONS = [
     Command("diff", "show what differs from the last commit", _diff),
     Command("new", "begin a new conversation", _new, while_working=False),
     Command("clear", "begin a new one on an empty screen", _clear, while_working=False),
-    Command("resume", "go on with an earlier one", _resume, while_working=False, argument="[ID]"),
+    Command(
+        "resume",
+        "go on with an earlier one",
+        _resume,
+        while_working=False,
+        argument="[ID]",
+    ),
     Command("fork", "go on with a copy", _fork, while_working=False, argument="[ID]"),
     Command("agents", "show, read and stop subagents", _agents),
     Command("retry", "go on with a turn that failed", _retry, while_working=False),
     Command("rename", "give this one a name", _rename, argument="NAME"),
     Command("archive", "put this one away", _archive, while_working=False),
     Command("delete", "delete this one for good", _delete, while_working=False),
-    Command("compact", "put a summary in place of what was said", _compact, while_working=False),
+    Command(
+        "compact",
+        "put a summary in place of what was said",
+        _compact,
+        while_working=False,
+    ),
 ]

@@ -37,27 +37,35 @@ _LONGEST_MODEL = 24
 _THEMES = ("auto", "dark", "light")
 _FULL_ACCESS: Fragments = [
     ("bold", "Let the agent do all that you may, without asking?"),
-    ("", "\n\nIts commands are not confined any more: they can change any of your files"),
+    (
+        "",
+        "\n\nIts commands are not confined any more: they can change any of your files",
+    ),
     ("", " and use the network."),
 ]
 
 
 async def _model(context: CommandContext, argument: str) -> None:
-    conversation, config = context.conversation, context.config
-    panels, words = context.surface.panels, argument.split()
+    conversation = context.conversation
+    config = context.config
+    panels = context.surface.panels
+    words = argument.split()
     current = (await conversation.opened()).settings.model
     names = selectable_models(config, context.surface.environment)
     longest = min(max(map(len, names)), _LONGEST_MODEL)
 
     def row(name: str) -> Option[str]:
         about = printable(model_choice(config, name).about)
-        return Option(f"{name:{longest}}", name, note="(now) " * (name == current) + about)
+        return Option(
+            f"{name:{longest}}", name, note="(now) " * (name == current) + about
+        )
 
     model = words[0] if words else None
     if model is None:
         at = names.index(current) if current in names else 0
         picker = Picker("Model", [row(name) for name in names], selected=at)
-        if (model := await panels.show(picker)) is None:
+        model = await panels.show(picker)
+        if model is None:
             return
     chosen = model_choice(config, model)
     effort = words[1] if len(words) > 1 else None
@@ -66,12 +74,18 @@ async def _model(context: CommandContext, argument: str) -> None:
         near = nearest(model, names)
         meant = f" Did you mean {near}?" if near else ""
         question = f"Nothing is known here of the model {printable(model)}.{meant}"
-        panel = yes_or_no([("bold", question)], "Use it all the same", "No", by_letter=False)
+        panel = yes_or_no(
+            [("bold", question)], "Use it all the same", "No", by_letter=False
+        )
         if not await panels.show(panel):
             return
     if effort is None and chosen.efforts:
-        efforts = [Option("the model's own", ""), *(Option(name, name) for name in chosen.efforts)]
-        if (effort := await panels.show(Picker("Reasoning effort", efforts))) is None:
+        efforts = [
+            Option("the model's own", ""),
+            *(Option(name, name) for name in chosen.efforts),
+        ]
+        effort = await panels.show(Picker("Reasoning effort", efforts))
+        if effort is None:
             return
     # Other settings may have changed meanwhile.
     choices = (await conversation.opened()).settings.choices
@@ -79,7 +93,9 @@ async def _model(context: CommandContext, argument: str) -> None:
     if chosen.provider == config.model_provider:
         conversation.change(choices)
     elif conversation.is_working:
-        message = f"{model} is a model of another provider: choose it when the turn is over"
+        message = (
+            f"{model} is a model of another provider: choose it when the turn is over"
+        )
         raise CodexError(message, code="turn_running")
     else:
         await conversation.move(chosen.provider, choices)
@@ -95,16 +111,24 @@ async def _permissions(context: CommandContext, _: str) -> None:
     add_dirs = context.surface.launch.add_dirs
     allowed = allowed_permissions(now, context.config, add_dirs)
     rows = [
-        Option(each.label, each, note=f"{'(now) ' if each.are_those_of(now) else ''}{each.note}")
+        Option(
+            each.label,
+            each,
+            note=f"{'(now) ' if each.are_those_of(now) else ''}{each.note}",
+        )
         for each in allowed
     ]
     selected = next((n for n, each in enumerate(allowed) if each.are_those_of(now)), 0)
-    picked = await context.surface.panels.show(Picker("Permissions", rows, selected=selected))
+    picked = await context.surface.panels.show(
+        Picker("Permissions", rows, selected=selected)
+    )
     if picked is None:
         return
     # Up leads from the first row to this one, which is too near for what it allows.
     if picked.sandbox == "danger-full-access" and not picked.are_those_of(now):
-        question = yes_or_no(_FULL_ACCESS, "Yes, give it full access", "No", by_letter=False)
+        question = yes_or_no(
+            _FULL_ACCESS, "Yes, give it full access", "No", by_letter=False
+        )
         if not await context.surface.panels.show(question):
             return
     # Afresh: this may have taken a while.
@@ -130,7 +154,8 @@ def _plan(context: CommandContext, argument: str) -> Awaitable[None]:
 
 async def _status(context: CommandContext, _: str) -> None:
     session = await context.conversation.opened()
-    settings, usage = session.settings, session.token_usage
+    settings = session.settings
+    usage = session.token_usage
     total = usage.total
     tokens = (
         f"{total.total_tokens:,} ({total.input_tokens:,} in, of which"
@@ -145,14 +170,18 @@ async def _status(context: CommandContext, _: str) -> None:
         ("sandbox", sandbox_summary(settings.sandbox_policy, settings.cwd)),
         ("session", session.thread_id + (f" ({session.name})" if session.name else "")),
         ("tokens", tokens),
-        ("context", f"{usage.context_left_percent}% left of {settings.context_window:,}"),
+        (
+            "context",
+            f"{usage.context_left_percent}% left of {settings.context_window:,}",
+        ),
     ]
     context.transcript.table(rows)
 
 
 async def _cost(context: CommandContext, _: str) -> None:
     session = await context.conversation.opened()
-    total, model = session.token_usage.total, session.settings.model
+    total = session.token_usage.total
+    model = session.settings.model
     usage = SessionUsage((UsageRow(None, "", model, total),))
     if session.session_file is not None:
         usage = await asyncio.to_thread(read_session_usage, session.session_file)
@@ -168,7 +197,8 @@ async def _skills(context: CommandContext, _: str) -> None:
 
 
 async def _ps(context: CommandContext, _: str) -> None:
-    now, shell = time.monotonic(), context.surface.screen.theme.shell
+    now = time.monotonic()
+    shell = context.surface.screen.theme.shell
     running = context.surface.status.commands
     rows = [
         Option(
@@ -180,28 +210,40 @@ async def _ps(context: CommandContext, _: str) -> None:
     ]
 
     async def last_of(item_id: str) -> str:
-        last = context.transcript.running.output_of(item_id).splitlines()[-_OUTPUT_ROWS:]
-        return "\n".join(f"    {printable(line)}" for line in last) or "    (no output yet)"
+        last = context.transcript.running.output_of(item_id).splitlines()[
+            -_OUTPUT_ROWS:
+        ]
+        return (
+            "\n".join(f"    {printable(line)}" for line in last)
+            or "    (no output yet)"
+        )
 
     if not rows:
         context.transcript.notice("No command is running.")
-    elif picked := await context.surface.panels.show(Picker("Commands", rows, preview=last_of)):
+    elif picked := await context.surface.panels.show(
+        Picker("Commands", rows, preview=last_of)
+    ):
         name = next(row.label for row in rows if row.value == picked)
         await context.overlays.show(_output_pages(context, picked, f"Output of {name}"))
 
 
 def _output_pages(context: CommandContext, item_id: str, title: str) -> Pages:
     """What a command prints, as long as it does, and as it was then."""
-    renderer, printed = context.overlays.renderer, ""
+    renderer = context.overlays.renderer
+    printed = ""
 
     @lru_cache(maxsize=1)
     def rows(text: str, columns: int) -> Sequence[Fragments]:
-        return renderer.fragments(output(text or "(no output yet)", head=WHOLE, tail=0), columns)
+        return renderer.fragments(
+            output(text or "(no output yet)", head=WHOLE, tail=0), columns
+        )
 
     def ended() -> str:
         said = reversed(context.conversation.progress.said)
         item = next((item for item in said if item.id == item_id), None)
-        return item.aggregated_output if isinstance(item, CommandExecution) else ""
+        if isinstance(item, CommandExecution):
+            return item.aggregated_output
+        return ""
 
     def live(columns: int, _most: int) -> Sequence[Fragments]:
         nonlocal printed
@@ -213,11 +255,14 @@ def _output_pages(context: CommandContext, item_id: str, title: str) -> Pages:
 
 def _tools(context: CommandContext) -> SessionTools | None:
     session = context.conversation.session
-    return None if session is None else session.feature(SessionTools)
+    if session is None:
+        return None
+    return session.feature(SessionTools)
 
 
 async def _background(context: CommandContext, _: str) -> None:
-    if (tools := _tools(context)) is None or not tools.let_commands_go():
+    tools = _tools(context)
+    if tools is None or not tools.let_commands_go():
         context.surface.hints.show("the agent waits for no command")
 
 
@@ -239,10 +284,16 @@ async def _theme(context: CommandContext, argument: str) -> None:
     await asyncio.to_thread(set_in_config, context.config.home, ("tui", "theme"), name)
     screen = context.surface.screen
     theme = terminal_theme(
-        context.surface.safe_environment, name, cwd=screen.theme.cwd, own=screen.theme.own
+        context.surface.safe_environment,
+        name,
+        cwd=screen.theme.cwd,
+        own=screen.theme.own,
     )
     screen.use_theme(theme)
-    background = "your" if theme.background == "unknown" else f"a {theme.background}"
+    if theme.background == "unknown":
+        background = "your"
+    else:
+        background = f"a {theme.background}"
     context.transcript.notice(f"Colours for {background} background.")
 
 
@@ -259,9 +310,15 @@ async def _mcp(context: CommandContext, argument: str) -> None:
     servers = session.feature(McpServers)
     for status in () if servers is None else servers.statuses():
         lines += _lines(status, verbose=argument == "verbose")
-    lines += [f"{name}: off" for name, c in context.config.mcp_servers.items() if not c.enabled]
+    lines += [
+        f"{name}: off"
+        for name, c in context.config.mcp_servers.items()
+        if not c.enabled
+    ]
     if not lines:
-        lines = ["No MCP servers are configured. Leave, and try codex-py mcp add NAME -- COMMAND."]
+        lines = [
+            "No MCP servers are configured. Leave, and try codex-py mcp add NAME -- COMMAND."
+        ]
     context.transcript.notice("\n".join(lines))
 
 
@@ -273,7 +330,10 @@ def _lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:
     if status.tools and not verbose:
         yield f"  {', '.join(tool.name for tool in status.tools)}"
     elif status.tools:
-        told = [(tool.name, tool.description.strip().partition("\n")[0]) for tool in status.tools]
+        told = [
+            (tool.name, tool.description.strip().partition("\n")[0])
+            for tool in status.tools
+        ]
         yield from (f"  {line}".rstrip() for line in aligned(told))
 
 
@@ -292,7 +352,12 @@ SETTINGS = [
     Command("ps", "look at the commands that run", _ps),
     Command("background", "put the command that runs into the background", _background),
     Command("stop", "kill the commands that run", _stop),
-    Command("theme", "choose colours for your background", _theme, argument="[auto|dark|light]"),
+    Command(
+        "theme",
+        "choose colours for your background",
+        _theme,
+        argument="[auto|dark|light]",
+    ),
     Command("vim", "turn vi keys on or off", _vim),
     Command("mcp", "show the MCP servers and their tools", _mcp, argument="[verbose]"),
 ]

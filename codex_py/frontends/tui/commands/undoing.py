@@ -23,7 +23,8 @@ from codex_py.streams.terminal import some_of
 
 def entries_here(context: CommandContext) -> Entries:
     """The entries of the journal, after what died was recovered. Reads files."""
-    home, cwd = context.config.home, context.config.cwd
+    home = context.config.home
+    cwd = context.config.cwd
     journal = Journal(home, cwd)
     journal.recover()
     recover_turns(home, cwd, context.surface.safe_environment)
@@ -31,7 +32,10 @@ def entries_here(context: CommandContext) -> Entries:
 
 
 async def confirmed(
-    context: CommandContext, title: str, reason: str, show_all: Callable[[], None] | None = None
+    context: CommandContext,
+    title: str,
+    reason: str,
+    show_all: Callable[[], None] | None = None,
 ) -> bool:
     question: Fragments = [("bold", title), ("", f"\n\n{reason}")]
     panel = yes_or_no(question, "Yes, do it", "No", show_all=show_all)
@@ -55,11 +59,16 @@ async def agreed_plan(
     try:
         plan = await asyncio.to_thread(plan_them)
         doubts = "\n".join(plan.doubts)
-        return plan if not doubts or await confirmed(context, "Undo all of it?", doubts) else None
+        if not doubts or await confirmed(context, "Undo all of it?", doubts):
+            return plan
+        return None
     except EditedSince as error:
         why = reason_of(error, context.config.cwd)
         context.transcript.notice(f"Not done: {what} {why}", "warning")
-        title = "Would change" if error.is_plan else "Edited since"
+        if error.is_plan:
+            title = "Would change"
+        else:
+            title = "Edited since"
         key = context.surface.keymap.named(SHOWS_ALL)
         shown = diff_cell(error.diff, most=MOST_ROWS, title=title, key=key)
         context.transcript.print(shown)
@@ -74,7 +83,8 @@ async def agreed_plan(
 
 async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
     """Do it, and say so. Raises a `PatchError` if it fails: nothing has changed."""
-    home, cwd = context.config.home, context.config.cwd
+    home = context.config.home
+    cwd = context.config.cwd
 
     def commit() -> str:
         plan.commit()
@@ -84,7 +94,8 @@ async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
     if plan.unkept:
         context.transcript.notice(f"Not brought back: {some_of(plan.unkept)}")
     environment = context.surface.safe_environment
-    if problem := await asyncio.to_thread(undo_problem, home, cwd, environment):
+    problem = await asyncio.to_thread(undo_problem, home, cwd, environment)
+    if problem:
         context.transcript.notice(problem)
 
 
@@ -92,25 +103,42 @@ async def _take_back(context: CommandContext, _: str, *, redo: bool) -> None:
     def find() -> tuple[Journal, int, Entry]:
         entries = entries_here(context)
         entry = entries.find(entries.newest_undo() if redo else None)
-        return entries.journal, entry.number, entries.find(entry.undoes) if redo else entry
+        return (
+            entries.journal,
+            entry.number,
+            entries.find(entry.undoes) if redo else entry,
+        )
 
     async with context.undoing:
         journal, number, undone = await asyncio.to_thread(find)
-        what, session, turn = undone.name, context.conversation.session, undone.turn
+        what = undone.name
+        session = context.conversation.session
+        turn = undone.turn
         if turn and session is not None and turn.thread_id == session.thread_id:
             what = f"turn {turn.number}"
         elif turn:
-            title = f"Do {what} again?" if redo else f"Undo {what}?"
+            if redo:
+                title = f"Do {what} again?"
+            else:
+                title = f"Undo {what}?"
             other = "It belongs to another conversation in this folder."
             if not await confirmed(context, title, other):
                 return
-        if plan := await agreed_plan(context, journal, [number], what):
-            await carry_out(context, plan, f"{'Made again' if redo else 'Undid'} {what}")
+        plan = await agreed_plan(context, journal, [number], what)
+        if plan:
+            await carry_out(
+                context, plan, f"{'Made again' if redo else 'Undid'} {what}"
+            )
 
 
 _undo, _redo = partial(_take_back, redo=False), partial(_take_back, redo=True)
 
 UNDOING = [
-    Command("undo", "take back what the last turn or patch changed", _undo, while_working=False),
+    Command(
+        "undo",
+        "take back what the last turn or patch changed",
+        _undo,
+        while_working=False,
+    ),
     Command("redo", "take the last undo back", _redo, while_working=False),
 ]

@@ -21,7 +21,8 @@ from codex_py.filesystem.reading import read_whole
 from codex_py.programs import Programs
 from codex_py.protocol.messages import MAX_IMAGE_BYTES
 
-_FIRST, _LAST = 0x100000, 0x10FFFD
+_FIRST = 0x100000
+_LAST = 0x10FFFD
 """A plane of Unicode for private use, that no keyboard writes."""
 _MARK = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
 _LABEL = re.compile(r"\[Image #(\d+)\]")
@@ -77,7 +78,10 @@ class Attachments:
                 return f"[Image #{len(self._images(text_before)) + 1}]"
             case text:
                 lines = text.rstrip("\n").count("\n") + 1
-                size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+                if lines > 1:
+                    size = f"{lines:,} lines"
+                else:
+                    size = f"{len(text):,} characters"
                 return f"[Pasted {size}{self.key}]"
 
     def pasted(self, text: str) -> list[str]:
@@ -110,7 +114,9 @@ class Attachments:
 
         def replaced(match: re.Match[str]) -> str:
             path = left.pop(match[1], None)
-            return match[0] if path is None else self.mark(path)
+            if path is None:
+                return match[0]
+            return self.mark(path)
 
         folded = _LABEL.sub(replaced, text) if images else text
         return "".join(f"{self.mark(path)} " for path in left.values()) + folded
@@ -121,7 +127,9 @@ class Attachments:
 
     def _find(self, character: str) -> str | Path | None:
         place = ord(character) - _FIRST
-        return self._kept[place] if 0 <= place < len(self._kept) else None
+        if 0 <= place < len(self._kept):
+            return self._kept[place]
+        return None
 
 
 def image_paths(pasted: str, cwd: Path) -> list[Path]:
@@ -131,7 +139,11 @@ def image_paths(pasted: str, cwd: Path) -> list[Path]:
     addresses, or plainly.
     """
     text = pasted.strip()
-    if not text or len(text) > _MAX_PASTE or not text.lower().rstrip("'\"").endswith(_ENDINGS):
+    if (
+        not text
+        or len(text) > _MAX_PASTE
+        or not text.lower().rstrip("'\"").endswith(_ENDINGS)
+    ):
         return []
     if "\n" not in text and (plain := _image(text, cwd)) is not None:
         return [plain]
@@ -140,15 +152,22 @@ def image_paths(pasted: str, cwd: Path) -> list[Path]:
     except ValueError:
         return []
     found = [_image(word, cwd) for word in words]
-    return [path for path in found if path is not None] if None not in found else []
+    if None not in found:
+        return [path for path in found if path is not None]
+    return []
 
 
 def _image(name: str, cwd: Path) -> Path | None:
     if name.startswith("file://"):
         name = unquote(name.removeprefix("file://").removeprefix("localhost"))
-    path = cwd / Path(name).expanduser() if name.startswith("~/") else cwd / name
+    if name.startswith("~/"):
+        path = cwd / Path(name).expanduser()
+    else:
+        path = cwd / name
     try:
-        return path if path.name.lower().endswith(_ENDINGS) and path.is_file() else None
+        if path.name.lower().endswith(_ENDINGS) and path.is_file():
+            return path
+        return None
     except (OSError, ValueError):
         return None
 
@@ -183,7 +202,9 @@ def clipboard_image(programs: Programs, environment: Mapping[str, str]) -> Path:
         if done.returncode or not done.stdout:
             raise CodexError("there is no image in the clipboard", code="clipboard")
         if len(done.stdout) > MAX_IMAGE_BYTES:
-            raise CodexError("the image in the clipboard is too large", code="clipboard")
+            raise CodexError(
+                "the image in the clipboard is too large", code="clipboard"
+            )
         try:
             with tempfile.NamedTemporaryFile(
                 prefix="codex-clipboard-", suffix=".png", delete=False
@@ -216,7 +237,9 @@ def editor_command(programs: Programs, environment: Mapping[str, str]) -> list[s
         for name in _EDITORS if not line.strip() else ():
             with suppress(FileNotFoundError):
                 return [programs.find(name, environment)]
-        raise CodexError("set VISUAL or EDITOR to the editor that you like", code="editor")
+        raise CodexError(
+            "set VISUAL or EDITOR to the editor that you like", code="editor"
+        )
     try:
         if "/" in words[0] and not words[0].startswith("/"):
             raise FileNotFoundError(errno.ENOENT, "its path is not absolute")
@@ -239,16 +262,19 @@ def edited(command: Sequence[str], text: str, environment: Mapping[str, str]) ->
             path = Path(folder, "prompt.md")
             path.write_text(text, encoding="utf-8", errors="replace")
             done = subprocess.run([*command, str(path)], env=environment, check=False)
-            if status := done.returncode:
-                how = (
-                    f"ended with exit code {status}"
-                    if status > 0
-                    else f"was killed by signal {-status}"
-                )
+            status = done.returncode
+            if status:
+                if status > 0:
+                    how = f"ended with exit code {status}"
+                else:
+                    how = f"was killed by signal {-status}"
                 raise CodexError(f"{name} {how}; the text is as it was", code="editor")
             # A command of the model can write there too, and could have us read a file of the kernel's.
             written = read_whole(path, _MAX_EDITED_BYTES, root=Path(folder))
             return written.decode(errors="replace").replace("\r\n", "\n").rstrip("\n")
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        if isinstance(error, OSError):
+            reason = error.strerror
+        else:
+            reason = error
         raise CodexError(f"{name} could not be run: {reason}", code="editor") from error

@@ -17,7 +17,8 @@ from codex_py.frontends.tui.fitting import Fragments, bar, fit
 from codex_py.frontends.tui.menu import MOST_ROWS, moved, sign_of, window
 from codex_py.streams.terminal import printable
 
-_OTHER_ROWS, _LEAST_ROWS = 11, 4
+_OTHER_ROWS = 11
+_LEAST_ROWS = 4
 """Of the screen; and of what is offered, however low that is."""
 _SLOW_S = 0.2
 """After which it is said that something is looked for."""
@@ -107,15 +108,19 @@ class Completion:
         word = suggestions = None
         self._tells_of_none = False
         for source in self._sources:
-            if match := source.word.search(before):
-                word, suggestions = Word(match.start(), match[1]), source.suggestions
+            match = source.word.search(before)
+            if match:
+                word = Word(match.start(), match[1])
+                suggestions = source.suggestions
                 self._tells_of_none = source.tells_of_none
                 break
         if word == self._word:
             return
         self._stop()
         # Closed once, it stays so while this word is written.
-        if word is None or (self._closed is not None and self._closed.start != word.start):
+        if word is None or (
+            self._closed is not None and self._closed.start != word.start
+        ):
             self._closed = None
         self._word = word
         if word is None or suggestions is None or self._closed is not None:
@@ -141,12 +146,16 @@ class Completion:
 
         There must be suggestions, and no search under way.
         """
-        word, suggestion = self._word, self._found[self._selected]
+        word = self._word
+        suggestion = self._found[self._selected]
         assert word is not None
         self._buffer.cursor_position = word.start + 1 + len(word.text)
         self._buffer.delete_before_cursor(1 + len(word.text))
         rest = self._buffer.document.text_after_cursor
-        space = "" if suggestion.sends or rest[:1].isspace() else " "
+        if suggestion.sends or rest[:1].isspace():
+            space = ""
+        else:
+            space = " "
         self._buffer.insert_text(suggestion.text + space)
         self.close()
         return suggestion.sends
@@ -154,7 +163,10 @@ class Completion:
     def rows(self, width: int, height: int) -> list[Fragments]:
         """For a screen of this size."""
         if not self._found:
-            said = "looking for files" if self._is_slow else "nothing found"
+            if self._is_slow:
+                said = "looking for files"
+            else:
+                said = "nothing found"
             return [[("class:quiet", f"  {said}")]]
         most = max(_LEAST_ROWS, min(MOST_ROWS, height - _OTHER_ROWS))
         shown = window(self._selected, len(self._found), most)
@@ -167,10 +179,15 @@ class Completion:
         for n, name in zip(shown, names, strict=True):
             note = self._found[n].note
             if note:
-                note = " " * (room - get_cwidth(name)) + fit(printable(note), width - room - 3)
+                note = " " * (room - get_cwidth(name)) + fit(
+                    printable(note), width - room - 3
+                )
             is_selected = n == self._selected
             row: Fragments = [("", sign_of(is_selected) + name), ("class:quiet", note)]
-            rows += bar([row], width) if is_selected else [row]
+            if is_selected:
+                rows += bar([row], width)
+            else:
+                rows += [row]
         if len(shown) < len(self._found):
             rows.append([("class:quiet", f"  {self._selected + 1}/{len(self._found)}")])
         return rows
@@ -184,7 +201,8 @@ class Completion:
             self._is_slow = False
         self._task = None
         self._show(found)
-        then, self._then = self._then, None
+        then = self._then
+        self._then = None
         if then is not None:
             then()
         self._changed()
@@ -192,7 +210,8 @@ class Completion:
     def _show(self, found: Found) -> None:
         # The same may be offered again, and be selected still.
         if found != self._found:
-            self._found, self._selected = found, 0
+            self._found = found
+            self._selected = 0
 
     def _say_slow(self) -> None:
         self._is_slow = not self._found
@@ -237,7 +256,10 @@ def skill_source(skills: Callable[[], Sequence[Skill]]) -> Source:
 
     def suggestions(word: str) -> Found:
         offered = [
-            (Suggestion(f"${skill.name}", f"${skill.name}", skill.description), (skill.name,))
+            (
+                Suggestion(f"${skill.name}", f"${skill.name}", skill.description),
+                (skill.name,),
+            )
             for skill in skills()
         ]
         return _fitting(word, offered)
@@ -268,19 +290,28 @@ def _word_after(sign: str, word: str = r"\S*") -> re.Pattern[str]:
 
 def quoted(path: str) -> str:
     """A path as it stands in a prompt: in quotes, with escapes, where it would not be told apart."""
-    return path if _PLAIN_PATH.fullmatch(path) else json.dumps(path, ensure_ascii=False)
+    if _PLAIN_PATH.fullmatch(path):
+        return path
+    return json.dumps(path, ensure_ascii=False)
 
 
 def _fitting(word: str, offered: Sequence[tuple[Suggestion, Sequence[str]]]) -> Found:
-    ranked = [(min(_rank(word, name) for name in names), each) for each, names in offered]
-    return [each for rank, each in sorted(ranked, key=lambda pair: pair[0]) if rank < _MISS]
+    ranked = [
+        (min(_rank(word, name) for name in names), each) for each, names in offered
+    ]
+    return [
+        each for rank, each in sorted(ranked, key=lambda pair: pair[0]) if rank < _MISS
+    ]
 
 
 def _rank(typed: str, name: str) -> int:
-    typed, name = typed.lower(), name.lower()
+    typed = typed.lower()
+    name = name.lower()
     if name.startswith(typed):
         return 0
     if typed in name:
         return 1
     letters = iter(name)
-    return 2 if all(letter in letters for letter in typed) else _MISS
+    if all(letter in letters for letter in typed):
+        return 2
+    return _MISS

@@ -4,7 +4,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
+from prompt_toolkit.layout.processors import (
+    Processor,
+    Transformation,
+    TransformationInput,
+)
 from prompt_toolkit.layout.screen import Char
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.utils import get_cwidth
@@ -26,20 +30,27 @@ _LONGEST = 4_000
 class Display(Processor):
     """`unicode`: False: the terminal can show ASCII alone."""
 
-    def __init__(self, attachments: Attachments, placeholder: str, *, unicode: bool = True) -> None:
+    def __init__(
+        self, attachments: Attachments, placeholder: str, *, unicode: bool = True
+    ) -> None:
         self._attachments = attachments
         self._placeholder = placeholder
         self._unicode = unicode
 
-    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        document, fragments = transformation_input.document, transformation_input.fragments
+    def apply_transformation(
+        self, transformation_input: TransformationInput
+    ) -> Transformation:
+        document = transformation_input.document
+        fragments = transformation_input.fragments
         # Before each row stand the sign of the prompt or as many blanks.
         room = transformation_input.width - len(INDENT)
         if not document.text:
             hint = fit(self._placeholder, max(1, room - 1))
             return Transformation([*fragments, ("class:quiet", hint)])
         line = document.lines[transformation_input.lineno]
-        is_special = _SPECIAL.search(line) is not None or not (self._unicode or line.isascii())
+        is_special = _SPECIAL.search(line) is not None or not (
+            self._unicode or line.isascii()
+        )
         if not is_special and (len(line) > _LONGEST or get_cwidth(line) <= room):
             return Transformation(fragments)
         start = document.translate_row_col_to_index(transformation_input.lineno, 0)
@@ -47,7 +58,9 @@ class Display(Processor):
             self._unit(style, character, document.text[: start + n])
             if is_special
             else (style, character)
-            for n, (style, character, *_) in enumerate(explode_text_fragments(fragments))
+            for n, (style, character, *_) in enumerate(
+                explode_text_fragments(fragments)
+            )
         ]
         shown, places = _between_words(units, room)
         last = len(places) - 1
@@ -64,7 +77,10 @@ class Display(Processor):
             return f"{style} class:accent", label
         if character == "\t":
             return style, "    "
-        shown = printable(character) if _SPECIAL.match(character) else character
+        if _SPECIAL.match(character):
+            shown = printable(character)
+        else:
+            shown = character
         return style, shown if self._unicode else escaped(shown)
 
 
@@ -80,7 +96,8 @@ def _between_words(units: Fragments, room: int) -> tuple[Fragments, list[int]]:
     column = 0
     for (style, text, *_), size, word in zip(units, sizes, words, strict=True):
         if text == " " and column == room:
-            text, size = "", 0
+            text = ""
+            size = 0
         elif column + word > room >= word:
             shown.append(("", " " * (room - column)))
             places[-1] += room - column
@@ -90,7 +107,10 @@ def _between_words(units: Fragments, room: int) -> tuple[Fragments, list[int]]:
         shown.append((style, text))
         places.append(places[-1] + len(text))
         # A label that is wider than the row is broken.
-        column = (column + size - 1) % room + 1 if column + size > room else column + size
+        if column + size > room:
+            column = (column + size - 1) % room + 1
+        else:
+            column = column + size
     return shown, places
 
 

@@ -58,7 +58,12 @@ class FileIndex:
     """
 
     def __init__(
-        self, cwd: Path, programs: Programs, environment: Mapping[str, str], *, use_git: bool
+        self,
+        cwd: Path,
+        programs: Programs,
+        environment: Mapping[str, str],
+        *,
+        use_git: bool,
     ) -> None:
         self._cwd = cwd
         self._programs = programs
@@ -113,14 +118,17 @@ class FileIndex:
         """The names that git lists, each followed by a NUL; None without git."""
         if not self._use_git:
             return None
-        if (dot_git := find_dot_git(self._cwd)) is None:
+        dot_git = find_dot_git(self._cwd)
+        if dot_git is None:
             return None
         try:
             git = repository_git(self._programs, self._environment, dot_git.parent)
             done = git.run(self._cwd, "ls-files", "-co", "--exclude-standard", "-z")
         except CodexError:
             return None
-        return done.stdout if done.returncode == 0 else None
+        if done.returncode == 0:
+            return done.stdout
+        return None
 
 
 def _blocks(names: bytes) -> Iterator[_Block]:
@@ -151,7 +159,8 @@ def _folded(text: str) -> str:
 
 
 def _walked(folder: Path) -> Iterator[bytes]:
-    deadline, count = time.monotonic() + _WALK_S, 0
+    deadline = time.monotonic() + _WALK_S
+    count = 0
     folders = [b""]
     for below in folders:
         try:
@@ -159,7 +168,10 @@ def _walked(folder: Path) -> Iterator[bytes]:
                 for entry in entries:
                     if entry.name.startswith(b".") or entry.path in _OF_THE_KERNEL:
                         continue
-                    path = below + b"/" + entry.name if below else entry.name
+                    if below:
+                        path = below + b"/" + entry.name
+                    else:
+                        path = entry.name
                     if not entry.is_dir(follow_symlinks=False):
                         count += 1
                         yield path
@@ -195,7 +207,9 @@ def _ranked(
         for block in blocks:
             if is_stale():
                 return []
-            paths = (block.name(*match.span(1)) for match in pattern.finditer(block.folded))
+            paths = (
+                block.name(*match.span(1)) for match in pattern.finditer(block.folded)
+            )
             # A name that is not UTF-8 cannot be written into a prompt.
             found += heapq.nsmallest(
                 limit, ((len(path), path) for path in paths if "\ufffd" not in path)

@@ -46,7 +46,10 @@ class PromptHistory:
     def entries(self) -> Sequence[str]:
         """The texts, the newest first, each once; those of the file as soon as they are read."""
         loading = self._loading
-        older = loading.result() if loading is not None and loading.done() else ()
+        if loading is not None and loading.done():
+            older = loading.result()
+        else:
+            older = ()
         return list(dict.fromkeys((*reversed(self._added), *older)))
 
     async def load(self) -> None:
@@ -66,7 +69,9 @@ class PromptHistory:
         if self._path is not None:
             self._written += 1
             entry = {"session_id": session_id, "ts": int(time.time()), "text": text}
-            self._thread.submit(_append, self._path, encode_json(entry) + b"\n", self._max_bytes)
+            self._thread.submit(
+                _append, self._path, encode_json(entry) + b"\n", self._max_bytes
+            )
 
     def close(self) -> None:
         """Wait until all is written, a second at most."""
@@ -86,7 +91,9 @@ def _read(path: Path | None, added: int) -> list[str]:
         return []
     if size > _MAX_READ:
         del lines[0]
-    texts = (text_field(as_object(json_or(line, None)), "text") for line in reversed(lines))
+    texts = (
+        text_field(as_object(json_or(line, None)), "text") for line in reversed(lines)
+    )
     return [text for text in texts if text][added:]
 
 
@@ -94,7 +101,9 @@ def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
     with suppress(OSError):
         make_private(path.parent)
         # For writing too, a pipe is opened at once.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(
+            path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+        )
         try:
             status = os.fstat(descriptor)
             refuse_extraordinary(status)

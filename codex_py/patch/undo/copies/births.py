@@ -32,11 +32,16 @@ def born_ns(path: Path) -> int | None:
     statx = getattr(ctypes.CDLL(None), "statx", None)
     if statx is None:
         return None
-    if statx(_AT_FDCWD, os.fsencode(path), _AT_SYMLINK_NOFOLLOW, _STATX_BTIME, found) != 0:
+    if (
+        statx(_AT_FDCWD, os.fsencode(path), _AT_SYMLINK_NOFOLLOW, _STATX_BTIME, found)
+        != 0
+    ):
         return None
     if not _number(found.raw[_MASK]) & _STATX_BTIME:
         return None
-    return _number(found.raw[_SECONDS]) * 1_000_000_000 + _number(found.raw[_NANOSECONDS])
+    return _number(found.raw[_SECONDS]) * 1_000_000_000 + _number(
+        found.raw[_NANOSECONDS]
+    )
 
 
 def _number(data: bytes) -> int:

@@ -38,14 +38,17 @@ def changes_between(
         SnapshotError: git cannot compare them.
     """
     first = first or old
-    root, own = store.root, open_for_writing()
+    root = store.root
+    own = open_for_writing()
     unkept = {name for name, _ in set(old.unkept.items()) ^ set(new.unkept.items())}
     found, folders = _differences(store, old, new)
     found |= _with_new_modes(store, old, new, found)
     # Another session may have copied what was left out here.
     found = {name: sides for name, sides in found.items() if not first.had_unkept(name)}
     folders = [name for name in folders if not first.had_unkept(name)]
-    blobs = store.blobs({name for sides in found.values() for mode, name in sides if mode})
+    blobs = store.blobs(
+        {name for sides in found.values() for mode, name in sides if mode}
+    )
     usual = usual_modes()
     files: list[PatchedFile] = []
     for path, sides in found.items():
@@ -62,19 +65,26 @@ def changes_between(
             for (mode, _), copy in zip(sides, (old, new), strict=True)
         )
         before, after = (blobs[name] if mode else None for mode, name in sides)
-        file = PatchedFile.of(root / path, before, after, old_mode=old_mode, new_mode=new_mode)
+        file = PatchedFile.of(
+            root / path, before, after, old_mode=old_mode, new_mode=new_mode
+        )
         files.append(file)
     paths = [root / path for path in sorted(unkept)]
     names = [str(path) for path in paths if identity(path) not in own]
     return Changes(files, [str(root / name) for name in folders], names)
 
 
-def _differences(store: Store, old: Snapshot, new: Snapshot) -> tuple[dict[str, _Sides], list[str]]:
+def _differences(
+    store: Store, old: Snapshot, new: Snapshot
+) -> tuple[dict[str, _Sides], list[str]]:
     """By path the sides of each file that differs, and the new folders, relative to the root."""
     found: dict[str, _Sides] = {}
     folders: list[str] = []
     words = ("diff-tree", "-r", "-t", "-z", "--no-renames", "--raw", old.tree, new.tree)
-    fields = store.names(*words, variables=ALONE) if old.tree != new.tree else []
+    if old.tree != new.tree:
+        fields = store.names(*words, variables=ALONE)
+    else:
+        fields = []
     for meta, name in zip(fields[::2], fields[1::2], strict=True):
         *modes, old_id, new_id = meta.removeprefix(":").split()[:4]
         was, now = (int(mode, 8) for mode in modes)
@@ -95,7 +105,9 @@ def _with_new_modes(
     store: Store, old: Snapshot, new: Snapshot, seen: Iterable[str]
 ) -> dict[str, _Sides]:
     """The files of which nothing but permission bits differ that git does not keep: the same version twice."""
-    names = {name for name, _ in set(old.modes.items()) ^ set(new.modes.items())}.difference(seen)
+    names = {
+        name for name, _ in set(old.modes.items()) ^ set(new.modes.items())
+    }.difference(seen)
     words = ("ls-tree", "-r", "-z", "--full-tree", new.tree)
     lines = store.names(*words, variables=ALONE) if names else []
     found: dict[str, _Sides] = {}

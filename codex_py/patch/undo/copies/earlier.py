@@ -35,7 +35,10 @@ def has_contents(path: str, data: bytes, *, is_link: bool) -> bool:
     with suppress(OSError):
         found = os.lstat(path)
         if is_link:
-            return stat.S_ISLNK(found.st_mode) and os.fsencode(Path(path).readlink()) == data
+            return (
+                stat.S_ISLNK(found.st_mode)
+                and os.fsencode(Path(path).readlink()) == data
+            )
         is_as_large = stat.S_ISREG(found.st_mode) and found.st_size == len(data)
         return is_as_large and Path(path).read_bytes() == data
     return False
@@ -93,7 +96,9 @@ class _Earlier:
         names = dict.fromkeys([*self._names_of(file, now), *self._copied_from(file)])
         if not names and not self._is_older(file.path, now):
             return None
-        return None if self._is_kept(file) else [f"{self._store.root}/{name}" for name in names]
+        if self._is_kept(file):
+            return None
+        return [f"{self._store.root}/{name}" for name in names]
 
     def _names_of(self, file: PatchedFile, now: os.stat_result) -> Sequence[str]:
         """The name under which this very file was left out when the turn began."""
@@ -117,7 +122,8 @@ class _Earlier:
 
     def _is_younger(self, path: Path) -> bool:
         """True if the file was made in the turn. The number of one that was removed is soon that of another."""
-        began_ns, born = self._first.began_ns, born_ns(path)
+        began_ns = self._first.began_ns
+        born = born_ns(path)
         return bool(began_ns) and born is not None and born > began_ns
 
     def _is_older(self, path: Path, now: os.stat_result) -> bool:
@@ -126,7 +132,9 @@ class _Earlier:
         if now.st_mtime_ns > self._first.began_ns:
             return False
         born = born_ns(path)
-        return not self._first.holds_all if born is None else born <= self._first.began_ns
+        if born is None:
+            return not self._first.holds_all
+        return born <= self._first.began_ns
 
     def _now(self, name: str) -> Held | None:
         with suppress(OSError):

@@ -52,9 +52,12 @@ def folder_states(
         held: gets the files and links in the folders, by their paths relative to the root.
     """
     top = f"{root}/"
-    room, found = MAX_LOOKED_AT, dict[str, tuple[int, int]]()
+    room = MAX_LOOKED_AT
+    found = dict[str, tuple[int, int]]()
     for name in names:
-        newest, folders, before = 0, [root / name], room
+        newest = 0
+        folders = [root / name]
+        before = room
         for folder in folders:
             with suppress(OSError):
                 newest = max(newest, folder.lstat().st_ctime_ns)
@@ -77,12 +80,15 @@ def special_files(root: Path, but: Sequence[str]) -> Iterator[str]:
     Args:
         but: names of folders that are not looked at, each with a slash at its end.
     """
-    room, top = MAX_LOOKED_AT, f"{root}/"
-    folders, left_out = [top], set(but)
+    room = MAX_LOOKED_AT
+    top = f"{root}/"
+    folders = [top]
+    left_out = set(but)
     for folder in folders:
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                if (room := room - 1) < 0:
+                room = room - 1
+                if room < 0:
                     return
                 name = entry.path.removeprefix(top)
                 if entry.is_dir(follow_symlinks=False):

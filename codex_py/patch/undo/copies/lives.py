@@ -86,12 +86,21 @@ class Lives:
         # A later change is in neither copy.
         if changed_ns > until_ns or status.st_dev != self._device:
             return Writer.UNSURE
-        spans = [*self._spans, *([] if self._began is None else [(self._began, until_ns)])]
+        spans = [
+            *self._spans,
+            *([] if self._began is None else [(self._began, until_ns)]),
+        ]
         for began, ended in spans:
             if began <= changed_ns <= ended:
-                return Writer.UNSURE if ended - began > _LONG_NS else Writer.SESSION
-        was_possible = any(began <= changed_ns and ended > since_ns for began, ended in spans)
-        return Writer.UNSURE if was_possible and not is_exact else Writer.ANOTHER
+                if ended - began > _LONG_NS:
+                    return Writer.UNSURE
+                return Writer.SESSION
+        was_possible = any(
+            began <= changed_ns and ended > since_ns for began, ended in spans
+        )
+        if was_possible and not is_exact:
+            return Writer.UNSURE
+        return Writer.ANOTHER
 
     def _way_to(self, path: Path) -> list[Seen]:
         """Look at the root, and each entry below it on the way to the path, as far as they are there. No link is

@@ -48,8 +48,13 @@ _MAX_HEAD_BYTES: Final = 4096
 _GONE: Final = [0]
 _OTHERS: Final = ("ls-files", "-z", "-o", "--directory")
 _UNTRACKED: Final = (
-    *("status", "-z", "--porcelain", "--untracked-files=all", "--ignored=matching"),
-    *("--no-renames", "--ignore-submodules=all"),
+    "status",
+    "-z",
+    "--porcelain",
+    "--untracked-files=all",
+    "--ignored=matching",
+    "--no-renames",
+    "--ignore-submodules=all",
 )
 """Files that are not in the index, and ignored ones and folders, but not what is in these."""
 _NEW: Final = "?? "
@@ -137,10 +142,16 @@ class Snapshots:
         self._refuses = refuses
         self.store = Store(home, root, dot_git, environment)
         self._state_path = self.store.path / "state"
-        self._list_s = _LIST_FOLDER_S if dot_git is None else _LIST_S
+        if dot_git is None:
+            self._list_s = _LIST_FOLDER_S
+        else:
+            self._list_s = _LIST_S
         own = os.path.realpath(home)
         is_inside = Path(own).is_relative_to(root)
-        self._own = f"{os.path.relpath(own, root)}/" if is_inside else ""
+        if is_inside:
+            self._own = f"{os.path.relpath(own, root)}/"
+        else:
+            self._own = ""
 
     def take(self, before: Snapshot | None = None) -> Snapshot:
         """Copy what has changed since the last copy. `before`: the first copy of this turn.
@@ -174,19 +185,31 @@ class Snapshots:
     def _take(self, before: Snapshot | None) -> Snapshot:
         state = self._last()
         folders = self._folder_marks(state)
-        is_as_before = folders == state.folders and bool(folders) and all(folders.values())
+        is_as_before = (
+            folders == state.folders and bool(folders) and all(folders.values())
+        )
         # Side by side: each spends its time in the file system.
         with ThreadPoolExecutor(1) as pool:
-            listing = None if is_as_before else pool.submit(self._names, *_OTHERS)
-            changed = self._names("diff-files", "-z", "--name-only", "--ignore-submodules=all")
-            others = state.names if listing is None else listing.result()
+            if is_as_before:
+                listing = None
+            else:
+                listing = pool.submit(self._names, *_OTHERS)
+            changed = self._names(
+                "diff-files", "-z", "--name-only", "--ignore-submodules=all"
+            )
+            if listing is None:
+                others = state.names
+            else:
+                others = listing.result()
         limits = dict.fromkeys(changed, _MAX_FILE_BYTES)
         known = {*state.ignored, *state.inner}
         # Of a folder without files, git lists the name alone, also when it has got some.
         empty = [name for name in others if name.endswith("/") and name not in known]
         states = folder_states(self.root, self._not_own(empty))
         digest = hashlib.sha256(os.fsencode(f"{others} {states}")).hexdigest()
-        may_be_new = digest != state.others or any(n.endswith(".gitignore") for n in changed)
+        may_be_new = digest != state.others or any(
+            n.endswith(".gitignore") for n in changed
+        )
         if may_be_new or (state.has_held_back and before is None):
             may_be_new = True
             limits |= self._untracked(state, before)
@@ -203,7 +226,9 @@ class Snapshots:
         now_s = time.time()
         if self._refuses is not None:
             names = {*limits, *state.denied}
-            state.denied = [name for name in names if self._refuses(f"{self.root}/{name}")]
+            state.denied = [
+                name for name in names if self._refuses(f"{self.root}/{name}")
+            ]
         copied, left_out = self._divided(limits, state.modes, {*state.denied})
         state.left_out = list(left_out)
         if before is None:
@@ -212,7 +237,9 @@ class Snapshots:
         else:
             held = {}
             unkept = self._unkept(left_out | self._places_of(before), state, None)
-        statuses = ((name, _status(self.root, name)) for name in {*state.just_changed, *copied})
+        statuses = (
+            (name, _status(self.root, name)) for name in {*state.just_changed, *copied}
+        )
         state.just_changed = {
             name: found.st_ctime_ns
             for name, found in statuses
@@ -224,29 +251,41 @@ class Snapshots:
         if has_changed:
             state.tree = self._written(copied, removed)
             # Git knows other names now.
-            still = [n for n, mark in folders.items() if not mark == _GONE == state.folders[n]]
+            still = [
+                n
+                for n, mark in folders.items()
+                if not mark == _GONE == state.folders[n]
+            ]
             of_copied = {folder for name in copied for folder in _folders_of(name)}
             folders = {name: list[int]() for name in (*still, *of_copied)}
-        state.names, state.folders = others, folders
+        state.names = others
+        state.folders = folders
         if has_changed or may_be_new or not is_as_before:
             # After copying, the listed files are no longer untracked.
-            state.others = "" if has_changed and may_be_new else digest
+            if has_changed and may_be_new:
+                state.others = ""
+            else:
+                state.others = digest
             self._state_path.write_text(json.dumps(asdict(state)), encoding="ascii")
         if before is not None:
             return Snapshot(state.tree, state.modes, unkept, before.empty)
         others = self._names(*_OTHERS) if may_be_new else others
         folders = [name for name in others if name.endswith("/")]
-        looked_at = sum(count for name, (count, _) in unkept.items() if name.endswith("/"))
+        looked_at = sum(
+            count for name, (count, _) in unkept.items() if name.endswith("/")
+        )
         holds_all = looked_at < MAX_LOOKED_AT and len(state.left_out) < MAX_LOOKED_AT
         return Snapshot(state.tree, state.modes, unkept, folders, held, holds_all)
 
     def _folder_marks(self, state: _State) -> dict[str, list[int]]:
         """The `folders` of the state as they are."""
-        marks, now_s = dict[str, list[int]](), time.time()
+        marks = dict[str, list[int]]()
+        now_s = time.time()
         for name in state.folders:
             marks[name] = []
             with suppress(PermissionError):
-                if (found := _status(self.root, name)) is None:
+                found = _status(self.root, name)
+                if found is None:
                     marks[name] = _GONE
                 elif now_s - found.st_ctime >= _RECENT_S:
                     marks[name] = [found.st_dev, found.st_ino, found.st_ctime_ns]
@@ -260,13 +299,21 @@ class Snapshots:
         Args:
             limits: how large each may be.
         """
-        copied, left_out = list[str](), dict[str, os.stat_result]()
-        usual, room = usual_modes(), _MAX_NEW_BYTES
+        copied = list[str]()
+        left_out = dict[str, os.stat_result]()
+        usual = usual_modes()
+        room = _MAX_NEW_BYTES
         for name, limit in limits.items():
-            if ".git" in name.lower().split("/") or self._is_own(name) or name in denied:
+            if (
+                ".git" in name.lower().split("/")
+                or self._is_own(name)
+                or name in denied
+            ):
                 continue
             found = _status(self.root, name)
-            if found is not None and not _is_kept(self.root, name, found, min(limit, room)):
+            if found is not None and not _is_kept(
+                self.root, name, found, min(limit, room)
+            ):
                 left_out[name] = found
                 continue
             copied.append(name)
@@ -288,7 +335,10 @@ class Snapshots:
         """The files at places that were left out when the turn began."""
         found: dict[str, os.stat_result] = {}
         for name in before.unkept:
-            status = None if name.endswith("/") else _status(self.root, name)
+            if name.endswith("/"):
+                status = None
+            else:
+                status = _status(self.root, name)
             if status is not None:
                 found[name] = status
         return found
@@ -302,7 +352,9 @@ class Snapshots:
             status = _status(self.root, name)
             if status is not None:
                 found[name] = status
-        return {name: Held.of(each) for name, each in found.items() if is_file_or_link(each)}
+        return {
+            name: Held.of(each) for name, each in found.items() if is_file_or_link(each)
+        }
 
     def _unkept(
         self,
@@ -316,12 +368,16 @@ class Snapshots:
             held: gets the files and links in the folders.
         """
         unkept = {
-            name: (found.st_size, found.st_ctime_ns) if stat.S_ISREG(found.st_mode) else (0, 0)
+            name: (found.st_size, found.st_ctime_ns)
+            if stat.S_ISREG(found.st_mode)
+            else (0, 0)
             for name, found in left_out.items()
             if not stat.S_ISDIR(found.st_mode)
         }
         # What git keeps there is not copied.
-        inner = [f"{name}.git" for name in state.inner if _status(self.root, f"{name}.git")]
+        inner = [
+            f"{name}.git" for name in state.inner if _status(self.root, f"{name}.git")
+        ]
         special = special_files(self.root, [*state.ignored, self._own])
         unkept |= folder_states(self.root, self._not_own(state.ignored), held)
         return unkept | dict.fromkeys((*inner, *special), (0, 0))
@@ -350,9 +406,13 @@ class Snapshots:
         limits |= {name: _MAX_FILE_BYTES for name in new if not name.endswith("/")}
         state.has_held_back = False
         if before is not None:
-            limits |= dict.fromkeys(self._in_new_folders(state, before), _MAX_IGNORED_BYTES)
+            limits |= dict.fromkeys(
+                self._in_new_folders(state, before), _MAX_IGNORED_BYTES
+            )
             ignored_now = {*state.ignored}
-            earlier = [n for n in before.unkept if n.endswith("/") and n not in ignored_now]
+            earlier = [
+                n for n in before.unkept if n.endswith("/") and n not in ignored_now
+            ]
             state.ignored += earlier
             state.has_held_back = bool(earlier) or any(map(before.had_unkept, limits))
         return limits
@@ -370,7 +430,9 @@ class Snapshots:
                 continue
             bits = stat.S_IMODE(found.st_mode)
             has_new_bits = bits != state.modes.get(name, usual[bits & 0o100])
-            if found.st_ctime_ns != ctime_ns or (stat.S_ISREG(found.st_mode) and has_new_bits):
+            if found.st_ctime_ns != ctime_ns or (
+                stat.S_ISREG(found.st_mode) and has_new_bits
+            ):
                 yield name
 
     def _in_new_folders(self, state: _State, before: Snapshot) -> list[str]:
@@ -384,7 +446,10 @@ class Snapshots:
         ignored = self.store.ignored_by(before.tree, new)
         found: list[str] = []
         for name in new:
-            files = [] if name in ignored else files_below(self.root, name, _MAX_IGNORED)
+            if name in ignored:
+                files = []
+            else:
+                files = files_below(self.root, name, _MAX_IGNORED)
             if files and len(found) + len(files) <= _MAX_IGNORED:
                 found += files
                 state.ignored.remove(name)
@@ -395,10 +460,13 @@ class Snapshots:
 
         Of repositories inside of this one, git lists only the folders: `inner/`. Their files are added.
         """
-        new, ignored = list[str](), list[str]()
+        new = list[str]()
+        ignored = list[str]()
         folders = [""]
         for folder in folders:
-            for line in self.store.names(*_UNTRACKED, timeout_s=self._list_s, inner=folder):
+            for line in self.store.names(
+                *_UNTRACKED, timeout_s=self._list_s, inner=folder
+            ):
                 name = f"{folder}{line[len(_NEW) :]}"
                 if line.startswith(_IGNORED):
                     ignored.append(name)

@@ -70,7 +70,11 @@ class Store:
     """
 
     def __init__(
-        self, home: Path, root: Path, dot_git: Path | None, environment: Mapping[str, str]
+        self,
+        home: Path,
+        root: Path,
+        dot_git: Path | None,
+        environment: Mapping[str, str],
     ) -> None:
         self.path = store_path(home, root)
         """The folder of the repository. It is complete once it has a HEAD."""
@@ -115,7 +119,8 @@ class Store:
         variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = self._set_up()
         self._git = replace(git, variables={**git.variables, **variables})
         printed = self.run("count-objects", "-v", variables=ALONE)
-        if (size := re.search(rb"^size: (\d{1,18})$", printed, re.MULTILINE)) is None:
+        size = re.search(rb"^size: (\d{1,18})$", printed, re.MULTILINE)
+        if size is None:
             raise SnapshotError(f"{git.program} does not answer as git does")
         if int(size[1]) > _MAX_KB and not any(self.path.glob("*.turn")):
             for path in (self.path / "objects").iterdir():
@@ -140,15 +145,21 @@ class Store:
             with self.locked():
                 self.open()
         assert self._git is not None
-        root, variables = self.root / inner, {**self._git.variables, **(variables or {})}
+        root = self.root / inner
+        variables = {**self._git.variables, **(variables or {})}
         if inner:
-            variables |= {"GIT_WORK_TREE": str(root), "GIT_INDEX_FILE": str(self.path / "none")}
+            variables |= {
+                "GIT_WORK_TREE": str(root),
+                "GIT_INDEX_FILE": str(self.path / "none"),
+            }
         git = replace(self._git, variables=variables)
         try:
             done = git.run(root, *words, stdin=stdin, timeout_s=timeout_s)
         except CodexError as error:
             if isinstance(error.__cause__, subprocess.TimeoutExpired):
-                raise SnapshotError(f"{self.root} has too many files", is_too_large=True) from error
+                raise SnapshotError(
+                    f"{self.root} has too many files", is_too_large=True
+                ) from error
             raise SnapshotError(str(error)) from error
         if done.returncode:
             reason = done.stderr.decode(errors="replace").strip().partition("\n")[0]
@@ -157,14 +168,21 @@ class Store:
 
     def names(self, *words: str, **options: Any) -> list[str]:
         """The output of a command with `-z`. `options`: as for `run`."""
-        return [name for name in os.fsdecode(self.run(*words, **options)).split("\0") if name]
+        return [
+            name
+            for name in os.fsdecode(self.run(*words, **options)).split("\0")
+            if name
+        ]
 
     def ignored(self, names: Sequence[str]) -> set[str]:
         """Return those of the paths that the user's repository ignores; none if git cannot tell."""
         # With a slash at its end, a folder would be ignored by a `.gitignore` of its own.
         stdin = b"".join(os.fsencode(f"./{name.rstrip('/')}") + b"\0" for name in names)
         with suppress(SnapshotError, OSError, ValueError):
-            index = self._repository().folder / "index" if self._dot_git else self.path / "none"
+            if self._dot_git:
+                index = self._repository().folder / "index"
+            else:
+                index = self.path / "none"
             # What is tracked is not ignored. `./` keeps a name from being a pattern.
             variables = {"GIT_INDEX_FILE": str(index), "GIT_LITERAL_PATHSPECS": "0"}
             words = ("check-ignore", "-z", "--stdin")
@@ -178,7 +196,10 @@ class Store:
         Args:
             folders: relative to the root, each with a slash at its end.
         """
-        with suppress(SnapshotError, OSError), TemporaryDirectory(dir=self.path) as rules:
+        with (
+            suppress(SnapshotError, OSError),
+            TemporaryDirectory(dir=self.path) as rules,
+        ):
             for name, blob in self._rules_of(tree).items():
                 path = Path(rules) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -192,7 +213,9 @@ class Store:
                 "GIT_INDEX_FILE": str(self.path / "none"),
                 "GIT_LITERAL_PATHSPECS": "0",
             }
-            stdin = b"".join(os.fsencode(f"./{name.rstrip('/')}") + b"\0" for name in folders)
+            stdin = b"".join(
+                os.fsencode(f"./{name.rstrip('/')}") + b"\0" for name in folders
+            )
             words = ("-C", rules, "check-ignore", "-z", "--stdin")
             found = self.names(*words, stdin=stdin, variables=variables)
             return {f"{name.removeprefix('./')}/" for name in found}
@@ -214,8 +237,11 @@ class Store:
         if not ids:
             return {}
         stdin = "".join(f"{name}\n" for name in sorted(ids)).encode()
-        total, readable = 0, list[str]()
-        for line in self.run("cat-file", "--batch-check", stdin=stdin).decode().splitlines():
+        total = 0
+        readable = list[str]()
+        for line in (
+            self.run("cat-file", "--batch-check", stdin=stdin).decode().splitlines()
+        ):
             name, kind, *size = line.split()
             if kind == "blob" and total + int(size[0]) <= _MAX_CHANGED_BYTES:
                 total += int(size[0])
@@ -276,7 +302,9 @@ class Store:
             repository = self._repository()
             folder = repository.common
             with suppress(OSError):
-                excluded = read_whole(folder / "info" / "exclude", _MAX_SETTINGS_BYTES, root=folder)
+                excluded = read_whole(
+                    folder / "info" / "exclude", _MAX_SETTINGS_BYTES, root=folder
+                )
             check_contents(repository)
             settings = read_whole(folder / "config", _MAX_SETTINGS_BYTES).lower()
             objects = Path(os.path.realpath(folder / "objects"))
@@ -284,7 +312,11 @@ class Store:
         except (OSError, ValueError):
             return "", b"", excluded
         # Git would not read such a path as one; and SHA-256 objects have other names.
-        if ":" in str(objects) or str(objects)[:1] == '"' or b"objectformat" in settings:
+        if (
+            ":" in str(objects)
+            or str(objects)[:1] == '"'
+            or b"objectformat" in settings
+        ):
             return "", b"", excluded
         mark = [found[0].st_ino, found[1].st_ino, found[1].st_mtime_ns]
         return str(objects), str(mark).encode(), excluded
@@ -303,7 +335,9 @@ def store_path(home: Path, root: Path) -> Path:
 def _prune(folder: Path, *, but: Path) -> None:
     """Remove stores that were not used for long, and the least recently used ones of many."""
     with suppress(OSError):
-        stores = sorted((path.stat().st_mtime, path) for path in folder.iterdir() if path != but)
+        stores = sorted(
+            (path.stat().st_mtime, path) for path in folder.iterdir() if path != but
+        )
         oldest = time.time() - _MAX_AGE_S
         for rank, (used, path) in enumerate(reversed(stores), 1):
             if (rank >= _MAX_STORES or used < oldest) and not any(path.glob("*.turn")):
@@ -312,5 +346,10 @@ def _prune(folder: Path, *, but: Path) -> None:
 
 def _is_too_general(root: Path, environment: Mapping[str, str]) -> bool:
     """True for folders that hold much else than one project: a home, one of temporary files, and those above them."""
-    named = (environment.get("HOME") or "/", environment.get("TMPDIR") or "/", "/tmp", "/var/tmp")
+    named = (
+        environment.get("HOME") or "/",
+        environment.get("TMPDIR") or "/",
+        "/tmp",
+        "/var/tmp",
+    )
     return any(Path(os.path.realpath(name)).is_relative_to(root) for name in named)

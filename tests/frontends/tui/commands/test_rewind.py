@@ -1,7 +1,13 @@
 from pathlib import Path
 from typing import Any
 
-from codex_py.testing import Pause, ev_completed, ev_created, ev_function_call, ev_message
+from codex_py.testing import (
+    Pause,
+    ev_completed,
+    ev_created,
+    ev_function_call,
+    ev_message,
+)
 from tests.frontends.tui.terminals import IDLE, Start
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
@@ -11,7 +17,10 @@ _FULL = ("-s", "danger-full-access")
 
 
 def _runs(number: int, command: str) -> list[Any]:
-    return [*ev_function_call(f"call_{number}", "exec_command", {"cmd": command}), ev_completed()]
+    return [
+        *ev_function_call(f"call_{number}", "exec_command", {"cmd": command}),
+        ev_completed(),
+    ]
 
 
 def _says(text: str) -> list[Any]:
@@ -75,7 +84,9 @@ def test_a_prompt_is_gone_back_to_with_the_files_and_both_are_told_before(
         assert _files(place.cwd) == {"a.txt": "one\ntwo\n", "b.txt": "new\n"}
 
 
-def test_where_files_are_refused_the_conversation_stays_too(start: Start, place: Workplace) -> None:
+def test_where_files_are_refused_the_conversation_stays_too(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer([*_two_turns(), _says("Third.")], check_prefix=False) as server:
         program = start(server, *_FULL, columns=140, rows=40)
         _begin(program)
@@ -95,7 +106,9 @@ def test_where_files_are_refused_the_conversation_stays_too(start: Start, place:
         assert "Went on." in str(server.requests[-1].input)
 
 
-def test_the_conversation_and_the_files_go_back_alone(start: Start, place: Workplace) -> None:
+def test_the_conversation_and_the_files_go_back_alone(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer([*_two_turns(), _says("Third.")], check_prefix=False) as server:
         program = start(server, *_FULL, columns=100)
         _begin(program)
@@ -122,7 +135,9 @@ def test_the_conversation_and_the_files_go_back_alone(start: Start, place: Workp
         assert "Made it." not in str(server.requests[-1].input)
 
 
-def test_a_fork_goes_back_to_what_was_changed_before_it(start: Start, place: Workplace) -> None:
+def test_a_fork_goes_back_to_what_was_changed_before_it(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer(_two_turns()) as server:
         first: str = place.run(server, "Begin.").events[0]["thread_id"]
         place.rerun("resume", first, "Go on.")
@@ -138,7 +153,9 @@ def test_a_fork_goes_back_to_what_was_changed_before_it(start: Start, place: Wor
         assert _files(place.cwd) == {}
 
 
-def test_before_a_compaction_only_the_files_go_back(start: Start, place: Workplace) -> None:
+def test_before_a_compaction_only_the_files_go_back(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer(
         [*_two_turns()[:2], _says("A summary."), *_two_turns()[2:]], check_prefix=False
     ) as server:

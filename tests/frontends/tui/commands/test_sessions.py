@@ -19,7 +19,9 @@ def test_a_conversation_stays_where_another_cannot_be_opened(start: Start) -> No
     with ScriptedServer([ANSWER, AGAIN]) as server:
         program = start(server, "Hello?")
         program.wait_for("Hello you.")
-        program.wait_until(lambda: not program.title.startswith("\u2022"), what="the turn's end")
+        program.wait_until(
+            lambda: not program.title.startswith("\u2022"), what="the turn's end"
+        )
         program.type("/resume nobody")
         program.press("enter")
         program.wait_for("no session found with the id or name 'nobody'")
@@ -31,11 +33,15 @@ def test_a_conversation_stays_where_another_cannot_be_opened(start: Start) -> No
 
 
 @pytest.mark.parametrize("command", ["resume", "fork"])
-def test_a_session_that_is_not_there_opens_no_terminal(start: Start, command: str) -> None:
+def test_a_session_that_is_not_there_opens_no_terminal(
+    start: Start, command: str
+) -> None:
     with ScriptedServer([]) as server:
         program = start(server, command, "nobody")
         assert program.wait() == 2
-    assert program.text.startswith("Error: no session found with the id or name 'nobody'; ")
+    assert program.text.startswith(
+        "Error: no session found with the id or name 'nobody'; "
+    )
     assert IDLE not in program.text
 
 
@@ -57,7 +63,9 @@ def test_what_is_sent_without_a_conversation_is_given_back(start: Start) -> None
         program.wait_for("Hello you.")
 
 
-def test_a_fork_is_marked_among_the_sessions_to_resume(start: Start, place: Workplace) -> None:
+def test_a_fork_is_marked_among_the_sessions_to_resume(
+    start: Start, place: Workplace
+) -> None:
     with ScriptedServer([ANSWER]) as server:
         first: str = place.run(server, "Hello?").events[0]["thread_id"]
         place.rerun("fork", first)
@@ -139,7 +147,9 @@ def test_a_conversation_in_use_can_be_forked_by_its_id(start: Start) -> None:
         program.wait_for("Still here.")
 
 
-def test_a_new_conversation_keeps_what_was_chosen_and_names_the_one_before(start: Start) -> None:
+def test_a_new_conversation_keeps_what_was_chosen_and_names_the_one_before(
+    start: Start,
+) -> None:
     with ScriptedServer([ANSWER, AGAIN]) as server:
         program = start(server, "Hello?")
         program.wait_for("Hello you.")
@@ -149,12 +159,17 @@ def test_a_new_conversation_keeps_what_was_chosen_and_names_the_one_before(start
         program.type("/new")
         program.press("enter")
         program.wait_for("Another conversation from here on.")
-        assert re.search(r"\u2500{80}\n.* To go back:\n  /resume [0-9a-f-]{36}", program.text)
+        assert re.search(
+            r"\u2500{80}\n.* To go back:\n  /resume [0-9a-f-]{36}", program.text
+        )
         program.type("And now?")
         program.press("enter")
         program.wait_for("Still here.")
         first, second = server.requests
-        assert (first.body["model"], second.body["model"]) == ("gpt-5.5", "gpt-5.5-codex")
+        assert (first.body["model"], second.body["model"]) == (
+            "gpt-5.5",
+            "gpt-5.5-codex",
+        )
         assert second.body["reasoning"]["effort"] == "high"
         assert second.body["prompt_cache_key"] != first.body["prompt_cache_key"]
 
@@ -165,7 +180,9 @@ def test_a_resumed_conversation_says_which_model_it_goes_on_with(start: Start) -
         first.wait_for("Hello you.")
         leave(first)
         program = start(server, "resume", "--last", columns=120)
-        program.wait_for("recorded with model `gpt-5.5-codex` but is resuming with `gpt-5.5`")
+        program.wait_for(
+            "recorded with model `gpt-5.5-codex` but is resuming with `gpt-5.5`"
+        )
 
 
 def test_other_permissions_keep_the_folders_of_the_command_line(
@@ -202,8 +219,15 @@ def test_a_conversation_moves_to_a_model_of_another_provider(start: Start) -> No
         program.wait_for("Still here.")
         text = "\n".join(program.lines)
     body = other.requests[0].body
-    assert (body["model"], body["output_config"]) == ("claude-opus-5-5", {"effort": "low"})
-    assert [message["role"] for message in body["messages"]][-3:] == ["user", "assistant", "user"]
+    assert (body["model"], body["output_config"]) == (
+        "claude-opus-5-5",
+        {"effort": "low"},
+    )
+    assert [message["role"] for message in body["messages"]][-3:] == [
+        "user",
+        "assistant",
+        "user",
+    ]
     # What was said is not shown a second time.
     assert text.count("Hello you.") == 1
 
@@ -248,7 +272,9 @@ def test_a_conversation_is_deleted_after_a_yes(start: Start, place: Workplace) -
         assert path not in place.home.rglob("rollout-*")
 
 
-def test_an_undo_asks_before_it_overwrites_an_edit(start: Start, place: Workplace) -> None:
+def test_an_undo_asks_before_it_overwrites_an_edit(
+    start: Start, place: Workplace
+) -> None:
     call = ev_function_call("call_1", "exec_command", {"cmd": "echo theirs > a.txt"})
     with ScriptedServer([[*call, ev_completed()], ANSWER]) as server:
         program = start(server, "-s", "danger-full-access", "Write it.", columns=240)
@@ -259,7 +285,8 @@ def test_an_undo_asks_before_it_overwrites_an_edit(start: Start, place: Workplac
         program.wait_for("Do it all the same?")
         assert "Not done: turn 1 edited since: " in program.text
         assert re.search(
-            r"\u2022 Edited since .*\n.* Edited a.txt .*\n.*\n.*\d [+]mine", program.text
+            r"\u2022 Edited since .*\n.* Edited a.txt .*\n.*\n.*\d [+]mine",
+            program.text,
         )
         program.type("n")
         program.wait_for("Ask codex-py")
@@ -294,7 +321,10 @@ def test_an_undo_asks_before_it_reaches_into_another_conversation(
         program.wait_for("It belongs to another conversation")
         program.type("y")
         program.wait_until(
-            lambda: re.search(r"Undid turn 1 of session \S+: a.txt", program.text) is not None
+            lambda: (
+                re.search(r"Undid turn 1 of session \S+: a.txt", program.text)
+                is not None
+            )
         )
         assert not (place.cwd / "a.txt").exists()
 

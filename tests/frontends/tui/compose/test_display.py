@@ -13,13 +13,23 @@ from codex_py.frontends.tui.compose.attachments import Attachments
 from codex_py.frontends.tui.compose.display import Display
 
 
-def shown(text: str, width: int, attachments: Attachments | None = None) -> Transformation:
+def shown(
+    text: str, width: int, attachments: Attachments | None = None
+) -> Transformation:
     """How one line is shown in a window of so many columns, two of which the sign of the prompt takes."""
     fragments: Any = [("", text)]
     line = TransformationInput(
-        BufferControl(Buffer()), Document(text), 0, lambda place: place, fragments, width, 1
+        BufferControl(Buffer()),
+        Document(text),
+        0,
+        lambda place: place,
+        fragments,
+        width,
+        1,
     )
-    return Display(attachments or Attachments(), "Say something").apply_transformation(line)
+    return Display(attachments or Attachments(), "Say something").apply_transformation(
+        line
+    )
 
 
 def rows_of(transformation: Transformation, room: int) -> list[str]:
@@ -57,7 +67,9 @@ def test_rows_end_between_words(text: str, rows: list[str]) -> None:
 def test_nothing_is_lost_and_each_place_is_found_again() -> None:
     chance = random.Random(7)
     for _ in range(500):
-        text = "".join(chance.choice("ab  c日-\t") for _ in range(chance.randrange(80))).strip("\n")
+        text = "".join(
+            chance.choice("ab  c日-\t") for _ in range(chance.randrange(80))
+        ).strip("\n")
         room = chance.randrange(4, 30)
         transformation: Any = shown(text, room + 2)
         drawn = "".join(part for _, part, *_ in transformation.fragments)

@@ -25,10 +25,23 @@ def make(folder: Path, *names: str) -> None:
 
 
 def test_the_best_matches_come_first(tmp_path: Path) -> None:
-    names = ("test/main_case.py", "src/main.py", "src/domain.py", "main/x.py", "m/a/i/n.py", "z.md")
+    names = (
+        "test/main_case.py",
+        "src/main.py",
+        "src/domain.py",
+        "main/x.py",
+        "m/a/i/n.py",
+        "z.md",
+    )
     make(tmp_path, *names)
     assert search(tmp_path, "main", "MAIN/", "src/d", "zz", "") == [
-        ["src/main.py", "test/main_case.py", "src/domain.py", "main/x.py", "m/a/i/n.py"],
+        [
+            "src/main.py",
+            "test/main_case.py",
+            "src/domain.py",
+            "main/x.py",
+            "m/a/i/n.py",
+        ],
         ["main/x.py", "src/main.py", "test/main_case.py"][:1],
         ["src/domain.py"],
         [],
@@ -57,7 +70,10 @@ def test_names_may_hold_anything(tmp_path: Path) -> None:
 
 
 def test_diacritics_may_be_left_out_and_written_in_any_form(tmp_path: Path) -> None:
-    composed, decomposed = "sub/Sp\u00e9cifications \u00e9.md", "sub/Re\u0301sume\u0301.md"
+    composed, decomposed = (
+        "sub/Sp\u00e9cifications \u00e9.md",
+        "sub/Re\u0301sume\u0301.md",
+    )
     make(
         tmp_path,
         composed,
@@ -66,7 +82,15 @@ def test_diacritics_may_be_left_out_and_written_in_any_form(tmp_path: Path) -> N
         "plain.md",
         "\u30c7\u30fc\u30bf.csv",
     )
-    queries = ("Spe", "sp\u00e9", "spe\u0301cif", "resume", "r\u00e9sum\u00e9", "angstrom", "plain")
+    queries = (
+        "Spe",
+        "sp\u00e9",
+        "spe\u0301cif",
+        "resume",
+        "r\u00e9sum\u00e9",
+        "angstrom",
+        "plain",
+    )
     assert search(tmp_path, *queries, "\u30c6\u3099", "\u30c7\u30fc") == [
         *([[composed]] * 3),
         *([[decomposed]] * 2),
@@ -107,10 +131,23 @@ def test_several_words_have_to_be_in_a_path_all_of_them(tmp_path: Path) -> None:
 def test_a_path_may_begin_with_this_folder_or_the_one_above(tmp_path: Path) -> None:
     here = tmp_path / "here"
     make(
-        tmp_path, "here/src/main.py", "here/maine.txt", "other/main.rs", "Mainz\u00e9.md", ".hidden"
+        tmp_path,
+        "here/src/main.py",
+        "here/maine.txt",
+        "other/main.rs",
+        "Mainz\u00e9.md",
+        ".hidden",
     )
     assert search(
-        here, "./main", "./src/ma", "../mai", "../ma", "../", "../..", "../other/m", "../no/x"
+        here,
+        "./main",
+        "./src/ma",
+        "../mai",
+        "../ma",
+        "../",
+        "../..",
+        "../other/m",
+        "../no/x",
     ) == [
         ["maine.txt", "src/main.py"],
         ["src/main.py"],
@@ -135,7 +172,10 @@ def test_a_question_that_is_overtaken_ends(tmp_path: Path) -> None:
 
 
 def test_paths_are_quoted_where_they_would_not_be_told_apart() -> None:
-    assert [quoted(path) for path in ("src/a-b.py", "my file.md", 'a"b\n\x1b.md', "\u00fc.md")] == [
+    assert [
+        quoted(path)
+        for path in ("src/a-b.py", "my file.md", 'a"b\n\x1b.md', "\u00fc.md")
+    ] == [
         "src/a-b.py",
         '"my file.md"',
         '"a\\"b\\n\\u001b.md"',

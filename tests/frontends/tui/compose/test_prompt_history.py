@@ -18,7 +18,9 @@ def read(path: Path | None) -> list[str]:
     return asyncio.run(load())
 
 
-def write(path: Path | None, *texts: str, max_bytes: int | None = None) -> PromptHistory:
+def write(
+    path: Path | None, *texts: str, max_bytes: int | None = None
+) -> PromptHistory:
     history = PromptHistory(path, max_bytes)
     for text in texts:
         history.add(text, "session")
@@ -40,7 +42,9 @@ def test_texts_come_back_newest_first_and_once(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_damaged_lines_are_passed_over_and_the_next_one_is_whole(tmp_path: Path) -> None:
+def test_damaged_lines_are_passed_over_and_the_next_one_is_whole(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "history.jsonl"
     damaged = b'\xff\n[1]\n{"text": 7}\nnull\n' + b"[" * 100_000 + b'\n{"text": "cut o'
     path.write_bytes(line("good").encode() + damaged)
@@ -85,6 +89,11 @@ def test_programs_that_write_at_the_same_time_lose_nothing(tmp_path: Path) -> No
         "for n in range(50): history.add(f'{sys.argv[2]} {n}', 's')\n"
         "history.close()\n"
     )
-    writers = [subprocess.Popen([sys.executable, "-c", script, str(path), name]) for name in "abc"]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", script, str(path), name])
+        for name in "abc"
+    ]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
-    assert sorted(read(path)) == sorted(f"{name} {n}" for name in "abc" for n in range(50))
+    assert sorted(read(path)) == sorted(
+        f"{name} {n}" for name in "abc" for n in range(50)
+    )

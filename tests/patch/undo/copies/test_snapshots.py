@@ -27,8 +27,12 @@ FILE, PROGRAM = stat.S_IFREG | 0o644, stat.S_IFREG | 0o755
 
 def git(root: Path, *words: str) -> None:
     names = {"user.email": "a@example.com", "user.name": "a", "commit.gpgsign": "false"}
-    settings = [word for name, value in names.items() for word in ("-c", f"{name}={value}")]
-    subprocess.run(["git", *settings, *words], cwd=root, check=True, capture_output=True)
+    settings = [
+        word for name, value in names.items() for word in ("-c", f"{name}={value}")
+    ]
+    subprocess.run(
+        ["git", *settings, *words], cwd=root, check=True, capture_output=True
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +45,12 @@ def root(tmp_path: Path) -> Path:
     root = tmp_path / "work"
     root.mkdir()
     git(root, "init", "-q")
-    for name, text in {"a": "a\n", "src/b": "b\n", "src/c": "c\n", ".gitignore": "*.log\n"}.items():
+    for name, text in {
+        "a": "a\n",
+        "src/b": "b\n",
+        "src/c": "c\n",
+        ".gitignore": "*.log\n",
+    }.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
     git(root, "add", "-A")
@@ -124,7 +133,9 @@ def test_nothing_that_a_repository_names_is_run_or_changes_what_is_kept(root: Pa
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\necho hook >>{trace}\n", encoding="utf-8")
     hook.chmod(0o755)
-    (root / ".gitattributes").write_text("* filter=x text eol=crlf ident\n", encoding="utf-8")
+    (root / ".gitattributes").write_text(
+        "* filter=x text eol=crlf ident\n", encoding="utf-8"
+    )
     (root / "a").write_bytes(b"one\r\ntwo\n$Id$\n")
     snapshots = copies(root)
     before = snapshots.take()
@@ -215,7 +226,9 @@ def test_a_submodule_and_a_file_named_like_one_do_not_matter(root: Path):
     (root / "a").unlink()
     assert [
         name
-        for name, *_ in changed(root, changes_between(snapshots.store, before, snapshots.take()))
+        for name, *_ in changed(
+            root, changes_between(snapshots.store, before, snapshots.take())
+        )
     ] == ["a"]
 
 
@@ -269,7 +282,9 @@ def test_a_folder_without_a_repository_is_copied_if_it_is_a_project(tmp_path: Pa
     (root / "a").unlink()
     assert [
         name
-        for name, *_ in changed(root, changes_between(snapshots.store, before, snapshots.take()))
+        for name, *_ in changed(
+            root, changes_between(snapshots.store, before, snapshots.take())
+        )
     ] == ["a"]
     for folder in (root, tmp_path):
         with pytest.raises(SnapshotError, match="is no project"):
@@ -391,7 +406,10 @@ def test_a_copy_that_fails_leaves_nothing_half_written(root: Path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [*snapshots.store.path.glob("objects/*/tmp_obj_*")] == []
-    assert changed(root, changes_between(snapshots.store, before, snapshots.take()))[0][0] == "new"
+    assert (
+        changed(root, changes_between(snapshots.store, before, snapshots.take()))[0][0]
+        == "new"
+    )
 
 
 def test_pipes_and_sockets_that_come_or_go_are_named(root: Path):
@@ -407,7 +425,9 @@ def test_pipes_and_sockets_that_come_or_go_are_named(root: Path):
     (root / "old").unlink()
     (root / "old").write_bytes(b"text")
     changes = changes_between(snapshots.store, before, snapshots.take())
-    assert changes.unkept == [str(root / name) for name in ("c/d/old", "empty/new", "old")]
+    assert changes.unkept == [
+        str(root / name) for name in ("c/d/old", "empty/new", "old")
+    ]
 
 
 def test_a_file_in_a_folder_that_was_empty_is_seen(root: Path):
@@ -483,7 +503,8 @@ def test_what_comes_or_goes_is_seen_where_folders_had_been_as_they_were(
     change(root)
     after = snapshots.take()
     assert [
-        name for name, *_ in changed(root, changes_between(snapshots.store, before, after))
+        name
+        for name, *_ in changed(root, changes_between(snapshots.store, before, after))
     ] == names
     # An empty folder was there before the next turn.
     assert ("src/" in snapshots.take().empty) == (change is empty_the_folder)
