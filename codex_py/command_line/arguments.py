@@ -329,16 +329,9 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     before = ["--worktree=" if word == "--worktree" else word for word in argv[:end]]
     parser = CommandParser(Arguments)
     found, words = parser.parse_known_args(before)
+    # argparse gives unknown options back among the words.
     for word in words:
-        # argparse gives unknown options back among the words.
-        name = _FLAG.match(word)
-        if name and " " not in word.partition("=")[0]:
-            if name[0] in _NOT_YET:
-                raise UsageError(f"{name[0]} is not supported yet")
-            advice = _foreign_options().get(name[0])
-            if advice is not None:
-                raise UsageError(f"unknown option {name[0]}. {advice}")
-            raise parser.unknown_option(name[0])
+        _refuse_unknown_option(parser, word)
     values = given(found)
     images: list[str] = values.get("image", [])
     # Client libraries put `resume ID` behind the words of `--image`.
@@ -358,6 +351,29 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     )
     if arguments.experimental_json:
         arguments = replace(arguments, json=True)
+    _check_combinations(arguments)
+    _check_best_of(arguments)
+    return arguments
+
+
+def _refuse_unknown_option(parser: CommandParser, word: str) -> None:
+    """
+    Raises:
+        UsageError: the word has the form of an option.
+    """
+    option = _FLAG.match(word)
+    if option is None or " " in word.partition("=")[0]:
+        return
+    name = option[0]
+    if name in _NOT_YET:
+        raise UsageError(f"{name} is not supported yet")
+    advice = _foreign_options().get(name)
+    if advice is not None:
+        raise UsageError(f"unknown option {name}. {advice}")
+    raise parser.unknown_option(name)
+
+
+def _check_combinations(arguments: Arguments) -> None:
     if arguments.record is not None and arguments.replay is not None:
         raise UsageError(
             "--record and --replay exclude each other: a replay asks no model"
@@ -368,8 +384,6 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
         )
     if arguments.with_changes and arguments.worktree is None:
         raise UsageError("--with-changes has no effect without --worktree")
-    _check_best_of(arguments)
-    return arguments
 
 
 def option_words(arguments: Arguments, names: Collection[str]) -> list[str]:

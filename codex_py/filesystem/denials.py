@@ -185,41 +185,50 @@ class Denials:
     ) -> None:
         """Deny the same files under other names: hard links, and names in folders that were moved."""
         lost = self._lost(found)
+        linked = self._linked(found, opened)
+        names: dict[_Inode, set[str]] = {}
+        for path, status in linked.items():
+            names.setdefault(_inode(status), set()).add(path)
+        if lost or linked:
+            # Last comes the folder for temporary files, which may be large.
+            tops = [*_outermost(self._near(found), ()), *reversed(roots)]
+            for path, status in self._names_of({*lost, *names}, tops):
+                inode = _inode(status)
+                if inode in names or self._known[inode][1:] == _marks(status):
+                    names.setdefault(inode, set()).add(path)
+                    found[path] = status
+                if not lost and not _unseen(linked, names):
+                    break
+        self._known = {
+            _inode(status): (path, *_marks(status))
+            for path, status in {**linked, **found}.items()
+        }
+        unseen = _unseen(linked, names)
+        if unseen:
+            text = f"{unseen[0]} is denied, and has another name (a hard link) outside of the workspace"
+            raise ToolError(f"{text}; remove that one", code="SandboxUnavailable")
+
+    def _linked(
+        self, found: dict[str, os.stat_result], opened: Sequence[str]
+    ) -> dict[str, os.stat_result]:
+        """The denied files that have further names, by path."""
         linked: dict[str, os.stat_result] = {}
         for path, status in found.items():
             if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
                 linked[path] = status
             elif stat.S_ISDIR(status.st_mode):
                 linked |= self._linked_in(path, opened)
-        names: dict[_Inode, set[str]] = {}
-        for path, status in linked.items():
-            names.setdefault(_inode(status), set()).add(path)
-        if lost or linked:
-            near = [*self._tops()]
-            for path, status in found.items():
-                if stat.S_ISDIR(status.st_mode):
-                    near.append(path)
-                else:
-                    near.append(os.path.dirname(path))  # noqa: PTH120
-            # Last comes the folder for temporary files, which may be large.
-            tops = [*_outermost(near, ()), *reversed(roots)]
-            for path, status in self._names_of({*lost, *names}, tops):
-                inode = _inode(status)
-                if inode in names or self._known[inode][1:] == _marks(status):
-                    names.setdefault(inode, set()).add(path)
-                    found[path] = status
-                if not lost and all(
-                    len(names[_inode(s)]) >= s.st_nlink for s in linked.values()
-                ):
-                    break
-        self._known = {
-            _inode(status): (path, *_marks(status))
-            for path, status in {**linked, **found}.items()
-        }
-        for path, status in linked.items():
-            if len(names[_inode(status)]) < status.st_nlink:
-                text = f"{path} is denied, and has another name (a hard link) outside of the workspace"
-                raise ToolError(f"{text}; remove that one", code="SandboxUnavailable")
+        return linked
+
+    def _near(self, found: dict[str, os.stat_result]) -> list[str]:
+        """The folders in which other names are looked for first."""
+        near = [*self._tops()]
+        for path, status in found.items():
+            if stat.S_ISDIR(status.st_mode):
+                near.append(path)
+            else:
+                near.append(os.path.dirname(path))  # noqa: PTH120
+        return near
 
     def _lost(self, found: dict[str, os.stat_result]) -> set[_Inode]:
         """The files that were denied until now and are not where they were; others are added to `found`."""
@@ -372,6 +381,17 @@ class Denials:
 def denials_of(rules: FileRules) -> Denials:
     """The one object of these rules."""
     return Denials(rules)
+
+
+def _unseen(
+    linked: dict[str, os.stat_result], names: dict[_Inode, set[str]]
+) -> list[str]:
+    """The paths of files that have more links than names are known."""
+    return [
+        path
+        for path, status in linked.items()
+        if len(names[_inode(status)]) < status.st_nlink
+    ]
 
 
 def _entry(path: Path) -> str:

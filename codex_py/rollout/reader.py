@@ -93,25 +93,16 @@ def read_session(path: Path, *, leaves_open: bool = False) -> StoredSession:
                 usages = usages and (usages[0], Usage())
                 if _is_whole(line):
                     damaged_lines = 0
-                else:
-                    damaged_lines = damaged_lines
             case _:
                 pass
-    if compaction is not None and usages is None:
-        earlier = lines.last("token_count", _usages)
-        usages = earlier and (earlier[1][0], Usage())
-    if compaction is not None and model is None:
-        told = lines.last("turn_context", _model)
-        model = told and told[1]
+    if compaction is not None:
+        usages = usages or _earlier_usages(lines)
+        model = model or _earlier_model(lines)
     usage, last_usage = usages or (Usage(), Usage())
     items = paired(entries)
     waiting = None
-    if leaves_open and (found := open_call(entries)) is not None:
-        call, output = found
-        index = len(items) - 1 - items[::-1].index(output.encoded)
-        del items[index]
-        assert output.place is not None
-        waiting = OpenCall(parse_item(decode_json(call.encoded)), output.place, index)
+    if leaves_open:
+        waiting = _take_open_call(entries, items)
     return StoredSession(
         path=path,
         meta=lines.meta,
@@ -123,6 +114,35 @@ def read_session(path: Path, *, leaves_open: bool = False) -> StoredSession:
         context=context_of(entries),
         damaged_lines=damaged_lines + sum(entry.is_damaged for entry in entries),
     )
+
+
+def _earlier_usages(lines: ThreadLines) -> tuple[Usage, Usage] | None:
+    """The usage of the session before its last compaction; the fill of the context window is unknown."""
+    found = lines.last("token_count", _usages)
+    if found is None:
+        return None
+    _, (usage, _) = found
+    return usage, Usage()
+
+
+def _earlier_model(lines: ThreadLines) -> str | None:
+    found = lines.last("turn_context", _model)
+    if found is None:
+        return None
+    _, model = found
+    return model
+
+
+def _take_open_call(entries: list[Entry], items: list[EncodedItem]) -> OpenCall | None:
+    """The only call of the last response without an output; the output that was made for it leaves `items`."""
+    found = open_call(entries)
+    if found is None:
+        return None
+    call, output = found
+    index = len(items) - 1 - items[::-1].index(output.encoded)
+    del items[index]
+    assert output.place is not None
+    return OpenCall(parse_item(decode_json(call.encoded)), output.place, index)
 
 
 def _is_whole(line: Line) -> bool | None:

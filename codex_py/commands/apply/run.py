@@ -81,7 +81,6 @@ def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 def _apply(options: _Options, environment: Mapping[str, str], report: Report) -> int:
     cwd = working_folder(options.cd)
     given = patch_input(options.file, cwd, environment)
-    is_written = False
     try:
         found, bundle = _found(given, options, environment)
         report.found(found, given, bundle.facts if bundle else None)
@@ -107,14 +106,7 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
         if options.check:
             return report.fitting(plan, cwd, None, [])
         report.progress("Writing the files …")
-        is_written = True
-        committed = plan.commit(journal)
-        report.committed(committed)
-        if plan.rejects:
-            rejects = _write_rejects(plan, cwd, report)
-        else:
-            rejects = []
-        return report.fitting(plan, cwd, committed, rejects)
+        return _commit(plan, journal, cwd, report)
     except PatchError as error:
         if error.kind == "empty":
             error = PatchError(
@@ -122,10 +114,25 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
             )
         if error.kind in {"parse", "empty"}:
             error.exit_code = ExitCode.INPUT
-        elif is_written:
-            # It fits, and failed when it was written.
-            error.exit_code = ExitCode.TURN_FAILED
         raise error
+
+
+def _commit(plan: PatchPlan, journal: Journal | None, cwd: Path, report: Report) -> int:
+    """
+    Raises:
+        PatchError: the patch fits, and writing it failed.
+    """
+    try:
+        committed = plan.commit(journal)
+        report.committed(committed)
+        rejects: list[Path] = []
+        if plan.rejects:
+            rejects = _write_rejects(plan, cwd, report)
+        return report.fitting(plan, cwd, committed, rejects)
+    except PatchError as error:
+        if error.kind not in {"parse", "empty"}:
+            error.exit_code = ExitCode.TURN_FAILED
+        raise
 
 
 def _found(given: PatchInput, options: _Options, environment: Mapping[str, str]):

@@ -91,29 +91,11 @@ def start_reading(
         return reading
     if argument is None:
         notice("Reading prompt from stdin...")
-    deadline = time.monotonic() + GRACE_S
-
-    def read() -> str:
-        if argument is None or argument == "-":
-            prompt = decode_prompt(_read_all(fd))
-            if not prompt.strip():
-                raise UsageError("No prompt provided via stdin.", code="no_prompt")
-            return prompt
-        if _speaks(fd, deadline):
-            # Not told of an empty input, which a job of CI has: Codex announces that too.
-            told = partial(notice, "Reading additional input from stdin...")
-            extra = decode_prompt(_read_all(fd, told))
-            if extra.strip():
-                # A loop that reads a list from there would miss the rest of it.
-                lines = len(extra.splitlines())
-                if lines == 1:
-                    some = "1 line"
-                else:
-                    some = f"{lines:,} lines"
-                notice(f"The prompt ends with {some} of standard input.")
-            return below(argument, extra)
-        notice(_SILENT)
-        return argument
+    if argument is None or argument == "-":
+        read = partial(_prompt, fd)
+    else:
+        deadline = time.monotonic() + GRACE_S
+        read = partial(_prompt_with_input, argument, fd, deadline, notice)
 
     def settle() -> None:
         try:
@@ -126,6 +108,35 @@ def start_reading(
     # A daemon: a pool would wait at exit for input that may never end.
     threading.Thread(target=settle, name="stdin", daemon=True).start()
     return reading
+
+
+def _prompt(fd: int) -> str:
+    """Read a prompt that stands in standard input alone."""
+    prompt = decode_prompt(_read_all(fd))
+    if not prompt.strip():
+        raise UsageError("No prompt provided via stdin.", code="no_prompt")
+    return prompt
+
+
+def _prompt_with_input(
+    argument: str, fd: int, deadline: float, notice: Callable[[str], None]
+) -> str:
+    """The prompt of the command line, with standard input below it if it speaks until the deadline."""
+    if not _speaks(fd, deadline):
+        notice(_SILENT)
+        return argument
+    # An empty input, which a job of CI has, is not announced: Codex announces that too.
+    announce = partial(notice, "Reading additional input from stdin...")
+    extra = decode_prompt(_read_all(fd, announce))
+    if extra.strip():
+        # A loop that reads a list from there would miss the rest of it.
+        lines = len(extra.splitlines())
+        if lines == 1:
+            some = "1 line"
+        else:
+            some = f"{lines:,} lines"
+        notice(f"The prompt ends with {some} of standard input.")
+    return below(argument, extra)
 
 
 def below(prompt: str, extra: str) -> str:

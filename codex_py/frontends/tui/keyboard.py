@@ -126,12 +126,7 @@ class KeyParser(Vt100Parser):
         self._read_at = now
         if self._is_cooked:
             self._is_cooked = False
-            # Linux keeps Ctrl-D as a zero byte.
-            data = data.replace("\0", "\x04")
-            # Enter is a newline. Several lines may be a paste, which is never sent by itself; a report is no line.
-            line, _, rest = data.partition("\n")
-            is_line = line and "\n" not in rest and rest[:1] in ("", "\x1b")
-            data = data.replace("\n", "\r") if is_line else data
+            data = _as_raw(data)
         if self._paste is not None and data in _CTRL_C:
             # Alone it is the key: the mark of the end was lost, and would never come.
             data = _PASTE_END
@@ -152,18 +147,7 @@ class KeyParser(Vt100Parser):
                 self._take_sequence(match[0])
                 place = match.end()
             elif _UNFINISHED.fullmatch(text, place):
-                # Keep enough of it to find its end; longer ones have no meaning here.
-                is_string = text[place + 1 : place + 2] in _STRINGS
-                if is_string:
-                    most = _KEPT_OF_STRING
-                else:
-                    most = _KEPT_OF_SEQUENCE
-                ends_in_escape = (
-                    is_string and len(text) - place > most and text.endswith("\x1b")
-                )
-                self._unfinished = text[place : place + most] + (
-                    "\x1b" if ends_in_escape else ""
-                )
+                self._unfinished = _kept(text[place:])
                 break
             else:
                 self.end_burst()
@@ -295,6 +279,31 @@ class KeyParser(Vt100Parser):
     def _feed(self, keys: KeyNames, data: str) -> None:
         for key in keys:
             self.feed_key_callback(KeyPress(key, data))
+
+
+def _as_raw(data: str) -> str:
+    """What a raw terminal would have sent for this input of a cooked one."""
+    # Linux keeps Ctrl-D as a zero byte.
+    data = data.replace("\0", "\x04")
+    # Enter is a newline. Several lines may be a paste, which is never sent by itself; a report is no line.
+    line, _, rest = data.partition("\n")
+    is_line = line and "\n" not in rest and rest[:1] in ("", "\x1b")
+    if is_line:
+        return data.replace("\n", "\r")
+    return data
+
+
+def _kept(sequence: str) -> str:
+    """As much of an unfinished sequence as finds its end. Longer ones have no meaning here."""
+    is_string = sequence[1:2] in _STRINGS
+    if is_string:
+        most = _KEPT_OF_STRING
+    else:
+        most = _KEPT_OF_SEQUENCE
+    kept = sequence[:most]
+    if is_string and len(sequence) > most and sequence.endswith("\x1b"):
+        kept += "\x1b"
+    return kept
 
 
 def read_whole_sequences(
