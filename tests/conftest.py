@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.program import Workplace
+
 # Whoever starts us in the background, such as `nohup` or a script with `&`, may have them ignored. Programs
 # under test would inherit that, and could not be interrupted.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -48,3 +50,9 @@ def isolated(
     yield
     # Every further folder is numbered after a look at all those that are there.
     shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    """An empty home and an empty folder to work in."""
+    return Workplace.below(tmp_path)

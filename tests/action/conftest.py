@@ -1,4 +1,3 @@
-import subprocess
 import sysconfig
 import uuid
 from collections.abc import Callable, Mapping
@@ -7,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.git import git
 from tests.support.workflow_runner import Job
 
 ROOT = Path(__file__).parent.parent.parent
@@ -51,17 +51,6 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(folder, "add", ".")
     git(folder, *identity, "commit", "-qm", "Second")
     return folder
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", *words],
-        cwd=folder,
-        check=True,
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    return done.stdout.strip()
 
 
 @pytest.fixture

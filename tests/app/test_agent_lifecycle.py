@@ -14,7 +14,7 @@ from codex_py.app.features.agents.feature import SubAgents
 from codex_py.protocol.events import AgentEvent, ThreadStarted
 from codex_py.protocol.prompts import Note
 from codex_py.testing import Pause, RecordedRequest, ev_completed, ev_function_call
-from tests.app.test_agents import output, place, talk
+from tests.app.test_agents import output, talk
 from tests.support.agents import (
     NAMESPACE,
     AgentServer,
@@ -25,8 +25,6 @@ from tests.support.agents import (
     waits,
 )
 from tests.support.program import Workplace
-
-__all__ = ["place"]
 
 
 def resumed_twice(_: Any, ids: Sequence[str]) -> Any:

@@ -5,7 +5,6 @@ import json
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,14 +37,6 @@ from tests.support.mcp import odd_command
 from tests.support.program import Workplace, environment
 
 Work = Callable[[Session], Awaitable[Any]]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "cwd"
-    home.mkdir()
-    cwd.mkdir()
-    return Workplace(home, cwd)
 
 
 @dataclass

@@ -6,7 +6,6 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,14 +46,6 @@ from tests.support.server import ScriptedServer
 from tests.support.wires import AnyWire
 
 Work = Callable[[Session], Awaitable[Any]]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "cwd"
-    home.mkdir()
-    cwd.mkdir()
-    return Workplace(home, cwd)
 
 
 @dataclass

@@ -37,14 +37,6 @@ from tests.support.server import ScriptedServer
 DONE = [*ev_message("done"), ev_completed()]
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "cwd"
-    home.mkdir()
-    cwd.mkdir()
-    return Workplace(home, cwd)
-
-
 class Params:
     """The arguments of `Fragile`: any object."""
 

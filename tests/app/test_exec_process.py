@@ -23,13 +23,6 @@ _OPTIONS = ("--skip-git-repo-check", "-s", "danger-full-access")
 _ENVELOPE = "*** Begin Patch\n*** Add File: made\n+text\n*** End Patch"
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    for name in ("codex-home", "work"):
-        (tmp_path / name).mkdir()
-    return Workplace(tmp_path / "codex-home", tmp_path / "work")
-
-
 def run(
     place: Workplace,
     *options: str,

@@ -53,14 +53,6 @@ from tests.support.server import ScriptedServer
 Work = Callable[[Session], Awaitable[Any]]
 
 
-@pytest.fixture
-def place(tmp_path: Any) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "cwd"
-    home.mkdir()
-    cwd.mkdir()
-    return Workplace(home, cwd)
-
-
 @dataclass
 class Talk:
     """What came of a session."""

@@ -3,7 +3,6 @@
 import base64
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,7 @@ from codex_py.testing import (
 from codex_py.testing.events import ev_created
 from tests.support.images import DAMAGED, GIF, JPEG, PNG, png
 from tests.support.program import Workplace
-from tests.support.wires import AnyWire, images, workplace
+from tests.support.wires import AnyWire, images
 
 DONE = [ev_created(), *ev_message("done"), ev_completed()]
 ALL = ("responses", "functions", "chat", "anthropic", "text")
@@ -45,11 +44,10 @@ NONE = (
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    at = workplace(tmp_path)
+def place(place: Workplace) -> Workplace:
     for name, data in {"one.png": PNG, "two.gif": GIF, "three.jpg": JPEG}.items():
-        (at.cwd / name).write_bytes(data)
-    return at
+        (place.cwd / name).write_bytes(data)
+    return place
 
 
 def looks(name: str, call_id: str = "c1") -> list[Any]:

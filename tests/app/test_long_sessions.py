@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from codex_py.testing import Reply, ev_function_call, ev_message
 from codex_py.testing.events import ev_created, ev_failed, ev_incomplete
 from codex_py.testing.server import Script
 from tests.support.program import Workplace
-from tests.support.wires import AnyWire, ends, runs, workplace
+from tests.support.wires import AnyWire, ends, runs
 
 SAYS = ends(*ev_message("an answer"))
 MARK = instruction_text("compact/shortened.md")[:40]
@@ -38,11 +37,6 @@ REFUSALS: Mapping[str, Script] = {
     "gateway": Reply(status=413, body=b"<html>413 Request Entity Too Large</html>"),
     "stream": [ev_created(), ev_failed("context_length_exceeded", "Too long.")],
 }
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return workplace(tmp_path)
 
 
 def much(*more: object) -> Script:

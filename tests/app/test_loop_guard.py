@@ -1,6 +1,5 @@
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,14 +16,6 @@ from tests.support.program import Outcome, Workplace
 from tests.support.server import ScriptedServer
 
 DONE = [ev_created(), *ev_message("done"), ev_completed()]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "cwd"
-    home.mkdir()
-    cwd.mkdir()
-    return Workplace(home, cwd)
 
 
 def response(number: int, *calls: tuple[str, dict[str, Any]]) -> list[Any]:

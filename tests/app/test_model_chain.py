@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,14 +29,6 @@ PLAIN = ("responses", "chat", "anthropic", "text")
 
 DONE = [ev_created(), *ev_message("done"), ev_completed()]
 UNKNOWN_MODEL = "house-model"
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "cwd"
-    home.mkdir()
-    cwd.mkdir()
-    return Workplace(home, cwd)
 
 
 def call(command: str, call_id: str = "c1", *before: Any) -> list[Any]:

@@ -40,14 +40,6 @@ class Yes:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "cwd"
-    home.mkdir()
-    cwd.mkdir()
-    return Workplace(home, cwd)
-
-
-@pytest.fixture
 def outside(tmp_path: Path) -> Path:
     """A file that no sandboxed command can make."""
     return tmp_path / "outside"

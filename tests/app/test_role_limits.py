@@ -17,11 +17,9 @@ from codex_py.app.features.agents.role import RoleLimits
 from codex_py.config.role_files import Role
 from codex_py.protocol.tools import COMMAND_TOOLS
 from codex_py.testing import ev_completed, ev_custom_tool_call, ev_local_shell_call
-from tests.app.test_extensions import ECHO, calls, echoes, place, run, says
+from tests.app.test_extensions import ECHO, calls, echoes, run, says
 from tests.sandbox.local_backends import BACKENDS
 from tests.support.program import Workplace
-
-__all__ = ["place"]
 
 PATCH = "*** Begin Patch\n*** Add File: made.txt\n+x\n*** End Patch\n"
 needs_sandbox = pytest.mark.skipif(not BACKENDS, reason="needs a way to hold commands")

@@ -17,14 +17,6 @@ from tests.support.wires import AnyWire
 PROVIDERS = ("text", "text over anthropic")
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "cwd"
-    home.mkdir()
-    cwd.mkdir()
-    return Workplace(home, cwd)
-
-
 def says(text: str) -> list[Any]:
     return [ev_created(), *ev_message(text), ev_completed()]
 

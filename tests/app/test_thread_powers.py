@@ -24,7 +24,6 @@ from codex_py import (
 )
 from codex_py.protocol.events import AgentEvent
 from tests.app.test_extensions import calls, run, says
-from tests.app.test_extensions import place as place
 from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace
 

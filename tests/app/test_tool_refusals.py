@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from codex_py.protocol.tools import FunctionSpec
 from codex_py.testing import RecordedRequest, Reply, ev_completed, ev_message
 from codex_py.testing.events import ev_created
 from tests.support.program import Workplace
-from tests.support.wires import AnyWire, workplace
+from tests.support.wires import AnyWire
 
 DONE = [ev_created(), *ev_message("done"), ev_completed()]
 NAMES = ("aa", "bb", "ee", "cc", "dd")
@@ -21,11 +20,6 @@ GOOD = {"type": "object", "properties": {"good": {"type": "string"}}}
 NATIVE = ("responses", "functions", "chat", "anthropic")
 
 Says = Callable[[int], object]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return workplace(tmp_path)
 
 
 def feature(_: Thread) -> Extension:

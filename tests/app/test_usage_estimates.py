@@ -1,7 +1,5 @@
 """A server that reports no usage."""
 
-from pathlib import Path
-
 import pytest
 
 from codex_py.core.session import Session
@@ -12,14 +10,6 @@ from tests.support.program import Workplace
 from tests.support.wires import AnyWire
 
 NO_USAGE = ev_completed(usage=None)
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "cwd"
-    home.mkdir()
-    cwd.mkdir()
-    return Workplace(home, cwd)
 
 
 @pytest.mark.parametrize("wire", ["responses", "chat"])

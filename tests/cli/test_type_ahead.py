@@ -5,7 +5,6 @@ import sys
 import termios
 import time
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 
@@ -14,14 +13,6 @@ from tests.frontends.tui.test_approval import says
 from tests.support.program import Workplace, environment
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "work"
-    home.mkdir()
-    cwd.mkdir()
-    return Workplace(home, cwd)
 
 
 @pytest.fixture

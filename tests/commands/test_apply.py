@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from codex_py.cli.commands import help_text
+from tests.support.git import git
 from tests.support.patching import enveloped
 from tests.support.program import environment, run_codex_py
 from tests.support.repository import make_repository
@@ -442,23 +443,12 @@ def test_patches_are_translated(place: Place) -> None:
     assert place.tree() == place.before
 
 
-def git(cwd: Path, *words: str) -> str:
-    settings = ("-c", "user.name=a", "-c", "user.email=a@example.com")
-    return subprocess.run(
-        ["git", *settings, *words],
-        cwd=cwd,
-        check=True,
-        capture_output=True,
-        encoding="utf-8",
-    ).stdout
-
-
 def test_git_merges_what_it_knows(place: Place) -> None:
     git(place.root, "init", "-q")
     git(place.root, "add", ".")
     git(place.root, "commit", "-qm", "First")
     (place.root / "f").write_text("a\nB\nc\n", encoding="utf-8")
-    diff = git(place.root, "diff")
+    diff = git(place.root, "diff") + "\n"
     # Nothing that the repository's settings name is run.
     for setting in ("core.fsmonitor", "diff.external"):
         git(place.root, "config", setting, f"touch {place.home}/run")

@@ -16,12 +16,9 @@ ARGS = ("-c", 'model="gpt-5.5"', "hello")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "cwd"
-    home.mkdir()
-    cwd.mkdir()
-    (cwd / "AGENTS.md").write_text("Be brief.", encoding="utf-8")
-    return Workplace(home, cwd)
+def place(place: Workplace) -> Workplace:
+    (place.cwd / "AGENTS.md").write_text("Be brief.", encoding="utf-8")
+    return place
 
 
 def debug(place: Workplace, *argv: str, env: Mapping[str, str] | None = None) -> Any:

@@ -1,7 +1,6 @@
 import json
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,11 +15,9 @@ SECRET = "sk-secret-of-the-test-123"
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    home, cwd = tmp_path / "home", tmp_path / "cwd"
-    home.mkdir(mode=0o700)
-    cwd.mkdir()
-    return Workplace(home, cwd)
+def place(place: Workplace) -> Workplace:
+    place.home.chmod(0o700)
+    return place
 
 
 def doctor(

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.config.plugin_files import RECORD, read_files
+from tests.support.git import git
 from tests.support.plugins import MANIFEST, installed, write_plugin
 from tests.support.program import environment, run_codex_py
 
@@ -372,26 +373,6 @@ def test_a_full_disk_leaves_nothing(home: Path, source: Path) -> None:
         .splitlines()[-1]
         .endswith("cannot be changed: File too large")
     )
-
-
-def git(folder: Path, *words: str, given: str = "") -> str:
-    author = [
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=a@example.com",
-        "-c",
-        "init.defaultBranch=main",
-    ]
-    done = subprocess.run(
-        ["git", *author, *words],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        input=given,
-        encoding="utf-8",
-    )
-    return done.stdout.strip()
 
 
 @pytest.fixture

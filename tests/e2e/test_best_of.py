@@ -13,6 +13,7 @@ import pytest
 
 from codex_py.testing import RecordedRequest, ev_completed, ev_function_call, ev_message
 from tests.support.codex_process import start_codex_py
+from tests.support.git import git
 from tests.support.hooks import DONE, command
 from tests.support.lifeline import Lifeline
 from tests.support.program import Outcome, Workplace, environment, run_codex_py
@@ -25,9 +26,9 @@ REFERENCES = "refs/codex-py"
 def place(place: Workplace) -> Workplace:
     write(place.cwd / "a.txt", "one\n")
     write(place.cwd / ".gitignore", "*.o\n")
-    git(place, "init", "-q", "-b", "main")
-    git(place, "add", "-A")
-    git(place, "commit", "-qm", "one")
+    git(place.cwd, "init", "-q", "-b", "main")
+    git(place.cwd, "add", "-A")
+    git(place.cwd, "commit", "-qm", "one")
     return place
 
 
@@ -35,32 +36,12 @@ def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def git(place: Workplace, *words: str, **variables: str) -> str:
-    identity = (
-        "-c",
-        "user.name=a",
-        "-c",
-        "user.email=a@b",
-        "-c",
-        "core.quotePath=false",
-    )
-    full = {"PATH": os.environ["PATH"], "HOME": str(place.home), **variables}
-    run = subprocess.run(
-        ["git", *identity, *words],
-        cwd=place.cwd,
-        env=full,
-        check=True,
-        capture_output=True,
-    )
-    return run.stdout.decode()
-
-
 def tree(place: Workplace) -> str:
     """The git tree of all files but ignored ones."""
     index = str(place.home / "index")
-    git(place, "read-tree", "--empty", GIT_INDEX_FILE=index)
-    git(place, "add", "-A", GIT_INDEX_FILE=index)
-    return git(place, "write-tree", GIT_INDEX_FILE=index).strip()
+    git(place.cwd, "read-tree", "--empty", GIT_INDEX_FILE=index)
+    git(place.cwd, "add", "-A", GIT_INDEX_FILE=index)
+    return git(place.cwd, "write-tree", GIT_INDEX_FILE=index).strip()
 
 
 def state(place: Workplace) -> dict[str, Any]:
@@ -71,7 +52,7 @@ def state(place: Workplace) -> dict[str, Any]:
     }
     found["names"] = sorted(path.name for path in dot_git.iterdir())
     found["status"] = git(
-        place, "status", "--porcelain", "-uall", GIT_OPTIONAL_LOCKS="0"
+        place.cwd, "status", "--porcelain", "-uall", GIT_OPTIONAL_LOCKS="0"
     )
     for words in (
         ("for-each-ref",),
@@ -79,7 +60,7 @@ def state(place: Workplace) -> dict[str, Any]:
         ("worktree", "list"),
         ("reflog",),
     ):
-        found[" ".join(words)] = git(place, *words)
+        found[" ".join(words)] = git(place.cwd, *words)
     files = subprocess.run(
         [
             "find",
@@ -104,7 +85,7 @@ def is_clean(place: Workplace) -> bool:
         *(place.home / "worktrees").glob("*"),
         *(place.home / "codex-py/undo").glob("*"),
     ]
-    return not left and not git(place, "for-each-ref", REFERENCES)
+    return not left and not git(place.cwd, "for-each-ref", REFERENCES)
 
 
 def by_model(**replies: Sequence[Any]) -> Callable[[RecordedRequest], Sequence[Any]]:
@@ -150,8 +131,8 @@ def make_dirty(place: Workplace) -> None:
     for name in ("old.txt", "gone.txt"):
         write(place.cwd / name, f"{name}\n" * 9)
     (place.cwd / "link").symlink_to("old.txt")
-    git(place, "add", "-A")
-    git(place, "commit", "-qm", "two")
+    git(place.cwd, "add", "-A")
+    git(place.cwd, "commit", "-qm", "two")
     script = ["bash", "-ec", DIRTY]
     env = {"PATH": os.environ["PATH"], "HOME": str(place.home)}
     subprocess.run(script, cwd=place.cwd, env=env, check=True)
@@ -208,7 +189,7 @@ def test_the_change_of_the_winner_is_applied_exactly_and_undone_as_one(
     undone = run_codex_py(["undo"], place.home, place.cwd)
     assert (undone.returncode, tree(place)) == (0, old), undone.stderr
     patch = result(outcome)["attempts"][0]["patch"]
-    git(place, "apply", patch)
+    git(place.cwd, "apply", patch)
     assert tree(place) == (place.home / "tree").read_text(encoding="utf-8").strip()
 
 
@@ -529,10 +510,10 @@ def test_a_file_whose_line_ends_git_converts_is_changed(
     if is_by_attribute:
         write(place.cwd / ".gitattributes", "*.txt text eol=crlf\n")
     else:
-        git(place, "config", "core.autocrlf", "true")
+        git(place.cwd, "config", "core.autocrlf", "true")
     (place.cwd / "a.txt").write_bytes(b"one\r\ntwo\r\n")
-    git(place, "add", "-A")
-    git(place, "commit", "-qm", "two")
+    git(place.cwd, "add", "-A")
+    git(place.cwd, "commit", "-qm", "two")
     outcome, _ = run(place, [command("sed -i s/one/1/ a.txt"), DONE], "--best-of", "1")
     assert outcome.code == 0, outcome.err
     assert (place.cwd / "a.txt").read_bytes() == b"1\r\ntwo\r\n"
@@ -541,7 +522,7 @@ def test_a_file_whose_line_ends_git_converts_is_changed(
 def test_a_change_that_does_not_fit_any_more_is_named(place: Workplace) -> None:
     user = f"echo user > {place.cwd}/a.txt; echo agent > a.txt; echo new > b.txt"
     outcome, _ = run(place, [command(user), DONE], "--best-of", "1")
-    assert (outcome.code, git(place, "status", "--porcelain")) == (7, " M a.txt\n")
+    assert (outcome.code, git(place.cwd, "status", "--porcelain")) == (7, " M a.txt\n")
     patch = result(outcome)["attempts"][0]["patch"]
     assert result(outcome)["applied"] is False
     assert patch in outcome.err
@@ -724,7 +705,7 @@ def test_a_kill_at_any_moment_leaves_all_or_nothing(place: Workplace) -> None:
             new = (place.home / "tree").read_text(encoding="utf-8").strip()
             assert tree(place) in {old, new}, listed
             seen.add(tree(place))
-            git(place, "reset", "-q", "--hard")
+            git(place.cwd, "reset", "-q", "--hard")
             for number in range(30):
                 write(place.cwd / f"f{number}", "old\n")
     assert seen

@@ -28,6 +28,7 @@ from codex_py.testing import (
     ev_message,
 )
 from tests.sandbox.local_backends import BACKENDS, run_in
+from tests.support.git import git
 from tests.support.images import gif_with_comment
 from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.searches import sample
@@ -110,14 +111,6 @@ def prepare(place: Workplace) -> None:
     (cwd / "shot.gif").symlink_to(IMAGE)
     os.link(cwd / TEXT, cwd / "hard.md")
     os.link(cwd / IMAGE, cwd / "hard.gif")
-
-
-def git(cwd: Path, *words: str) -> None:
-    subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
-        cwd=cwd,
-        check=True,
-    )
 
 
 COMMANDS = {

@@ -16,6 +16,7 @@ from codex_py.errors import CodexError
 from codex_py.frontends.tui.compose.files import FileIndex
 from codex_py.programs import programs_outside
 from codex_py.testing import ev_completed, ev_message
+from tests.support.git import git
 from tests.support.hooks import DONE, command
 from tests.support.program import Workplace, run_codex_py
 from tests.support.server import ScriptedServer
@@ -31,25 +32,6 @@ REVIEWED = json.dumps(
 REVIEW = [[*ev_message(REVIEWED), ev_completed()]]
 READ = "cat .ssh/config .netrc docs/tax.txt kept; true"
 SECRETS = ("SSHSECRET", "NETSECRET", "TAXSECRET", "KEPTSECRET")
-
-
-def git(folder: Path, *words: str) -> str:
-    settings = (
-        "-c",
-        "user.name=n",
-        "-c",
-        "user.email=e@x",
-        "-c",
-        "protocol.file.allow=always",
-    )
-    done = subprocess.run(
-        ["git", *settings, *words],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        encoding="utf-8",
-    )
-    return done.stdout
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from codex_py.testing import (
     ev_function_call,
     ev_message,
 )
+from tests.support.git import git
 from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.server import ScriptedServer
 
@@ -31,24 +32,16 @@ FIRST = "def first(value):\n    return value + 1\n"
 AGENT = "def agent_wrote_this(value):\n    return value * 2\n"
 
 
-def git(place: Workplace, *words: str) -> str:
-    author = ("-c", "user.email=ada@example.com", "-c", "user.name=Ada")
-    done = subprocess.run(
-        ["git", *author, *words], cwd=place.cwd, check=True, capture_output=True
-    )
-    return done.stdout.decode().strip()
-
-
 def commit(place: Workplace, message: str = "work") -> str:
-    git(place, "add", "-A")
-    git(place, "commit", "-qm", message)
-    return git(place, "rev-parse", "HEAD")
+    git(place.cwd, "add", "-A")
+    git(place.cwd, "commit", "-qm", message)
+    return git(place.cwd, "rev-parse", "HEAD")
 
 
 @pytest.fixture(autouse=True)
 def repository(place: Workplace) -> None:
     (place.cwd / "a.py").write_text(FIRST, encoding="utf-8")
-    git(place, "init", "-qb", "main")
+    git(place.cwd, "init", "-qb", "main")
     commit(place)
 
 
@@ -203,7 +196,7 @@ LONG = "".join(
 def test_moved_files_keep_their_lines(place: Workplace):
     session = turn(place, add("b.py", LONG))
     commit(place)
-    git(place, "mv", "b.py", "moved.py")
+    git(place.cwd, "mv", "b.py", "moved.py")
     write(place, "moved.py", "# new\n" + LONG.replace("(3,", "(33,"))
     lines = blame(place, "moved.py")
     changed = {text for text, author in lines if not author}
@@ -231,7 +224,7 @@ def test_a_renamed_file_keeps_a_short_line(place: Workplace):
     write(place, "b.py", LONG)
     session = turn(place, append("b.py", LONG.splitlines()[5], "    short = 7"))
     commit(place)
-    git(place, "mv", "b.py", "c.py")
+    git(place.cwd, "mv", "b.py", "c.py")
     wanted = ("    short = 7", f"{session} 1 patch")
     assert [each for each in blame(place, "c.py") if each[1]] == [wanted]
     two = turn(place, append("c.py", LONG.splitlines()[9], "    other = 8"))
@@ -264,7 +257,7 @@ def test_what_a_turn_moves_stays_whose_it_was(place: Workplace):
 
 
 def on_branch(place: Workplace) -> None:
-    git(place, "checkout", "-qb", "topic")
+    git(place.cwd, "checkout", "-qb", "topic")
 
 
 def test_rebase_amend_squash_and_cherry_pick(place: Workplace):
@@ -277,26 +270,26 @@ def test_rebase_amend_squash_and_cherry_pick(place: Workplace):
         args=("resume", session, "Settings"),
     )
     commit(place, "two")
-    git(place, "checkout", "-q", "main")
+    git(place.cwd, "checkout", "-q", "main")
     write(place, "a.py", f"# from main\n{FIRST}")
     commit(place, "main")
-    git(place, "checkout", "-q", "topic")
-    git(place, "rebase", "-q", "main")
+    git(place.cwd, "checkout", "-q", "topic")
+    git(place.cwd, "rebase", "-q", "main")
     wanted = [*whose(f"# from main\n{FIRST}"), *whose(AGENT, f"{session} 1 patch")]
     assert blame(place) == wanted
-    git(place, "reset", "-q", "--soft", "main")
+    git(place.cwd, "reset", "-q", "--soft", "main")
     commit(place, "squashed")
     assert blame(place) == wanted
     write(place, "a.py", read(place, "a.py") + "# amended by Ada\n")
-    git(place, "commit", "-q", "--amend", "-a", "--no-edit")
+    git(place.cwd, "commit", "-q", "--amend", "-a", "--no-edit")
     assert blame(place) == [*wanted, *whose("# amended by Ada")]
-    git(place, "checkout", "-q", "main")
+    git(place.cwd, "checkout", "-q", "main")
     assert blame(place) == whose(f"# from main\n{FIRST}")
     assert blame(place, "a.py", "--rev", "topic") == [
         *wanted,
         *whose("# amended by Ada"),
     ]
-    git(place, "cherry-pick", "topic")
+    git(place.cwd, "cherry-pick", "topic")
     assert blame(place) == [*wanted, *whose("# amended by Ada")]
     assert blame(place, "c.py") == whose(
         "SETTING = 'of_the_agent'", f"{session} 2 patch"
@@ -307,12 +300,12 @@ def test_lines_that_come_back_from_another_branch(place: Workplace):
     on_branch(place)
     one = turn(place, append("a.py", "    return value + 1", LONG))
     commit(place)
-    git(place, "checkout", "-q", "main")
+    git(place.cwd, "checkout", "-q", "main")
     two = turn(
         place, append("a.py", "def first(value):", '    """On the main branch."""')
     )
     commit(place)
-    git(place, "merge", "-q", "topic", "-m", "merge")
+    git(place.cwd, "merge", "-q", "topic", "-m", "merge")
     assert blame(place) == [
         ("def first(value):", ""),
         ('    """On the main branch."""', f"{two} 1 patch"),
@@ -331,7 +324,7 @@ def test_what_git_brings_in_a_turn_is_not_the_turns(place: Workplace):
     author = ("-c", "user.email=ada@example.com", "-c", "user.name=Ada")
     words = ["git", *author, "commit", "-q", "--amend", "--no-edit"]
     subprocess.run(words, cwd=place.cwd, env=old, check=True)
-    git(place, "checkout", "-q", "main")
+    git(place.cwd, "checkout", "-q", "main")
     for line in ("git checkout -q topic", "git checkout -q main; git merge -q topic"):
         session = turn(place, f"{line}; echo '# of_the_turn' >> other.py")
         assert blame(place) == whose(FIRST + LONG)
@@ -340,7 +333,7 @@ def test_what_git_brings_in_a_turn_is_not_the_turns(place: Workplace):
             *whose(LONG),
             ("# of_the_turn", f"{session} 1 unsure"),
         ]
-        git(place, "checkout", "-q", "other.py")
+        git(place.cwd, "checkout", "-q", "other.py")
 
 
 def test_what_is_in_doubt_is_marked_and_in_no_record(place: Workplace):
@@ -370,10 +363,10 @@ def test_a_submodule_is_a_repository_of_its_own(place: Workplace, tmp_path: Path
     source = Workplace(place.home, tmp_path / "source")
     source.cwd.mkdir()
     write(source, "s.py", FIRST)
-    git(source, "init", "-qb", "main")
+    git(source.cwd, "init", "-qb", "main")
     commit(source)
     git(
-        place,
+        place.cwd,
         "-c",
         "protocol.file.allow=always",
         "submodule",
@@ -452,10 +445,10 @@ def test_a_fork_and_a_worktree(place: Workplace):
     there = Workplace(place.home, tree)
     assert blame(there, "w.py") == whose(LONG, f"{three} 1 patch")
     commit(there)
-    branch = git(there, "rev-parse", "HEAD")
-    git(place, "cherry-pick", branch)
+    branch = git(there.cwd, "rev-parse", "HEAD")
+    git(place.cwd, "cherry-pick", branch)
     assert blame(place, "w.py") == whose(LONG, f"{three} 1 patch")
-    git(place, "worktree", "remove", "--force", str(tree))
+    git(place.cwd, "worktree", "remove", "--force", str(tree))
     assert blame(place, "w.py") == whose(LONG, f"{three} 1 patch")
 
 
@@ -507,7 +500,9 @@ def note(
     place: Workplace, commit: str = "HEAD"
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     assert run(place, "provenance", "--note", commit)[0] == 0
-    return read_note(git(place, "notes", "--ref=refs/notes/ai", "show", commit) + "\n")
+    return read_note(
+        git(place.cwd, "notes", "--ref=refs/notes/ai", "show", commit) + "\n"
+    )
 
 
 def test_a_note_has_the_lines_that_its_commit_brings(place: Workplace):
@@ -532,26 +527,26 @@ def test_a_note_has_the_lines_that_its_commit_brings(place: Workplace):
     assert data["sessions"] == {
         key: {"agent_id": agent, "human_author": "Ada <ada@example.com>"}
     }
-    again = git(place, "notes", "--ref=refs/notes/ai", "show", first)
+    again = git(place.cwd, "notes", "--ref=refs/notes/ai", "show", first)
     note(place, first)
-    assert git(place, "notes", "--ref=refs/notes/ai", "show", first) == again
+    assert git(place.cwd, "notes", "--ref=refs/notes/ai", "show", first) == again
     files, data = note(place)
     assert (list(files), [*files["a.py"].values()]) == (["a.py"], [[5, 6]])
     assert [each["agent_id"]["id"] for each in data["sessions"].values()] == [two]
-    assert git(place, "notes", "list") == ""
-    assert git(place, "log", "-1", "--format=%cn", "refs/notes/ai") == "Ada"
+    assert git(place.cwd, "notes", "list") == ""
+    assert git(place.cwd, "log", "-1", "--format=%cn", "refs/notes/ai") == "Ada"
 
 
 def test_the_note_of_another_tool_stays(place: Workplace):
     turn(place, APPEND)
     commit(place)
-    git(place, "notes", "--ref=refs/notes/ai", "add", "-m", "another's", "HEAD")
+    git(place.cwd, "notes", "--ref=refs/notes/ai", "add", "-m", "another's", "HEAD")
     code, out, err = run(place, "provenance", "--note")
-    head = git(place, "rev-parse", "HEAD")
+    head = git(place.cwd, "rev-parse", "HEAD")
     message = f"Error: commit {head} has a note of another tool; --force replaces it\n"
     assert (code, out, err) == (1, "", message)
     assert run(place, "provenance", "--note", "--force")[0] == 0
-    read_note(git(place, "notes", "--ref=refs/notes/ai", "show", "HEAD") + "\n")
+    read_note(git(place.cwd, "notes", "--ref=refs/notes/ai", "show", "HEAD") + "\n")
 
 
 RANGE = {
@@ -670,7 +665,7 @@ def test_trailers_are_printed_and_added_by_a_hook(place: Workplace):
     wanted = f"Codex-Py-Session: {session}\nModel: gpt-5.5\n"
     told = "No line of what is staged is known to be a session's.\n"
     assert run(place, "provenance", "--trailer") == (0, "", told)
-    git(place, "add", "-A")
+    git(place.cwd, "add", "-A")
     assert run(place, "provenance", "--trailer") == (0, wanted, "")
     hook = place.cwd / ".git/hooks/prepare-commit-msg"
     command = shlex.join(
@@ -686,28 +681,28 @@ def test_trailers_are_printed_and_added_by_a_hook(place: Workplace):
     )
     words = ["git", *author, "commit", "-qam", "Add a function\n\nSee: there"]
     subprocess.run(words, cwd=place.cwd, env=env, check=True)
-    message = git(place, "log", "-1", "--format=%B")
+    message = git(place.cwd, "log", "-1", "--format=%B")
     assert message == f"Add a function\n\nSee: there\n{wanted}".strip()
     assert run(place, "provenance", "--trailer", "HEAD") == (0, wanted, "")
     subprocess.run(
         [*words[:-2], "-q", "--amend", "--no-edit"], cwd=place.cwd, env=env, check=True
     )
-    assert git(place, "log", "-1", "--format=%B") == message
+    assert git(place.cwd, "log", "-1", "--format=%B") == message
     write(place, "a.py", FIRST)
     subprocess.run(
         [*words[:-1], "Not by a session"], cwd=place.cwd, env=env, check=True
     )
-    assert git(place, "log", "-1", "--format=%B") == "Not by a session"
+    assert git(place.cwd, "log", "-1", "--format=%B") == "Not by a session"
 
 
 def test_a_merge_brings_only_what_no_parent_has(place: Workplace):
     on_branch(place)
     session = turn(place, append("a.py", "    return value + 1", LONG))
     commit(place)
-    git(place, "checkout", "-q", "main")
+    git(place.cwd, "checkout", "-q", "main")
     write(place, "a.py", f"# main\n{FIRST}")
     commit(place)
-    git(place, "merge", "-q", "--no-commit", "topic")
+    git(place.cwd, "merge", "-q", "--no-commit", "topic")
     turn(
         place,
         append("a.py", "def first(value):", "    # resolved_by_the_agent"),
@@ -773,12 +768,12 @@ def test_mistakes_are_one_sentence(place: Workplace, tmp_path: Path):
 
 def test_a_repository_without_a_commit(place: Workplace):
     shutil.rmtree(place.cwd / ".git")
-    git(place, "init", "-q")
+    git(place.cwd, "init", "-q")
     session = turn(place, APPEND)
     assert blame(place)[2:] == whose(AGENT, f"{session} 1 patch")
     told = f"Error: there is no commit yet in {place.cwd}\n"
     assert run(place, "provenance", "--note") == (2, "", told)
-    git(place, "add", "-A")
+    git(place.cwd, "add", "-A")
     assert f"Codex-Py-Session: {session}\n" in run(place, "provenance", "--trailer")[1]
     assert run(place, "provenance", "--trace", "--work-tree")[0] == 0
     assert traces(place)[0]["files"][0]["path"] == "a.py"
@@ -834,9 +829,9 @@ def test_nothing_that_the_repository_names_is_run(place: Workplace, tmp_path: Pa
         "core.editor",
         "core.pager",
     ):
-        git(place, "config", key, str(script))
-    git(place, "config", "log.showSignature", "true")
-    git(place, "config", "trailer.Model.key", "Model")
+        git(place.cwd, "config", key, str(script))
+    git(place.cwd, "config", "log.showSignature", "true")
+    git(place.cwd, "config", "trailer.Model.key", "Model")
     write(place, ".gitattributes", "*.py filter=f diff=d\n")
     for name in ("reference-transaction", "post-rewrite", "prepare-commit-msg"):
         path = place.cwd / ".git/hooks" / name

@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from codex_py.app.review.formats import FORMATS
 from codex_py.testing import ev_completed, ev_message
 from codex_py.version import __version__
+from tests.support.git import git
 from tests.support.hooks import command
 from tests.support.program import Workplace, jsonl, run_codex_py
 from tests.support.server import ScriptedServer
@@ -54,18 +54,6 @@ def repository(place: Workplace) -> Path:
     (place.cwd / "code").write_text("a\nB\nc\nd\ne\nf\n", encoding="utf-8")
     (place.cwd / 'ü "n').write_text("new\n", encoding="utf-8")
     return place.cwd
-
-
-def git(folder: Path, *words: str) -> str:
-    settings = ("-c", "user.name=n", "-c", "user.email=e@x")
-    done = subprocess.run(
-        ["git", *settings, *words],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        encoding="utf-8",
-    )
-    return done.stdout
 
 
 def review(

@@ -18,6 +18,7 @@ from codex_py.testing import (
     ev_function_call,
     ev_message,
 )
+from tests.support.git import git
 from tests.support.patching import tree
 from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.server import ScriptedServer
@@ -45,13 +46,6 @@ def as_json(place: Workplace, *args: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in run(place, *args, "--json")[1].splitlines()]
 
 
-def git(place: Workplace, *words: str) -> None:
-    author = ("-c", "user.email=a@example.com", "-c", "user.name=a")
-    subprocess.run(
-        ["git", *author, *words], cwd=place.cwd, check=True, capture_output=True
-    )
-
-
 @pytest.fixture(autouse=True)
 def repository(place: Workplace) -> None:
     os.umask(0o022)
@@ -59,9 +53,9 @@ def repository(place: Workplace) -> None:
         path = place.cwd / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    git(place, "init", "-q")
-    git(place, "add", "-A")
-    git(place, "commit", "-qm", "first")
+    git(place.cwd, "init", "-q")
+    git(place.cwd, "add", "-A")
+    git(place.cwd, "commit", "-qm", "first")
     (place.cwd / "a").write_text("edited by the user\n", encoding="utf-8")
     (place.cwd / "script").write_text("#!/bin/sh\n", encoding="utf-8")
     (place.cwd / "script").chmod(0o755)
@@ -87,8 +81,8 @@ def repository(place: Workplace) -> None:
 )
 def test_whatever_a_command_did_is_undone_and_done_again(place: Workplace, line: str):
     before = tree(place.cwd)
-    git(place, "config", "user.email", "a@example.com")
-    git(place, "config", "user.name", "a")
+    git(place.cwd, "config", "user.email", "a@example.com")
+    git(place.cwd, "config", "user.name", "a")
     work(place, line)
     after = tree(place.cwd)
     assert run(place, "undo")[0] == 0

@@ -11,6 +11,7 @@ import pytest
 
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import IDLE, starting
+from tests.support.git import git
 from tests.support.hooks import configure as configure_hooks
 from tests.support.program import Outcome, Workplace, run_codex_py
 from tests.support.server import ScriptedServer
@@ -212,13 +213,6 @@ def running(place: Workplace, command: str, *options: str, path: str) -> Outcome
     ) as server:
         env = {"PATH": f"{path}:{os.environ['PATH']}"}
         return place.run(server, "-s", "workspace-write", *options, "go", env=env)
-
-
-def git(folder: Path, *words: str) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
-    subprocess.run(
-        ["git", "-C", folder, *identity, *words], check=True, capture_output=True
-    )
 
 
 def planting(folder: Path, mark: Path) -> str:

@@ -16,6 +16,7 @@ import pytest
 from codex_py.app.worktrees.worktree import run_worktree
 from codex_py.patch.git import Git, for_tree
 from codex_py.testing import ev_completed, ev_function_call, ev_message
+from tests.support.git import git
 from tests.support.program import Workplace, environment, run_codex_py
 from tests.support.server import ScriptedServer
 
@@ -34,16 +35,10 @@ def shell(command: str) -> list[list[dict[str, Any]]]:
 def place(place: Workplace) -> Workplace:
     (place.cwd / "sub").mkdir()
     (place.cwd / "sub" / "a.txt").write_text("one\n", encoding="utf-8")
-    git(place, "init", "-q")
-    git(place, "add", "-A")
-    git(place, "commit", "-qm", "one")
+    git(place.cwd, "init", "-q")
+    git(place.cwd, "add", "-A")
+    git(place.cwd, "commit", "-qm", "one")
     return place
-
-
-def git(place: Workplace, *words: str) -> None:
-    identity = ("-c", "user.name=a", "-c", "user.email=a@b")
-    env = {"PATH": os.environ["PATH"], "HOME": str(place.home)}
-    subprocess.run(["git", *identity, *words], cwd=place.cwd, env=env, check=True)
 
 
 def worktree(place: Workplace, *args: str) -> tuple[int, str, str]:
@@ -362,7 +357,7 @@ def test_mistakes_cost_one_sentence(
 ) -> None:
     (place.cwd.parent / "bare").mkdir()
     (place.cwd.parent / "new" / ".git").mkdir(parents=True)
-    git(place, "init", "-q", "../new")
+    git(place.cwd, "init", "-q", "../new")
     with ScriptedServer() as server:
         outcome = place.run(server, *args, "prompt")
     assert (outcome.code, outcome.events) == (code, [])

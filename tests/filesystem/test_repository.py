@@ -13,25 +13,7 @@ from codex_py.filesystem.repository import (
     check_contents,
     own_repository,
 )
-
-
-def git(folder: Path, *words: str) -> str:
-    settings = (
-        "-c",
-        "user.name=n",
-        "-c",
-        "user.email=e@x",
-        "-c",
-        "protocol.file.allow=always",
-    )
-    done = subprocess.run(
-        ["git", *settings, *words],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-        encoding="utf-8",
-    )
-    return done.stdout
+from tests.support.git import git
 
 
 def make(folder: Path, *options: str) -> Path:

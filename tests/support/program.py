@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from jsonschema import Draft202012Validator
 
@@ -116,6 +116,14 @@ class Workplace:
 
     home: Path
     cwd: Path
+
+    @classmethod
+    def below(cls, folder: Path) -> Self:
+        """Make both, empty, in a folder that exists."""
+        place = cls(folder / "home", folder / "work")
+        place.home.mkdir()
+        place.cwd.mkdir()
+        return place
 
     def configure(self, server: ScriptedServer, **provider: Any) -> None:
         """Have the scripted server as the provider, without retries unless `provider` asks for them."""

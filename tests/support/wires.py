@@ -79,9 +79,8 @@ EVERYTHING = [
 
 def workplace(folder: Path) -> Workplace:
     """An empty home, and a folder to work in with an image."""
-    place = Workplace(folder / "home", folder / "work")
-    place.home.mkdir(parents=True)
-    place.cwd.mkdir()
+    folder.mkdir(parents=True, exist_ok=True)
+    place = Workplace.below(folder)
     (place.cwd / "a.png").write_bytes(PNG)
     return place
 

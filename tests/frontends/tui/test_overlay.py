@@ -42,12 +42,12 @@ from codex_py.testing import (
     ev_reasoning,
 )
 from codex_py.testing.events import Event
-from tests.e2e.test_review import git
 from tests.frontends.tui.drawing import KEYMAP, panel_text
 from tests.frontends.tui.shown import PLAIN
 from tests.frontends.tui.terminals import IDLE, Start, leave
 from tests.frontends.tui.test_approval import QUESTION, asks, says
 from tests.frontends.tui.test_lifecycle import assert_is_restored
+from tests.support.git import git
 from tests.support.program import Workplace
 from tests.support.pty_program import PtyProgram
 from tests.support.server import ScriptedServer

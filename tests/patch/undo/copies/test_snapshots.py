@@ -4,7 +4,6 @@ import os
 import resource
 import shutil
 import stat
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -18,21 +17,12 @@ from codex_py.patch.undo.copies.snapshots import Snapshots
 from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.patch.undo.running_turns import recover_turns
+from tests.support.git import git
 
 Version: TypeAlias = tuple[int, bytes]
 Change: TypeAlias = tuple[str, Version | None, Version | None]
 
 FILE, PROGRAM = stat.S_IFREG | 0o644, stat.S_IFREG | 0o755
-
-
-def git(root: Path, *words: str) -> None:
-    names = {"user.email": "a@example.com", "user.name": "a", "commit.gpgsign": "false"}
-    settings = [
-        word for name, value in names.items() for word in ("-c", f"{name}={value}")
-    ]
-    subprocess.run(
-        ["git", *settings, *words], cwd=root, check=True, capture_output=True
-    )
 
 
 @pytest.fixture(autouse=True)
