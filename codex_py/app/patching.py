@@ -4,7 +4,6 @@ Part of the composition root, for frontends that have no session.
 """
 
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, cast
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError
 from codex_py.filesystem.denials import denials_of
+from codex_py.filesystem.own_folder import own_folder
 from codex_py.patch.bundle import Bundle, bundle_key, read_bundle
 from codex_py.patch.diff.work_tree import work_tree_diff
 from codex_py.patch.envelope.shell import find_patch
@@ -127,13 +127,13 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
         return None
 
     def merge(ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, bool]:
-        with tempfile.TemporaryDirectory(prefix="codex-py-merge-") as folder:
+        # Outside of the repository, so that its configuration has no effect.
+        with own_folder(git.home, "merge") as folder:
             names = ("ours", "base", "patch")
             for name, data in zip(names, (ours, base, theirs), strict=True):
-                Path(folder, name).write_bytes(data)
+                (folder / name).write_bytes(data)
             labels = [word for name in names for word in ("-L", name)]
-            # Outside of the repository, so that its configuration has no effect.
-            done = git.run(Path(folder), "merge-file", "-p", *labels, *names)
+            done = git.run(folder, "merge-file", "-p", *labels, *names)
         # The exit code is the number of conflicts, at most 127.
         if not 0 <= done.returncode <= 127:
             reason = done.stderr.decode(errors="replace").strip()

@@ -77,6 +77,8 @@ _OF_REPOSITORY = frozenset({"local", "worktree"})
 @dataclass(frozen=True, slots=True)
 class Git:
     program: str
+    home: Path
+    """`$CODEX_HOME`, for temporary files that git writes."""
     variables: Mapping[str, str]
     is_shielded: bool = False
     """Ctrl-C in a terminal does not reach it: it tidies up, and takes no time."""
@@ -300,4 +302,4 @@ def find_git(programs: Programs, environment: Mapping[str, str]) -> Git:
         # Such as GIT_DIR, GIT_CONFIG_COUNT and GIT_EXTERNAL_DIFF, and SSH_ASKPASS.
         if not name.startswith(("GIT_", "SSH_"))
     }
-    return Git(program, kept | _VARIABLES)
+    return Git(program, programs.home, kept | _VARIABLES)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from codex_py.errors import CodexError
+from codex_py.filesystem.own_folder import own_folder
 from codex_py.patch.git import Git, batched_contents
 from codex_py.protocol.patched_file import PatchedFile
 
@@ -16,18 +16,17 @@ _SUBMODULE = 0o160000
 
 
 @contextmanager
-def aside(
-    git: Git, *, keeps_objects: bool = False, within: Path | None = None
-) -> Generator[Git]:
+def aside(git: Git, *, keeps_objects: bool = False) -> Generator[Git]:
     """A git with a copy of the index. Unless it `keeps_objects`, new ones are in a folder that goes at the end.
 
-    That folder, and the index, are made `within` another one, or where temporary files are.
+    Raises:
+        CodexError: neither the home nor the repository can be written.
     """
-    with TemporaryDirectory(prefix="codex-py-git.", dir=within) as folder:
-        index = Path(folder, "index")
-        objects = Path(folder, "objects")
+    own = git.own_repository
+    with own_folder(git.home, "git", own.folder) as folder:
+        index = folder / "index"
+        objects = folder / "objects"
         objects.mkdir()
-        own = git.own_repository
         own_index = git.variables.get("GIT_INDEX_FILE", own.folder / "index")
         with suppress(FileNotFoundError):
             # With its time: git compares the contents of files that are not older.

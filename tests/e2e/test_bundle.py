@@ -299,7 +299,7 @@ def test_no_command_can_write_to_what_is_compared_if_the_home_cannot_be_written(
     place: Workplace, repository: Path, tmp_path: Path
 ) -> None:
     forge = (
-        f"for i in .git/codex-py-git.*/index {tmp_path}/codex-py-git.*/index; do"
+        f"for i in .git/git.*/index {tmp_path}/git.*/index; do"
         f" test -e $i && touch {repository}/found; echo > $i && touch {repository}/forged; done"
     )
     bundle = tmp_path / "out.cxb"
@@ -325,7 +325,7 @@ def test_no_command_can_write_to_what_is_compared_if_the_home_cannot_be_written(
         file["path"] for file in json.loads(bundle.read_text(encoding="utf-8"))["files"]
     ]
     assert names == ["found"]
-    assert not list((repository / ".git").glob("codex-py*"))
+    assert not list((repository / ".git").glob("git.*"))
 
 
 def test_own_output_is_no_change_and_a_failed_turn_leaves_the_file_empty(

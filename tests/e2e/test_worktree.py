@@ -405,7 +405,9 @@ def test_worktrees_of_a_repository_are_made_and_removed_one_at_a_time(
         encoding="utf-8",
     )
     program.chmod(0o755)
-    fake = for_tree(Git(str(program), {"PATH": os.environ["PATH"]}), place.cwd)
+    fake = for_tree(
+        Git(str(program), place.home, {"PATH": os.environ["PATH"]}), place.cwd
+    )
     with ThreadPoolExecutor(6) as pool:
         run = partial(run_worktree, fake, place.cwd)
         assert list(pool.map(run, ["add", "remove", "list"] * 2)) == [""] * 6

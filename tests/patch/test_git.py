@@ -64,7 +64,9 @@ def test_an_interrupt_of_the_terminal_does_not_reach_one_that_tidies_up(
     )
     program.chmod(0o755)
     assert (
-        int(Git(str(program), {}, is_shielded=True).output(tmp_path, "status"))
+        int(
+            Git(str(program), tmp_path, {}, is_shielded=True).output(tmp_path, "status")
+        )
         != os.getpgrp()
     )
 
@@ -72,7 +74,7 @@ def test_an_interrupt_of_the_terminal_does_not_reach_one_that_tidies_up(
 def _script(path: Path, text: str) -> Git:
     path.write_text(text, encoding="ascii")
     path.chmod(0o755)
-    return Git(str(path), {})
+    return Git(str(path), path.parent, {})
 
 
 def test_a_git_that_cannot_be_run_is_told_in_words(tmp_path: Path) -> None:
@@ -83,7 +85,11 @@ def test_a_git_that_cannot_be_run_is_told_in_words(tmp_path: Path) -> None:
     for git, folder, cause in (
         (works, gone, "No such file or directory"),
         (works, file, "Not a directory"),
-        (Git(str(tmp_path / "none"), {}), tmp_path, "No such file or directory"),
+        (
+            Git(str(tmp_path / "none"), tmp_path, {}),
+            tmp_path,
+            "No such file or directory",
+        ),
         (
             _script(tmp_path / "odd", "#!/none/sh\n"),
             tmp_path,

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from math import inf
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from codex_py.app.best_of.attempt import Attempt
 from codex_py.app.exec_process import ExecCommand, run_exec
+from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
+from codex_py.filesystem.own_folder import own_folder
 from codex_py.instructions import instruction_text
 from codex_py.process.guardian import Guardian
 
@@ -75,14 +76,14 @@ async def judged(
     schema = {"type": "object", "properties": fields, "required": [*fields]}
     with (
         closing(Guardian()) as guardian,
-        TemporaryDirectory(prefix="codex-py-judge.") as folder,
+        own_folder(codex_home(environment), "judge") as folder,
     ):
-        path = Path(folder, "schema.json")
+        path = folder / "schema.json"
         text = json.dumps({**schema, "additionalProperties": False})
         await asyncio.to_thread(path.write_text, text, encoding="utf-8")
         own = ("-s", "read-only", "--ephemeral", "--output-schema", str(path))
         command = ExecCommand([*options, *own], _question(attempts), cwd, environment)
-        result = await run_exec(command, guardian, path.parent)
+        result = await run_exec(command, guardian, folder)
     try:
         answer = json.loads(result.last_message or "")
         return by_number[answer["attempt"]], f"the judge says: {answer['reason']}"

@@ -58,7 +58,7 @@ class Snapshot:
 
     def changed(self, name: str, worktree: Worktree) -> tuple[str, bytes]:
         """Return the git tree of a worktree, which is kept, and its difference. Raises a `CodexError`."""
-        with copied_index(worktree.git, worktree.path, worktree.git) as git:
+        with copied_index(worktree.git, worktree.path) as git:
             tree = work_tree(git, worktree.path)
         self.keep(name, tree, self.commit)
         return tree, diff_between(self.git, self.root, self.tree, tree)

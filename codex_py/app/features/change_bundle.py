@@ -5,7 +5,6 @@ It compares the work tree before the turn with that after it, so whatever change
 
 import asyncio
 import hashlib
-import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -61,10 +60,7 @@ class ChangeBundle:
         return Extension(around_turn=around_turn)
 
     def _begin(self, stack: ExitStack) -> tuple[Git, str, str]:
-        # Where no command in a sandbox can change what is compared, unless nothing can be written there.
-        places = self._setup.config.home, self._git.own_repository.folder
-        within = next((folder for folder in places if os.access(folder, os.W_OK)), None)
-        git = stack.enter_context(aside(self._git, within=within))
+        git = stack.enter_context(aside(self._git))
         head = git.run(
             self._top, "rev-parse", "--verify", "--quiet", "HEAD"
         ).stdout.decode()

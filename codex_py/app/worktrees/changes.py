@@ -59,7 +59,7 @@ def carry_over(
         CodexError: there are conflicts, or git fails.
         OSError: the index cannot be copied.
     """
-    with copied_index(source, root, git) as copied:
+    with copied_index(source, root) as copied:
         _refuse_conflicts(copied, root)
         staged = copied.output(root, "write-tree")
         refuses = denials_of(rules).refuses
@@ -126,11 +126,9 @@ def _refuse_conflicts(copied: Git, root: Path) -> None:
     )
 
 
-def copied_index(git: Git, top: Path, own: Git) -> AbstractContextManager[Git]:
-    """A git whose index is a copy, in the folder of the worktree's git, `own`: git writes to an index when it only
-    reads it."""
-    within = Path(own.variables["GIT_DIR"])
-    return aside(git.without_filters(top), keeps_objects=True, within=within)
+def copied_index(git: Git, top: Path) -> AbstractContextManager[Git]:
+    """A git whose index is a copy: git writes to an index when it only reads it."""
+    return aside(git.without_filters(top), keeps_objects=True)
 
 
 def unsaved_work(git: Git, path: Path, carried: Sequence[str] = ()) -> str:
@@ -169,7 +167,7 @@ def ignored_files(git: Git, path: Path) -> list[str]:
 def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str]) -> str:
     if any(Path(git.variables["GIT_DIR"], name).exists() for name in _IN_PROGRESS):
         return "a merge, rebase or bisection in progress"
-    with copied_index(git, path, git) as copied:
+    with copied_index(git, path) as copied:
         # `H 100644 <id> 0<TAB>name`; all but few are of plain files and links, and not hidden.
         entries = copied.names(path, "ls-files", "-z", "-v", "--stage")
         rare = [

@@ -197,7 +197,11 @@ def _on_node() -> Callable[..., Iterator[_Ended | None]]:
             for each in both:
                 os.close(each)
 
-        with tempfile.TemporaryDirectory(prefix="codex-py-batch-") as folder:
+        # Commands in a sandbox cannot write below the home, as `own_folder` says.
+        home = environment.get("CODEX_HOME") or os.path.expanduser("~/.codex")  # noqa: PTH111
+        place = f"{home}/codex-py/tmp"
+        os.makedirs(place, mode=0o700, exist_ok=True)  # noqa: PTH103
+        with tempfile.TemporaryDirectory(prefix="batch.", dir=place) as folder:
             child = subprocess.Popen(
                 [*before, "-o", f"{folder}/result.jsonl", "--", *behind],
                 stdin=subprocess.PIPE,

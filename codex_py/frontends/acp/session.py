@@ -1,7 +1,6 @@
 """One session of a client: its prompts, one after another, and all that it is told of them."""
 
 import asyncio
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from codex_py.app.settings import configured_choices, model_of_provider
 from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode
+from codex_py.filesystem.own_folder import own_folder
 from codex_py.frontends.acp.options import Options, models_of_provider
 from codex_py.frontends.acp.prompts import Commands, Prompt, prompt_images, read_prompt
 from codex_py.frontends.acp.questions import Client, Questions
@@ -201,13 +201,14 @@ class EditorSession(HostedThread):
                     self._send(
                         [{"sessionUpdate": "session_info_update", "title": title}]
                     )
-                with tempfile.TemporaryDirectory(prefix="codex-py-prompt-") as folder:
-                    images = [
-                        Path(folder) / f"image-{n}"
-                        for n, _ in enumerate(prompt.images, 1)
-                    ]
-                    for path, data in zip(images, prompt.images, strict=True):
-                        await asyncio.to_thread(path.write_bytes, data)
+                if not prompt.images:
+                    return await session.run_turn(prompt.text)
+                with own_folder(self._offered.config.home, "images") as folder:
+                    images: list[Path] = []
+                    for number, data in enumerate(prompt.images, 1):
+                        image = folder / f"image-{number}"
+                        await asyncio.to_thread(image.write_bytes, data)
+                        images.append(image)
                     return await session.run_turn(prompt.text, images=images)
             finally:
                 if self._timer is not None:

@@ -3,22 +3,29 @@
 import base64
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from codex_py.app.json_rpc import INVALID_REQUEST, RpcError
+from codex_py.filesystem.own_folder import own_folder
 from codex_py.frontends.app_server import params
 
 _IMAGE: Final = re.compile(r"data:image/(\w{1,20})\b[\w=;+.-]*;base64,", re.ASCII)
 
 
 class Inputs:
-    """Keeps the files of images until it is closed: a turn reads them when it begins."""
+    """Keeps the files of images until it is closed: a turn reads them when it begins.
 
-    def __init__(self) -> None:
-        self._folder: TemporaryDirectory[str] | None = None
+    Args:
+        home: `$CODEX_HOME`, absolute.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._opened = ExitStack()
+        self._folder: Path | None = None
         self._numbers = count()
 
     def read(
@@ -47,8 +54,7 @@ class Inputs:
         return "\n\n".join(texts), images
 
     def close(self) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._opened.close()
 
     def _saved(self, url: str) -> Path:
         head = _IMAGE.match(url)
@@ -64,7 +70,9 @@ class Inputs:
                 INVALID_REQUEST,
                 "an image is a `data:` URL with base64, or a localImage",
             )
-        self._folder = self._folder or TemporaryDirectory(prefix="codex-py-")
-        path = Path(self._folder.name, f"{next(self._numbers)}.{head[1]}")
+        if self._folder is None:
+            opening = own_folder(self._home, "images")
+            self._folder = self._opened.enter_context(opening)
+        path = self._folder / f"{next(self._numbers)}.{head[1]}"
         path.write_bytes(data)
         return path

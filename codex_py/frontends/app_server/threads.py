@@ -42,8 +42,8 @@ class Threads:
         self._rpc = rpc
         self._arguments = arguments
         self._environment = environment
-        self._inputs = Inputs()
         self._home = codex_home(environment)
+        self._inputs = Inputs(self._home)
         self._threads = HostedThreads[ServedThread]()
         self._options = replace(served_options(arguments), source="vscode")
 

@@ -59,6 +59,11 @@ class PlannedTree:
     def touched(self) -> list[FileChange]:
         return [file for file in self._files.values() if file.touched]
 
+    @property
+    def only_read(self) -> list[FileChange]:
+        """Files that stay and give their contents to others: one that is copied, or the target of a moved link."""
+        return [f for f in self._files.values() if f.old is not None and not f.touched]
+
     def _at(self, path: str, location: str, *, look: bool = True) -> FileChange:
         """The entry of a location, which messages name `path`. If not to `look`, nothing is there."""
         file = self._files.get(location)
@@ -168,11 +173,6 @@ class Overlay(PlannedTree):
         super().__init__(handles, readable)
         self._cwd = str(cwd)
         self._real_folders: dict[str, str] = {"/": "/"}
-
-    @property
-    def only_read(self) -> list[FileChange]:
-        """Files that give their contents to others: a link to one was moved."""
-        return [f for f in self._files.values() if f.old is not None and not f.touched]
 
     def absolute(self, path: str) -> str:
         """Joined to the working directory; `..` is taken away with the name before it, as Codex does.

@@ -75,7 +75,13 @@ def plan_unified(
     if not partial or not tree.touched:
         findings.raise_failures()
     findings.notes[:0] = [note for report in findings.hunks if (note := report.note())]
-    return PatchPlan(tree.touched, planner.named, findings, emptied=tree.emptied)
+    return PatchPlan(
+        tree.touched,
+        planner.named,
+        findings,
+        emptied=tree.emptied,
+        only_read=tree.only_read,
+    )
 
 
 def _encoded(text: str | bytes) -> bytes:

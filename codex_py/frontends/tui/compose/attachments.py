@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
+from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, cause
+from codex_py.filesystem.own_folder import own_folder
 from codex_py.filesystem.reading import read_whole
 from codex_py.programs import Programs
 from codex_py.protocol.messages import MAX_IMAGE_BYTES
@@ -258,8 +260,8 @@ def edited(command: Sequence[str], text: str, environment: Mapping[str, str]) ->
     """
     name = Path(command[0]).name
     try:
-        with tempfile.TemporaryDirectory(prefix="codex-py-") as folder:
-            path = Path(folder, "prompt.md")
+        with own_folder(codex_home(environment), "prompt") as folder:
+            path = folder / "prompt.md"
             path.write_text(text, encoding="utf-8", errors="replace")
             done = subprocess.run([*command, str(path)], env=environment, check=False)
             status = done.returncode
@@ -269,8 +271,8 @@ def edited(command: Sequence[str], text: str, environment: Mapping[str, str]) ->
                 else:
                     how = f"was killed by signal {-status}"
                 raise CodexError(f"{name} {how}; the text is as it was", code="editor")
-            # A command of the model can write there too, and could have us read a file of the kernel's.
-            written = read_whole(path, _MAX_EDITED_BYTES, root=Path(folder))
+            # The editor may leave anything there, such as a link to a file of the kernel's.
+            written = read_whole(path, _MAX_EDITED_BYTES, root=folder)
             return written.decode(errors="replace").replace("\r\n", "\n").rstrip("\n")
     except (OSError, ValueError) as error:
         if isinstance(error, OSError):

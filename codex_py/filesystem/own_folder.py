@@ -1,0 +1,63 @@
+"""Temporary folders for the program's own files, out of reach of the commands that it runs.
+
+A command in a sandbox may write to the folders for temporary files. It could put a link where the program
+writes next, or change what the program reads back, so nothing of the program's own lies there.
+"""
+
+import shutil
+import time
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from codex_py.errors import CodexError
+from codex_py.filesystem.private import locked, make_private
+
+_OLD_S = 24 * 3600.0
+"""A folder of this age that nobody has locked was left behind by a program that was killed."""
+
+
+@contextmanager
+def own_folder(home: Path, purpose: str, *others: Path) -> Generator[Path]:
+    """Make a private folder, which is removed at the end.
+
+    Args:
+        home: `$CODEX_HOME`, absolute. Commands in a sandbox cannot write below it.
+        purpose: a word for the name of the folder.
+        others: further folders that such commands cannot write to. The first of them that can be
+            written is used if the home cannot.
+
+    Raises:
+        CodexError: none of these folders can be written.
+    """
+    places = [home / "codex-py" / "tmp", *others]
+    with ExitStack() as stack:
+        yield _made(places, purpose, stack)
+
+
+def _made(places: list[Path], purpose: str, stack: ExitStack) -> Path:
+    problems: list[str] = []
+    for place in places:
+        try:
+            if place == places[0]:
+                make_private(place)
+                _remove_old(place)
+            made = TemporaryDirectory(prefix=f"{purpose}.", dir=place)
+            folder = Path(stack.enter_context(made))
+            stack.enter_context(locked(folder, 0))
+        except OSError as error:
+            problems.append(f"{place} cannot be written: {error.strerror}")
+        else:
+            return folder
+    reason = "; ".join(problems)
+    raise CodexError(f"there is no place for own files: {reason}", code="home")
+
+
+def _remove_old(place: Path) -> None:
+    for folder in place.iterdir():
+        with suppress(OSError):
+            age_s = time.time() - folder.stat().st_mtime
+            if age_s > _OLD_S:
+                with locked(folder, 0):
+                    shutil.rmtree(folder)
