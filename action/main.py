@@ -34,6 +34,7 @@ _PYTHON = (sys.executable, "-P")
 _KEY_PROXY = Path(__file__).with_name("key_proxy.py")
 _MODEL = "openai/gpt-5"
 """Of GitHub Models."""
+_STRATEGIES = ("drop-sudo", "read-only", "unsafe")
 _FOR_THE_PROXY = ("PATH", "HOME", "RUNNER_TRACKING_ID", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables. The runner ends what has its tracking id with the job."""
 _NOT_FOR_THE_AGENT = (
@@ -366,6 +367,9 @@ def _require_strategy(
         UsageError: they contradict each other, or an option is wrong.
     """
     strategy = inputs["safety-strategy"]
+    if strategy not in _STRATEGIES:
+        names = ", ".join(_STRATEGIES)
+        raise UsageError(f"`safety-strategy: {strategy}` is none of {names}")
     if strategy == "unsafe":
         return
     cwd = Path(environment["GITHUB_WORKSPACE"], inputs["working-directory"])

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from codex_py.errors import ToolError, cause
-from codex_py.filesystem.denials import denials_of
+from codex_py.filesystem.denials import Denied, denials_of
 from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPolicy
 from codex_py.protocol.domain_rules import DomainRules
@@ -45,6 +45,23 @@ _PROXIES = {"namespaces", "bwrap", "views"}
 _NEEDS_PLACEHOLDERS = {"namespaces", "bwrap", "views"}
 """Backends that mount over protected names, which must exist for that. A profile of macOS denies the names
 themselves, the supervisor refuses to create them, and Landlock alone cannot protect them."""
+
+
+def _free_view(denied: Denied, hidden: Sequence[Path]) -> Layout:
+    """What a command sees that may write everywhere but to what is denied."""
+    own = free_own_paths()
+    above = {folder for path in (*denied.pinned, *own) for folder in path.parents}
+    between = {each for each in above if each not in own and not is_inside(each, own)}
+    writable = sorted({Path("/"), *between}, key=lambda path: len(path.parts))
+    return Layout(
+        tuple(writable),
+        own,
+        (),
+        offline=False,
+        links=denied.links,
+        hidden=(*hidden, *denied.hidden),
+        opened=denied.opened,
+    )
 
 
 def _too_weak(backend: str, what: str, name: str) -> ToolError:
@@ -151,35 +168,34 @@ class PlatformSandbox:
                 f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable"
             )
         hidden = secrets(self._home, denies=rules.denies)
-        if is_free:
-            own = free_own_paths()
-            above = {
-                folder for path in (*denied.pinned, *own) for folder in path.parents
-            }
-            between = {
-                each for each in above if each not in own and not is_inside(each, own)
-            }
-            writable = sorted({Path("/"), *between}, key=lambda path: len(path.parts))
-            view = Layout(
-                tuple(writable),
-                own,
-                (),
-                offline=False,
-                links=denied.links,
-                hidden=(*(hidden if hides else ()), *denied.hidden),
-                opened=denied.opened,
-            )
-            return self._confined(argv, self._reaching(view, domains), cwd)
-        closed = [path for path, access in rules.entries if access == "read"]
+        if not is_free:
+            view = self._view(policy, roots, denied, hidden)
+        elif hides:
+            view = _free_view(denied, hidden)
+        else:
+            view = _free_view(denied, ())
+        return self._confined(argv, self._reaching(view, domains), cwd)
+
+    def _view(
+        self,
+        policy: SandboxPolicy,
+        roots: Roots,
+        denied: Denied,
+        hidden: tuple[Path, ...],
+    ) -> Layout:
+        """What a command sees that may write to the roots alone.
+
+        Raises:
+            ToolError: another process has removed a placeholder just now.
+        """
+        closed = [path for path, access in policy.files.entries if access == "read"]
         absent = [
             *absent_names(roots),
-            *(p for p in denied.absent if is_inside(p, roots.all)),
+            *(path for path in denied.absent if is_inside(path, roots.all)),
         ]
-        needs_them = self._backend.name in _NEEDS_PLACEHOLDERS
-        if needs_them:
+        held: Sequence[Path] = []
+        if self._backend is not None and self._backend.name in _NEEDS_PLACEHOLDERS:
             held = self._placeholders.hold(absent)
-        else:
-            held = []
         home = [] if self._home is None else [self._home]
         own = (
             *own_paths(),
@@ -195,7 +211,7 @@ class PlatformSandbox:
             raise ToolError(
                 f"{min(lost)} was removed just now", code="SandboxUnavailable"
             )
-        return self._confined(argv, self._reaching(view, domains), cwd)
+        return view
 
     def _reaching(self, view: Layout, domains: DomainRules | None) -> Layout:
         """The view of a command that reaches these hosts alone, if it is not offline."""

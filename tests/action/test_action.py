@@ -350,6 +350,11 @@ _READ_ONLY = {"safety-strategy": "read-only"}
             "`working-directory`: '/etc' is not in the workspace",
         ),
         ({"sandbox": "danger-full-access"}, 2, "needs `safety-strategy: unsafe`"),
+        ({"safety-strategy": "readonly"}, 2, "is none of drop-sudo, read-only"),
+        ({"safety-strategy": "READ-ONLY"}, 2, "is none of drop-sudo, read-only"),
+        ({"safety-strategy": "read_only"}, 2, "is none of drop-sudo, read-only"),
+        ({"safety-strategy": "read-only "}, 2, "is none of drop-sudo, read-only"),
+        ({"safety-strategy": "none"}, 2, "is none of drop-sudo, read-only"),
         ({"codex-user": "other"}, 2, "there is no `unprivileged-user`"),
         (
             {"permission-profile": ":danger-full-access"},

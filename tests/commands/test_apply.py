@@ -196,6 +196,37 @@ def test_a_failure_changes_nothing_and_says_why(
     assert place.tree() == place.before
 
 
+@pytest.mark.parametrize("hunk", ["", "@@ -1 +1 @@\n-secret\n+changed\n"])
+@pytest.mark.parametrize("how", ["copy", "rename"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        ".git/config",
+        ".codex/config.toml",
+        ".agents/x",
+        "sub/.git/config",
+        ".GIT/config",
+    ],
+)
+def test_what_is_protected_is_not_copied_to_another_name(
+    place: Place, source: str, how: str, hunk: str
+) -> None:
+    path = place.root / source
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("secret\n", encoding="utf-8")
+    patch = (
+        f"diff --git a/{source} b/made\nsimilarity index 90%\n"
+        f"{how} from {source}\n{how} to made\n"
+    )
+    if hunk:
+        patch += f"--- a/{source}\n+++ b/made\n{hunk}"
+    code, _, err = place.apply(stdin=patch)
+    assert code == 7
+    assert f"as other systems spell it): {path}" in err
+    assert not (place.root / "made").exists()
+    assert path.read_text(encoding="utf-8") == "secret\n"
+
+
 def added(name: str, mode: str = "100644", text: str = "x") -> str:
     return (
         f"diff --git a/{name} b/{name}\nnew file mode {mode}\n--- /dev/null\n+++ b/{name}\n"

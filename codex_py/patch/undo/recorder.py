@@ -296,7 +296,6 @@ class TurnRecorder:
             written = self._written_by_others()
         else:
             written = dict[str, bytes | None]()
-        is_switched = old.branch != new.branch
         for file in changes.files:
             path = str(file.path)
             patch = patched.get(file.path)
@@ -306,28 +305,48 @@ class TurnRecorder:
             if has_run and (path not in written or written[path] != file.new):
                 writer = self._lives.writer(file.path, old.began_ns, new.began_ns)
             if writer is Writer.ANOTHER:
-                self._of_others[path] = None
-                if patch is not None:
-                    # Somebody edited what it left: an undo will show that.
-                    self._net.add([patch])
-                if self._net.is_back(file):
-                    self._net.add([file])
-                continue
-            if path in self._of_others:
-                # The edit stays: an undo goes back to it, and not further.
-                self._net.forget(file.path)
-            self._net.add([file])
-            self._unsure.discard(path)
-            if patch is not None and patch.new == file.new:
-                continue
-            if is_switched or writer is Writer.UNSURE:
-                self._unsure.add(path)
-            if is_switched and self._is_confined:
-                self._switched = old.branch, new.branch
+                self._add_change_of_another(file, patch)
+            else:
+                is_unsure = writer is Writer.UNSURE
+                self._add_change(file, patch, old, new, is_unsure=is_unsure)
         self._note_earlier(changes.files)
         self._add_patched(later, {file.path for file in changes.files})
         self._folders += changes.folders
         self._unkept |= dict.fromkeys(changes.unkept)
+
+    def _add_change_of_another(
+        self, file: PatchedFile, patch: PatchedFile | None
+    ) -> None:
+        self._of_others[str(file.path)] = None
+        if patch is not None:
+            # Somebody edited what it left: an undo will show that.
+            self._net.add([patch])
+        if self._net.is_back(file):
+            self._net.add([file])
+
+    def _add_change(
+        self,
+        file: PatchedFile,
+        patch: PatchedFile | None,
+        old: "_Copy",
+        new: "_Copy",
+        *,
+        is_unsure: bool,
+    ) -> None:
+        """Add a change of the session. It `is_unsure` if another may have made it."""
+        path = str(file.path)
+        if path in self._of_others:
+            # The edit stays: an undo goes back to it, and not further.
+            self._net.forget(file.path)
+        self._net.add([file])
+        self._unsure.discard(path)
+        if patch is not None and patch.new == file.new:
+            return
+        is_switched = old.branch != new.branch
+        if is_switched or is_unsure:
+            self._unsure.add(path)
+        if is_switched and self._is_confined:
+            self._switched = old.branch, new.branch
 
     def _note_earlier(self, files: Sequence[PatchedFile]) -> None:
         assert self._running is not None
