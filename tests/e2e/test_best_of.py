@@ -522,7 +522,7 @@ def test_a_file_whose_line_ends_git_converts_is_changed(
 def test_a_change_that_does_not_fit_any_more_is_named(place: Workplace) -> None:
     user = f"echo user > {place.cwd}/a.txt; echo agent > a.txt; echo new > b.txt"
     outcome, _ = run(place, [command(user), DONE], "--best-of", "1")
-    assert (outcome.code, git(place.cwd, "status", "--porcelain")) == (7, " M a.txt\n")
+    assert (outcome.code, git(place.cwd, "status", "--porcelain")) == (7, " M a.txt")
     patch = result(outcome)["attempts"][0]["patch"]
     assert result(outcome)["applied"] is False
     assert patch in outcome.err

@@ -297,8 +297,11 @@ async def _edit(surface: Surface) -> None:
     composer = surface.composer
     command = editor_command(surface.programs, surface.environment)
     before, images = composer.expanded
+    home = surface.programs.home
 
-    after = await surface.screen.pause(lambda: edited(command, before, environment))
+    after = await surface.screen.pause(
+        lambda: edited(command, before, environment, home)
+    )
     # What was not touched stays folded.
     if after != before:
         composer.set_text(after, images)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, cause
 from codex_py.filesystem.own_folder import own_folder
 from codex_py.filesystem.reading import read_whole
@@ -252,15 +251,20 @@ def editor_command(programs: Programs, environment: Mapping[str, str]) -> list[s
         ) from error
 
 
-def edited(command: Sequence[str], text: str, environment: Mapping[str, str]) -> str:
+def edited(
+    command: Sequence[str], text: str, environment: Mapping[str, str], home: Path
+) -> str:
     """Have the user edit a text, and wait for it; newlines at its end are dropped.
+
+    Args:
+        home: `$CODEX_HOME`, absolute. The text is below it while it is edited.
 
     Raises:
         CodexError: the editor could not be run, or failed.
     """
     name = Path(command[0]).name
     try:
-        with own_folder(codex_home(environment), "prompt") as folder:
+        with own_folder(home, "prompt") as folder:
             path = folder / "prompt.md"
             path.write_text(text, encoding="utf-8", errors="replace")
             done = subprocess.run([*command, str(path)], env=environment, check=False)
