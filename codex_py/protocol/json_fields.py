@@ -1,8 +1,9 @@
 """Reads JSON that others wrote, whatever its types are. LIGHT."""
 
 import json
+import math
 from collections.abc import Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, NoReturn, TypeAlias, cast
 
 from codex_py.protocol.messages import decode_json, replace_surrogates
 
@@ -63,6 +64,31 @@ def json_object(text: str) -> JsonObject:
         return as_object(decode_json(text))
     except (ValueError, RecursionError):
         return {}
+
+
+def strict_json_object(text: str) -> JsonObject | None:
+    """The JSON object that a text is for every parser; None for any other text.
+
+    Python's parser takes `NaN` and `Infinity`, which are no JSON, and makes an infinite number of `1e999`.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refused, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, dict):
+        return cast("JsonObject", value)
+    return None
+
+
+def _refused(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(digits)
+    return number
 
 
 def objects(value: object) -> list[JsonObject]:

@@ -1,6 +1,7 @@
 """Encoded messages that the program writes itself. `protocol.items` parses them like any other item."""
 
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NewType
@@ -20,12 +21,47 @@ _IMAGE_TOKENS = 1_500
 
 
 def encode_json(value: object) -> bytes:
-    """Compact JSON in UTF-8; a lone surrogate becomes U+FFFD."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """Compact JSON in UTF-8. A lone surrogate becomes U+FFFD.
+
+    A number that is infinite or none at all becomes `null`: JSON has no such number, and a request with one is refused.
+    """
+    try:
+        text = _compact(value)
+    except ValueError:
+        text = _compact(_with_finite_numbers(value))
     try:
         return text.encode()
     except UnicodeEncodeError:
         return encode_json(replace_surrogates(value))
+
+
+def _compact(value: object) -> str:
+    """Raises a `ValueError` if a number is not finite."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _with_finite_numbers(value: Any) -> Any:
+    """The same JSON value with None in the place of every number that JSON does not have."""
+    match value:
+        case float():
+            if math.isfinite(value):
+                return value
+            return None
+        case list() | tuple():
+            return [_with_finite_numbers(part) for part in value]  # pyright: ignore[reportUnknownVariableType]
+        case dict():
+            return {
+                _as_text(key): _with_finite_numbers(part)
+                for key, part in value.items()  # pyright: ignore[reportUnknownVariableType]
+            }
+        case _:
+            return value
+
+
+def _as_text(key: Any) -> Any:
+    if isinstance(key, float):
+        return str(key)
+    return key
 
 
 def encode_json_with_bytes(value: object) -> bytes:

@@ -6,14 +6,19 @@ Specification: https://docs.anthropic.com/en/api/messages. `model/providers.py` 
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from codex_py.model import dialogue
 from codex_py.model.anthropic.decoder import AnthropicDecoder
 from codex_py.model.freeform import function_specs
 from codex_py.model.profile import ProfiledWire
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.json_fields import JsonObject, json_or, objects, text_field
+from codex_py.protocol.json_fields import (
+    JsonObject,
+    objects,
+    strict_json_object,
+    text_field,
+)
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Decoder, Prompt, ToolChoice
 
@@ -123,10 +128,10 @@ def _blocks(block: dialogue.Block) -> Sequence[JsonObject]:
 def _input(call: dialogue.Call) -> JsonObject:
     if call.is_freeform:
         return {"input": call.arguments}
-    value = json_or(call.arguments or "{}", None)
-    if isinstance(value, dict):
-        return cast("JsonObject", value)
-    return {"_raw": call.arguments}
+    value = strict_json_object(call.arguments or "{}")
+    if value is None:
+        return {"_raw": call.arguments}
+    return value
 
 
 def _result(result: dialogue.Result) -> JsonObject:

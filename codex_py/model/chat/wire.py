@@ -4,10 +4,9 @@ Specification: https://platform.openai.com/docs/api-reference/chat. Servers of o
 only what every one of them takes, and what the profile of the provider adds.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 from codex_py.model.chat.decoder import THINK_TAG, ChatDecoder
 from codex_py.model.dialogue import (
@@ -21,7 +20,12 @@ from codex_py.model.dialogue import (
 )
 from codex_py.model.freeform import function_specs, wrapped
 from codex_py.model.profile import ProfiledWire
-from codex_py.protocol.json_fields import JsonObject, objects, text_field
+from codex_py.protocol.json_fields import (
+    JsonObject,
+    objects,
+    strict_json_object,
+    text_field,
+)
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Decoder, Prompt
 from codex_py.protocol.tools import FunctionSpec
@@ -244,23 +248,11 @@ def _arguments(call: Call) -> str:
     """Arguments as a JSON object: the templates of local models parse them, and strict servers take nothing else."""
     if call.is_freeform:
         return wrapped(call.arguments)
-    if _is_strict_object(call.arguments):
+    if strict_json_object(call.arguments) is not None:
         return call.arguments
     if call.arguments.strip():
         return encode_json({"_raw": call.arguments}).decode()
     return "{}"
-
-
-def _is_strict_object(text: str) -> bool:
-    """True for a JSON object without what only Python's parser takes, such as `NaN`."""
-    try:
-        return isinstance(json.loads(text, parse_constant=_refuse), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(name)
 
 
 def _part(part: JsonObject) -> JsonObject:

@@ -206,6 +206,29 @@ def test_names_ids_and_arguments_of_others_become_legal() -> None:
     assert all(use["id"].replace("_", "").isalnum() for use in uses)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        '{"cmd":NaN}',
+        '{"cmd":Infinity}',
+        '{"cmd":-Infinity}',
+        '{"cmd":1e999}',
+        '{"cmd":-1E+400}',
+        '{"cmd":"echo hi","x":[NaN]}',
+        '{"cmd":{"deep":[{"er":1e309}]}}',
+    ],
+)
+def test_numbers_that_json_does_not_have_are_sent_as_text(arguments: str) -> None:
+    _, assistant, _ = messages(told("go"), call("a", arguments), output("a"))
+    assert assistant["content"][0]["input"] == {"_raw": arguments}
+
+
+@pytest.mark.parametrize("arguments", ['{"a":1e308}', '{"a":[0.5,-0.0]}', '{"a":null}'])
+def test_numbers_that_json_has_stay_numbers(arguments: str) -> None:
+    _, assistant, _ = messages(told("go"), call("a", arguments), output("a"))
+    assert assistant["content"][0]["input"] == json.loads(arguments)
+
+
 def test_blank_text_is_left_out() -> None:
     sent = messages(
         told("go"), said("  "), call("a"), output("a", ""), told(" "), said("x")

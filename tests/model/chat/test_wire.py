@@ -138,7 +138,19 @@ def test_images_of_results_come_after_all_results() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    ["{bad", "[]", "null", "7", '"text"', "true", '[{"a":1}]', '{"a":NaN}', "{} {}"],
+    [
+        "{bad",
+        "[]",
+        "null",
+        "7",
+        '"text"',
+        "true",
+        '[{"a":1}]',
+        '{"a":NaN}',
+        '{"a":[1,{"b":-Infinity}]}',
+        '{"a":1e999}',
+        "{} {}",
+    ],
 )
 def test_arguments_that_are_no_object_are_wrapped(arguments: str) -> None:
     assistant, _ = messages(call("a", arguments), output("a"))
