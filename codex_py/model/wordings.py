@@ -12,7 +12,14 @@ from typing import Literal, TypeAlias, get_args
 from codex_py.protocol.frozen import frozen
 
 Meaning: TypeAlias = Literal[
-    "too_long", "throttled", "other", "no_tools", "no_images", "bad_schema", "image"
+    "too_long",
+    "no_room",
+    "throttled",
+    "other",
+    "no_tools",
+    "no_images",
+    "bad_schema",
+    "image",
 ]
 """See the head of `wordings.toml`."""
 
@@ -23,7 +30,7 @@ _MAX_WORDS = 10_000
 # The general rule for a lack of room that no wording of the table fits: it speaks of a size, and of what was sent.
 _SIZE = (
     r"(?i)\btoo (?:long|large|big|many|much)\b|\bexceed|\blonger than\b|\blimit|\bmax(?:imum)?\b"
-    r"|\bat most\b|\bshorte[nr]\b|\breduce\b|\boverflow|\bover\b.{0,20}\bby\b"
+    r"|\d(?: tokens)? >=? \d|\bat most\b|\bshorte[nr]\b|\breduce\b|\boverflow|\bover\b.{0,20}\bby\b"
 )
 _SENT = (
     r"(?i)\b(?:tokens?|context|prompt|inputs?|length|messages?|conversation|history|window|sequence)\b"
@@ -53,8 +60,11 @@ def means(meaning: Meaning, words: str) -> bool:
 
 def is_too_long(words: str) -> bool:
     """True if the words say that the request has more tokens than the model takes."""
-    is_another = means("throttled", words) or means("other", words)
-    return means("too_long", words) and not is_another
+    if means("throttled", words):
+        return False
+    if means("no_room", words):
+        return True
+    return means("too_long", words) and not means("other", words)
 
 
 def may_be_too_long(words: str) -> bool:

@@ -34,7 +34,7 @@ def test_each_row_fits_its_own_example(row: Wording) -> None:
     assert re.search(f"(?is){row.pattern}", row.example)
 
 
-@pytest.mark.parametrize("row", of("too_long"), ids=lambda row: row.provider)
+@pytest.mark.parametrize("row", of("too_long", "no_room"), ids=lambda row: row.provider)
 def test_each_example_of_a_lack_of_room_is_one(row: Wording) -> None:
     assert (
         failure({"error": {"message": row.example}}).code == "context_length_exceeded"
@@ -146,6 +146,7 @@ def test_limits_of_something_else_are_neither_a_lack_of_room_nor_taken_for_one(
         "request has 90000 tokens; limit 32768",
         "messages over the allowance, shorten them",
         "maximum sequence 8192",
+        "input 90000 > 32768",
         "",
     ],
 )
@@ -178,6 +179,68 @@ def test_the_window_is_learned_from_the_words_of_the_provider(
 ) -> None:
     assert stated_limit(message) == limit
     assert failure({"error": {"message": message}}).limit_tokens == limit
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens must be at least 1, got -5000. (parameter=max_tokens, value=-5000)",
+        "max_tokens must be at least 1, got -1.",
+        "max_completion_tokens must be positive, received -12",
+        "`max_new_tokens` must be strictly positive, but got -7312",
+        "Invalid max_output_tokens: -40",
+        "max_tokens should be greater than 0 (value: -5000)",
+        "1 validation error: max_tokens must be > 0 [input_value=-300]",
+    ],
+)
+def test_less_than_nothing_left_for_the_answer_is_a_lack_of_room(message: str) -> None:
+    assert is_too_long(message)
+    assert failure({"error": {"message": message}}).code == "context_length_exceeded"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens must be at least 1, got 0",
+        "max_tokens must be -1 or at least 1",
+        "max_tokens: must be one of (-1 or a positive number)",
+        "temperature must be at least 0, got -5000",
+        "max_tokens must be in the range 1-8192",
+        "rate limit reached: max_tokens got -5",
+    ],
+)
+def test_other_numbers_below_one_are_none(message: str) -> None:
+    assert not is_too_long(message)
+
+
+@pytest.mark.parametrize(
+    ("message", "limit"),
+    [
+        (
+            "The decoder prompt (length 40000) is longer than the maximum model length of"
+            " 32768. Make sure that `max_model_len` is no smaller than the number of tokens.",
+            32768,
+        ),
+        (
+            "The encoder prompt (length 1,000) is longer than the maximum model length of 512",
+            512,
+        ),
+        (
+            "The prompt (total length 40000) is too long to fit into the model (context"
+            " length 32768). Make sure that `max_num_batched_tokens` is no smaller.",
+            32768,
+        ),
+        ("Input prompt (40000 tokens) is too long and exceeds limit of 32768", 32768),
+        ("Input prompt (9 tokens) is too long and exceeds the capacity of m", None),
+        ("prompt length (9000) should not exceed max_num_tokens (8192)", 8192),
+        ("Prompt length 9000 is greater than max_seq_len 8192", 8192),
+        ("max_tokens: 8192 + input 195000 > 200000", 200_000),
+        ("max_tokens: 8192 + 195000 > 200000", 200_000),
+    ],
+)
+def test_local_servers_say_what_fits(message: str, limit: int | None) -> None:
+    assert is_too_long(message)
+    assert stated_limit(message) == limit
 
 
 NO_TOOLS = [
