@@ -20,6 +20,8 @@ _INNER = (
 )
 _PLACE = rf"(?i){_OUTER}(?P<member>\.member\b)?(?:{_INNER})?"
 _FUNCTION_PLACE = rf"(?i)\b(?:functions|function_?declarations){_STEP}(\d{{1,5}})\b"
+_NAMING = r"\b(?:function|tool)s?(?:[ _]?name)?\b\W{0,4}"
+"""What stands before a name."""
 _COUNTED = (
     r"(?i)\b(?:tool|function)(?: (?:definition|declaration|schema))?s?"
     r" (?:at )?(?:index|position|number|no\.|#) ?#?(\d{1,5})\b"
@@ -72,11 +74,18 @@ def refused_tool(words: str, body: bytes) -> str | None:
     return next(_candidates(words, sent), None)
 
 
+def is_named(words: str, name: str) -> bool:
+    """True if the words have the name of a tool itself, which is surer than its place."""
+    words = words[:_MAX_WORDS]
+    before = rf"{_NAMING}|['\"`]"
+    if "__" in name:
+        before = ""
+    return next(_named(words, [name], before), None) is not None
+
+
 def _candidates(words: str, sent: SentTools) -> Iterator[str]:
     """The tools that the words name, the clearest first."""
-    yield from _named(
-        words, sent.names, r"\b(?:function|tool)s?(?:[ _]?name)?\b\W{0,4}"
-    )
+    yield from _named(words, sent.names, _NAMING)
     yield from _named(words, [name for name in sent.names if "__" in name], "")
     yield from _placed(words, sent)
     yield from _named(words, sent.names, r"['\"`]")

@@ -37,6 +37,16 @@ _SENT = (
     r"|context_|_length\b|_tokens\b"
 )
 
+# The general rule for a schema: it speaks of tools, and of what a schema is made of, and not of a call in the history.
+_TOOLS = (
+    r"(?i)(?<![a-z_])(?:tools?|functions?|function_?declarations?)(?![a-z_])|工具|函数"
+)
+_SCHEMA = (
+    r"(?i)(?<![a-z_])(?:schemas?|properties|any_?of|one_?of|all_?of|additional_?properties)(?![a-z_])|\$(?:ref|defs)\b"
+    r"|\b(?:arrays?|objects?)\b.{0,40}\b(?:items|fields?)\b|['\"`](?:type|items|enum|required|format|pattern)['\"`]"
+)
+_HISTORY = r"(?i)\bmessages?\b|\binput\[|tool_calls?\b|tool_use|tool_result|\barguments\b|response_format"
+
 
 @frozen
 class Wording:
@@ -78,6 +88,19 @@ def may_be_too_long(words: str) -> bool:
         return True
     text = words[:_MAX_WORDS]
     return re.search(_SIZE, text) is not None and re.search(_SENT, text) is not None
+
+
+def may_be_bad_schema(words: str) -> bool:
+    """True if the words may say that the description of a tool is not accepted."""
+    if means("bad_schema", words):
+        return True
+    others = ("too_long", "no_room", "throttled", "other", "no_tools", "no_images")
+    if any(means(meaning, words) for meaning in others):
+        return False
+    text = words[:_MAX_WORDS]
+    if re.search(_HISTORY, text) is not None:
+        return False
+    return re.search(_TOOLS, text) is not None and re.search(_SCHEMA, text) is not None
 
 
 def stated_limit(words: str) -> int | None:

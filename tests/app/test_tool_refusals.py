@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from codex_py.core.session import Session
+from codex_py.errors import CodexError
 from codex_py.protocol.extension import Extension, OfferedTool, Thread
 from codex_py.protocol.tools import FunctionSpec
 from codex_py.testing import RecordedRequest, Reply, ev_completed, ev_message
@@ -166,3 +169,127 @@ def test_the_words_about_another_field_change_no_tool(place: Workplace) -> None:
     with AnyWire(place) as wires:
         wires.prompt("chat", "go", reply, extensions=[feature])
         assert len(wires.requests) == 1
+
+
+MANY = ("aa", *(f"t{number:02}" for number in range(15)))
+
+
+def many_tools(_: Thread) -> Extension:
+    """`aa` has a schema that servers do not like, and the fifteen others have none."""
+    specs = [FunctionSpec(name, "", BAD if name == "aa" else GOOD) for name in MANY]
+    return Extension(tools=[OfferedTool(spec.name, _never, spec) for spec in specs])
+
+
+MISPLACED: Sequence[Says] = (
+    lambda n: error(f"tools.{n + 1}.custom.input_schema: JSON schema is invalid"),
+    lambda n: error(f"Invalid 'tools[{n + 1}].function.parameters': no items"),
+    lambda n: error(f"tools.{n + 3}.custom.input_schema: JSON schema is invalid"),
+    lambda n: error(f"Invalid schema of tool number {n + 1}"),
+    lambda _: error("tools[0].function.parameters: array schema missing items"),
+    lambda _: error("GenerateContentRequest.tools[0]: array items missing field"),
+    lambda n: error(f"tools.{n + 1}: not acceptable"),
+)
+
+
+@pytest.mark.parametrize("wire", NATIVE)
+@pytest.mark.parametrize("says", MISPLACED)
+def test_a_place_that_points_to_a_healthy_tool_costs_no_tool(
+    place: Workplace, wire: str, says: Says
+) -> None:
+    answer = strict_server(says)
+    with AnyWire(place) as wires:
+        wires.prompt(wire, "go", *[answer] * 4, extensions=[many_tools])
+        assert wires.last["type"] == "turn.completed"
+        assert len(wires.requests) <= 4
+        first, last = wires.requests[0], wires.requests[-1]
+        sent = [[tool.get("name") for tool in tools_of(r)] for r in (first, last)]
+        assert sent[0] == sent[1]
+        own = [
+            [tool for tool in tools_of(request) if tool.get("name") not in MANY]
+            for request in (first, last)
+        ]
+        assert own[0] == own[1]
+
+
+@pytest.mark.parametrize("says", [*MISPLACED, *INDEXED[:2]])
+def test_a_server_that_refuses_every_tool_is_asked_a_few_times_only(
+    place: Workplace, says: Says
+) -> None:
+    reply = Reply(status=400, body=json.dumps(says(14)).encode())
+    with AnyWire(place) as wires:
+        wires.prompt("chat", "go", *[reply] * 12, extensions=[many_tools])
+        assert len(wires.requests) <= 10
+        assert wires.last["type"] == "turn.failed"
+
+
+def test_a_tool_whose_name_is_refused_at_its_place_is_left_out(
+    place: Workplace,
+) -> None:
+    def answer(request: RecordedRequest) -> Any:
+        for number, tool in enumerate(tools_of(request)):
+            if tool.get("name") == "ee":
+                said = error(f"Invalid 'tools[{number}].function.name'")
+                return Reply(status=400, body=json.dumps(said).encode())
+        return DONE
+
+    with AnyWire(place) as wires:
+        wires.prompt("chat", "go", *[answer] * 3, extensions=[feature])
+        assert wires.last["type"] == "turn.completed"
+        assert set(foreign(wires.requests[-1])) == {*NAMES} - {"ee"}
+        assert list(foreign(wires.requests[-1]).values()) == [GOOD] * 4
+
+
+UNKNOWN_WORDS = (
+    "Object fields require at least one of: 'properties' or 'anyOf' with a list of possible"
+    " properties. (parameter: tools)",
+    "参数 tools 的 schema 不合法",
+    "参数tools的schema不合法",
+    "'type' must be one of string, number in function definition",
+    "tool definition rejected: array needs items",
+    "function: 'enum' of a parameter has to be a list",
+    "This tool has anyOf at its top, which we do not take",
+)
+
+
+@pytest.mark.parametrize("words", UNKNOWN_WORDS)
+def test_unknown_words_about_the_schema_of_a_tool_are_understood(
+    place: Workplace, words: str
+) -> None:
+    answer = strict_server(lambda _: error(words))
+    with AnyWire(place) as wires:
+        wires.prompt("chat", "go", answer, answer, extensions=[feature])
+        assert wires.last["type"] == "turn.completed"
+        assert len(wires.requests) == 2
+        assert set(foreign(wires.requests[-1])) == {*NAMES}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages[2].tool_calls[0].function.arguments: expected an object with fields",
+        "messages with role 'tool' need a 'type' field",
+        "tool_choice: object with properties expected",
+        "temperature has to be a number",
+        "the rate limit of tools with schemas is reached",
+    ],
+)
+def test_words_about_a_call_or_another_field_change_no_schema(
+    place: Workplace, words: str
+) -> None:
+    reply = Reply(status=400, body=json.dumps(error(words)).encode())
+    with AnyWire(place) as wires:
+        wires.prompt("chat", "go", reply, extensions=[feature])
+        assert len(wires.requests) == 1
+
+
+def test_a_guess_that_does_not_help_is_taken_back(place: Workplace) -> None:
+    async def work(session: Session) -> None:
+        with suppress(CodexError):
+            await session.run_turn("go")
+        await session.run_turn("again")
+
+    reply = Reply(status=400, body=json.dumps(error(UNKNOWN_WORDS[5])).encode())
+    with AnyWire(place, check_prefix=False) as wires:
+        wires.session("chat", work, reply, reply, DONE, extensions=[feature])
+        assert wires.last["type"] == "turn.completed"
+        assert foreign(wires.requests[-1]) == foreign(wires.requests[0])

@@ -6,7 +6,8 @@ from http import HTTPStatus
 from typing import Final, Literal, TypeAlias
 
 from codex_py.errors import ModelError
-from codex_py.model.wordings import means
+from codex_py.model.refused_tools import is_named
+from codex_py.model.wordings import may_be_bad_schema, means
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.tools import FunctionSpec, HostedSpec, ToolSpec
 from codex_py.tools.offered import own_names
@@ -22,11 +23,26 @@ _STATUSES: Final = {
 """Of a refusal that may be about a tool; with a status of 500 or more, it is one if the words are about a schema."""
 
 
+_MAX_AT_PLACES: Final = 3
+"""How many tools are changed one by one because a server names their places. After that, all are changed at once."""
+
+
 class ToolRefusals:
-    """What one server does not accept. A tool is changed once, and left out if it is refused again."""
+    """What one server does not accept. A tool is changed once, and left out if it is refused again.
+
+    A server, or a gateway before it, may count the tools in another way than we do. So a place is doubted once it has
+    not helped to leave out the tool there: then the schemas of all tools are changed, and no tool is left out.
+    """
 
     def __init__(self) -> None:
         self._changes: dict[str, _Change] = {}
+        self._at_places: list[str] = []
+        """The tools that were changed because of their places."""
+        self._guesses: list[str] = []
+        """The tools that were changed because of words that are not known for sure."""
+        self._has_doubted = False
+        """True once a place could not be right."""
+        self._believes_places = True
 
     def change_named(self, error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
         """Change the tool that a refusal names. Returns the change, as a clause for the user; None if it names none.
@@ -37,31 +53,27 @@ class ToolRefusals:
         spec = next((spec for spec in tools if spec.name == error.refused_tool), None)
         if spec is None or not _is_about_tools(error):
             return None
-        change = self._next_change(spec)
-        if change is None:
-            return None
-        self._changes[spec.name] = change
-        what = "its schema is now part of its description"
-        if change == "left out":
-            what = "it is left out"
-        return f"refuses the tool `{spec.name}`, {what}"
+        if is_named(_words(error), spec.name):
+            return self._change(spec)
+        if self._believes_places:
+            return self._change_at_place(spec, tools)
+        return None
 
     def change_all(self, error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
         """Change the schemas of all tools that are not our own, if a refusal is about one of them and does not say
         which. Returns the change as a clause."""
-        foreign = [
-            spec
-            for spec in tools
-            if isinstance(spec, FunctionSpec) and _is_foreign(spec)
-        ]
-        new = [spec.name for spec in foreign if spec.name not in self._changes]
-        if not (
-            new
-            and _is_about_tools(error)
-            and means("bad_schema", error.words or str(error))
-        ):
+        if not (_is_about_tools(error) and may_be_bad_schema(_words(error))):
             return None
-        self._changes |= dict.fromkeys(new, "schema in description")
+        new = self._describe_all(tools)
+        if not new:
+            # The guess did not help.
+            for name in self._guesses:
+                del self._changes[name]
+            self._guesses = []
+            return None
+        self._offer_again(tools)
+        if not means("bad_schema", _words(error)):
+            self._guesses += new
         return (
             "refuses the schema of a tool and does not say which: the schemas of all tools of MCP servers and"
             " extensions are now part of their descriptions"
@@ -73,6 +85,74 @@ class ToolRefusals:
             return tools
         kept = [spec for spec in tools if self._changes.get(spec.name) != "left out"]
         return [with_schema_as_text(s) if s.name in self._changes else s for s in kept]
+
+    def _change(self, spec: ToolSpec) -> str | None:
+        change = self._next_change(spec)
+        if change is None:
+            return None
+        self._changes[spec.name] = change
+        what = "its schema is now part of its description"
+        if change == "left out":
+            what = "it is left out"
+        return f"refuses the tool `{spec.name}`, {what}"
+
+    def _change_at_place(self, spec: ToolSpec, tools: Sequence[ToolSpec]) -> str | None:
+        """Change the tool at the place that a refusal names, or all tools if the place cannot be right."""
+        is_one_too_many = (
+            spec.name not in self._at_places and len(self._at_places) >= _MAX_AT_PLACES
+        )
+        if self._has_doubted and is_one_too_many:
+            self._believes_places = False
+            self._offer_again(tools)
+            return None
+        is_doubtful = is_one_too_many or self._has_moved_up(spec, tools)
+        if is_doubtful and not self._has_doubted:
+            self._has_doubted = True
+            self._describe_all(tools)
+            self._offer_again(tools)
+            return (
+                "goes on refusing a tool, and seems to count the tools in another way: the schemas of all tools of MCP"
+                " servers and extensions are now part of their descriptions"
+            )
+        change = self._change(spec)
+        if change is not None and spec.name not in self._at_places:
+            self._at_places.append(spec.name)
+        return change
+
+    def _has_moved_up(self, spec: ToolSpec, tools: Sequence[ToolSpec]) -> bool:
+        """True if a tool stands at the place of the one that was left out before: leaving that out did not help."""
+        if not self._at_places:
+            return False
+        last = self._at_places[-1]
+        if self._changes.get(last) != "left out":
+            return False
+        names = [tool.name for tool in tools if not isinstance(tool, HostedSpec)]
+        if last not in names:
+            return False
+        behind = names[names.index(last) + 1 :]
+        left = [name for name in behind if self._changes.get(name) != "left out"]
+        return left[:1] == [spec.name]
+
+    def _offer_again(self, tools: Sequence[ToolSpec]) -> None:
+        """Offer all tools that were changed because of their places: our own as they are, the others with their
+        schemas as text."""
+        for spec in tools:
+            if spec.name not in self._at_places:
+                continue
+            self._changes.pop(spec.name, None)
+            if _is_foreign(spec):
+                self._changes[spec.name] = "schema in description"
+        self._at_places.clear()
+
+    def _describe_all(self, tools: Sequence[ToolSpec]) -> Sequence[str]:
+        """Change the schemas of all tools that are not our own and are unchanged. Returns the names of these tools."""
+        new = [
+            spec.name
+            for spec in tools
+            if _is_foreign(spec) and spec.name not in self._changes
+        ]
+        self._changes |= dict.fromkeys(new, "schema in description")
+        return new
 
     def _next_change(self, spec: ToolSpec) -> _Change | None:
         is_changed = spec.name in self._changes
@@ -103,6 +183,10 @@ def _is_foreign(spec: ToolSpec) -> bool:
         and spec.namespace is None
         and spec.name not in own_names()
     )
+
+
+def _words(error: ModelError) -> str:
+    return error.words or str(error)
 
 
 def _is_about_tools(error: ModelError) -> bool:
