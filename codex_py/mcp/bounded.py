@@ -5,6 +5,8 @@ The SDK uses httpx2 instead of httpx.
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
+from http import HTTPStatus
 
 import httpx2
 
@@ -15,8 +17,16 @@ from codex_py.http.encoding import (
     is_packed,
     unreadable,
 )
+from codex_py.protocol.json_fields import (
+    JsonObject,
+    as_object,
+    json_object,
+    text_field,
+)
 from codex_py.protocol.messages import decode_json, encode_json
 
+_SERVER_ERROR = -32000
+"""The code of JSON-RPC for an error that has none."""
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 
 
@@ -50,7 +60,7 @@ def bounded_client(
         kind = response.headers.get("content-type", "")
         if not (streams_events and kind.startswith("text/event-stream")):
             assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _BoundedStream(response.stream)
+            response.stream = _BoundedStream(response.stream, _repair(response))
 
     return httpx2.AsyncClient(
         headers={**IDENTITY, **(headers or {})},
@@ -92,8 +102,11 @@ class _UnpackedStream(httpx2.AsyncByteStream):
 class _BoundedStream(httpx2.AsyncByteStream):
     """One message, as a single chunk."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+    def __init__(
+        self, stream: httpx2.AsyncByteStream, repair: Callable[[bytes], bytes]
+    ) -> None:
         self._stream = stream
+        self._repair = repair
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         message = bytearray()
@@ -103,7 +116,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
                 raise httpx2.ReadError(
                     f"the server sent a message of more than {MAX_MESSAGE_BYTES >> 20} MB"
                 )
-        yield _in_unicode(bytes(message))
+        yield self._repair(_in_unicode(bytes(message)))
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -117,3 +130,39 @@ def _in_unicode(message: bytes) -> bytes:
         return encode_json(decode_json(message))
     except (ValueError, RecursionError):
         return message
+
+
+def _repair(response: httpx2.Response) -> Callable[[bytes], bytes]:
+    """What makes a message of the body of a response. Servers and gateways answer a request with a bare error, which
+    the SDK would not read."""
+    if response.status_code not in {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}:
+        return bytes
+    request = response.request
+    if request.method != "POST":
+        return bytes
+    asked = json_object(request.content.decode(errors="replace"))
+    request_id = asked.get("id")
+    if "jsonrpc" not in asked or request_id is None:
+        return bytes
+    return partial(_with_envelope, request_id)
+
+
+def _with_envelope(request_id: object, body: bytes) -> bytes:
+    """A bare error as one of JSON-RPC; any other body as it is."""
+    fields = json_object(body.decode(errors="replace"))
+    error = fields.get("error")
+    is_whole = "jsonrpc" in fields and fields.get("id") is not None
+    if is_whole or "result" in fields or not error:
+        return body
+    if isinstance(error, str):
+        details: JsonObject = {"message": error}
+    else:
+        details = as_object(error)
+    text = text_field(details, "message")
+    if not text:
+        return body
+    code = details.get("code")
+    if not isinstance(code, int) or isinstance(code, bool):
+        code = _SERVER_ERROR
+    answer = {"code": code, "message": text}
+    return encode_json({"jsonrpc": "2.0", "id": request_id, "error": answer})

@@ -102,6 +102,16 @@ def refusal(code: int, message: str) -> bytes:
         (200, refusal(-32000, "Session expired, please initialize again")),
         (200, refusal(-32600, "Invalid Request: unknown session id")),
         (200, refusal(-32001, "Session with the given ID does not exist")),
+        # Without the envelope of JSON-RPC.
+        (200, b'{"error": {"code": -32001, "message": "Session not found"}}'),
+        (
+            200,
+            b'{"jsonrpc": "2.0", "error": {"code": -32000, "message": "Session expired"}}',
+        ),
+        (200, b'{"error": {"message": "No valid session ID provided"}}'),
+        (200, b'{"error": "Session not found"}'),
+        (400, b'{"error": "Session not found"}'),
+        (404, b'{"error": "Session not found"}'),
     ],
 )
 def test_a_server_that_forgot_the_session_is_greeted_anew(
@@ -159,6 +169,19 @@ def test_a_server_that_keeps_no_session_is_not_asked_for_ever(tmp_path: Path) ->
     with http_mcp_server() as http:
         asyncio.run(run(http))
         assert len(http.sent("tools/call")) == 2
+
+
+def test_a_bare_error_of_another_kind_is_that_of_the_call(tmp_path: Path) -> None:
+    async def run(http: HttpMcpServer) -> None:
+        async with started(tmp_path, others=[server(http.url)]) as it:
+            http.forget = True
+            with pytest.raises(RequestFailed, match="-32603: out of order"):
+                await it.call("web", "echo")
+
+    answer = b'{"error": {"code": -32603, "message": "out of order"}}'
+    with http_mcp_server(forgetful_answer=(200, answer)) as http:
+        asyncio.run(run(http))
+        assert len(http.sent("tools/call")) == 1
 
 
 @pytest.mark.parametrize("answer", [b"", b"{{{", b"{}"])
