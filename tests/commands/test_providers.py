@@ -303,11 +303,21 @@ def test_a_limit_that_is_refused_is_left_out(place: Workplace) -> None:
     assert "max_completion_tokens" not in mock.requests[1].fields
 
 
-def test_a_server_that_loads_its_model_is_asked_again(place: Workplace) -> None:
-    loading = Reply(
-        status=503, body=b'{"error": {"message": "Loading model", "code": 503}}'
-    )
-    with server([loading, *FINE]) as mock:
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Reply(status=503, body=b'{"error": {"message": "Loading model", "code": 503}}'),
+        Reply(status=500, body=b'{"error": "model is loading, please wait"}'),
+        Reply(status=429, headers={"retry-after": "1"}, body=b"{}"),
+        Reply(status=503, body=b"no healthy upstream"),
+        Reply(status=502, body=b""),
+        Reply(status=529, body=b'{"error": {"type": "overloaded_error"}}'),
+    ],
+)
+def test_a_server_that_refuses_for_a_while_is_asked_again(
+    place: Workplace, refusal: Reply
+) -> None:
+    with server([refusal, refusal, *FINE]) as mock:
         place.configure(mock, wire_api="chat")
         findings = findings_of(place)
     assert findings["streaming"][0] is True

@@ -14,6 +14,7 @@ from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.config.config import Config
 from codex_py.errors import ExitCode, ModelError, StreamError
 from codex_py.model.providers import Provider
+from codex_py.model.retry import Retries
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.items import Message, Reasoning, ResponseItem
 from codex_py.protocol.mcp import DecliningElicitor
@@ -34,6 +35,8 @@ MAX_OUTPUT_TOKENS: Final = 1_500
 _REQUEST_S = 60.0
 _LOADING_S = 30.0
 _LOADING_PAUSE_S = 2.0
+_MAX_RETRIES = 4
+"""After other temporary refusals."""
 _OF_LIMIT: Final = re.compile("max_(?:completion_|output_)?tokens")
 _RED_PNG = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAJ0lEQVR42u3NsQkAAAjAsP7/tF7h"
@@ -103,7 +106,8 @@ async def asked(
 ) -> Answer:
     """The answer, which is cut off at `MAX_OUTPUT_TOKENS`.
 
-    A server that still loads its model is asked again for some seconds, and one that takes no limit without it.
+    A server that still loads its model is asked again for some seconds, and one that takes no limit without it. Other
+    temporary refusals are waited for as in a session, within the same time.
 
     Raises:
         ModelError: there was no answer.
@@ -118,24 +122,44 @@ async def asked(
         **request,
     )
     give_up = time.monotonic() + _LOADING_S
+    retries = Retries(_MAX_RETRIES, 0)
     while True:
         try:
             return await _answered(client, prompt)
         except ModelError as error:
             if prompt.max_output_tokens is not None and _refuses_limit(error):
                 prompt = replace(prompt, max_output_tokens=None)
-            elif not _is_loading(error):
+                continue
+            wait_s = _wait_s(error, retries)
+            if wait_s is None:
                 raise
-            elif time.monotonic() > give_up:
-                text = f"the server is still loading the model: {error}"
-                raise StreamError(
-                    text,
-                    code=error.code,
-                    exit_code=ExitCode.UNAVAILABLE,
-                    status=error.status,
-                ) from error
-            else:
-                await asyncio.sleep(_LOADING_PAUSE_S)
+            if time.monotonic() + wait_s > give_up:
+                raise _given_up(error) from error
+            await asyncio.sleep(wait_s)
+
+
+def _wait_s(error: ModelError, retries: Retries) -> float | None:
+    """How long to wait before the next attempt; None if the failure is final."""
+    if _is_loading(error):
+        return _LOADING_PAUSE_S
+    if error.status is None:
+        # Nobody answers there.
+        return None
+    retry = retries.next(error)
+    if retry is None:
+        return None
+    return retry.delay_s
+
+
+def _given_up(error: ModelError) -> ModelError:
+    if not _is_loading(error):
+        return error
+    return StreamError(
+        f"the server is still loading the model: {error}",
+        code=error.code,
+        exit_code=ExitCode.UNAVAILABLE,
+        status=error.status,
+    )
 
 
 async def _answered(client: ModelClient, prompt: Prompt) -> Answer:
@@ -170,6 +194,7 @@ def _refuses_limit(error: ModelError) -> bool:
 
 def _is_loading(error: ModelError) -> bool:
     return (
-        error.status == HTTPStatus.SERVICE_UNAVAILABLE
+        error.status is not None
+        and error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         and "loading" in str(error).lower()
     )

@@ -5,6 +5,7 @@ Source: the outputs and the `mcp_tool_call` items of Codex 0.169.
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -22,6 +23,8 @@ from codex_py.tools.truncate import token_count, truncate_middle, truncate_outpu
 MAX_ITEM_BYTES: Final = 1024 * 1024
 """Limit of a result in a thread item; Codex has the same limit for the output of a command."""
 _MAX_PARTS = 100
+_DATA_URL: Final = re.compile(r"\s*data:[^,]{0,200};base64,", re.IGNORECASE)
+"""What some servers write before the Base64 of an image."""
 _LEFT_OUT: Final = "[an image was left out: unable to process image"
 
 
@@ -123,12 +126,16 @@ def _image(entry: Any, max_bytes: int, rule: ImageRule) -> dict[str, Any] | None
     Providers refuse the whole request, and every later one, for one image that they cannot read.
     """
     match entry:
-        case {"type": "image", "data": str(data)} if len(data) <= max_bytes:
-            pass
+        case {"type": "image", "data": str(data)}:
+            found = _DATA_URL.match(data)
+            if found is not None:
+                data = data[found.end() :]
         case {"type": "image"}:
-            return input_text(f"{_LEFT_OUT}: it is too large]")
+            return input_text(f"{_LEFT_OUT}: it has no data]")
         case _:
             return None
+    if len(data) > max_bytes:
+        return input_text(f"{_LEFT_OUT}: it is too large]")
     try:
         return image_part(base64.b64decode(data), rule)
     except (binascii.Error, ValueError):

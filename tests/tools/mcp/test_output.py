@@ -113,6 +113,23 @@ def test_an_image_that_services_refuse_is_left_out() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    "before",
+    ["data:image/png;base64,", "data:;base64,", " DATA:image/png;name=a;BASE64,"],
+)
+def test_the_data_of_an_image_may_be_a_data_url(before: str) -> None:
+    (part,) = parts({"type": "image", "data": before + PNG, "mimeType": "image/png"})
+    assert part["image_url"] == f"data:image/png;base64,{PNG}"
+
+
+@pytest.mark.parametrize(
+    "entry", [{"data": None}, {}, {"data": 7}, {"data": ["a"]}, {"data": {}}]
+)
+def test_an_image_without_data_is_told_as_that(entry: dict[str, Any]) -> None:
+    (part,) = parts({"type": "image", **entry})
+    assert part["text"].endswith("unable to process image: it has no data]")
+
+
 def test_text_is_cut_to_the_limit_and_the_parts_after_it_are_counted() -> None:
     text = {"type": "text", "text": "word " * 1000}
     shown = parts(text, text, text, limit_tokens=1500)
