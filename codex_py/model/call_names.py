@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
@@ -22,8 +22,7 @@ def legal_name(name: str) -> str:
 
 
 class CallIds:
-    """The ids of the calls of one dialogue, in its order. `verbatim` ids stay as they are, also where one comes again
-    in another turn."""
+    """The ids of the calls of one dialogue, in its order. Each is sent once: servers match results by them."""
 
     def __init__(self, policy: str) -> None:
         self._policy = policy
@@ -31,17 +30,11 @@ class CallIds:
         self._numbers: Counter[str] = Counter()
         """How many ids were made from an id: some servers give all their calls the same one."""
 
-    def fitting(self, call_id: str, beside: Collection[str] = ()) -> str:
-        """The id to send for the next call: its own if the provider accepts it, else one made from it.
-
-        `beside`: the ids of the calls before it in its message.
-        """
+    def fitting(self, call_id: str) -> str:
+        """The id to send for the next call: its own if the provider accepts it and no call before has it, else one made
+        from it."""
         is_legal = re.fullmatch(_LEGAL[self._policy], call_id) is not None
-        if self._policy == "verbatim":
-            taken = beside
-        else:
-            taken = self._used
-        if is_legal and call_id not in taken:
+        if is_legal and call_id not in self._used:
             made = call_id
         else:
             made = self._made(call_id)

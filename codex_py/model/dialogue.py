@@ -162,7 +162,7 @@ class Dialogue:
             turn = self._model_turn()
             turn.encoded = None
             if isinstance(block, Call):
-                fitting = self._ids.fitting(block.call_id, turn.call_ids)
+                fitting = self._ids.fitting(block.call_id)
                 turn.call_ids.append(block.call_id)
                 turn.results.append(None)
                 block = replace(block, call_id=fitting)

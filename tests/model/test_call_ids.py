@@ -5,7 +5,7 @@ import pytest
 from codex_py.model.call_names import CallIds
 
 
-@pytest.mark.parametrize("policy", ["openai", "mistral", "anthropic"])
+@pytest.mark.parametrize("policy", ["verbatim", "openai", "mistral", "anthropic"])
 def test_one_id_of_many_calls_becomes_as_many_ids(policy: str) -> None:
     ids = CallIds(policy)
     # The square of this number takes minutes.

@@ -272,3 +272,15 @@ def test_a_longer_history_begins_with_the_bytes_of_the_shorter_one() -> None:
     assert wire.body(Prompt(model="m", input=items, cache_key="t")).startswith(
         short[:-2]
     )
+
+
+def test_an_id_that_comes_again_in_a_later_turn_is_another_one() -> None:
+    once = (call("a"), output("a"))
+    first = messages(*once)
+    sent = messages(*once, *once, *once)
+    ids = [m["tool_calls"][0]["id"] for m in sent if m["role"] == "assistant"]
+    assert ids[0] == "a"
+    assert len({*ids}) == 3
+    assert [m["tool_call_id"] for m in sent if m["role"] == "tool"] == ids
+    # Each request of a thread begins with the one before.
+    assert sent[: len(first)] == first
