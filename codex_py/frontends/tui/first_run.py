@@ -15,7 +15,7 @@ from prompt_toolkit.clipboard import ClipboardData
 
 from codex_py.app.exec_process import PROGRAM
 from codex_py.app.providers.local_servers import local_settings
-from codex_py.app.providers.set_keys import SetKey, set_keys
+from codex_py.app.providers.set_keys import SetKey, advice, set_keys
 from codex_py.app.stored_login import checked_key, store_key
 from codex_py.config.config import Config
 from codex_py.config.edit import set_in_config
@@ -60,7 +60,7 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
     servers = {
         each["model_provider"]: each for each in await asyncio.gather(*probes) if each
     }
-    keys = {each.provider: each for each in set_keys(config, environment) if each.model}
+    keys = {each.provider: each for each in set_keys(config, environment)}
     while True:
         page = partial(FirstPage, servers, pasted, list(keys.values()))
         choice = await surface.panels.ask(page, about="How do you want to begin?")
@@ -70,6 +70,10 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
             await surface.screen.pause(
                 partial(subprocess.run, [*PROGRAM, "demo"], env=environment)
             )
+        elif choice in keys and keys[choice].model is None:
+            # Only the user knows a model of this provider.
+            transcript.notice(advice(config, environment))
+            return False
         elif choice in keys:
             settings = {"model_provider": choice, "model": keys[choice].model}
             _choose_model(config, settings, transcript)
@@ -112,7 +116,7 @@ class FirstPage(Choice[str]):
     Args:
         servers: settings of those of this machine that answer, by name.
         field: gets the key.
-        keys: other providers whose key is in the environment; each has a model.
+        keys: other providers whose key is in the environment.
     """
 
     def __init__(
@@ -122,7 +126,7 @@ class FirstPage(Choice[str]):
         keys: Sequence[SetKey] = (),
     ) -> None:
         options = [
-            Option(f"Use {each.choice}: {each.variable} is set", each.provider)
+            Option(f"{_use(each)}: {each.variable} is set", each.provider)
             for each in keys
         ]
         options.append(Option("Paste an API key of OpenAI", _KEY, "k"))
@@ -157,6 +161,12 @@ class FirstPage(Choice[str]):
             self.write(self._letter)
         else:
             super()._enter()
+
+
+def _use(key: SetKey) -> str:
+    if key.model is None:
+        return f"Say how to use {key.choice}"
+    return f"Use {key.choice}"
 
 
 def _problem(text: str) -> str:

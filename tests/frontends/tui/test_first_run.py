@@ -174,6 +174,19 @@ def test_a_key_of_another_provider_is_offered_first_and_used_from_then_on(
     assert kept == {"model_provider": provider, "model": model}
 
 
+def test_a_key_of_a_provider_without_a_suggested_model_is_named(
+    begin: Begin, place: Workplace
+) -> None:
+    program = begin(100, 40, GROQ_API_KEY="any", OPENROUTER_API_KEY="any")
+    program.wait_for("Say how to use openrouter/MODEL: OPENROUTER_API_KEY is set")
+    assert "GROQ_API_KEY is set" in program.text
+    assert PAGE not in program.text
+    program.press("enter")
+    program.wait_for("OPENROUTER_API_KEY is set; to use it: -m openrouter/MODEL.")
+    leave(program)
+    assert not (place.home / "codex-py" / "config.toml").exists()
+
+
 def test_an_empty_key_of_another_provider_is_not_offered(begin: Begin) -> None:
     program = begin(ANTHROPIC_API_KEY=" ", GITHUB_TOKEN="ghp_any")
     program.wait_for(PAGE)
