@@ -1,6 +1,6 @@
 """Finds where hooks are defined: `hooks.json` and `[hooks]` of each layer, and settings of Claude Code. LIGHT.
 
-Reads the hooks of each such file by event, and finds names that are no event.
+Reads the hooks of each such file by event.
 """
 
 import json
@@ -10,16 +10,16 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from codex_py.config.check import dotted, problems
+from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.config import Config
 from codex_py.config.files import read_text
+from codex_py.config.hook_names import CLAUDE_OPTIONS, wrong_names
 from codex_py.config.layers import Layer
 from codex_py.config.paths import folders_between, user_home
 from codex_py.config.plugins import plugin_variables
 from codex_py.config.project_trust import Trusted
 from codex_py.config.schema import HOOKS
-from codex_py.config.tables import HOOK_EVENTS, Table
-from codex_py.errors import nearest
+from codex_py.config.tables import Table
 from codex_py.filesystem.git import main_work_tree
 from codex_py.protocol.frozen import frozen
 
@@ -31,19 +31,6 @@ _DOCUMENT: Final[Table] = {
     "hooks": {**HOOKS, "*": "any"},
 }
 """A file of JSON."""
-_KNOWN: Final = {
-    name.lower(): name for name in (*HOOK_EVENTS, "state", "claude", "stop_rounds")
-}
-_MOST_UNKNOWN: Final = 100
-"""To look for what one may mean takes some 0.3 ms, and the place of one as long as the file is."""
-_CLAUDE_EVENTS: Final = (
-    "PermissionDenied",
-    "PostToolBatch",
-    "PostToolUseFailure",
-    "Setup",
-    "UserPromptExpansion",
-)
-"""Events of Claude Code that resemble one of ours. Codex accepts them in its own files, which may be copies."""
 
 
 @frozen
@@ -70,9 +57,9 @@ class HookEvents:
     groups: Mapping[str, Any]
     """By event; those of known events have the right types."""
     misspelt: Sequence[str]
-    """A sentence for each name that seems to mean another event, so what its hooks refuse would run."""
+    """A sentence for each name that seems to mean another, so what the hooks refuse may run."""
     unsupported: Sequence[str]
-    """A sentence for each other name that is no event here."""
+    """A sentence for each other name that is unknown here."""
 
 
 def has_hooks(config: Config) -> bool:
@@ -185,7 +172,7 @@ def _tables(
 
 
 def read_events(file: HookFile) -> HookEvents:
-    """What a file defines. No event of a file for Claude Code is misspelt: it may have more of them than are known
+    """What a file defines. No name in a file for Claude Code is misspelt: it may have more of them than are known
     here.
 
     Raises:
@@ -198,30 +185,22 @@ def read_events(file: HookFile) -> HookEvents:
     else:
         if text is None:
             text = read_text(file.path, root=file.root)
-        else:
-            text = text
         if text is None:
             groups = {}
         else:
             groups = _groups(text, is_for_claude=file.claude is not None)
+    if file.claude is None:
+        wrong_ones = wrong_names(groups)
+    else:
+        wrong_ones = wrong_names(groups, left_out_with=CLAUDE_OPTIONS)
     misspelt: list[str] = []
     unsupported: list[str] = []
-    unknown = [name for name in groups if name not in _KNOWN.values()]
-    if len(unknown) > _MOST_UNKNOWN:
-        raise ValueError(f"it has {len(unknown)} names that are no hook event")
-    for name in unknown:
-        plain = name.replace("_", "").lower()
-        if name in _CLAUDE_EVENTS:
-            similar = None
+    for wrong in wrong_ones:
+        sentence = f"{_place(file, text or '', wrong.key)}: {wrong.text}"
+        if wrong.is_meant and file.claude is None:
+            misspelt.append(sentence)
         else:
-            similar = nearest(plain, _KNOWN)
-        if similar:
-            hint = f"; did you mean `{_KNOWN[similar]}`?"
-        else:
-            hint = "."
-        place = f"{_place(file, text or '', name)}: there is no hook event `{dotted([name])}`"
-        sentence = f"{place}, so its hooks do not run{hint}"
-        (misspelt if similar and file.claude is None else unsupported).append(sentence)
+            unsupported.append(sentence)
     return HookEvents(groups, misspelt, unsupported)
 
 
@@ -247,11 +226,15 @@ def _groups(text: str, *, is_for_claude: bool) -> Mapping[str, Any]:
     return document.get("hooks", {})
 
 
-def _place(file: HookFile, text: str, event: str) -> str:
+def _place(file: HookFile, text: str, key: KeyPath) -> str:
+    """The file and the line of a name in the table of hooks; in JSON, where its parts first follow each other."""
     if file.layer is not None:
-        return file.layer.where(("hooks", event))
-    before = text[: max(0, text.find(json.dumps(event)))]
-    return f"{file.path}:{before.count(chr(10)) + 1}"
+        return file.layer.where(("hooks", *key))
+    end = 0
+    for part in key:
+        if not part.isdecimal():
+            end = max(end, text.find(json.dumps(part), end))
+    return f"{file.path}:{text.count(chr(10), 0, end) + 1}"
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from codex_py.config.check import KeyPath
 from codex_py.config.config import Config
 from codex_py.config.edit import TomlValue, changed_text, edit_config, set_in_config
 from codex_py.config.hook_files import HookFile, hook_files, read_events
+from codex_py.config.hook_names import CLAUDE_OPTIONS
 from codex_py.config.layers import merge
 from codex_py.config.tables import HOOK_EVENTS
 from codex_py.errors import ConfigError
@@ -49,8 +50,6 @@ _HASHED: Final[Mapping[str, Sequence[str]]] = {
 _CLAUDE_TOOLS: Final = {"MultiEdit": "Edit", "NotebookEdit": "Edit", "Task": "Agent"}
 """Names of Claude Code that are not among the aliases which Codex knows."""
 _CLAUDE_TOOL: Final = re.compile(rf"\b(?:{'|'.join(_CLAUDE_TOOLS)})\b")
-_CLAUDE_OPTIONS: Final = frozenset({"if", "args"})
-"""What would narrow or change a hook of Claude Code."""
 
 
 @frozen
@@ -108,7 +107,7 @@ def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
     """All hooks that are configured here, those that may not run included. A file with a mistake is left out.
 
     Raises:
-        ConfigError: the name of an event is misspelt, so what its hooks refuse would run.
+        ConfigError: a name is misspelt or out of place, or a group has no hooks, so what they refuse may run.
     """
     found: list[Hook] = []
     notes: list[str] = []
@@ -222,7 +221,7 @@ def _fault_of_handler(
             raise ValueError(f"a hook of `{event}` has no `{name}`")
     match kind:
         case _ if file.claude is not None and (
-            unsupported := _CLAUDE_OPTIONS & handler.keys()
+            unsupported := CLAUDE_OPTIONS & handler.keys()
         ):
             return (
                 f"skipping hook in {file.path}: `{min(unsupported)}` is not supported"

@@ -270,7 +270,7 @@ def test_a_hook_that_is_there_twice_runs_twice(place: Place):
     ]
 
 
-def test_events_of_others_are_told_and_unknown_fields_are_ignored(place: Place):
+def test_events_of_others_are_told_and_so_are_unknown_fields(place: Place):
     groups = [{"hooks": [{"type": "x"}]}]
     document = {
         "description": "mine",
@@ -285,6 +285,110 @@ def test_events_of_others_are_told_and_unknown_fields_are_ignored(place: Place):
     assert found(place).warnings == (
         f"{path}:4: there is no hook event `Notification`, so its hooks do not run.",
         f"{path}:13: there is no hook event `Nope`, so its hooks do not run.",
+        f"{path}:28: `hooks.Stop.0.hooks.0.x` has no effect.",
+    )
+
+
+_FLAT = command("a")
+_LOST = [
+    # A group without hooks: what should refuse would never run.
+    (_FLAT, "`hooks.PreToolUse.0` has no list `hooks`, so nothing of it runs; write"),
+    ({"matcher": "Bash", "command": "a"}, '; write `{"hooks": […]}` around its hook.'),
+    ({"type": "mcp_tool", "server": "s", "tool": "t"}, "around its hook."),
+    ({"matcher": "Bash", "hook": [_FLAT]}, "; is `hook` meant to be `hooks`?"),
+    ({"matcher": "Bash", "Hooks": [_FLAT]}, "; is `Hooks` meant to be `hooks`?"),
+    ({"matcher": "Bash", "handlers": [_FLAT]}, "so nothing of it runs."),
+    ({"matcher": "Bash"}, "so nothing of it runs."),
+    ({}, "so nothing of it runs."),
+    # It would run for every tool.
+    ({"matchers": "Bash", "hooks": [_FLAT]}, "; did you mean `matcher`?"),
+    ({"Matcher": "Bash", "hooks": [_FLAT]}, "; did you mean `matcher`?"),
+    ({"match": "Bash", "hooks": [_FLAT]}, "; did you mean `matcher`?"),
+    (
+        {"hooks": [command("a", matcher="Bash")]},
+        "`hooks.PreToolUse.0.hooks.0.matcher` has no effect, because it is out of place: it belongs to the group",
+    ),
+    # It would run otherwise.
+    ({"hooks": [command("a", timeot=5)]}, "; did you mean `timeout`?"),
+    ({"hooks": [command("a", timeout_ms=5)]}, "; did you mean `timeout`?"),
+    ({"hooks": [command("a", status_message="x")]}, "; did you mean `statusMessage`?"),
+    (
+        {"timeout": 5, "hooks": [_FLAT]},
+        "`hooks.PreToolUse.0.timeout` has no effect, because it is out of place: it belongs to a hook in the list",
+    ),
+]
+
+
+@pytest.mark.parametrize(("group", "told"), _LOST)
+def test_a_group_by_which_a_hook_would_be_lost_is_an_error_with_its_place(
+    place: Place, group: dict[str, Any], told: str
+):
+    document = {"hooks": {"Stop": [], _EVENT: [group]}}
+    path = place.user(json.dumps(document, indent=1), "hooks.json")
+    with pytest.raises(ConfigError) as caught:
+        find_hooks(place.load(), place.environment)
+    line, _, text = str(caught.value).removeprefix(f"{path}:").partition(": ")
+    assert int(line) >= 4
+    assert text.startswith("`hooks.PreToolUse.0")
+    assert told in text
+
+
+def test_a_lost_hook_is_an_error_in_every_form_of_our_own_files(place: Place):
+    flat = 'type = "command", command = "a"'
+    path = place.user(f"\n[[hooks.PreToolUse]]\n{flat.replace(', ', chr(10))}\n")
+    lost = "`hooks.PreToolUse.0` has no list `hooks`"
+    with pytest.raises(ConfigError, match="^" + re.escape(f"{path}:2: {lost}")):
+        find_hooks(place.load(), place.environment)
+    path.unlink()
+    with pytest.raises(ConfigError, match="^" + re.escape(f"-c: {lost}")):
+        find_hooks(
+            place.load(overrides=[f"hooks.PreToolUse=[{{{flat}}}]"]), place.environment
+        )
+    write(place.system / "hooks.json", json.dumps({"hooks": {_EVENT: [_FLAT]}}))
+    with pytest.raises(ConfigError, match=re.escape(lost)):
+        find_hooks(place.load(), place.environment)
+
+
+@pytest.mark.parametrize(("group", "told"), _LOST)
+def test_what_files_of_claude_code_have_more_is_a_warning(
+    place: Place, group: dict[str, Any], told: str
+):
+    document = {"hooks": {_EVENT: [group, {"hooks": [command("kept")]}]}}
+    write(place.home.parent / ".claude" / "settings.json", json.dumps(document))
+    place.user(_OWN)
+    assert commands(place)[-1] == "kept"
+    (warning,) = found(place).warnings
+    assert told in warning
+
+
+def test_fields_of_claude_code_and_remarks_are_no_errors(place: Place):
+    more = {"once": True, "shell": "bash", "asyncRewake": True, "if": "Bash(git *)"}
+    remarks = {"_comment": "x", "$schema": "x", "//": "x", "description": "x"}
+    group = {
+        "hooks": [command("a", **more, **remarks, commandWindows="x")],
+        **remarks,
+    }
+    path = place.user(json.dumps({"hooks": {_EVENT: [group]}}), "hooks.json")
+    assert commands(place) == ["a"]
+    assert found(place).warnings == tuple(
+        f"{path}:1: `hooks.PreToolUse.0.hooks.0.{name}` has no effect." for name in more
+    )
+
+
+def test_fields_of_handlers_that_do_not_run_are_not_told(place: Place):
+    handlers = [{"type": "prompt", "prompt": "x", "timeot": 5}]
+    place.user(hooks(*handlers), "hooks.json")
+    (warning,) = found(place).warnings
+    assert "prompt hooks are not supported" in warning
+
+
+def test_too_many_unknown_fields_cost_the_file(place: Place):
+    unknown = {f"matcher{number}": 1 for number in range(100_000)}
+    path = place.user(hooks(command("a"), **unknown), "hooks.json")
+    assert found(place) == Hooks(
+        warnings=(
+            f"failed to parse hooks config {path}: it has more than 100 names that are unknown",
+        )
     )
 
 
