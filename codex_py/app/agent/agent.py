@@ -256,11 +256,14 @@ class Agent(Generic[OutputT]):
         False if no turn runs, or the turn has sent its last request or was interrupted; then `run` it.
 
         Raises:
-            UsageError: there is no such image.
+            UsageError: there is no such image, or neither text nor an image.
         """
         if self.session is None or self._conversation.is_ending:
             return False
-        return self.session.steer(prompt, images=self._files(images))
+        files = self._files(images)
+        if not (prompt.strip() or files):
+            raise UsageError("the prompt is empty")
+        return self.session.steer(prompt, images=files)
 
     def interrupt(self) -> None:
         """End the turn that runs, if one does: its `run` raises `TurnAborted`. From any thread."""

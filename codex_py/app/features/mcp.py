@@ -85,8 +85,16 @@ class McpFeature(McpServers):
 
     def _warn_of(self, name: str, text: str) -> None:
         is_last = text == self.by_name[name].error
-        self._setup.warn(
-            f"{text}\n`codex-py mcp test {name}` says more." if is_last else text
+        if is_last and self._is_in_a_file(name):
+            text += f"\n`codex-py mcp test {name}` says more."
+        self._setup.warn(text)
+
+    def _is_in_a_file(self, name: str) -> bool:
+        """False for a server that the command line or a client has given, which another command does not know."""
+        return any(
+            layer.sets(("mcp_servers", name))
+            for layer in self._setup.config.layers.layers
+            if layer.name not in {"command line", "-c"}
         )
 
     def _spawn(self, transport: StdioTransport) -> PipedProcess:

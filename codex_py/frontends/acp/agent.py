@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from codex_py.app.json_rpc import (
     INVALID_PARAMS,
+    INVALID_REQUEST,
     METHOD_NOT_FOUND,
     JsonRpc,
     RpcError,
@@ -88,6 +89,7 @@ class Agent:
         self._environment = environment
         self._home = codex_home(environment)
         self._client = Client()
+        self._is_initialized = False
         self._sessions: dict[str, EditorSession] = {}
         self._methods: Mapping[str, tuple[type[BaseModel], _Handler]] = {
             "initialize": (schema.InitializeRequest, self._initialize),
@@ -111,10 +113,13 @@ class Agent:
             raise RpcError(
                 METHOD_NOT_FOUND, f"there is no method {method!r}", {"method": method}
             )
+        kind, handler = row
         if method == "initialize":
             self._client = Client.of(params)
+        elif not self._is_initialized:
+            raise RpcError(INVALID_REQUEST, "not initialized: send `initialize` first")
         try:
-            return await row[1](_checked(row[0], params))
+            return await handler(_checked(kind, params))
         except CodexError as error:
             raise rpc_error(error) from error
 
@@ -137,6 +142,7 @@ class Agent:
         )
 
     async def _initialize(self, _: schema.InitializeRequest) -> dict[str, Any]:
+        self._is_initialized = True
         return {
             "protocolVersion": _VERSION,
             "agentInfo": {
@@ -229,13 +235,13 @@ class Agent:
         return session
 
     async def _opened(self, request: _Opening, session_id: str | None) -> EditorSession:
-        cwd = str(_absolute("cwd", request.cwd))
+        cwd = str(_folder("cwd", request.cwd))
         config = self._config(cwd)
         servers = {**config.mcp_servers, **_servers(request.mcp_servers or ())}
         config = replace(config, mcp_servers=servers)
         self._require_key(config)
         wanted = request.additional_directories or ()
-        dirs = [_absolute("additionalDirectories", folder) for folder in wanted]
+        dirs = [_folder("additionalDirectories", folder) for folder in wanted]
         options = replace(
             served_options(self._arguments),
             source="vscode",
@@ -300,6 +306,13 @@ def _absolute(name: str, path: str) -> Path:
     if not path.startswith("/") or "\0" in path:
         raise RpcError(INVALID_PARAMS, f"`{name}`: {path!r} is not an absolute path")
     return Path(path)
+
+
+def _folder(name: str, path: str) -> Path:
+    folder = _absolute(name, path)
+    if not folder.is_dir():
+        raise RpcError(INVALID_PARAMS, f"`{name}`: there is no folder {path!r}")
+    return folder
 
 
 def _servers(servers: Sequence[Any]) -> Mapping[str, Any]:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from codex_py.app.hosted import HostedThread
-from codex_py.app.json_rpc import INTERNAL_ERROR, JsonRpc, RpcError
+from codex_py.app.json_rpc import INTERNAL_ERROR, INVALID_PARAMS, JsonRpc, RpcError
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import TurnResult, open_session
 from codex_py.app.settings import configured_choices, model_of_provider
 from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
-from codex_py.errors import CodexError, ExitCode
+from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.filesystem.own_folder import own_folder
 from codex_py.frontends.acp.options import Options, models_of_provider
 from codex_py.frontends.acp.prompts import Commands, Prompt, prompt_images, read_prompt
@@ -31,10 +31,13 @@ _TITLE: Final = 80
 
 def rpc_error(error: CodexError) -> RpcError:
     """What a request that fails with an error of ours is answered with."""
-    if error.exit_code == ExitCode.AUTHENTICATION:
-        code = AUTH_REQUIRED
-    else:
-        code = INTERNAL_ERROR
+    match error:
+        case CodexError(exit_code=ExitCode.AUTHENTICATION):
+            code = AUTH_REQUIRED
+        case UsageError():
+            code = INVALID_PARAMS
+        case _:
+            code = INTERNAL_ERROR
     return RpcError(
         code, str(error), {"code": error.code, "retryable": error.retryable}
     )

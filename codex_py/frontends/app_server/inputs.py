@@ -49,8 +49,10 @@ class Inputs:
                 case params.NamedInput():
                     mark = "$" if part.type == "skill" else "@"
                     texts.append(f"[{mark}{part.name}]({part.path})")
-        if not texts and not images:
+        if not parts:
             raise RpcError(INVALID_REQUEST, "input must not be empty")
+        if not images and not any(map(str.strip, texts)):
+            raise RpcError(INVALID_REQUEST, "the prompt is empty")
         return "\n\n".join(texts), images
 
     def close(self) -> None:

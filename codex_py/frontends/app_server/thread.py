@@ -148,15 +148,18 @@ class ServedThread(HostedThread):
 
         Returns:
             The turn, as it is answered.
+
+        Raises:
+            CodexError: the turn could not begin, for instance because its output schema is none.
         """
-        self._prompt, self._started = prompt, asyncio.get_running_loop().create_future()
+        self._prompt = prompt
+        self._started = started = asyncio.get_running_loop().create_future()
         with self.answering():
-            self.task = task = asyncio.create_task(self._turn(work))
-            await asyncio.wait(
-                [task, self._started], return_when=asyncio.FIRST_COMPLETED
-            )
-            assert self._started.done(), "a turn begins with an event"
-            return turn_data(self._started.result(), "inProgress")
+            self.task = task = asyncio.create_task(self._turn(work, started))
+            await asyncio.wait([task, started], return_when=asyncio.FIRST_COMPLETED)
+            if not started.done():
+                raise CodexError("the thread was closed before the turn began")
+            return turn_data(started.result(), "inProgress")
 
     @contextmanager
     def answering(self) -> Generator[None]:
@@ -175,11 +178,17 @@ class ServedThread(HostedThread):
         else:
             self._rpc.notify(method, params, is_live=is_live)
 
-    async def _turn(self, work: Coroutine[Any, Any, object]) -> None:
+    async def _turn(
+        self, work: Coroutine[Any, Any, object], started: asyncio.Future[str]
+    ) -> None:
+        """Run a turn. What it raises before its first event is the outcome of `started`."""
         try:
             await work
-        except Exception:  # noqa: BLE001 - a bug costs this turn, which has ended as failed
-            traceback.print_exc(file=sys.stderr)
+        except Exception as error:  # noqa: BLE001 - a bug costs this turn, which has ended as failed
+            if started.done():
+                traceback.print_exc(file=sys.stderr)
+            else:
+                started.set_exception(error)
         finally:
             self.task = None
             if self.is_open:

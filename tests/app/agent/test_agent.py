@@ -409,6 +409,8 @@ def test_a_turn_is_steered_and_interrupted() -> None:
             assert not agent.steer("nobody hears it")
             running = asyncio.create_task(agent.run("go"))
             await asyncio.to_thread(pause.reached.wait, 30)
+            with pytest.raises(UsageError, match="the prompt is empty"):
+                agent.steer(" ")
             assert agent.steer("and quickly")
             pause.until.set()
             assert (await running).text == "As you wish."

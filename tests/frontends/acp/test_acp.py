@@ -561,3 +561,15 @@ def test_sessions_run_side_by_side_each_in_its_folder(
     assert {call["rawInput"]["cwd"] for call in client.calls().values()} == {
         *(str(place.cwd), str(other))
     }
+
+
+def test_a_server_of_the_editor_is_not_looked_for_in_the_configuration(
+    place: Workplace,
+) -> None:
+    bad = {"name": "bad", "command": "/no/such/program", "args": [], "env": []}
+    with ScriptedServer([DONE]) as server, editor_of(place, server) as client:
+        session = new_session(client, place, mcpServers=[bad])
+        assert prompt(client, session, "go") == "end_turn"
+    told = client.said()
+    assert "MCP server `bad` could not be started" in told
+    assert "codex-py mcp test" not in told

@@ -65,7 +65,16 @@ def answers(place: Workplace, stdin: bytes) -> list[dict[str, Any]]:
         (b'{"id":1,"method":"session/new","params":{"cwd":3,"mcpServers":[]}}', -32602),
         (
             b'{"id":1,"method":"session/new","params":{"cwd":"/no/such","mcpServers":[]}}',
-            -32603,
+            -32602,
+        ),
+        (
+            b'{"id":1,"method":"session/new","params":{"cwd":"/dev/null","mcpServers":[]}}',
+            -32602,
+        ),
+        (
+            b'{"id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[],'
+            b'"additionalDirectories":["/no/such"]}}',
+            -32602,
         ),
         (
             b'{"id":1,"method":"session/prompt","params":{"sessionId":"x","prompt":[]}}',
@@ -92,7 +101,8 @@ def test_bad_input_is_one_error_and_the_next_line_counts(
     with ScriptedServer([]) as server:
         place.configure(server)
         shake = b'{"id":7,"method":"initialize","params":{"protocolVersion":1}}'
-        first, second = answers(place, line + b"\n" + shake + b"\n")
+        begun, first, second = answers(place, b"\n".join([shake, line, shake, b""]))
+    assert "result" in begun
     assert first["error"]["code"] == code
     assert first["error"]["message"]
     assert first["id"] == (1 if code not in {-32700, -32600} else None)
@@ -325,3 +335,21 @@ def test_a_client_that_leaves_while_a_session_is_opened_is_no_mistake(
                 place, b"".join(json.dumps(line).encode() + b"\n" for line in lines)
             )
     assert len(place.rollouts()) <= 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"id":1,"method":"session/new","params":{"cwd":"/","mcpServers":[]}}',
+        b'{"id":1,"method":"session/list","params":{}}',
+        b'{"id":1,"method":"session/load","params":[]}',
+        b'{"id":1,"method":"authenticate","params":{"methodId":"api-key"}}',
+        b'{"id":1,"method":"logout","params":{}}',
+    ],
+)
+def test_the_handshake_is_first(place: Workplace, line: bytes) -> None:
+    wrong = b'{"id":2,"method":"initialize","params":{}}'
+    refused, _, again = answers(place, b"\n".join([line, wrong, line, b""]))
+    told = {"code": -32600, "message": "not initialized: send `initialize` first"}
+    assert refused == {"jsonrpc": "2.0", "id": 1, "error": told}
+    assert again == refused

@@ -719,3 +719,46 @@ def test_usage_errors(place: Workplace, words: list[str], text: str) -> None:
         b"",
         True,
     )
+
+
+@pytest.mark.parametrize(
+    ("params", "told"),
+    [
+        ({"input": []}, "input must not be empty"),
+        ({"input": [{"type": "text", "text": ""}]}, "the prompt is empty"),
+        ({"input": [{"type": "text", "text": " "}]}, "the prompt is empty"),
+        ({"input": [{"type": "text", "text": "\n\t"}]}, "the prompt is empty"),
+        ({"input": [{"type": "text", "text": ""}] * 2}, "the prompt is empty"),
+    ],
+)
+def test_a_turn_that_cannot_begin_is_an_error_of_the_request(
+    place: Workplace, params: dict[str, Any], told: str
+) -> None:
+    with ScriptedServer([says("one")]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread()
+            error = server.refused("turn/start", {"threadId": thread, **params})
+            assert (error["code"], told in error["message"]) == (-32600, True), error
+            server.turn(thread)
+            assert server.ended(thread)["status"] == "completed"
+
+
+def test_a_blank_text_is_not_steered(place: Workplace) -> None:
+    pause = Pause()
+    with ScriptedServer([begins("one", pause)]) as model:
+        place.configure(model)
+        with AppServer(place.home, place.cwd) as server:
+            thread = server.thread()
+            turn = server.turn(thread)
+            server.told("item/agentMessage/delta")
+            blank = {
+                "threadId": thread,
+                "input": [{"type": "text", "text": " "}],
+                "expectedTurnId": turn,
+            }
+            assert server.refused("turn/steer", blank)["message"] == (
+                "the prompt is empty"
+            )
+            server.ask("turn/interrupt", {"threadId": thread, "turnId": turn})
+            server.ended(thread)
