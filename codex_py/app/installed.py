@@ -3,8 +3,9 @@ one."""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from codex_py.app.guarded_extension import GuardedFeature
 from codex_py.errors import ConfigError
 from codex_py.protocol.extension import Feature
 
@@ -12,7 +13,8 @@ _GROUP: Final = ".".join(("codex_py", "extensions"))  # No module of ours.
 
 
 def installed_features(tables: Mapping[str, Mapping[str, Any]]) -> Sequence[Feature]:
-    """The features of the tables `[extensions.NAME]`, each made by the entry point NAME from its table.
+    """The features of the tables `[extensions.NAME]`, each made by the entry point NAME from its table. Their mistakes
+    name them.
 
     Raises:
         ConfigError: one is not installed, or fails.
@@ -32,8 +34,15 @@ def _found(name: str) -> EntryPoint:
 
 
 def _made(point: EntryPoint, table: Mapping[str, Any]) -> Feature:
+    name = f"the extension {point.name!r} ({point.value})"
+    key = ("extensions", point.name)
     try:
-        return point.load()(table)
+        feature: Any = point.load()(table)
     except Exception as error:
-        text = f"the extension {point.name!r} ({point.value}) cannot be used: {error!r}"
-        raise ConfigError(text, key=("extensions", point.name)) from error
+        text = f"{name} cannot be used: {error!r}"
+        raise ConfigError(text, key=key) from error
+    if not callable(feature):
+        text = f"{name} cannot be used: its entry point returned {type(feature).__name__}, not a feature, which"
+        text += " is a function that takes the session and returns an `Extension`"
+        raise ConfigError(text, key=key)
+    return GuardedFeature(cast("Feature", feature), name, key)

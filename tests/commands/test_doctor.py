@@ -49,6 +49,7 @@ def test_a_good_setup_has_nothing_to_do(place: Workplace) -> None:
         "auth.credentials",
         "mcp.config",
         "hooks.trust",
+        "extensions.load",
         "state.paths",
     ):
         assert (checks[name]["status"], checks[name]["remediation"]) == ("ok", None), (
@@ -63,6 +64,12 @@ def test_a_good_setup_has_nothing_to_do(place: Workplace) -> None:
 @pytest.mark.parametrize(
     ("config", "check", "status", "remedy"),
     [
+        (
+            "\n[extensions.nosuch]\n[extensions.other]\n",
+            "extensions.load",
+            "fail",
+            "config.toml:2: no installed package has an extension 'nosuch'\n",
+        ),
         (
             'modle = "x"\n',
             "config.load",

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from codex_py import CodexError, SessionOptions, load_config, open_session
+from codex_py import (
+    CodexError,
+    SessionOptions,
+    TurnResult,
+    load_config,
+    open_session,
+)
+from codex_py.app.guarded_extension import ExtensionBug
+from codex_py.protocol.bugs import bug_line
 from codex_py.testing import ev_completed, ev_message
 from tests.support.program import Workplace, environment
 from tests.support.server import ScriptedServer
@@ -53,14 +61,18 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def last_message(place: Workplace) -> str | None:
-    async def main() -> str | None:
+    return turn_of(place).last_message
+
+
+def turn_of(place: Workplace) -> TurnResult:
+    async def main() -> TurnResult:
         variables = environment(place.home)
         config = load_config(cwd=place.cwd, environment=variables)
         opening = open_session(
             config, SessionOptions(), lambda _: None, environment=variables
         )
         async with opening as session:
-            return (await session.run_turn("go")).last_message
+            return await session.run_turn("go")
 
     return asyncio.run(main())
 
@@ -91,6 +103,157 @@ def test_one_that_fails_is_one_sentence(place: Workplace, packages: Path) -> Non
         ) as raised:
             last_message(place)
     assert raised.value.exit_code == 78
+
+
+_HEAD = """
+from contextlib import nullcontext
+from codex_py import CodexError, Extension, Note, OfferedTool
+
+def fails(*_):
+    raise ValueError("odd")
+
+async def fails_later(*_):
+    raise ValueError("odd")
+
+def gives(value):
+    return lambda *_: value
+
+def later(value):
+    async def give(*_):
+        return value
+    return give
+"""
+_NAME = "the extension 'shout' (codex_py_shout:feature)"
+
+
+@pytest.mark.parametrize(
+    ("feature", "told"),
+    [
+        ("fails", " cannot be used: ValueError('odd')"),
+        ("gives(5)", " cannot be used: its entry point returned int, not a feature"),
+        ("gives(None)", " cannot be used: its entry point returned NoneType, not"),
+        ("gives(fails)", " failed in its feature: ValueError('odd')"),
+        ("gives(gives(5))", ": its feature returned int, not an `Extension`"),
+        ("gives(gives(None))", ": its feature returned None, not an `Extension`"),
+        ("gives(later(5))", ": its feature returned coroutine, not an `Extension`"),
+        ("gives(lambda: Extension())", " failed in its feature: TypeError("),
+        (
+            "gives(gives(Extension(before_stop=Note('x'))))",
+            ": its feature returned Extension, not an `Extension` whose `before_stop` is a function",
+        ),
+        (
+            "gives(gives(Extension(tools=[fails])))",
+            "an `Extension` whose `tools` are a list of `OfferedTool`",
+        ),
+        (
+            "gives(gives(Extension(wrap_model=fails)))",
+            " failed in `wrap_model`: ValueError('odd')",
+        ),
+        (
+            "gives(gives(Extension(wrap_model=gives(None))))",
+            ": `wrap_model` returned None, not a function",
+        ),
+        (
+            "gives(gives(Extension(around_session=fails)))",
+            " failed in `around_session`: ValueError('odd')",
+        ),
+        (
+            "gives(gives(Extension(around_session=later(None))))",
+            ": `around_session` returned coroutine, not an async context manager",
+        ),
+    ],
+)
+def test_one_that_opens_no_session_is_one_sentence_with_its_name(
+    place: Workplace, packages: Path, feature: str, told: str
+) -> None:
+    install(packages, f"{_HEAD}\nfeature = {feature}\n")
+    with ScriptedServer([]) as server:
+        configure(place, server, "[extensions.shout]\n")
+        with pytest.raises(CodexError, match=re.escape(_NAME)) as raised:
+            turn_of(place)
+    assert told in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert str(place.home / "config.toml") in str(raised.value)
+    assert raised.value.exit_code == 78
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ("before_stop=fails_later", " failed in `before_stop`: ValueError('odd')"),
+        (
+            "before_stop=gives(Note('x'))",
+            ": `before_stop` must be an `async def`; it returned Note",
+        ),
+        (
+            "before_stop=later('go on')",
+            ": `before_stop` returned str, not a `Note` or None",
+        ),
+        ("before_prompt=fails_later", " failed in `before_prompt`: ValueError('odd')"),
+        (
+            "before_prompt=gives([])",
+            ": `before_prompt` must be an `async def`; it returned list",
+        ),
+        (
+            "before_prompt=later('x')",
+            ": `before_prompt` returned str, not a list of `Note`",
+        ),
+        (
+            "before_request=later(['x'])",
+            ": `before_request` returned list, not a list of `Note`",
+        ),
+        ("context=gives(None)", ": `context` returned None, not a list of `Note`"),
+        ("context=fails", " failed in `context`: ValueError('odd')"),
+        (
+            "around_turn=gives(None)",
+            ": `around_turn` returned None, not an async context manager",
+        ),
+        ("around_turn=fails", " failed in `around_turn`: ValueError('odd')"),
+    ],
+)
+def test_a_bug_of_one_ends_the_turn_with_its_name_and_the_field(
+    place: Workplace, packages: Path, fields: str, told: str
+) -> None:
+    install(packages, f"{_HEAD}\nfeature = gives(gives(Extension({fields})))\n")
+    with ScriptedServer([says("done")]) as server:
+        configure(place, server, "[extensions.shout]\n")
+        with pytest.raises(ExtensionBug) as raised:
+            turn_of(place)
+    # The end of the turn quotes it as `internal error`.
+    assert bug_line(raised.value) == f"internal error: {_NAME}{told}"
+
+
+def test_an_error_that_one_means_is_passed_on_as_it_is(
+    place: Workplace, packages: Path
+) -> None:
+    meant = "async def stop(_):\n    raise CodexError('Enough.', code='enough')\n"
+    install(
+        packages,
+        f"{_HEAD}\n{meant}\nfeature = gives(gives(Extension(before_stop=stop)))\n",
+    )
+    with ScriptedServer([says("done")]) as server:
+        configure(place, server, "[extensions.shout]\n")
+        error = turn_of(place).error
+    assert error is not None
+    assert (str(error), error.code) == ("Enough.", "enough")
+
+
+def test_others_find_a_feature_by_its_class(place: Workplace, packages: Path) -> None:
+    install(
+        packages,
+        f"{_HEAD}\n"
+        "class Counter:\n"
+        "    count = 7\n"
+        "    def __call__(self, thread):\n"
+        "        async def before_stop(_):\n"
+        "            return Note(f'{thread.feature(Counter).count} times')\n"
+        "        return Extension(before_stop=before_stop, max_rounds=1)\n"
+        "feature = gives(Counter())\n",
+    )
+    with ScriptedServer([says("one"), says("two")]) as server:
+        configure(place, server, "[extensions.shout]\n")
+        assert last_message(place) == "two"
+        assert "7 times" in str(server.requests[1].input[-1])
 
 
 def test_one_that_is_not_installed_ends_the_program(place: Workplace) -> None:

@@ -1,10 +1,12 @@
-"""Checks of what the configuration says: its files, the key, the provider, MCP servers, hooks, sessions."""
+"""Checks of what the configuration says: its files, the key, the provider, MCP servers, hooks, extensions, sessions."""
 
 import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from codex_py.app.installed import installed_features
 from codex_py.app.model import configured_provider, provider_key
 from codex_py.app.providers.first_answer import first_answer
 from codex_py.app.stored_login import masked
@@ -15,7 +17,7 @@ from codex_py.config.check import dotted, unused_keys
 from codex_py.config.config import Config
 from codex_py.config.hooks import find_hooks
 from codex_py.config.mcp import McpServerConfig
-from codex_py.errors import CodexError, ModelError
+from codex_py.errors import CodexError, ConfigError, ModelError
 from codex_py.rollout.reader import read_session
 from codex_py.rollout.records import SESSIONS
 
@@ -38,6 +40,7 @@ def setup_checks(
         Check("sandbox.helpers", "sandbox", lambda: sandbox_check(config, environment)),
         Check("mcp.config", "mcp", lambda: _servers(config, environment)),
         Check("hooks.trust", "hooks", lambda: _hooks(config, environment)),
+        Check("extensions.load", "extensions", lambda: _extensions(config)),
         Check("state.paths", "state", lambda: home_check(environment, config.home)),
         Check("state.sessions", "threads", lambda: _sessions(config.home)),
     ]
@@ -188,6 +191,26 @@ def _hooks(config: Config, environment: Mapping[str, str]) -> Result:
     else:
         text = "none is configured"
     return Result("ok", text, details=details)
+
+
+def _extensions(config: Config) -> Result:
+    tables: Mapping[str, Any] = config.values.get("extensions", {})
+    if not tables:
+        return Result("ok", "none is configured")
+
+    details: dict[str, str] = {}
+    problems: list[str] = []
+    for name, table in tables.items():
+        try:
+            installed_features({name: table})
+        except ConfigError as error:
+            details[name] = str(error)
+            problems.append(str(config.layers.located(error)))
+        else:
+            details[name] = "loaded"
+    if problems:
+        return Result("fail", "no session starts", "\n".join(problems), details)
+    return Result("ok", f"{len(details)} loaded", details=details)
 
 
 def _sessions(home: Path) -> Result:

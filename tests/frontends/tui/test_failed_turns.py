@@ -217,7 +217,8 @@ def test_a_bug_costs_its_turn_and_not_the_terminal(
             place.home, {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
         )
         with PtyProgram(argv, place.cwd, variables) as program:
-            program.wait_for("internal error: KeyError('of an extension')")
+            program.wait_for("internal error: the extension 'failing'")
+            program.wait_for("KeyError(")
             program.wait_for(
                 "The traceback is in" if log else "Start codex-py with --log FILE"
             )

@@ -1,0 +1,266 @@
+"""The extension of a stranger: whatever it raises or returns wrongly is told with its name and the field."""
+
+import inspect
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    contextmanager,
+)
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, cast
+
+from codex_py.config.check import KeyPath
+from codex_py.errors import CodexError, ConfigError, single_error
+from codex_py.protocol.events import StopOverridden
+from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
+from codex_py.protocol.prompts import Note
+
+_Check = Callable[[Any], str | None]
+"""What a value should have been, as in `a Note or None`; None if it is right."""
+
+
+class ExtensionBug(Exception):
+    """A function of an extension raised what is no `CodexError`, or returned a wrong value. The text is a clause."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class GuardedFeature:
+    """A feature whose mistakes name it. To others it is the feature itself, which they find by its class."""
+
+    def __init__(self, feature: Feature, name: str, key: KeyPath) -> None:
+        """
+        Args:
+            name: of the extension, for users.
+            key: of its table in the configuration.
+        """
+        self._feature = feature
+        self._guard = _Guard(name, key)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._feature, name)
+
+    @property
+    def __class__(self) -> type[Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - `isinstance` asks it
+        return type(self._feature)
+
+    def __call__(self, thread: Thread) -> Extension:
+        """Raises a `ConfigError` if it fails, or returns no `Extension`."""
+        with self._guard.opening("its feature"):
+            made = self._feature(thread)
+            extension = self._guard.checked("its feature", made, _is_extension)
+        return self._guard.guarded(extension)
+
+
+class _Guard:
+    def __init__(self, name: str, key: KeyPath) -> None:
+        self._name = name
+        self._key = key
+
+    @contextmanager
+    def opening(self, what: str) -> Generator[None]:
+        """While no turn runs, a mistake is one of the configuration, which names the extension."""
+        try:
+            with self._naming(what):
+                yield
+        except ExtensionBug as bug:
+            raise ConfigError(str(bug), key=self._key) from bug.__cause__
+
+    @contextmanager
+    def _naming(self, what: str) -> Generator[None]:
+        try:
+            yield
+        except ExtensionBug:
+            raise
+        except Exception as error:
+            if isinstance(single_error(error), CodexError):
+                raise
+            text = f"{self._name} failed in {what}: {error!r}"
+            raise ExtensionBug(text) from error
+
+    def checked(self, what: str, value: Any, check: _Check) -> Any:
+        """Raises an `ExtensionBug` if the value is wrong."""
+        wanted = check(value)
+        if wanted is None:
+            return value
+        if inspect.iscoroutine(value):
+            # It will never be awaited.
+            value.close()
+        found = "None" if value is None else type(value).__name__
+        raise ExtensionBug(f"{self._name}: {what} returned {found}, not {wanted}")
+
+    def guarded(self, given: Extension) -> Extension:
+        return Extension(
+            tools=given.tools,
+            find_tool=self._plain("find_tool", given, _is_function),
+            wrap_model=self._wrap_model(given),
+            recover=self._awaited("recover", given, _is_anything),
+            wrap_dispatch=self._plain("wrap_dispatch", given, _is_function),
+            wrap_approver=self._plain("wrap_approver", given, _is_approver),
+            context=self._plain("context", given, _is_notes),
+            before_prompt=self._awaited("before_prompt", given, _is_notes_or_none),
+            before_request=self._awaited("before_request", given, _is_notes_or_none),
+            before_stop=self._awaited("before_stop", given, _is_stop),
+            max_rounds=given.max_rounds,
+            around_turn=self._around("around_turn", given),
+            around_compaction=self._around("around_compaction", given),
+            around_session=self._around("around_session", given),
+            turn_facts=self._plain("turn_facts", given, _is_facts),
+            loaded=self._plain("loaded", given, _is_anything),
+            sink=self._plain("sink", given, _is_anything),
+        )
+
+    def _plain(self, field: str, given: Extension, check: _Check) -> Any:
+        function = getattr(given, field)
+        what = f"`{field}`"
+
+        def call(*arguments: Any) -> Any:
+            with self._naming(what):
+                return self.checked(what, function(*arguments), check)
+
+        return call
+
+    def _wrap_model(self, given: Extension) -> Any:
+        # It is called when the session is made.
+        wrap = self._plain("wrap_model", given, _is_function)
+
+        def call(model: Any) -> Any:
+            with self.opening("`wrap_model`"):
+                return wrap(model)
+
+        return call
+
+    def _awaited(self, field: str, given: Extension, check: _Check) -> Any:
+        function = getattr(given, field)
+        what = f"`{field}`"
+
+        async def call(*arguments: Any) -> Any:
+            with self._naming(what):
+                answer = function(*arguments)
+                if not inspect.isawaitable(answer):
+                    text = f"{self._name}: {what} must be an `async def`; it returned {type(answer).__name__}"
+                    raise ExtensionBug(text)
+                return self.checked(what, await answer, check)
+
+        return call
+
+    def _around(self, field: str, given: Extension) -> Any:
+        enter = self._plain(field, given, _is_context)
+        if field == "around_session":
+            naming = self.opening
+        else:
+            naming = self._naming
+
+        def call(*arguments: Any) -> AbstractAsyncContextManager[object]:
+            return _Around(partial(enter, *arguments), partial(naming, f"`{field}`"))
+
+        return call
+
+
+class _Around(AbstractAsyncContextManager[object]):
+    """A context of an extension. What is raised inside of it by others passes through as it is."""
+
+    def __init__(
+        self,
+        make: Callable[[], AbstractAsyncContextManager[object]],
+        naming: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._make = make
+        self._naming = naming
+
+    async def __aenter__(self) -> object:
+        with self._naming():
+            self._context = self._make()
+            return await self._context.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        passed: BaseException | None = None
+        with self._naming():
+            try:
+                return await self._context.__aexit__(kind, error, trace)
+            except BaseException as raised:
+                if raised is not error:
+                    raise
+                passed = raised
+        raise passed
+
+
+def _is_anything(_: Any) -> str | None:
+    return None
+
+
+def _is_extension(value: Any) -> str | None:
+    if not isinstance(value, Extension):
+        return "an `Extension`"
+    if not _is_list_of(OfferedTool, value.tools):
+        return "an `Extension` whose `tools` are a list of `OfferedTool`"
+    if not isinstance(cast("object", value.max_rounds), int):
+        return "an `Extension` whose `max_rounds` is an integer"
+    for name in _FUNCTIONS:
+        if not callable(getattr(value, name)):
+            return f"an `Extension` whose `{name}` is a function"
+    return None
+
+
+def _is_function(value: Any) -> str | None:
+    if callable(value) and not inspect.iscoroutine(value):
+        return None
+    return "a function"
+
+
+def _is_approver(value: Any) -> str | None:
+    if hasattr(value, "review"):
+        return None
+    return "an `Approver`"
+
+
+def _is_context(value: Any) -> str | None:
+    if hasattr(value, "__aenter__") and hasattr(value, "__aexit__"):
+        return None
+    return "an async context manager"
+
+
+def _is_facts(value: Any) -> str | None:
+    if isinstance(value, Mapping):
+        return None
+    return "a mapping"
+
+
+def _is_notes(value: Any) -> str | None:
+    if _is_list_of(Note, value):
+        return None
+    return "a list of `Note`"
+
+
+def _is_list_of(kind: type[Any], value: Any) -> bool:
+    if not isinstance(value, Sequence):
+        return False
+    return all(isinstance(each, kind) for each in cast("Sequence[Any]", value))
+
+
+def _is_notes_or_none(value: Any) -> str | None:
+    if value is None:
+        return None
+    return _is_notes(value)
+
+
+def _is_stop(value: Any) -> str | None:
+    if value is None or isinstance(value, Note | StopOverridden):
+        return None
+    return "a `Note` or None"
+
+
+_FUNCTIONS: Final = (
+    *("find_tool", "wrap_model", "recover", "wrap_dispatch", "wrap_approver"),
+    *("context", "before_prompt", "before_request", "before_stop", "around_turn"),
+    *("around_compaction", "around_session", "turn_facts", "loaded", "sink"),
+)
+"""The fields of an `Extension` that are functions."""
