@@ -898,3 +898,52 @@ def test_the_documentation_has_the_keys_of_tasks_and_results(place: Workplace) -
     assert list(made) == list(shown)
     same = ("id", "status", "diff", "usage", "gates", "artefacts", "model")
     assert {name: made[name] for name in same} == {name: shown[name] for name in same}
+
+
+def test_json_that_cannot_be_written_is_an_error_and_the_tasks_end(
+    place: Workplace,
+) -> None:
+    write_tasks(place, some_tasks(2))
+    with ScriptedServer([DONE], each_thread=True) as server:
+        place.configure(server)
+        with Path("/dev/full").open("wb") as full:
+            program = start_codex_py(
+                arguments("--json"), place.cwd, environment(place.home), stdout=full
+            )
+            _, told = program.communicate(timeout=120)
+    assert program.returncode == 1
+    assert told == (
+        b"Error: Failed to write to standard output: No space left on device\n"
+    )
+    assert statuses(place) == {"t0": "done", "t1": "done"}
+
+
+def test_json_that_nobody_reads_ends_with_the_code_of_a_closed_pipe(
+    place: Workplace,
+) -> None:
+    write_tasks(place, some_tasks(1))
+    reader, writer = os.pipe()
+    os.close(reader)
+    with ScriptedServer([DONE], each_thread=True) as server:
+        place.configure(server)
+        program = start_codex_py(
+            arguments("--json"), place.cwd, environment(place.home), stdout=writer
+        )
+        os.close(writer)
+        _, told = program.communicate(timeout=120)
+    assert (program.returncode, told) == (141, b"")
+    assert statuses(place) == {"t0": "done"}
+
+
+def test_tasks_that_are_not_done_are_named_with_the_file_that_says_why(
+    place: Workplace,
+) -> None:
+    write_tasks(place, some_tasks(7))
+    refused = Reply(status=400, body=b'{"error": {"message": "no", "code": "no"}}')
+    with ScriptedServer([refused], each_thread=True) as server:
+        place.configure(server)
+        done = batch(place, "--jobs", "1")
+    assert done.returncode == 1
+    named = ", ".join(f"t{number} (failed)" for number in range(5))
+    told = f"Not done: {named} and 2 more. out.jsonl has the error of each; `--redo failed` runs them again.\n"
+    assert done.stderr.decode().endswith(told)

@@ -82,9 +82,10 @@ class Agent(Generic[OutputT]):
 
         Raises:
             ConfigError: there is no folder `cwd`, or a setting is unknown or wrong.
-            TypeError: a function cannot be a tool, `approve` takes other arguments, or `output_type` is no pydantic
-                model.
+            TypeError: a function cannot be a tool, `approve` takes other arguments, `output_type` is no pydantic
+                model, or `model` or `config` is of another type.
         """
+        _check_types(model, config)
         if output_type is not None:
             ModelSchema(output_type)
         if not Path(cwd).is_dir():
@@ -310,7 +311,11 @@ class Agent(Generic[OutputT]):
         output_type: Any,
         tell: Callable[[Any], None],
     ) -> Result[Any]:
-        output_type = output_type or self._output_type
+        if output_type is None:
+            output_type = self._output_type
+        else:
+            # Raises a `TypeError` before anything is sent.
+            ModelSchema(output_type)
         return await self._conversation.run(
             prompt, self._files(images), output_type, tell
         )
@@ -325,6 +330,14 @@ class Agent(Generic[OutputT]):
             if not file.is_file():
                 raise UsageError(f"there is no image {str(file)!r}")
         return files
+
+
+def _check_types(model: object, config: object) -> None:
+    if not isinstance(model, str | httpx.AsyncBaseTransport | None):
+        text = "`model` is a name, such as 'gpt-5.5', or a transport of httpx"
+        raise TypeError(f"{text}, not {model!r}")
+    if not isinstance(config, Mapping | None):
+        raise TypeError(f"`config` is a mapping of settings, not {config!r}")
 
 
 def _checked(settings: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -54,6 +54,10 @@ class EventStream(Generic[OutputT]):
         Raises:
             RuntimeError: the turn has not ended, or never began.
         """
+        if self._task is None:
+            raise RuntimeError(
+                "the turn has not ended: it begins with `async for event in stream`"
+            )
         if self._result is None:
             raise RuntimeError(
                 "the turn has not ended; read its events, or `await stream.aclose()`"

@@ -28,6 +28,7 @@ from codex_py.config.limits import amount
 from codex_py.errors import ConfigError, ExitCode, UsageError
 from codex_py.protocol.frozen import frozen
 from codex_py.streams.standard import tell
+from codex_py.streams.terminal import some_of
 
 _NOT_SHARED = (
     "output_last_message",
@@ -38,6 +39,8 @@ _NOT_SHARED = (
     "best_of",
 )
 """Options of `exec` that two tasks cannot have in common."""
+_MOST_NAMED = 5
+"""Tasks that are named in a message."""
 _TIMEOUT_S = 3600.0
 """Of an attempt, if neither the person nor the task says otherwise."""
 
@@ -151,7 +154,19 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if options.predictions is not None:
         results.write_predictions(Path(options.predictions))
     view.show(0, code)
-    return code
+    if not options.json:
+        _tell_not_done(rows, results, options.output)
+    return view.exit_code(code)
+
+
+def _tell_not_done(rows: Sequence[Row], results: ResultsFile, output: str) -> None:
+    """Name some of the tasks that ended otherwise, and where their errors are."""
+    ended = [(row.id, results.ended[row.id]) for row in rows if row.id in results.ended]
+    names = [f"{name} ({status})" for name, (_, status) in ended if status != "done"]
+    if not names:
+        return
+    text = f"Not done: {some_of(names, _MOST_NAMED)}. {output} has the error of each"
+    tell(f"{text}; `--redo failed` runs them again.")
 
 
 def _rules(

@@ -6,7 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 
-from codex_py.streams.standard import OutputStream
+from codex_py.errors import CodexError
+from codex_py.streams.standard import READER_LEFT, OutputStream
 
 _PAUSE_S = 1.0
 _LOG_PAUSE_S = 30.0
@@ -27,6 +28,21 @@ class View:
         self._began, self._before = time.monotonic(), statuses.total()
         self._is_log = out is None and not os.isatty(2)
         self._due, self._usage = self._began, Counter[str]()
+
+    def exit_code(self, code: int) -> int:
+        """The exit code of a batch that ended with a code: another one if nobody reads the JSON any more.
+
+        Raises:
+            CodexError: the JSON could not be written.
+        """
+        failure = self._stream.failure
+        if not self._is_json or failure is None:
+            return code
+        if self._stream.reader_left:
+            return READER_LEFT
+        raise CodexError(
+            f"Failed to write to standard output: {failure.strerror}", code="stdout"
+        )
 
     def count(self, status: str, usage: Mapping[str, int] | None) -> None:
         self._statuses[status] += 1
@@ -54,9 +70,7 @@ class View:
                 "usage": self._usage,
             }
             data |= {"tasks_per_minute": round(rate * 60, 1), "eta_s": eta_s}
-            if exit_code is None:
-                data |= {}
-            else:
+            if exit_code is not None:
                 data |= {"exit_code": exit_code}
             self._stream.write_text(json.dumps(data) + "\n")
             return

@@ -811,3 +811,44 @@ def test_the_repr_names_model_folder_and_conversation_and_no_secret(
         assert repr(agent) == (
             f"Agent('FakeModel', cwd={str(tmp_path)!r}, thread_id={agent.thread_id!r})"
         )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"model": 5}, "`model` is a name, such as 'gpt-5.5', or a transport of httpx"),
+        ({"model": ["gpt"]}, "not \\['gpt'\\]"),
+        ({"model": FakeModel}, "`model` is a name"),
+        ({"config": "x"}, "`config` is a mapping of settings, not 'x'"),
+        ({"config": [("model", "x")]}, "`config` is a mapping of settings"),
+        ({"config": 5}, "`config` is a mapping of settings, not 5"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_when_the_agent_is_made(
+    arguments: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(TypeError, match=told):
+        Agent(**arguments)
+
+
+@pytest.mark.parametrize("output_type", [int, dict, list[int], "int", {"type": "x"}, 5])
+def test_an_output_type_that_is_no_model_is_refused_before_the_turn(
+    output_type: Any,
+) -> None:
+    model = FakeModel("one")
+    agent = Agent(model)
+    with pytest.raises(TypeError, match="`output_type` must be a pydantic model"):
+        agent.run_sync("go", output_type=output_type)
+    assert model.requests == []
+    assert agent.run_sync("go").text == "one"
+
+
+def test_a_stream_that_nobody_reads_has_no_result_and_says_why() -> None:
+    async def main() -> None:
+        async with Agent(FakeModel("one")) as agent:
+            async with agent.stream("go") as stream:
+                pass
+            with pytest.raises(RuntimeError, match="it begins with `async for event in stream`"):
+                _ = stream.result
+
+    asyncio.run(main())
