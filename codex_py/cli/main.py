@@ -9,6 +9,7 @@ from typing import Any, cast
 from codex_py.app.loading import load
 from codex_py.cli.commands import (
     BEST_OF,
+    COMMANDS,
     NAMES,
     OF_CODEX,
     TERMINAL,
@@ -76,6 +77,18 @@ def run_demo(arguments: Any, environment: Mapping[str, str]) -> int:
     return play_demo(arguments, environment, run)
 
 
+def _several_words(word: str) -> UsageError:
+    """The error for words that begin with no command: a misspelt one, a member of a group, or a prompt."""
+    near = suggestion(word, NAMES)
+    if near:
+        return UsageError(f"unknown command {word!r}.{near}")
+    groups = [each.names[0] for each in COMMANDS if word in each.members]
+    if len(groups) != 1:
+        return UsageError("put quotes around the prompt")
+    meant = f"codex-py {groups[0]} {word}"
+    return UsageError(f"put quotes around the prompt, or write `{meant}`")
+
+
 def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     word, rest = _split(argv)
     if word in OF_CODEX:
@@ -94,12 +107,7 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     word = next(iter(arguments.words[of_exec:]), "")
     command = find_command(word)
     if command is None and len(arguments.words) > 1:
-        near = suggestion(word, NAMES)
-        raise UsageError(
-            f"unknown command {word!r}.{near}"
-            if near
-            else "put quotes around the prompt"
-        )
+        raise _several_words(word)
     if command is None and arguments.literal_words == () and word.split() == [word]:
         near = nearest(word, NAMES, alike=TYPING_MISTAKE)
         if near is not None:

@@ -131,6 +131,9 @@ class CommandParser(argparse.ArgumentParser):
         return self._get_positional_actions()
 
     def error(self, message: str) -> NoReturn:
+        option, _, why = message.removeprefix("argument ").partition(": ")
+        if why == "expected one argument":
+            raise UsageError(f"{option}: {why}{self._possible(option)}")
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown == message:
             raise UsageError(message.removeprefix("argument "))
@@ -138,6 +141,13 @@ class CommandParser(argparse.ArgumentParser):
         if not word.startswith("-"):
             raise UsageError(f"unexpected argument {word!r}")
         raise self.unknown_option(word.partition("=")[0])
+
+    def _possible(self, names: str) -> str:
+        """`: …` with the values that an option takes, if they are few; `names`: as `-s/--sandbox`."""
+        action = self.option_named(names.split("/")[0])
+        if action is None or not isinstance(action.type, OneOf):
+            return ""
+        return f": {', '.join(action.type.allowed)}"
 
     def unknown_option(self, name: str) -> UsageError:
         """The error for an option that does not exist, with the known one that it may be a typing mistake of."""

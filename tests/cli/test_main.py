@@ -386,3 +386,24 @@ def test_what_a_slim_installation_leaves_out_is_told(
         "Error: the Python module `tomlkit` is needed for this, and is not there: install codex-py in full,"
         " with its dependencies\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            "export ID",
+            "put quotes around the prompt, or write `codex-py sessions export`",
+        ),
+        ("search word", "put quotes around the prompt, or write"),
+        ("list files", "put quotes around the prompt"),
+        ("mend it", "put quotes around the prompt"),
+        ("exce it", "unknown command 'exce'. Did you mean exec?"),
+    ],
+)
+def test_several_words_are_a_command_of_a_group_or_a_prompt_without_quotes(
+    tmp_path: Path, environment: dict[str, str], words: str, told: str
+) -> None:
+    done = run(*words.split(), cwd=tmp_path, environment=environment)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"Error: {told}")

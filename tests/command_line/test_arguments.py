@@ -259,6 +259,11 @@ def test_words_after_exec_say_what_to_work_on(
             " read-only, workspace-write, danger-full-access",
         ),
         (["-m"], "-m/--model: expected one argument"),
+        (
+            ["-s"],
+            "-s/--sandbox: expected one argument:"
+            " read-only, workspace-write, danger-full-access",
+        ),
         (["--verify="], "--verify: it is empty"),
         (["--forbid-path", ""], "--forbid-path: it is empty"),
         (["--require-evidence="], "--require-evidence: it is empty"),

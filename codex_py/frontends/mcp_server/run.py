@@ -27,12 +27,13 @@ from codex_py.errors import CodexError, ExitCode, SessionError, UsageError
 from codex_py.frontends.mcp_server import tools
 from codex_py.frontends.mcp_server.ceiling import Ceiling
 from codex_py.frontends.mcp_server.client import Call, Client
+from codex_py.frontends.mcp_server.messages import ClientMessages
 from codex_py.frontends.mcp_server.threads import Threads
 from codex_py.instructions import instruction_text
 from codex_py.mcp.stdio import IncomingMessages, OutgoingMessages
 from codex_py.rollout.index import find_session
 from codex_py.rollout.records import read_meta
-from codex_py.streams.messages import MAX_MESSAGE_BYTES, standard_pipes
+from codex_py.streams.messages import standard_pipes
 from codex_py.streams.standard import OutputStream
 from codex_py.version import __version__
 
@@ -151,23 +152,8 @@ async def _messages() -> AsyncGenerator[
 ]:
     """The messages from the client, those to it, and the writer of the latter."""
     async with standard_pipes("mcp-server") as (reader, writer):
-
-        def refuse(request_id: int | None) -> None:
-            text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
-            error = types.ErrorData(code=types.INVALID_REQUEST, message=text)
-            answer = types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
-            writer.write(
-                answer.model_dump_json(by_alias=True, exclude_unset=True).encode()
-                + b"\n"
-            )
-
         stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
-        incoming = IncomingMessages(
-            reader,
-            lambda text: stderr.write_text(f"skipped what is no message: {text!r}\n"),
-            lambda why: (
-                None if why is None else stderr.write_text(f"the client {why}\n")
-            ),
-            refuse,
+        incoming = ClientMessages(
+            reader, writer, lambda text: stderr.write_text(f"{text}\n")
         )
         yield incoming, OutgoingMessages(writer, incoming), writer

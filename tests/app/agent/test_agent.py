@@ -848,7 +848,9 @@ def test_a_stream_that_nobody_reads_has_no_result_and_says_why() -> None:
         async with Agent(FakeModel("one")) as agent:
             async with agent.stream("go") as stream:
                 pass
-            with pytest.raises(RuntimeError, match="it begins with `async for event in stream`"):
+            with pytest.raises(
+                RuntimeError, match="it begins with `async for event in stream`"
+            ):
                 _ = stream.result
 
     asyncio.run(main())

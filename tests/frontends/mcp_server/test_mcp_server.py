@@ -603,3 +603,34 @@ def test_a_wrong_command_line_is_told_before_anything_is_served(
     assert (done.returncode, done.stdout) == (code, b"")
     assert words in done.stderr.decode()
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "number"),
+    [
+        (b"{", -32700, None),
+        (b"hello", -32700, None),
+        (b"{\xff}", -32700, None),
+        (b"[" * 10_000, -32700, None),
+        (b"42", -32600, None),
+        (b"[]", -32600, None),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1}', -32600, None),
+        (b'{"id":1,"method":5}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":5,"method":"tools/list"}', -32600, 5),
+        (b'{"jsonrpc":"2.0","id":"a","method":"tools/call"}', -32600, "a"),
+        (b'{"jsonrpc":"2.0","id":5,"method":"no/such"}', -32600, 5),
+    ],
+)
+def test_bad_input_before_the_handshake_is_one_error_and_the_next_line_counts(
+    place: Workplace, line: bytes, code: int, number: int | str | None
+) -> None:
+    stdin = line + b"\n" + lines(HANDSHAKE)
+    done = run_codex_py(["mcp-server"], place.home, place.cwd, stdin=stdin)
+    assert done.returncode == 0
+    refused, shaken = map(json.loads, done.stdout.splitlines())
+    assert (refused["id"], refused["error"]["code"]) == (number, code)
+    if number is not None:
+        told = "not initialized: send `initialize` first"
+        assert refused["error"]["message"] == told
+    assert "result" in shaken

@@ -1,0 +1,70 @@
+"""The messages of a client of the MCP server. What is no message, or comes too early, has an answer."""
+
+import asyncio
+from collections.abc import Callable
+
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+
+from codex_py.mcp.stdio import IncomingMessages
+from codex_py.protocol.messages import decode_json
+from codex_py.streams.messages import MAX_MESSAGE_BYTES
+
+_BEFORE_HANDSHAKE = frozenset({"initialize", "ping"})
+
+
+class ClientMessages(IncomingMessages):
+    """
+    Args:
+        tell: gets a line for the user about what is no message, or why the client is gone.
+    """
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        tell: Callable[[str], None],
+    ) -> None:
+        super().__init__(
+            reader,
+            lambda text: tell(f"skipped what is no message: {text!r}"),
+            lambda why: None if why is None else tell(f"the client {why}"),
+            self._refuse_long,
+        )
+        self._writer = writer
+        self._is_begun = False
+
+    def _message(self, line: bytes) -> SessionMessage | None:
+        item = super()._message(line)
+        if item is None:
+            # Half a line at the end: the client left as it wrote.
+            if line.endswith(b"\n"):
+                self._refuse_unreadable(line)
+            return None
+        if not isinstance(item.message, types.JSONRPCRequest) or self._is_begun:
+            return item
+        if item.message.method not in _BEFORE_HANDSHAKE:
+            text = "not initialized: send `initialize` first"
+            self._refuse(item.message.id, types.INVALID_REQUEST, text)
+            return None
+        self._is_begun = item.message.method == "initialize"
+        return item
+
+    def _refuse_unreadable(self, line: bytes) -> None:
+        try:
+            decode_json(line.decode())
+        except (ValueError, RecursionError):
+            self._refuse(None, types.PARSE_ERROR, "this is no JSON")
+        else:
+            text = "this is no message of JSON-RPC"
+            self._refuse(None, types.INVALID_REQUEST, text)
+
+    def _refuse_long(self, request_id: int | None) -> None:
+        text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
+        self._refuse(request_id, types.INVALID_REQUEST, text)
+
+    def _refuse(self, request_id: int | str | None, code: int, text: str) -> None:
+        error = types.ErrorData(code=code, message=text)
+        answer = types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
+        data = answer.model_dump_json(by_alias=True, exclude_unset=True).encode()
+        self._writer.write(data + b"\n")
