@@ -79,14 +79,14 @@ def run_demo(arguments: Any, environment: Mapping[str, str]) -> int:
 
 def _several_words(word: str) -> UsageError:
     """The error for words that begin with no command: a misspelt one, a member of a group, or a prompt."""
+    groups = [each.names[0] for each in COMMANDS if word in each.members]
+    if len(groups) == 1:
+        meant = f"codex-py {groups[0]} {word}"
+        return UsageError(f"put quotes around the prompt, or write `{meant}`")
     near = suggestion(word, NAMES)
     if near:
         return UsageError(f"unknown command {word!r}.{near}")
-    groups = [each.names[0] for each in COMMANDS if word in each.members]
-    if len(groups) != 1:
-        return UsageError("put quotes around the prompt")
-    meant = f"codex-py {groups[0]} {word}"
-    return UsageError(f"put quotes around the prompt, or write `{meant}`")
+    return UsageError("put quotes around the prompt")
 
 
 def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
