@@ -77,9 +77,12 @@ def start(environment: Mapping[str, str]) -> int:
             (wire for wire, (_, end) in WIRES.items() if path.endswith(end)), ""
         )
         if not wire_api or (provider == "openai" and wire_api != "responses"):
-            raise UsageError(
-                f"`responses-api-endpoint` is no endpoint of the provider {provider}"
-            )
+            if provider == "openai":
+                ends = [WIRES["responses"][1]]
+            else:
+                ends = [end for _, end in WIRES.values()]
+            text = f"`responses-api-endpoint` is no endpoint of the provider {provider}"
+            raise UsageError(f"{text}: it must end in {' or '.join(ends)}")
     else:
         found = resolve_provider(provider, {})
         wire_api, address = found.wire_api, found.base_url + WIRES[found.wire_api][1]

@@ -402,7 +402,7 @@ _READ_ONLY = {"safety-strategy": "read-only"}
         (
             {"responses-api-endpoint": "https://a/v1"},
             2,
-            "is no endpoint of the provider openai",
+            "is no endpoint of the provider openai: it must end in /responses",
         ),
         ({"max-turns": "many"}, 2, "--max-turns"),
     ],

@@ -72,7 +72,18 @@ def _specific(**fields: Any) -> str:
             Answer(stop="s"),
         ),
         ("SessionStart", (0, "text\n"), Answer(context="text")),
-        ("SessionStart", (2, "", "no"), Answer(failure="exited with code 2")),
+        ("SessionStart", (2, "", "no"), Answer(failure="exited with code 2: no")),
+        (
+            "PreToolUse",
+            (127, "", "sh: 1: tool: not found\n"),
+            Answer(failure="exited with code 127: sh: 1: tool: not found"),
+        ),
+        (
+            "PreToolUse",
+            (1, "", "Traceback:\n  x\nKeyError: 'a'\n\n"),
+            Answer(failure="exited with code 1: KeyError: 'a'"),
+        ),
+        ("PreToolUse", (1, "", " \n"), Answer(failure="exited with code 1")),
         ("SessionStart", (0, '{"decision":"block","reason":"r"}'), Answer()),
         (
             "UserPromptSubmit",

@@ -55,7 +55,12 @@ def read_answer(event: str, exit_code: int, stdout: str, stderr: str = "") -> An
             how = "was killed by signal"
         else:
             how = "exited with code"
-        return Answer(failure=f"{how} {abs(exit_code)}")
+        failure = f"{how} {abs(exit_code)}"
+        said = stderr.strip().splitlines()
+        if said:
+            # The last line of a traceback, or of a shell, says why.
+            failure += f": {said[-1].strip().rstrip('.')}"
+        return Answer(failure=failure)
     if not output.startswith(("{", "[")):
         return Answer(context=_text(output) if event in _ADDS_TEXT else None)
     try:
