@@ -6,7 +6,7 @@ The schemas are for editors and for other languages; `tests/test_reference.py` h
 
 import json
 import types
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import (
@@ -21,11 +21,12 @@ from typing import (
 )
 
 from codex_py.cli.commands import COMMANDS, help_text
-from codex_py.config import tables
+from codex_py.config.declared.kinds import Kind, alternatives, plain
+from codex_py.config.declared.names import hook_events
+from codex_py.config.declared.requirements import RequirementKeys
+from codex_py.config.declared.section import REST, Key, Section, form, keys_of
+from codex_py.config.declared.settings import Settings
 from codex_py.config.keymap import ALIASES, KEY
-from codex_py.config.requirements import known_keys
-from codex_py.config.schema import KEYS
-from codex_py.config.tables import PLAIN, AnyOf, Kind, Setting, Table
 from codex_py.protocol import events
 
 ROOT: Final = Path(__file__).parent.parent
@@ -48,8 +49,6 @@ _TYPES: Final[Mapping[str, dict[str, Any]]] = {
     "number": {"type": "number"},
     "price": {"type": "number", "minimum": 0},
     "positive": {"type": "number", "exclusiveMinimum": 0},
-    "table": {"type": "object"},
-    "array": {"type": "array"},
     "any": {},
 }
 
@@ -64,25 +63,35 @@ def files() -> dict[Path, str]:
     }
 
 
-def keys(
-    table: Table = KEYS, path: tuple[str, ...] = ()
-) -> Iterator[tuple[str, Setting]]:
-    """The dotted name of every key that has an effect, and what the table says of it."""
-    for name, entry in table.items():
-        setting = entry if isinstance(entry, Setting) else Setting(entry)
-        below = [each for each in _alternatives(setting.kind) if isinstance(each, dict)]
-        if setting.harmless is not None:
-            continue
-        if path == ("hooks",) and name in tables.HOOK_EVENTS:
-            continue
-        if len(below) < len(_alternatives(setting.kind)):
-            yield ".".join((*path, name)), setting
-        for each in below:
-            yield from keys(each, (*path, name))
-    if path == ("hooks",):
-        event = table[tables.HOOK_EVENTS[0]]
-        assert isinstance(event, Setting)
-        yield "hooks.EVENT", event
+def keys(cls: type[Section] = Settings, path: str = "") -> Iterator[tuple[str, Key]]:
+    """The dotted name of every key that has an effect, and its declaration."""
+    for each in keys_of(cls):
+        if each.harmless is None:
+            yield from _keys_at(f"{path}{_shown_name(each)}", each, each.kind)
+
+
+def _keys_at(name: str, declared: Key, kind: Kind) -> Iterator[tuple[str, Key]]:
+    """A key, and those below it, if its values are of a type."""
+    options = alternatives(kind)
+    below = [each for each in options if form(each) == "section" or _has_entries(each)]
+    if len(below) < len(options):
+        yield name, declared
+    for each in below:
+        if form(each) == "section":
+            yield from keys(each, f"{name}.")
+        else:
+            yield from _keys_at(f"{name}.*", declared, get_args(each)[1])
+
+
+def _shown_name(declared: Key) -> str:
+    if declared.names is hook_events:
+        return "EVENT"
+    return declared.name
+
+
+def _has_entries(kind: Kind) -> bool:
+    """True for a table of names that the user chooses, and whose values are of one type."""
+    return form(kind) == "table" and get_args(kind)[1] is not Any
 
 
 def config_schema() -> dict[str, Any]:
@@ -90,41 +99,59 @@ def config_schema() -> dict[str, Any]:
         "$schema": _DRAFT,
         "title": "config.toml of codex-py",
         "$defs": _DEFINITIONS,
-        **_table_schema(KEYS),
+        **_section_schema(Settings),
     }
 
 
-def _table_schema(table: Table) -> dict[str, Any]:
+def _section_schema(cls: type[Section]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
-    for name, entry in table.items():
-        setting = entry if isinstance(entry, Setting) else Setting(entry)
-        schema = _kind_schema(setting.kind)
-        if setting.about:
-            schema = {"description": setting.about, **schema}
-        elif setting.harmless is not None:
-            schema = {"description": "No effect in codex-py.", **schema}
-        if setting.default is not None:
-            schema["default"] = setting.default
-        properties |= dict.fromkeys(
-            sorted(setting.names()) if setting.names else [name], schema
-        )
-    rest = properties.pop("*", False)
+    rest: Any = False
+    for each in keys_of(cls):
+        schema = _key_schema(each)
+        if each.names is not None:
+            properties |= dict.fromkeys(sorted(each.names()), schema)
+        elif each.name == REST:
+            rest = schema
+        else:
+            properties[each.name] = schema
     ordered = dict(sorted(properties.items()))
     return {"type": "object", "properties": ordered, "additionalProperties": rest}
 
 
+def _key_schema(declared: Key) -> dict[str, Any]:
+    schema = _kind_schema(declared.kind)
+    description = {"description": declared.about}
+    if declared.harmless is not None:
+        schema = {"description": "No effect in codex-py.", **schema}
+    elif declared.about and _has_entries(declared.kind):
+        schema["additionalProperties"] = description | schema["additionalProperties"]
+    elif declared.about:
+        schema = description | schema
+    if declared.default is not None:
+        schema["default"] = declared.default
+    return schema
+
+
 def _kind_schema(kind: Kind) -> dict[str, Any]:
-    match kind:
-        case str():
-            return dict(_TYPES.get(kind, {"type": "string"}))
-        case AnyOf():
-            return {"anyOf": [_kind_schema(each) for each in kind]}
-        case tuple():
-            return {"enum": [str(each) for each in kind]}
-        case list():
-            return {"type": "array", "items": _kind_schema(kind[0])}
-        case _:
-            return _table_schema(kind)
+    options = alternatives(kind)
+    if len(options) > 1:
+        return {"anyOf": [_kind_schema(each) for each in options]}
+    match form(kind):
+        case "section":
+            return _section_schema(kind)
+        case "table" if not _has_entries(kind):
+            return {"type": "object"}
+        case "table":
+            entry = _kind_schema(get_args(kind)[1])
+            return {"type": "object", "properties": {}, "additionalProperties": entry}
+        case "array" if get_args(kind)[0] is Any:
+            return {"type": "array"}
+        case "array":
+            return {"type": "array", "items": _kind_schema(get_args(kind)[0])}
+        case "choice":
+            return {"enum": list(get_args(kind))}
+        case "plain":
+            return dict(_TYPES.get(plain(kind).name, {"type": "string"}))
 
 
 def events_schema() -> dict[str, Any]:
@@ -198,14 +225,16 @@ def _value_schema(
 
 def configuration_page() -> str:
     """The tables of all keys that have an effect."""
-    rows = [
-        f"| `{name}` | {_kind_text(setting.kind)} | {_default_text(setting)} | {setting.about}"
-        f"{'' if setting.project else ' Not in a project.'} |"
-        for name, setting in keys()
-    ]
+    rows: list[str] = []
+    for name, each in keys():
+        about = each.about
+        if not each.in_project:
+            about += " Not in a project."
+        kind = _kind_text(_entry_kind(each))
+        rows.append(f"| `{name}` | {kind} | {_default_text(each)} | {about} |")
     required = [
-        f"| `{name}` | {_kind_text(setting.kind)} | {setting.about} |"
-        for name, setting in keys(known_keys())
+        f"| `{name}` | {_kind_text(_entry_kind(each))} | {each.about} |"
+        for name, each in keys(RequirementKeys)
         if not name.startswith("permissions.*.")
     ]
     return "\n".join(
@@ -235,26 +264,36 @@ def configuration_page() -> str:
     )
 
 
+def _entry_kind(declared: Key) -> Kind:
+    """The type of the values of a key, or of those of each name in its table."""
+    if _has_entries(declared.kind):
+        return get_args(declared.kind)[1]
+    return declared.kind
+
+
 def _kind_text(kind: Kind) -> str:
-    match kind:
-        case str():
-            return PLAIN[kind][0]
-        case AnyOf():
-            return ", or ".join(_kind_text(each) for each in kind)
-        case tuple():
-            return ", ".join(f"`{each}`" for each in kind)
-        case list():
-            return f"a list: {_kind_text(kind[0])}"
-        case _:
+    return ", or ".join(_in_words(each) for each in alternatives(kind))
+
+
+def _in_words(kind: Kind) -> str:
+    match form(kind):
+        case "section" | "table":
             return "a table"
+        case "array" if get_args(kind)[0] is Any:
+            return "an array"
+        case "array":
+            return f"a list: {_kind_text(get_args(kind)[0])}"
+        case "choice":
+            return ", ".join(f"`{each}`" for each in get_args(kind))
+        case "plain":
+            return plain(kind).words
 
 
-def _default_text(setting: Setting) -> str:
-    return "" if setting.default is None else f"`{json.dumps(setting.default)}`"
-
-
-def _alternatives(kind: Kind) -> Collection[Kind]:
-    return kind if isinstance(kind, AnyOf) else (kind,)
+def _default_text(declared: Key) -> str:
+    is_of_entry = _has_entries(declared.kind)
+    if declared.default is None or is_of_entry:
+        return ""
+    return f"`{json.dumps(declared.default)}`"
 
 
 def manual_page() -> str:

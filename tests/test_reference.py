@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from codex_py.config.check import problems
-from codex_py.config.schema import KEYS, TABLES
-from codex_py.config.tables import AnyOf, Kind, Setting, Table
+from codex_py.config.declared.kinds import Kind, alternatives
+from codex_py.config.declared.section import REST, Key, Section, form, keys_of
+from codex_py.config.declared.settings import Settings
 from scripts.reference import config_schema, events_schema, files, keys
 
 
@@ -21,13 +22,8 @@ def test_the_file_is_up_to_date(path: Path) -> None:
 
 
 def test_every_key_with_an_effect_is_described_and_no_other() -> None:
-    assert [name for name, setting in keys() if not setting.about] == []
-    entries = [entry for table in TABLES.values() for entry in table.values()]
-    unused = [
-        each
-        for each in entries
-        if isinstance(each, Setting) and each.harmless is not None
-    ]
+    assert [name for name, each in keys() if not each.about] == []
+    unused = [each for each in declared(Settings) if each.harmless is not None]
     assert unused
     assert not any(each.about for each in unused)
 
@@ -39,24 +35,41 @@ def test_the_schema_is_one(schema: dict[str, Any]) -> None:
     Draft202012Validator.check_schema(schema)
 
 
-def paths(table: Table, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def declared(cls: type[Section]) -> Iterator[Key]:
+    """The keys of a section and of all that may be below it."""
+    for each in keys_of(cls):
+        yield each
+        for section in sections(each.kind):
+            yield from declared(section)
+
+
+def sections(kind: Kind) -> Iterator[type[Section]]:
+    for each in alternatives(kind):
+        if form(each) == "section":
+            yield each
+        elif form(each) == "table":
+            yield from sections(get_args(each)[1])
+        elif form(each) == "array":
+            yield from sections(get_args(each)[0])
+
+
+def paths(cls: type[Section], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     """Every key, with a name of one's own for each `*`."""
-    for name, entry in table.items():
-        setting = entry if isinstance(entry, Setting) else Setting(entry)
-        names = (
-            sorted(setting.names())[:1] if setting.names else [name.replace("*", "own")]
-        )
-        for each in names:
-            yield (*path, each)
-            yield from within(setting.kind, (*path, each))
+    for each in keys_of(cls):
+        name = each.name.replace(REST, "own")
+        if each.names is not None:
+            name = min(each.names())
+        yield (*path, name)
+        yield from within(each.kind, (*path, name))
 
 
 def within(kind: Kind, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if isinstance(kind, AnyOf):
-        for each in kind:
-            yield from within(each, path)
-    elif isinstance(kind, dict):
-        yield from paths(kind, path)
+    for each in alternatives(kind):
+        if form(each) == "section":
+            yield from paths(each, path)
+        elif form(each) == "table":
+            yield (*path, "own")
+            yield from within(get_args(each)[1], (*path, "own"))
 
 
 VALUES: list[Any] = [
@@ -82,7 +95,7 @@ def test_the_schema_of_the_configuration_accepts_what_the_program_accepts(
 ) -> None:
     validator = Draft202012Validator(config_schema())
     differing: list[tuple[str, ...]] = []
-    for path in [*paths(KEYS), ("unknown",), ("features", "unknown")]:
+    for path in [*paths(Settings), ("unknown",), ("features", "unknown")]:
         table: dict[str, Any] = {path[-1]: value}
         for name in reversed(path[:-1]):
             table = {name: table}

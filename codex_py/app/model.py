@@ -18,7 +18,7 @@ from codex_py.app.providers.set_keys import advice
 from codex_py.app.user_programs import user_programs
 from codex_py.config.check import lookup
 from codex_py.config.config import Config
-from codex_py.config.schema import DEFAULTS
+from codex_py.config.declared.settings import Settings
 from codex_py.errors import ConfigError, ModelError, nearest
 from codex_py.http.transport import http_client, http_transport
 from codex_py.model.auth import Key, find_key, unusable_command
@@ -38,7 +38,7 @@ from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
 from codex_py.protocol.stream import ModelClient, Wire
 from codex_py.version import __version__
 
-_DEFAULT: Final = DEFAULTS["model"]
+_DEFAULT: Final = Settings.model
 _WITHOUT_DEFAULT: Final = {*BUILT_IN_PROVIDERS} - {"openai", "azure", "openrouter"}
 """Providers that do not serve the default model."""
 _MISSPELT_PROVIDER: Final = 0.9

@@ -21,8 +21,8 @@ from codex_py.command_line.parser import (
     option,
     suggestion,
 )
+from codex_py.config.declared.names import feature_names
 from codex_py.config.limits import LIMITS, Failure, amount
-from codex_py.config.tables import feature_names
 from codex_py.config.unenforced import PROTECTION_NAMES
 from codex_py.errors import ConfigError, UsageError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode

@@ -12,8 +12,8 @@ from codex_py.command_line.subcommand import (
 )
 from codex_py.config.check import lookup
 from codex_py.config.config import Config
+from codex_py.config.declared.names import feature_lines, feature_names
 from codex_py.config.edit import set_in_config
-from codex_py.config.tables import feature_lines, feature_names
 from codex_py.errors import CodexError
 from codex_py.streams.standard import print_out
 

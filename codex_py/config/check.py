@@ -1,13 +1,12 @@
-"""Checks configuration values against the table of known keys."""
+"""Checks configuration values against the declarations of their keys."""
 
-import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast, get_args
 
-from codex_py.config.keymap import key_name
-from codex_py.config.schema import KEYS, TABLES
-from codex_py.config.tables import PLAIN, AnyOf, Kind, Setting, Table, setting
+from codex_py.config.declared.kinds import Kind, Secret, Variable, alternatives, plain
+from codex_py.config.declared.model import ModelProvider
+from codex_py.config.declared.section import form, key_of, keys_of, names_of
+from codex_py.config.declared.settings import Settings
 from codex_py.errors import nearest
 from codex_py.protocol.frozen import frozen
 
@@ -22,8 +21,7 @@ _RENAMED: Final = {
 """Keys of older versions of Codex that have a successor."""
 _KEY_NAMES: Final = {"api_key", "apikey", "api_key_env", "key", "token", "secret"}
 """Other names for `env_key` of a provider."""
-_PROVIDER: Final = TABLES["model_providers.*"]
-_NOT_SHOWN: Final = ("secret", "variable")
+_NOT_SHOWN: Final = (Secret, Variable)
 _PROTECTING_TABLES: Final = (
     "protection",
     "gates",
@@ -71,8 +69,8 @@ def lookup(values: Mapping[str, Any], key: KeyPath) -> Any:
     return value
 
 
-def problems(values: Any, kind: Kind = KEYS) -> list[Problem]:
-    """The mistakes in a table, in its own order."""
+def problems(values: Any, kind: Kind = Settings) -> list[Problem]:
+    """The mistakes in a value of a declared type, such as a section; in its own order."""
     return list(_check(values, kind, ()))
 
 
@@ -92,33 +90,46 @@ def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def unused_keys(
-    values: Mapping[str, Any], kinds: Table = KEYS, key: KeyPath = ()
+    values: Mapping[str, Any], kind: Kind = Settings, path: KeyPath = ()
 ) -> Iterator[KeyPath]:
-    """The settings that have no effect in this version, of the table at `key`."""
+    """The settings that have no effect in this version, of a table with the path `path`."""
     for name, value in values.items():
-        known = setting(kinds, name)
-        if known is None:
+        if _has_no_effect(kind, name, value):
+            yield (*path, name)
             continue
-        if known.harmless is not None and value not in known.harmless:
-            yield (*key, name)
-        elif isinstance(known.kind, dict) and isinstance(value, dict):
-            yield from unused_keys(
-                cast("dict[str, Any]", value), known.kind, (*key, name)
-            )
+        inner = member(kind, name)
+        # What may be more than a table is of one effect with its keys.
+        if form(inner) in {"section", "table"} and isinstance(value, dict):
+            table = cast("dict[str, Any]", value)
+            yield from unused_keys(table, inner, (*path, name))
+
+
+def _has_no_effect(kind: Kind, name: str, value: Any) -> bool:
+    if form(kind) != "section":
+        return False
+    known = key_of(kind, name)
+    if known is None or known.harmless is None:
+        return False
+    return value not in known.harmless
 
 
 def may_protect(key: KeyPath) -> bool:
     """True for an unknown key that someone may rely on: one of a table of protections, or a misspelt name of one."""
-    if key[0] in KEYS:
+    if _is_setting(key[0]):
         return key[0] in _PROTECTING_TABLES
     # Comparing takes time in proportion to the square of a key's length, and a file may have thousands of keys.
     is_short = len(key[0]) <= _LONGEST
     return is_short and nearest(key[0], _PROTECTING_KEYS, alike=_MISSPELT) is not None
 
 
+def _is_setting(name: str) -> bool:
+    """True for a key of the top level."""
+    return key_of(Settings, name) is not None
+
+
 def remedy(key: KeyPath) -> str | None:
     """A clause that says what to do about an unknown key; None if nothing is known that is like it."""
-    if len(key) > 1 and key[-1] in KEYS and ".".join(key) not in _RENAMED:
+    if len(key) > 1 and _is_setting(key[-1]) and ".".join(key) not in _RENAMED:
         return f"`{key[-1]}` belongs above the first [table] of the file"
     similar = suggestion(key)
     if similar is None:
@@ -131,14 +142,14 @@ def suggestion(key: KeyPath) -> str | None:
     successor = _RENAMED.get(".".join(key))
     if successor is not None:
         return successor
-    if kind_of(key[:-1]) is _PROVIDER and key[-1].lower() in _KEY_NAMES:
+    if kind_of(key[:-1]) is ModelProvider and key[-1].lower() in _KEY_NAMES:
         return ".".join((*key[:-1], "env_key"))
     if key[0] == "model_prices" and key[-1][:1].isdigit():
         # TOML splits the name of a model at its dot.
         return dotted((key[0], ".".join(key[1:])))
-    if key[-1] in _PROVIDER and len(key) == 1:
+    if len(key) == 1 and key_of(ModelProvider, key[0]) is not None:
         return f"model_providers.NAME.{key[0]}"
-    if key[-1] in KEYS:
+    if _is_setting(key[-1]):
         # A key of the top level that was written below the header of a table.
         return key[-1]
     near = nearest(key[-1], _names(kind_of(key[:-1])))
@@ -156,9 +167,8 @@ def leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
         yield path
 
 
-def kind_of(key: KeyPath, table: Table = KEYS) -> "Kind | None":
-    """The kind of the value at a key, the table itself for the empty one; None for an unknown key."""
-    kind: Kind | None = table
+def kind_of(key: KeyPath, kind: Kind = Settings) -> "Kind | None":
+    """The type of the value at a key, `kind` itself for the empty one; None for an unknown key."""
     for part in key:
         kind = member(kind, part)
         if kind is None:
@@ -167,113 +177,99 @@ def kind_of(key: KeyPath, table: Table = KEYS) -> "Kind | None":
 
 
 def member(kind: Kind, part: str) -> "Kind | None":
-    """The kind of one key in values of a kind; None for an unknown key."""
-    match kind:
-        case dict():
-            known = setting(kind, part)
-            if known is None:
-                return None
-            return known.kind
-        case AnyOf():
-            return next(
-                (found for one in kind if (found := member(one, part)) is not None),
-                None,
-            )
-        case "table" | "array" | "any":
-            return "any"
-        case _:
-            return None
+    """The type of the value of one key in values of a type; None for an unknown key."""
+    for each in alternatives(kind):
+        match form(each):
+            case "section":
+                known = key_of(each, part)
+                if known is not None:
+                    return known.kind
+            case "table":
+                return get_args(each)[1]
+            case "array" | "plain" if _takes_all(each):
+                return Any
+            case _:
+                pass
+    return None
 
 
-def _names(kind: "Kind | None") -> list[str]:
-    match kind:
-        case dict():
-            others = kind.get("*")
-            if isinstance(others, Setting) and others.names:
-                listed = others.names()
-            else:
-                listed = ()
-            return [name for name in (*kind, *listed) if name != "*"]
-        case AnyOf():
-            return [name for one in kind for name in _names(one)]
-        case _:
-            return []
+def _takes_all(kind: Kind) -> bool:
+    return kind is Any or get_args(kind)[:1] == (Any,)
+
+
+def _names(kind: Kind) -> list[str]:
+    """The names of the keys that values of a type may have, but for those that the user chooses."""
+    names: list[str] = []
+    for each in alternatives(kind):
+        if form(each) != "section":
+            continue
+        names += names_of(each)
+        for known in keys_of(each):
+            if known.names is not None:
+                names += known.names()
+    return names
 
 
 def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
-    if isinstance(kind, AnyOf):
-        # A kind of the same shape names the mistake inside a table.
-        kind = next((one for one in kind if _same_shape(value, one)), kind)
-    match kind:
-        case dict() if isinstance(value, dict):
+    # A type of the same form names the mistake inside of a table.
+    options = alternatives(kind)
+    fitting = next((each for each in options if _has_form(value, each)), None)
+    if fitting is None:
+        yield _wrong(value, kind, key)
+        return
+    match form(fitting):
+        case "section" | "table":
             for name, part in cast("dict[str, Any]", value).items():
-                known = setting(kind, name)
-                if known is None:
+                inner = member(fitting, name)
+                if inner is None:
                     yield Problem((*key, name), "is unknown", unknown=True)
                 else:
-                    yield from _check(part, known.kind, (*key, name))
-        case list() if isinstance(value, list):
+                    yield from _check(part, inner, (*key, name))
+        case "array":
+            inner = get_args(fitting)[0]
             for number, element in enumerate(cast("list[Any]", value)):
-                yield from _check(element, kind[0], (*key, str(number)))
-        case str() if _is_plain(value, kind):
-            pass
-        case tuple() if value in kind and not isinstance(kind, AnyOf):
-            pass
+                yield from _check(element, inner, (*key, str(number)))
+        case "choice" if value not in get_args(fitting):
+            yield _wrong(value, fitting, key)
         case _:
-            if kind in _NOT_SHOWN:
-                given = ""
-            else:
-                given = f", not {shown(value)}"
-            yield Problem(key, f"must be {expected(kind)}{given}")
+            pass
 
 
-def _same_shape(value: Any, kind: Kind) -> bool:
-    if isinstance(kind, str):
-        return _is_plain(value, kind)
-    # A choice is a tuple of strings.
-    return isinstance(value, str if isinstance(kind, tuple) else type(kind))
+def _has_form(value: Any, kind: Kind) -> bool:
+    match form(kind):
+        case "section" | "table":
+            return isinstance(value, dict)
+        case "array":
+            return isinstance(value, list)
+        case "choice":
+            return isinstance(value, str)
+        case "plain":
+            return plain(kind).fits(value)
 
 
-def _is_plain(value: Any, kind: str) -> bool:
-    if kind != "any" and isinstance(value, bool):
-        return kind == "boolean"  # Python takes a boolean for an integer
-    if not isinstance(value, PLAIN[kind][1]):
-        return False
-    match kind:
-        case "count":
-            return value >= 0
-        case "limit" | "positive":
-            return 0 < value < math.inf
-        case "price":
-            return 0 <= value < math.inf
-        case "key":
-            return key_name(value) is not None
-        case "variable":
-            return not value or _may_be_variable(value)
-        case _:
-            return True
-
-
-def _may_be_variable(text: str) -> bool:
-    """False for text that no variable is called, and for a key: a long mixture of letters and digits."""
-    changes = re.findall(r"(?=[A-Za-z]\d|\d[A-Za-z])", text)
-    is_name = re.fullmatch(r"[A-Za-z_]\w*", text, re.ASCII) is not None
-    return is_name and (len(text) < 20 or len(changes) < 6)
+def _wrong(value: Any, kind: Kind, key: KeyPath) -> Problem:
+    if kind in _NOT_SHOWN:
+        given = ""
+    else:
+        given = f", not {shown(value)}"
+    return Problem(key, f"must be {expected(kind)}{given}")
 
 
 def expected(kind: Kind) -> str:
-    """The kind in words: `a string`."""
-    match kind:
-        case dict():
+    """The type in words: `a string`."""
+    return " or ".join(_in_words(each) for each in alternatives(kind))
+
+
+def _in_words(kind: Kind) -> str:
+    match form(kind):
+        case "section" | "table":
             return "a table"
-        case list():
+        case "array":
             return "an array"
-        case AnyOf():
-            return " or ".join(expected(one) for one in kind)
-        case tuple():
-            return "one of " + ", ".join(f"`{choice}`" for choice in kind)
-        case _:
-            return PLAIN[kind][0]
+        case "choice":
+            return "one of " + ", ".join(f"`{choice}`" for choice in get_args(kind))
+        case "plain":
+            return plain(kind).words
 
 
 def shown(value: Any) -> str:

@@ -6,7 +6,8 @@ from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
-from codex_py.config.check import kind_of, lookup, without_effect
+from codex_py.config.check import without_effect
+from codex_py.config.declared.settings import Settings
 from codex_py.config.domains import domain_rules
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.files import read_text
@@ -29,7 +30,6 @@ from codex_py.config.permission_profiles import (
 from codex_py.config.plugins import Plugin
 from codex_py.config.project_trust import ProjectTrust, Trust
 from codex_py.config.requirements import Requirements, required
-from codex_py.config.schema import DEFAULTS
 from codex_py.config.unenforced import accepted_lacks, unenforced
 from codex_py.errors import ConfigError
 from codex_py.filesystem.denials import denials_of
@@ -56,8 +56,7 @@ _NOT_IN_FILES: Final = {
 
 
 def value_of(key: str | None = None) -> Any:
-    """A field that is the value of a key, by default the one of its own name. `KEYS` has the key's kind, which is the
-    field's type, and its default."""
+    """A field that is the value of a key, by default the one of its own name. `Settings` declares it."""
     return field(metadata={"key": key})
 
 
@@ -269,9 +268,13 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
     if named is not None:
         values["model_provider"], values["model"] = named
 
+    settings = Settings(values)
+
     def section(cls: type[_T], key: str, **given: Any) -> _T:
         names = [each.name for each in fields(cls) if each.name not in given]
-        return cls(**given, **{name: _value(values, f"{key}.{name}") for name in names})
+        return cls(
+            **given, **{name: _value(settings, f"{key}.{name}") for name in names}
+        )
 
     servers, server_warnings = mcp_servers(
         values.get("mcp_servers", {}), lambda name: layers.where(("mcp_servers", name))
@@ -318,7 +321,7 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         shell_environment=section(ShellEnvironmentPolicy, "shell_environment_policy"),
         # The old switch `tools.web_search = false` still turns it off.
         web_search=values.get(
-            "web_search", "disabled" if searching is False else DEFAULTS["web_search"]
+            "web_search", "disabled" if searching is False else Settings.web_search
         ),
         web_search_options={} if isinstance(searching, bool) else searching,
         mcp_servers=servers,
@@ -336,7 +339,7 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         ),
         unenforced=unenforced(layers),
         **{
-            each.name: _value(values, each.metadata["key"] or each.name)
+            each.name: _value(settings, each.metadata["key"] or each.name)
             for each in fields(Config)
             if "key" in each.metadata
         },
@@ -352,21 +355,12 @@ def _missing_roots(policy: SandboxPolicy, mode: str | None) -> Iterator[str]:
             yield f"The writable root {root} does not exist, and commands cannot make it."
 
 
-def _value(values: Mapping[str, Any], key: str) -> Any:
-    """The value of a dotted key, or its default; arrays as tuples, paths as `Path`."""
-    path = tuple(key.split("."))
-    value = lookup(values, path)
-    if value is None:
-        value = DEFAULTS.get(key)
-    match value, kind_of(path):
-        case str(), "path":
-            return Path(value)
-        case [*parts], ["path"]:
-            return tuple(map(Path, parts))
-        case [*parts], _:
-            return tuple(parts)
-        case _:
-            return value
+def _value(settings: Settings, key: str) -> Any:
+    """The value of a dotted key, or its default, as its type."""
+    value: Any = settings
+    for part in key.split("."):
+        value = getattr(value, part)
+    return value
 
 
 def _text(

@@ -14,11 +14,13 @@ from codex_py.config.check import (
     lookup,
     suggestion,
 )
+from codex_py.config.declared.kinds import Secret
+from codex_py.config.declared.names import HOOK_EVENTS
+from codex_py.config.declared.requirements import RequirementKeys
+from codex_py.config.declared.section import defaults
+from codex_py.config.declared.settings import Settings
 from codex_py.config.layers import Layer, Layers
 from codex_py.config.overrides import parse_key
-from codex_py.config.requirements import known_keys
-from codex_py.config.schema import DEFAULTS
-from codex_py.config.tables import HOOK_EVENTS
 from codex_py.errors import ConfigError
 from codex_py.protocol.addresses import shown_url
 
@@ -45,7 +47,7 @@ def explain(key: str, layers: Layers, required: Layer) -> str:
 def _explained(key: str, path: KeyPath, layers: Layers) -> str:
     found = lookup(layers.merged(), path)
     if found is None:
-        if kind_of(path) is None and kind_of(path, known_keys()) is None:
+        if kind_of(path) is None and kind_of(path, RequirementKeys) is None:
             similar = suggestion(path)
             if similar:
                 hint = f"; did you mean `{similar}`?"
@@ -53,12 +55,12 @@ def _explained(key: str, path: KeyPath, layers: Layers) -> str:
                 hint = ""
             raise ConfigError(f"`{key}` is no known setting{hint}")
         name = dotted(path)
-        defaults = (
+        unset = [
             f"{each} = {_shown(value, path)}\n  the default; it is set nowhere"
-            for each, value in DEFAULTS.items()
+            for each, value in defaults(Settings)
             if each == name or each.startswith(f"{name}.")
-        )
-        return "\n".join(defaults) or f"{name} is set nowhere and has no default"
+        ]
+        return "\n".join(unset) or f"{name} is set nowhere and has no default"
     lines: list[str] = []
     for leaf in leaves(found, path):
         values = [(layer, lookup(layer.values, leaf)) for layer in layers.layers]
@@ -84,7 +86,7 @@ def _source(layer: Layer, path: KeyPath) -> str:
 
 
 def _shown(value: Any, path: KeyPath) -> str:
-    if kind_of(path) == "secret":
+    if kind_of(path) is Secret:
         return '"***"'
     match value:
         case bool():

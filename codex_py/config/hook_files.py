@@ -12,25 +12,19 @@ from typing import Any, Final
 
 from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.config import Config
+from codex_py.config.declared.hook_document import ClaudeSettings, HookDocument
 from codex_py.config.files import read_text
 from codex_py.config.hook_names import CLAUDE_OPTIONS, wrong_names
 from codex_py.config.layers import Layer
 from codex_py.config.paths import folders_between, user_home
 from codex_py.config.plugins import plugin_variables
 from codex_py.config.project_trust import Trusted
-from codex_py.config.schema import HOOKS
-from codex_py.config.tables import Table
 from codex_py.filesystem.git import main_work_tree
 from codex_py.protocol.frozen import frozen
 
 _FILE: Final = "hooks.json"
 _OVERRIDES: Final = Path("/<session-flags>/config.toml")
 """Stands for `-c`, as in the `[hooks.state]` of Codex 0.171."""
-_DOCUMENT: Final[Table] = {
-    "description": "any",
-    "hooks": {**HOOKS, "*": "any"},
-}
-"""A file of JSON."""
 
 
 @frozen
@@ -211,9 +205,10 @@ def _groups(text: str, *, is_for_claude: bool) -> Mapping[str, Any]:
         json.dumps(document, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    mistakes = problems(
-        document, _DOCUMENT | {"*": "any"} if is_for_claude else _DOCUMENT
-    )
+    if is_for_claude:
+        mistakes = problems(document, ClaudeSettings)
+    else:
+        mistakes = problems(document, HookDocument)
     if mistakes:
         if mistakes[0].key:
             where = f"`{dotted(mistakes[0].key)}`"

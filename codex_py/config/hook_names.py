@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
 from codex_py.config.check import KeyPath, dotted
-from codex_py.config.tables import HOOK_EVENTS
+from codex_py.config.declared.names import HOOK_EVENTS
 from codex_py.errors import nearest
 from codex_py.protocol.frozen import frozen
 

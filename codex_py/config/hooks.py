@@ -16,11 +16,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.config.check import KeyPath
 from codex_py.config.config import Config
+from codex_py.config.declared.names import HOOK_EVENTS
 from codex_py.config.edit import TomlValue, changed_text, edit_config, set_in_config
 from codex_py.config.hook_files import HookFile, hook_files, read_events
 from codex_py.config.hook_names import CLAUDE_OPTIONS
 from codex_py.config.layers import merge
-from codex_py.config.tables import HOOK_EVENTS
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 from codex_py.config.check import (
     KeyPath,
@@ -25,6 +25,9 @@ from codex_py.config.check import (
     problems,
     remedy,
 )
+from codex_py.config.declared.kinds import Kind
+from codex_py.config.declared.section import form, key_of
+from codex_py.config.declared.settings import Settings
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.lines import key_lines
 from codex_py.config.overrides import parse_overrides
@@ -39,8 +42,6 @@ from codex_py.config.project_trust import (
     project_trust,
     trust_level,
 )
-from codex_py.config.schema import DEFAULTS, KEYS, PROJECT_REFUSED
-from codex_py.config.tables import Kind
 from codex_py.errors import ConfigError, OptionError
 from codex_py.protocol.frozen import frozen
 
@@ -181,7 +182,7 @@ def read_layers(
     # A project must not decide where its root is, or whether it is trusted.
     own = merge((*strong, *weak))
     root = project_root(
-        cwd, own.get("project_root_markers", DEFAULTS["project_root_markers"])
+        cwd, own.get("project_root_markers", Settings.project_root_markers)
     )
     trust = trust_level(own.get("projects", {}), cwd, root)
     folders = folders_between(root, cwd)
@@ -256,7 +257,7 @@ class _Reader:
                 f"Ignored {count} in {layer.path or layer.name}: {keys}."
             )
         absolute = cast(
-            "dict[str, Any]", _absolute(values, KEYS, base, self._user_home)
+            "dict[str, Any]", _absolute(values, Settings, base, self._user_home)
         )
         return Layer(name, absolute, path, text)
 
@@ -386,7 +387,7 @@ def _project(
 
 
 def _allowed(reader: _Reader, layer: Layer) -> Layer:
-    refused = [key for key in layer.values if key in PROJECT_REFUSED]
+    refused = [key for key in layer.values if not _is_for_projects(key)]
     if refused:
         keys = ", ".join(f"`{key}`" for key in refused)
         these = "this" if len(refused) == 1 else "these"
@@ -397,10 +398,13 @@ def _allowed(reader: _Reader, layer: Layer) -> Layer:
         reader.warnings.append(
             f"Ignored `budget.loop_guard` in {layer.path}: a project may only tighten a limit."
         )
-    values = {
-        key: value for key, value in layer.values.items() if key not in PROJECT_REFUSED
-    }
+    values = {key: value for key, value in layer.values.items() if key not in refused}
     return replace(layer, values=values)
+
+
+def _is_for_projects(name: str) -> bool:
+    known = key_of(Settings, name)
+    return known is None or known.in_project
 
 
 def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
@@ -418,21 +422,22 @@ def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
 
 def _absolute(value: Any, kind: "Kind | None", base: Path, user_home: Path) -> Any:
     """The value with each path in it made absolute; `~` is the user's home."""
-    match kind:
-        case "path":
+    match form(kind):
+        case "plain" if kind is Path:
             first, slash, rest = value.partition("/")
             if first == "~":
                 if slash:
                     return str(user_home / rest)
                 return str(user_home)
             return str(base / value)
-        case dict() if isinstance(value, Mapping):
+        case "section" | "table" if isinstance(value, Mapping):
             table = cast("Mapping[str, Any]", value)
             return {
                 name: _absolute(part, member(kind, name), base, user_home)
                 for name, part in table.items()
             }
-        case list():
-            return [_absolute(part, kind[0], base, user_home) for part in value]
+        case "array":
+            (element, _) = get_args(kind)
+            return [_absolute(part, element, base, user_home) for part in value]
         case _:
             return value

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from codex_py.config.check import KeyPath, kind_of, leaves, lookup
+from codex_py.config.declared.kinds import Secret
 from codex_py.config.files import require_shallow
 from codex_py.errors import OptionError
 from codex_py.protocol.addresses import shown_url
@@ -69,7 +70,7 @@ def sets_secret(override: str) -> bool:
     values = parse_overrides([override])
     for leaf in leaves(values, ()):
         value = lookup(values, leaf)
-        if kind_of(leaf) == "secret" or (
+        if kind_of(leaf) is Secret or (
             isinstance(value, str) and shown_url(value) != value
         ):
             return True

@@ -12,8 +12,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, cast
 
+from codex_py.config.declared.kinds import Kind
+from codex_py.config.declared.plugin import Manifest, PluginRecord
 from codex_py.config.files import require_shallow
-from codex_py.config.plugin_servers import SERVERS, plugin_servers, require
+from codex_py.config.plugin_servers import Servers, plugin_servers, require
 from codex_py.config.plugins import (
     PLUGIN_NAME,
     Plugin,
@@ -21,7 +23,6 @@ from codex_py.config.plugins import (
     plugin_names,
     plugins_folder,
 )
-from codex_py.config.tables import AnyOf, Table, alike
 from codex_py.errors import ConfigError
 from codex_py.filesystem.reading import open_folder, open_ordinary_entry, read_whole
 from codex_py.filesystem.texts import NotText, decode_text
@@ -41,16 +42,6 @@ _MAX_PATH: Final = 200
 _MAX_TEXT: Final = 512 * 1024
 """Of a file that is read here; others only have a digest."""
 _MAX_LINE: Final = 500
-_PATHS: Final = AnyOf(("string", ["string"]))
-_MANIFEST: Final[Table] = {
-    **alike("string", "name version description"),
-    "author": AnyOf(("string", {"name": "string", "*": "any"})),
-    **alike(_PATHS, "skills agents commands"),
-    "hooks": AnyOf((*_PATHS, "table")),
-    "mcpServers": AnyOf((*_PATHS, SERVERS)),
-    "*": "any",
-}
-_RECORD: Final[Table] = {"files": {"*": "string"}, **alike("string", "source commit")}
 
 
 @frozen
@@ -163,7 +154,7 @@ def _installed(root: Path) -> Plugin:
         record = read_whole(root / RECORD, _MAX_TEXT, root=root)
     except OSError as error:
         raise ValueError(f"{RECORD} cannot be read: {error.strerror}") from error
-    origin = _table(record, RECORD, _RECORD)
+    origin = _table(record, RECORD, PluginRecord)
     known = origin.get("files", {})
     found = {path: file.digest for path, file in files.items()}
     changed = [
@@ -213,7 +204,7 @@ def read_plugin(
     agents = part("agents", ".md", "agents") | part("agents", ".toml", "agents")
     hooks = texts(part("hooks", ".json", "hooks.json", "hooks/hooks.json"))
     servers = [
-        _table(files[path].data, path, SERVERS)
+        _table(files[path].data, path, Servers)
         for path in part("mcpServers", ".json", ".mcp.json")
     ]
     # The manifest may have these two in itself.
@@ -245,7 +236,7 @@ def read_plugin(
 def _manifest(files: Mapping[str, PluginFile]) -> tuple[str, dict[str, Any]]:
     for place in _MANIFESTS:
         if place in files:
-            return place, _table(files[place].data, place, _MANIFEST)
+            return place, _table(files[place].data, place, Manifest)
     if ".claude-plugin/marketplace.json" in files:
         raise ValueError("it is a marketplace; name the folder of one of its plugins")
     raise ValueError(f"it has no {' or '.join(_MANIFESTS)}")
@@ -266,7 +257,7 @@ def _named(
         yield base
 
 
-def _table(data: bytes, path: str, kind: Table) -> dict[str, Any]:
+def _table(data: bytes, path: str, kind: Kind) -> dict[str, Any]:
     """The JSON object of a file. `kind`: see `problems`."""
     try:
         value = json.loads(_text(data, path))

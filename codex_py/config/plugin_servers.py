@@ -6,17 +6,17 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from codex_py.config.check import dotted, problems
+from codex_py.config.declared.kinds import Kind
+from codex_py.config.declared.settings import Settings
 from codex_py.config.mcp import mcp_servers
 from codex_py.config.plugins import plugin_variables
-from codex_py.config.schema import KEYS
-from codex_py.config.tables import Table
 from codex_py.errors import ConfigError
 
-SERVERS: Final[Table] = {"*": {"*": "any"}}
-"""The kind of what is read."""
+Servers: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""What is read."""
 _SERVER_KEYS: Final = {
     key: key
     for key in (
@@ -44,13 +44,13 @@ def plugin_servers(
     """MCP servers as in `config.toml`, from tables as in `.mcp.json`. Raises as `require` does."""
     servers: dict[str, Any] = {}
     for table in tables:
-        require(inner := table.get("mcpServers", table), SERVERS, "`mcpServers`")
+        require(inner := table.get("mcpServers", table), Servers, "`mcpServers`")
         for name, own in inner.items():
             known = _SERVER_KEYS.keys() & own.keys()
             servers[name] = {
                 _SERVER_KEYS[key]: _filled(root, own[key]) for key in known
             }
-    require({"mcp_servers": servers}, KEYS, "it")
+    require({"mcp_servers": servers}, Settings, "it")
     for server in servers.values():
         _pass_variables(server)
         if "command" in server:
@@ -88,7 +88,7 @@ def _filled(root: Path, value: Any) -> Any:
     return json.loads(_ROOT.sub(lambda _: path, json.dumps(value)))
 
 
-def require(value: Any, kind: Table, what: str) -> None:
+def require(value: Any, kind: Kind, what: str) -> None:
     """Raises a `ValueError` if a value is not of its kind. The message begins with `what`."""
     for problem in problems(value, kind):
         key = f": `{dotted(problem.key)}`" if problem.key else ""

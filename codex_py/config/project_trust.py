@@ -177,7 +177,7 @@ def _recorded(home: Path) -> dict[str, _Digests]:
     path = _record_file(home)
     with suppress(ValueError):
         projects = json.loads(read_text(path) or "{}")
-        if not problems(projects, {"*": {"*": "string"}}):
+        if not problems(projects, Mapping[str, Mapping[str, str]]):
             return projects
     raise ConfigError(
         f"{path} is damaged; without it, each project is trusted as it is then"

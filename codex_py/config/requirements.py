@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from codex_py.config.check import KeyPath, dotted, problems
+from codex_py.config.declared.names import HOOK_EVENTS, feature_names
+from codex_py.config.declared.requirements import RequirementKeys
 from codex_py.config.domains import parsed
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.layers import Layer, Layers
@@ -21,8 +23,6 @@ from codex_py.config.permission_profiles import (
     chosen_profile,
     denial_rules,
 )
-from codex_py.config.schema import HOOKS, TABLES, read_tables
-from codex_py.config.tables import HOOK_EVENTS, Table, feature_names
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode, SandboxPolicy
 from codex_py.protocol.domain_rules import DomainRules
@@ -123,14 +123,6 @@ class Requirements:
                     f"MCP server `{name}` is disabled by requirements (set by {self.file.path})."
                 )
         return found, tuple(notes)
-
-
-def known_keys() -> Table:
-    """The keys of the file, which has profiles and hooks as `config.toml` has them."""
-    tables = read_tables("requirement_keys.txt", {})
-    tables["permissions"]["*"] = TABLES["permissions.*"]
-    tables["hooks"] |= HOOKS
-    return tables[""]
 
 
 def required(layers: Layers) -> tuple[Layers, Requirements]:
@@ -448,7 +440,7 @@ def _in_homes(entries: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(file: Layer) -> None:
     """Raise a `ConfigError` for the first mistake in the file."""
-    for problem in problems(file.values, known_keys()):
+    for problem in problems(file.values, RequirementKeys):
         raise _mistake(file, problem.key, problem.text)
     for name, server in file.values.get("mcp_servers", {}).items():
         if not server.get("identity"):

@@ -4,13 +4,14 @@ LIGHT."""
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 from codex_py.config.check import problems
+from codex_py.config.declared.role import RoleFile
+from codex_py.config.declared.section import names_of
 from codex_py.config.definitions import front_matter
 from codex_py.config.files import parse_toml
 from codex_py.config.lines import key_lines
-from codex_py.config.tables import Table, alike
 from codex_py.errors import ConfigError
 from codex_py.protocol.approval import SandboxMode
 from codex_py.protocol.frozen import frozen
@@ -59,14 +60,6 @@ _NAME: Final = re.compile(r"\w[\w .:-]{0,63}")
 _NICKNAME: Final = re.compile(r"[A-Za-z0-9 _-]{1,64}")
 _MAX_DESCRIPTION: Final = 1024
 """Characters: the descriptions of all roles are in every request."""
-_TOML: Final[Table] = {
-    **alike(
-        "string", "name description developer_instructions model model_reasoning_effort"
-    ),
-    "sandbox_mode": get_args(SandboxMode),
-    "nickname_candidates": ["string"],
-    "*": "any",
-}
 _MARKDOWN: Final = frozenset(
     ("name", "description", "tools", "model", "isolation", "permissionMode", "color")
 )
@@ -111,7 +104,7 @@ def toml_role(
         ConfigError: the file is not valid.
     """
     values = parse_toml(text, path)
-    for problem in problems(values, _TOML):
+    for problem in problems(values, RoleFile):
         line = key_lines(text).get(problem.key[:1], 1)
         raise ConfigError(f"{path}:{line}: `{problem.key[0]}` {problem.text}")
     given = {**(declared or {}), **values}
@@ -128,7 +121,7 @@ def toml_role(
         nicknames=_nicknames(given.get("nickname_candidates", ()), path),
         source=path,
     )
-    return role, _lacks(values, _TOML)
+    return role, _lacks(values, names_of(RoleFile))
 
 
 def markdown_role(text: str, path: Path) -> tuple[Role, str]:

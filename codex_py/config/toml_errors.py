@@ -4,8 +4,9 @@ import re
 from typing import Final
 
 from codex_py.config.check import KeyPath, dotted
+from codex_py.config.declared.section import key_of
+from codex_py.config.declared.settings import Settings
 from codex_py.config.lines import key_lines, open_table
-from codex_py.config.schema import KEYS
 
 _BARE_VALUE: Final = re.compile(r"[A-Za-z~/$][^\s,\]}]*")
 """The beginning of text without quotes."""
@@ -73,7 +74,7 @@ def _conflict(before: str, row: str) -> str | None:
             return f"`{name}` stands twice, first in line {first}"
         text = f"`{name}` has a value in line {first}, so it cannot be a table"
         plural = f"{key[0]}s"
-        if plural in KEYS:
+        if key_of(Settings, plural) is not None:
             return f"{text}; did you mean `{plural}`?"
         return text
     return None

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from codex_py.config.check import KeyPath, lookup
+from codex_py.config.declared.settings import Settings
 from codex_py.config.layers import Layers
 from codex_py.config.permission_profiles import chosen_permissions
-from codex_py.config.schema import DEFAULTS
 
 _LACKS: Final = {
     "permissions.filesystem": "files that a permission profile does not name can be read",
@@ -57,10 +57,10 @@ def _protections(layers: Layers) -> Iterator[tuple[str, KeyPath]]:
         "features.credential_masking",
         "shell_environment_policy.experimental_use_profile",
     ]
-    provider = values.get("model_provider", DEFAULTS["model_provider"])
+    provider = values.get("model_provider", Settings.model_provider)
     own = lookup(values, ("model_providers", provider, "requires_openai_auth"))
     if values.get("forced_login_method") == "chatgpt" and (
-        own or provider == DEFAULTS["model_provider"]
+        own or provider == Settings.model_provider
     ):
         names.append("forced_login_method")
     for name in names:

@@ -1,8 +1,9 @@
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from codex_py.config.check import Problem, dotted, kind_of, problems, suggestion
+from codex_py.config.declared.kinds import Secret
 
 
 def test_values_of_the_right_kind_are_accepted():
@@ -92,10 +93,11 @@ def test_suggestions_are_close_names_of_the_same_table_or_successors():
 
 
 def test_kinds_are_found_below_free_names():
-    assert kind_of(("mcp_servers", "any", "env", "KEY")) == "secret"
-    assert kind_of(("features", "goals")) == "boolean"
+    assert kind_of(("mcp_servers", "any", "env", "KEY")) is Secret
+    assert kind_of(("features", "goals")) is bool
     assert kind_of(("features", "x")) is None
-    assert kind_of(("tools", "web_search", "context_size")) == ("low", "medium", "high")
+    size = kind_of(("tools", "web_search", "context_size"))
+    assert get_args(size) == ("low", "medium", "high")
     assert kind_of(("model", "x")) is None
 
 

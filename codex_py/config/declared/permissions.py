@@ -1,0 +1,132 @@
+"""Declares the keys about what the model may do. LIGHT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from codex_py.config.declared.kinds import (
+    Limit,
+)
+from codex_py.config.declared.section import Section, key, no_effect, rest, table
+
+
+class GranularRules(Section):
+    """`[approval_policy.granular]`"""
+
+    sandbox_approval: bool | None = key(
+        "Whether you are asked for calls that need more than the sandbox; false refuses them."
+    )
+    rules: bool | None = key("The same, for commands that a rule asks about.")
+    mcp_elicitations: bool | None = key("The same, for questions of MCP servers.")
+    request_permissions: bool | None = key(
+        "The same, for permissions that the model asks for."
+    )
+    skill_approval: bool | None = key("The same, for scripts of skills.")
+
+
+class GranularApproval(Section):
+    """`[approval_policy]`"""
+
+    granular: GranularRules = table()
+
+
+class AutoReview(Section):
+    """`[auto_review]`"""
+
+    policy: str | None = key("What the reviewing model is told of what it may allow.")
+    circuit_break_action: Literal["default", "strict"] | None = no_effect("default")
+
+
+class SandboxWorkspaceWrite(Section):
+    """`[sandbox_workspace_write]`"""
+
+    writable_roots: tuple[Path, ...] = key(
+        "Further folders that they may change.", default=[]
+    )
+    network_access: bool = key("Commands have the network.", default=False)
+    exclude_tmpdir_env_var: bool = key("`$TMPDIR` is not writable.", default=False)
+    exclude_slash_tmp: bool = key("`/tmp` is not writable.", default=False)
+
+
+class SandboxLimits(Section):
+    """`[sandbox_limits]`"""
+
+    max_processes: Limit = key(
+        "How many processes and threads a sandboxed command may have.", default=8192
+    )
+    max_open_files: Limit = key(
+        "How many files each of its processes may have open.", default=65536
+    )
+    max_memory_mb: Limit | None = key("The data that each of them may have, in MiB.")
+
+
+class PathsBelow(Section):
+    """`[permissions.*.filesystem.*]`"""
+
+    paths: Mapping[str, Literal["read", "write", "deny", "none"]] = rest(
+        "What may be done with a path below it."
+    )
+
+
+class Filesystem(Section):
+    """`[permissions.*.filesystem]`"""
+
+    glob_scan_max_depth: Limit | None = key("How deep patterns are looked for.")
+    paths: Mapping[str, Literal["read", "write", "deny", "none"] | PathsBelow] = rest(
+        "What may be done with a path, or with paths below it."
+    )
+
+
+class Network(Section):
+    """`[permissions.*.network]`"""
+
+    enabled: bool | None = key("Commands have the network.")
+    mode: Literal["full", "limited"] | None = key(
+        "`limited`: GET, HEAD and OPTIONS by plain HTTP alone."
+    )
+    allow_local_binding: bool | None = key(
+        "Allowed names may have private and local addresses."
+    )
+    domains: Mapping[str, Literal["allow", "deny"]] = table(
+        "Whether hosts of this pattern may be reached; what no pattern allows may not."
+    )
+    others: Mapping[str, Any] = rest(harmless=())
+
+
+class Permissions(Section):
+    """`[permissions.*]`"""
+
+    description: str | None = key("What the profile is for.")
+    extends: str | None = key("The profile that it adds to.")
+    workspace_roots: Mapping[str, bool] = table(
+        "Whether a folder is a further root of the workspace."
+    )
+    filesystem: Filesystem = table()
+    network: Network = table()
+    others: Mapping[str, Any] = rest("Other keys of Codex for a profile.")
+
+
+class Protection(Section):
+    """`[protection]`"""
+
+    secrets: Literal["deny", "allow"] | None = key(
+        "`deny` keeps `.env*`, `*.pem`, private keys and `~/.ssh` from commands and "
+        "from the model. Not in a project."
+    )
+    deny: tuple[str, ...] | None = key(
+        "Further paths and patterns that are denied so, whatever the sandbox. Not in a project."
+    )
+    allow_domains: tuple[str, ...] | None = key(
+        "Hosts that commands may reach in every sandbox mode; they reach no others. "
+        "Not in a project."
+    )
+
+
+class Project(Section):
+    """`[projects.*]`"""
+
+    trust_level: Literal["trusted", "untrusted"] | None = key(
+        "Whether a project is trusted, by its path."
+    )

@@ -1,0 +1,137 @@
+"""Declares every key of `requirements.toml`. LIGHT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from codex_py.config.declared.features import HookGroup
+from codex_py.config.declared.names import hook_events
+from codex_py.config.declared.permissions import Permissions
+from codex_py.config.declared.section import Section, key, rest, table
+
+
+class RequiredFilesystem(Section):
+    """`[permissions.filesystem]`"""
+
+    deny_read: tuple[str, ...] | None = key(
+        "Paths and patterns that are denied in every mode and profile, absolute or in `~`."
+    )
+
+
+class RequiredPermissions(Section):
+    """`[permissions]`"""
+
+    filesystem: RequiredFilesystem = table()
+    others: Mapping[str, Permissions] = rest()
+
+
+class PatternWord(Section):
+    """`[rules.prefix_rules.pattern]`"""
+
+    token: str | None = key("A word of a command.")
+    any_of: tuple[str, ...] | None = key(
+        "Words, of which a command has one in this place."
+    )
+
+
+class PrefixRule(Section):
+    """`[rules.prefix_rules]`"""
+
+    pattern: tuple[PatternWord, ...] | None = key(
+        "The words that a command begins with."
+    )
+    decision: Literal["prompt", "forbidden"] | None = key(
+        "What happens to commands that begin so."
+    )
+    justification: str | None = key("What the model is told.")
+
+
+class RequiredRules(Section):
+    """`[rules]`"""
+
+    prefix_rules: tuple[PrefixRule, ...] | None = key(
+        "Rules about commands, besides those of the user, each with `pattern`, "
+        "`decision` and `justification`."
+    )
+
+
+class ServerIdentity(Section):
+    """`[mcp_servers.*.identity]`"""
+
+    command: str | None = key(
+        "What a server of this name has to have; all others are disabled."
+    )
+    url: str | None = key(
+        "What a server of this name has to have; all others are disabled."
+    )
+
+
+class RequiredServer(Section):
+    """`[mcp_servers.*]`"""
+
+    identity: ServerIdentity = table()
+
+
+class RequiredHooks(Section):
+    """`[hooks]`"""
+
+    events: Mapping[str, tuple[HookGroup, ...]] = rest(
+        "Hooks at an event, in the form of `hooks.json`.", names=hook_events
+    )
+    managed_dir: str | None = key(
+        "Where the programs of the hooks are; nothing follows from it, as in Codex."
+    )
+    windows_managed_dir: str | None = key(
+        "Where the programs of the hooks are; nothing follows from it, as in Codex."
+    )
+
+
+class RequiredNetwork(Section):
+    """`[experimental_network]`"""
+
+    enabled: bool | None = key("Whether the list of domains holds.")
+    domains: Mapping[str, Literal["allow", "deny"]] = table(
+        "Whether commands may reach hosts of this pattern."
+    )
+    allow_local_binding: bool | None = key(
+        "Allowed names may have private and local addresses."
+    )
+    managed_allowed_domains_only: bool | None = key("The user can allow no more.")
+
+
+class RequirementKeys(Section):
+    """All keys of the file."""
+
+    allowed_sandbox_modes: (
+        tuple[Literal["read-only", "workspace-write", "danger-full-access"], ...] | None
+    ) = key("The modes that are allowed; `read-only` has to be one.")
+    allowed_approval_policies: (
+        tuple[Literal["untrusted", "on-failure", "on-request", "never"], ...] | None
+    ) = key("The policies that are allowed; the first replaces others.")
+    allowed_web_search_modes: (
+        tuple[Literal["disabled", "cached", "indexed", "live"], ...] | None
+    ) = key("How the web may be searched; `disabled` is always allowed.")
+    allowed_approvals_reviewers: (
+        tuple[Literal["user", "auto_review", "guardian_subagent"], ...] | None
+    ) = key("Who may decide about approvals; the last two are one.")
+    allowed_permission_profiles: Mapping[str, bool] = table(
+        "Whether a profile may be chosen; others are not allowed."
+    )
+    default_permissions: str | None = key(
+        "The profile that replaces those that are not allowed."
+    )
+    permissions: RequiredPermissions = table()
+    rules: RequiredRules = table()
+    mcp_servers: Mapping[str, RequiredServer] = table()
+    features: Mapping[str, bool] = table("Whether a feature is on.")
+    allow_managed_hooks_only: bool | None = key("Only the hooks here run.")
+    hooks: RequiredHooks = table()
+    experimental_network: RequiredNetwork = table()
+    additional_developer_instructions: str | None = key("What every model is told.")
+    enforce_residency: Literal["us"] | None = key(
+        "A header of every request to the model."
+    )
+    guardian_policy_config: str | None = key(
+        "What the reviewer of approvals goes by, in place of the user's policy."
+    )

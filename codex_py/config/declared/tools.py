@@ -1,0 +1,188 @@
+"""Declares the keys about commands, tools, MCP servers, skills and subagents. LIGHT."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from codex_py.config.declared.kinds import (
+    Count,
+    Limit,
+    Positive,
+    Secret,
+    Variable,
+)
+from codex_py.config.declared.section import Section, key, no_effect, rest, table
+
+
+class ShellEnvironmentPolicy(Section):
+    """`[shell_environment_policy]`"""
+
+    inherit: Literal["all", "core", "none"] = key(
+        "Which variables commands get.", default="all"
+    )
+    ignore_default_excludes: bool = key(
+        "False hides variables with KEY, SECRET or TOKEN in their names.", default=True
+    )
+    exclude: tuple[str, ...] = key(
+        "Patterns of names that commands do not get.", default=[]
+    )
+    set: Mapping[str, str] = table("A variable that commands get.", default={})
+    include_only: tuple[str, ...] = key(
+        "Patterns of names; commands get no others.", default=[]
+    )
+    experimental_use_profile: bool = key("Run the profile of the shell.", default=False)
+
+
+class Location(Section):
+    """`[tools.web_search.location]`"""
+
+    country: str | None = key("Where the searching person is.")
+    region: str | None = key("The same: the region.")
+    city: str | None = key("The same: the city.")
+    timezone: str | None = key("The same: the time zone.")
+
+
+class WebSearch(Section):
+    """`[tools.web_search]`"""
+
+    context_size: Literal["low", "medium", "high"] | None = key(
+        "How much the search returns."
+    )
+    allowed_domains: tuple[str, ...] | None = key("The domains that it looks at.")
+    location: Location = table()
+
+
+class UpdatePlan(Section):
+    """`[tools.update_plan]`"""
+
+    enabled: bool | None = key("Offer `update_plan`.")
+
+
+class RequestUserInput(Section):
+    """`[tools.experimental_request_user_input]`"""
+
+    enabled: bool | None = key("Offer `request_user_input`.")
+
+
+class Tools(Section):
+    """`[tools]`"""
+
+    web_search: bool | WebSearch | None = key("Offer the search of the web.")
+    update_plan: UpdatePlan = table()
+    experimental_request_user_input: RequestUserInput = table()
+    client_search_provider: Literal["standalone", "search_mcp"] | None = no_effect()
+
+
+class InheritedVariable(Section):
+    """`[mcp_servers.*.env_vars]`"""
+
+    name: str | None = key()
+    source: str | None = key()
+
+
+class McpOAuth(Section):
+    """`[mcp_servers.*.oauth]`"""
+
+    client_id: str | None = key("The id by which this program is known there.")
+    others: Mapping[str, Any] = rest("Other keys of Codex for the login.")
+
+
+class McpTool(Section):
+    """`[mcp_servers.*.tools.*]`"""
+
+    approval_mode: Literal["auto", "prompt", "writes", "approve"] | None = key(
+        "The same, for one tool."
+    )
+    output_token_limit: Count | None = no_effect()
+
+
+class McpServer(Section):
+    """`[mcp_servers.*]`"""
+
+    name: str | None = key("What the server is called.")
+    command: str | None = key("The program that is the server.")
+    args: tuple[str, ...] | None = key("Its arguments.")
+    env: Mapping[str, Secret] = table("A variable that it gets.")
+    env_vars: tuple[str | InheritedVariable, ...] | None = key(
+        "The NAMES of variables that it gets."
+    )
+    cwd: str | None = key("The folder that it starts in.")
+    environment_id: str | None = key(
+        "The server runs elsewhere: it is not started here."
+    )
+    url: str | None = key("The address of a server.")
+    bearer_token_env_var: Variable | None = key(
+        "The NAME of the variable with its token."
+    )
+    http_headers: Mapping[str, Secret] = table("A header of every request to it.")
+    http_headers_helper: str | None = no_effect()
+    env_http_headers: Mapping[str, Variable] = table(
+        "The same: the NAME of the variable that holds the value."
+    )
+    oauth: McpOAuth = table()
+    oauth_resource: str | None = key("The resource that a login is for.")
+    auth: Literal["oauth", "chatgpt", "ema_auth"] | None = no_effect("oauth")
+    scopes: tuple[str, ...] | None = key("What a login asks for.")
+    enabled: bool | None = key("The server is used.")
+    required: bool | None = key("Without the server no session starts.")
+    supports_parallel_tool_calls: bool | None = key("Its tools may run side by side.")
+    startup_timeout_sec: Positive | None = key(
+        "How long its start may take, in seconds."
+    )
+    tool_timeout_sec: Positive | None = key("How long a call may take, in seconds.")
+    startup_timeout_ms: Limit | None = key(
+        "How long its start may take, in milliseconds."
+    )
+    enabled_tools: tuple[str, ...] | None = key(
+        "The tools that are offered, and no others."
+    )
+    disabled_tools: tuple[str, ...] | None = key("Tools that are not offered.")
+    default_tools_approval_mode: (
+        Literal["auto", "prompt", "writes", "approve"] | None
+    ) = key("Whether its calls are asked about.")
+    tools: Mapping[str, McpTool] = table()
+    startup_readiness: Literal["connection", "catalog"] | None = no_effect("catalog")
+    tool_input_schema_max_bytes: Count | None = no_effect()
+    omit_tools_from: tuple[Any, ...] | None = no_effect([])
+
+
+class BundledSkills(Section):
+    """`[skills.bundled]`"""
+
+    enabled: bool | None = key("Use the skills that come with Codex.")
+
+
+class Skills(Section):
+    """`[skills]`"""
+
+    config: tuple[Mapping[str, Any], ...] | None = key("Turns skills on and off.")
+    bundled: BundledSkills = table()
+    include_instructions: bool = key(
+        "Give the model a list of the skills.", default=True
+    )
+    max_context_tokens: Count | None = key("How long the list may be, in tokens.")
+
+
+class AgentRole(Section):
+    """`[agents.*]`"""
+
+    description: str | None = key("What a role is for.")
+    config_file: Path | None = key("A file with the settings of the role.")
+    nickname_candidates: tuple[str, ...] | None = key(
+        "Names for subagents of the role."
+    )
+
+
+class Agents(Section):
+    """`[agents]`"""
+
+    enabled: bool | None = key("The model may start subagents.")
+    max_threads: Limit | None = key("How many may work at once.")
+    max_depth: Count | None = key("How deep they may start others.")
+    default_subagent_model: str | None = key("Their model.")
+    default_subagent_reasoning_effort: str | None = key("How much they think.")
+    interrupt_message: bool | None = no_effect(True)
+    job_max_runtime_seconds: Count | None = no_effect()
+    roles: Mapping[str, AgentRole] = rest()
