@@ -393,7 +393,7 @@ def _require_strategy(
         raise UsageError(
             "`sandbox: danger-full-access`, in whatever input, needs `safety-strategy: unsafe`"
         )
-    if config.values.get("approvals_reviewer", "user") != "user":
+    if config.settings.approvals_reviewer not in {None, "user"}:
         raise UsageError(
             "a model that approves commands outside of the sandbox needs `safety-strategy: unsafe`"
         )

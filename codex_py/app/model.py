@@ -16,8 +16,8 @@ from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.app.providers.findings import fitted
 from codex_py.app.providers.set_keys import advice
 from codex_py.app.user_programs import user_programs
-from codex_py.config.check import lookup
 from codex_py.config.config import Config
+from codex_py.config.declared.section import is_set
 from codex_py.config.declared.settings import Settings
 from codex_py.errors import ConfigError, ModelError, nearest
 from codex_py.http.transport import http_client, http_transport
@@ -63,7 +63,7 @@ def configured_provider(config: Config, environment: Mapping[str, str]) -> Provi
     _require_known_efforts(config)
     if (
         name in _WITHOUT_DEFAULT
-        and "model" not in config.values
+        and not is_set(config.settings, "model")
         and config.model == _DEFAULT
     ):
         raise ConfigError(
@@ -135,8 +135,8 @@ def named_provider(
         )
     except ConfigError as error:
         raise layers.located(error) from None
-    is_own = lookup(config.values, key) is not None
-    if is_own:
+    own = config.settings.model_providers.get(name)
+    if own is not None and own.env_key is not None:
         return replace(provider, env_key_place=layers.where(key))
     return provider
 
@@ -251,7 +251,7 @@ class ModelClients:
                 else "collab_spawn",
                 "x-codex-parent-thread-id": parent.thread_id,
             }
-        region = setup.config.requirements.file.values.get("enforce_residency")
+        region = setup.config.requirements.keys.enforce_residency
         if region is not None:
             # As in Codex. No header of the provider replaces it.
             name = "x-openai-internal-codex-residency"

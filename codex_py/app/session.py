@@ -270,7 +270,7 @@ def _opened_thread(setup: SessionSetup, settings: TurnSettings) -> OpenThread:
 
 
 def _installed(config: Config) -> Sequence[Feature]:
-    tables = config.values.get("extensions")
+    tables = config.settings.extensions
     if not tables:
         return ()
     from codex_py.app.installed import installed_features  # 39 ms

@@ -48,7 +48,7 @@ def store_key(config: Config, key: str) -> None:
         CodexError: API keys are forbidden, or there is a login with ChatGPT.
         ConfigError: the configuration names another store, or the file cannot be written.
     """
-    if config.values.get("forced_login_method") == "chatgpt":
+    if config.settings.forced_login_method == "chatgpt":
         # The words are Codex's.
         raise CodexError(
             "API key login is disabled. Use ChatGPT login instead.", code="login"
@@ -98,7 +98,7 @@ def _locked_file(config: Config) -> Generator[Path]:
 
 
 def _login_file(config: Config) -> Path:
-    store = config.values.get(_STORE_KEY)
+    store = config.settings.cli_auth_credentials_store
     if store in {"keyring", "ephemeral"}:
         raise ConfigError(
             f"`{_STORE_KEY}` is {store!r}, and codex-py keeps keys in auth.json alone: set it to"

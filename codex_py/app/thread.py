@@ -105,7 +105,7 @@ def new_file(
 
 def masked_lines(setup: SessionSetup) -> Callable[[bytes], bytes]:
     """What is kept of a line of the session file: with `history.redact`, no keys."""
-    if not setup.config.values.get("history", {}).get("redact"):
+    if not setup.config.settings.history.redact:
         return bytes
     return Redactor(setup.environment, setup.config.home).line
 
@@ -154,7 +154,7 @@ def thread_context(
         today=datetime.now().astimezone().date(),
         timezone=timezone_name(environment),
     )
-    required = config.requirements.file.values.get("additional_developer_instructions")
+    required = config.requirements.keys.additional_developer_instructions
     # In the order of Codex.
     developer = [
         config.developer_instructions,

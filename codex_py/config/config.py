@@ -161,8 +161,8 @@ class Config:
 
     requirements: Requirements
     layers: Layers
-    values: Mapping[str, Any]
-    """All layers merged, for keys that have no field here; defaults are not filled in."""
+    settings: Settings
+    """All keys, of the merged layers. A field above is what the program makes of one, or what a session may replace."""
     warnings: tuple[str, ...]
     """One sentence each, for the user."""
     unenforced: tuple[str, ...]
@@ -329,7 +329,7 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         features=values.get("features", {}),
         requirements=requirements,
         layers=layers,
-        values=values,
+        settings=settings,
         warnings=(
             *layers.warnings,
             *requirements.warnings,

@@ -59,7 +59,7 @@ def skill_folders(config: Config, environment: Mapping[str, str]) -> list[Folder
         Folder(config.home / "skills" / ".system", "bundled"),
         Folder(SYSTEM_FOLDER / "skills", "system"),
     ]
-    if config.values.get("skills", {}).get("bundled", {}).get("enabled") is False:
+    if config.settings.skills.bundled.enabled is False:
         del folders[3]
     folders += plugin_folders(config, "skills")
     # In the home folder of the user, they are the user's own.

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -96,8 +97,8 @@ def _shown(value: Any, path: KeyPath) -> str:
                 value = shown_url(value)
             # JSON leaves C1 controls as they are, which could steer the terminal.
             return escaped(json.dumps(value, ensure_ascii=False))
-        case list():
-            return f"[{', '.join(_shown(part, path) for part in cast('list[Any]', value))}]"
+        case list() | tuple():
+            return f"[{', '.join(_shown(part, path) for part in cast('Sequence[Any]', value))}]"
         case dict():
             pairs = cast("dict[str, Any]", value).items()
             inner = ", ".join(

@@ -89,16 +89,14 @@ def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookF
     yield from _tables(config, "requirements")
     if not _enabled(config):
         return
-    managed_only = (
-        config.requirements.file.values.get("allow_managed_hooks_only") is True
-    )
+    managed_only = config.requirements.keys.allow_managed_hooks_only is True
     for file in _files(config, environment):
         if file.is_managed or not managed_only:
             yield file
 
 
 def _files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]:
-    is_asked_for = config.values.get("hooks", {}).get("claude") is True
+    is_asked_for = config.settings.hooks.claude is True
     if is_asked_for:
         claude = user_home(environment) / ".claude"
     else:

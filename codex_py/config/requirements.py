@@ -56,6 +56,10 @@ class Requirements:
     """The list of domains. It opens them in `workspace-write`, and holds in every mode, outside of the sandbox too."""
     warnings: tuple[str, ...] = ()
 
+    @property
+    def keys(self) -> RequirementKeys:
+        return RequirementKeys(self.file.values)
+
     def held(self, policy: SandboxPolicy) -> SandboxPolicy:
         """The policy as far as it is allowed; else one under which nothing is changed."""
         if policy.mode not in self.modes:

@@ -8,9 +8,10 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 from codex_py.config.config import Config
+from codex_py.config.declared.section import raw
 from codex_py.config.definition_folders import Folder, role_folders
 from codex_py.config.definitions import definitions, read_definition
 from codex_py.config.layers import Layer
@@ -105,13 +106,8 @@ def _definitions(
 
 def _tables(config: Config) -> Iterator[tuple[Layer, _Definition]]:
     """The roles of `[agents.NAME]`, each with the layer that counts."""
-    agents: Mapping[str, Any] = config.values.get("agents", {})
-    tables = {
-        name: cast("dict[str, Any]", t)
-        for name, t in agents.items()
-        if isinstance(t, dict)
-    }
-    for name, table in tables.items():
+    for name, role in config.settings.agents.roles.items():
+        table = raw(role)
         if "config_file" in table:
             key = ("agents", name, "config_file")
         else:

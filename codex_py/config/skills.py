@@ -59,7 +59,7 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
     """All skills that can be used here. A copy of a skill, or a link to it, is left out."""
     found: dict[tuple[str, str], Skill] = {}
     warnings: list[str] = []
-    entries = config.values.get("skills", {}).get("config", [])
+    entries = config.settings.skills.config or ()
     off = [entry for entry in entries if entry.get("enabled") is False]
     disabled = {str(entry["name"]) for entry in off if "name" in entry}
     paths = (str(entry["path"]) for entry in off if "path" in entry)

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.config.config import Config
+from codex_py.config.declared.settings import Settings
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.limits import Budget, GateSettings
 from codex_py.config.project_trust import Untrusted
@@ -86,7 +87,7 @@ def test_without_any_file_everything_has_its_default(place: Place):
         history_persistence="save-all",
         hide_agent_reasoning=False,
         features={},
-        values={},
+        settings=Settings({}),
         warnings=(),
         unenforced=(),
         requirements=Requirements(),

@@ -359,14 +359,14 @@ def test_the_reviewer_falls_back_and_has_the_policy_of_the_administrator(
     )
     place.user('[auto_review]\npolicy = "Allow all."')
     config = place.load(flags={"approvals_reviewer": "auto_review"})
-    assert config.values["approvals_reviewer"] == "user"
+    assert config.settings.approvals_reviewer == "user"
     assert "falling back to required value `user`" in config.warnings[0]
-    assert config.values["auto_review"]["policy"] == "Be strict."
+    assert config.settings.auto_review.policy == "Be strict."
     require(place, 'allowed_approvals_reviewers = ["auto_review"]')
     config = place.load(overrides=['approvals_reviewer="guardian_subagent"'])
     assert config.warnings == ()
-    assert config.values["approvals_reviewer"] == "guardian_subagent"
-    assert place.load().values["approvals_reviewer"] == "auto_review"
+    assert config.settings.approvals_reviewer == "guardian_subagent"
+    assert place.load().settings.approvals_reviewer == "auto_review"
 
 
 def test_plugins_can_be_pinned_off(place: Place) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from codex_py.app.features.debug_log import DebugLog
+from codex_py.config.declared.settings import Settings
 from codex_py.sandbox.network.report import NetworkReport
 from codex_py.testing import ev_completed, ev_failed, ev_function_call, ev_message
 from tests.support.program import KEY, Workplace
@@ -85,7 +86,7 @@ def test_a_log_that_cannot_be_written_stops_the_start(
 
 def test_a_full_log_says_so(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    config = SimpleNamespace(values={"log_file": str(log)}, home=tmp_path)
+    config = SimpleNamespace(settings=Settings({"log_file": str(log)}), home=tmp_path)
     setup: Any = SimpleNamespace(config=config, environment={}, network=NetworkReport())
     write = DebugLog(setup)._write  # pyright: ignore[reportPrivateUsage]
     for _ in range(6_000):
@@ -96,7 +97,7 @@ def test_a_full_log_says_so(tmp_path: Path) -> None:
 
 def test_a_bug_of_the_networks_proxy_is_logged_with_its_trace(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    config = SimpleNamespace(values={"log_file": str(log)}, home=tmp_path)
+    config = SimpleNamespace(settings=Settings({"log_file": str(log)}), home=tmp_path)
     setup: Any = SimpleNamespace(config=config, environment={}, network=NetworkReport())
     DebugLog(setup)
     try:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from codex_py.app.features.otel import settings
+from codex_py.config.declared.features import Otel
 from codex_py.errors import ConfigError
 from codex_py.testing import ev_completed, ev_failed, ev_function_call, ev_message
 from codex_py.version import __version__
@@ -301,8 +302,8 @@ def test_without_the_packages_one_sentence_says_what_to_install(
     monkeypatch.setattr(settings, "find_spec", dict[str, object]().get)
     exporter = {"otlp-http": {"endpoint": "http://x", "protocol": "json"}}
     with pytest.raises(ConfigError, match=r"pip install 'codex-py-agent\[otel\]'"):
-        settings.has_exporter({"exporter": exporter})
-    assert not settings.has_exporter({"exporter": "none"})
+        settings.has_exporter(Otel({"exporter": exporter}))
+    assert not settings.has_exporter(Otel({"exporter": "none"}))
 
 
 def test_nothing_of_it_is_loaded_without_the_table(place: Workplace) -> None:

@@ -110,10 +110,7 @@ class ApprovalReviewer:
         settings = self._thread.settings
         fence = f"data-{secrets.token_hex(16)}"
         text = f"{fence}\n{given}\n{fence}\n\nDecide on `call`, and answer with the JSON object alone."
-        policy = (
-            self._setup.config.values.get("auto_review", {}).get("policy")
-            or "There is none."
-        )
+        policy = self._setup.config.settings.auto_review.policy or "There is none."
         prompt = Prompt(
             model=settings.model,
             input=[message("user", [input_text(text)])],

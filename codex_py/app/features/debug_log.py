@@ -31,7 +31,8 @@ class DebugLog:
     """Writes to a file that subagents share. Once it is full, or cannot be written, the rest is dropped."""
 
     def __init__(self, setup: SessionSetup) -> None:
-        path: str = setup.config.values["log_file"]
+        path = setup.config.settings.log_file
+        assert path is not None
         try:
             # Only the user reads it; what was in it is gone.
             self._file = os.open(
@@ -39,7 +40,7 @@ class DebugLog:
             )
         except OSError as error:
             raise ConfigError(
-                f"the log {path!r}: {error.strerror}", key=("log_file",)
+                f"the log {str(path)!r}: {error.strerror}", key=("log_file",)
             ) from None
         self._redacted = Redactor(setup.environment, setup.config.home)
         self._left = _MAX_BYTES

@@ -72,11 +72,11 @@ class SessionSkills:
         return skills
 
     def _list(self, thread: Thread, occasion: Occasion) -> Sequence[Note]:
-        settings = self._setup.config.values.get("skills", {})
-        if settings.get("include_instructions") is False:
+        settings = self._setup.config.settings.skills
+        if not settings.include_instructions:
             return ()
         window = thread.settings.context_window
-        tokens = settings.get("max_context_tokens")
+        tokens = settings.max_context_tokens
         text = skill_list(self._find().found, tokens, window, self._setup.warn)
         if occasion == "resume":
             before = next(context_texts(_LIST, thread.items), None)

@@ -45,14 +45,13 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
     config = setup.config
     options = setup.options
     switched = config.features
-    values = config.values
+    settings = config.settings
     is_top = options.parent is None
-    of_agents = values.get("agents", {})
     agents = (
         switched.get("multi_agent") is not False
-        and of_agents.get("enabled") is not False
+        and settings.agents.enabled is not False
     )
-    reviewer = values.get("approvals_reviewer", "user") != "user"
+    reviewer = settings.approvals_reviewer not in {None, "user"}
     # Clients of an app server set goals unasked; elsewhere the tools would be a cost of every request.
     goals = switched.get("goals", options.source == "vscode")
     gates = config.gates.is_any and options.source == "exec"
@@ -69,10 +68,10 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
         ),
         # Around the hooks: what they refuse reaches nothing.
         (domains, "codex_py.app.features.network:NetworkList"),
-        ("log_file" in values, "codex_py.app.features.debug_log:DebugLog"),
+        (settings.log_file is not None, "codex_py.app.features.debug_log:DebugLog"),
         # Around all others, as is the next: they see each call from its start to its end.
         (
-            has_exporter(values.get("otel", {})),
+            has_exporter(settings.otel),
             "codex_py.app.features.otel.spans:Telemetry",
         ),
         (options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),

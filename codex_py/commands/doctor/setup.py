@@ -15,6 +15,7 @@ from codex_py.commands.doctor.check import Check, Result
 from codex_py.commands.doctor.machine import home_check, sandbox_check
 from codex_py.config.check import dotted, unused_keys
 from codex_py.config.config import Config
+from codex_py.config.declared.section import raw
 from codex_py.config.hooks import find_hooks
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import CodexError, ConfigError, ModelError
@@ -49,7 +50,8 @@ def setup_checks(
 def _configuration(config: Config) -> Result:
     layers = config.layers
     unused = [
-        f"{dotted(key)} ({layers.where(key)})" for key in unused_keys(config.values)
+        f"{dotted(key)} ({layers.where(key)})"
+        for key in unused_keys(raw(config.settings))
     ]
     warnings = [
         text for text in config.warnings if "no effect in this version" not in text

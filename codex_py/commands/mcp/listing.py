@@ -13,6 +13,7 @@ from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.command_line.subcommand import command_config, command_parser
 from codex_py.commands.mcp.run import configured_server
 from codex_py.config.config import Config
+from codex_py.config.declared.section import raw
 from codex_py.config.mcp import McpServerConfig
 from codex_py.errors import ExitCode
 from codex_py.protocol.addresses import shown_url
@@ -79,14 +80,14 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser = command_parser("--json")
     options, name, config = configured_server(parser, argv, environment, "get")
     server = config.mcp_servers[name]
-    raw = config.values["mcp_servers"][name]
+    given = raw(config.settings.mcp_servers[name])
     if options.json:
         found = _settings(config, name, *_LISTS)
         return print_json(found, indent=2, ensure_ascii=False)
     if not server.enabled:
         return print_out(f"{name} (disabled)\n")
     facts = {"enabled": "true"}
-    facts |= {key: ", ".join(raw[key]) or "[]" for key in _LISTS if key in raw}
+    facts |= {key: ", ".join(given[key]) or "[]" for key in _LISTS if key in given}
     if server.command is not None:
         facts |= {
             "transport": "stdio",
@@ -107,11 +108,11 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             )
             or "-",
             "env_http_headers": ", ".join(variables) or "-",
-            "http_headers_helper": raw.get("http_headers_helper") or "-",
+            "http_headers_helper": given.get("http_headers_helper") or "-",
         }
-    times = _timeouts(server, raw).items()
+    times = _timeouts(server, given).items()
     facts |= {key: f"{seconds:g}" for key, seconds in times if seconds is not None}
-    mode = raw.get("default_tools_approval_mode")
+    mode = given.get("default_tools_approval_mode")
     if mode is not None:
         facts["default_tools_approval_mode"] = mode
     facts["remove"] = f"codex-py mcp remove {name}"
@@ -121,15 +122,15 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _settings(config: Config, name: str, *lists: str) -> dict[str, Any]:
     server = config.mcp_servers[name]
-    raw = config.values["mcp_servers"][name]
+    given = raw(config.settings.mcp_servers[name])
     transport: dict[str, Any]
     if server.command is not None:
         transport = {
             "type": "stdio",
             "command": server.command,
             "args": list(server.args),
-            "env": _sorted(raw.get("env")),
-            "env_vars": raw.get("env_vars", []),
+            "env": _sorted(given.get("env")),
+            "env_vars": given.get("env_vars", []),
             "cwd": server.cwd,
         }
     else:
@@ -137,24 +138,24 @@ def _settings(config: Config, name: str, *lists: str) -> dict[str, Any]:
             "type": "streamable_http",
             "url": server.url,
             "bearer_token_env_var": server.bearer_token_env_var,
-            "http_headers": _sorted(raw.get("http_headers")),
-            "env_http_headers": _sorted(raw.get("env_http_headers")),
-            "http_headers_helper": raw.get("http_headers_helper"),
+            "http_headers": _sorted(given.get("http_headers")),
+            "env_http_headers": _sorted(given.get("env_http_headers")),
+            "http_headers_helper": given.get("http_headers_helper"),
         }
     facts = {"name": name, "enabled": server.enabled, "disabled_reason": None}
-    tools = {key: raw.get(key) for key in lists}
-    return {**facts, "transport": transport, **tools, **_timeouts(server, raw)}
+    tools = {key: given.get(key) for key in lists}
+    return {**facts, "transport": transport, **tools, **_timeouts(server, given)}
 
 
 def _timeouts(
-    server: McpServerConfig, raw: Mapping[str, Any]
+    server: McpServerConfig, given: Mapping[str, Any]
 ) -> dict[str, float | None]:
     """Those that are configured, in seconds."""
-    has_start = "startup_timeout_sec" in raw or "startup_timeout_ms" in raw
+    has_start = "startup_timeout_sec" in given or "startup_timeout_ms" in given
     return {
         "startup_timeout_sec": server.startup_timeout_s if has_start else None,
         "tool_timeout_sec": server.tool_timeout_s
-        if "tool_timeout_sec" in raw
+        if "tool_timeout_sec" in given
         else None,
     }
 

@@ -22,6 +22,7 @@ from codex_py.command_line.subcommand import (
 )
 from codex_py.commands.providers.trial import advice, tried
 from codex_py.config.config import Config
+from codex_py.config.declared.section import is_set
 from codex_py.errors import CodexError, ConfigError, ModelError
 from codex_py.instructions import instruction_text
 from codex_py.model.catalog import catalog_models, in_form_of_codex, model_info
@@ -209,7 +210,7 @@ def model_to_try(
         ModelError: a server on this machine does not answer.
         ConfigError: none is known.
     """
-    if config.model_provider == provider.id and "model" in config.values:
+    if config.model_provider == provider.id and is_set(config.settings, "model"):
         return config.model
     if provider.id in LOCAL_PROVIDERS:
         models = listed_models(provider, config, environment)

@@ -43,7 +43,7 @@ class SandboxWorkspaceWrite(Section):
     """`[sandbox_workspace_write]`"""
 
     writable_roots: tuple[Path, ...] = key(
-        "Further folders that they may change.", default=[]
+        "Further folders that they may change.", default=()
     )
     network_access: bool = key("Commands have the network.", default=False)
     exclude_tmpdir_env_var: bool = key("`$TMPDIR` is not writable.", default=False)

@@ -57,9 +57,7 @@ class Key:
     def kind(self) -> Kind:
         """The type of its values, without None if there is but one; of a `rest`: of the values of each name."""
         text: str = self.owner.__annotations__[self.attribute]
-        annotation = eval(
-            text, vars(sys.modules[self.owner.__module__])
-        )  # a declaration of ours
+        annotation = _evaluated(text, self.owner.__module__)
         if self.name == REST:
             annotation = get_args(annotation)[1]
         options = alternatives(annotation)
@@ -79,13 +77,19 @@ class Key:
                 if key_of(owner, name) is self
             }
         value = values.get(self.name)
+        if value is None and not self.is_table:
+            return self.default
         if value is None:
-            value = self.default
-        if value is None and self.is_table:
             value = {}
         if isinstance(value, str | list | dict):
             return typed(self.kind, value)
         return value
+
+
+@cache
+def _evaluated(annotation: str, module: str) -> Kind:
+    """The type that an annotation in a module of ours means."""
+    return eval(annotation, vars(sys.modules[module]))
 
 
 class _Table(Key):
@@ -110,6 +114,11 @@ class Section:
 def raw(section: Section) -> Mapping[str, Any]:
     """The values as they are in the file, without defaults."""
     return section._values  # pyright: ignore[reportPrivateUsage]
+
+
+def is_set(section: Section, name: str) -> bool:
+    """True if the file has the key: its value is no default."""
+    return name in raw(section)
 
 
 def key(

@@ -137,7 +137,7 @@ class Settings(Section):
     model_fallbacks: tuple[str | ModelFallback, ...] = key(
         "Models that take over if the provider fails, such as "
         '`["deepseek/deepseek-chat"]`.',
-        default=[],
+        default=(),
         in_project=False,
     )
     model_prices: Mapping[str, ModelPrice] = table(in_project=False)
@@ -182,10 +182,10 @@ class Settings(Section):
         "How much of the `AGENTS.md` files the model is told, in bytes.", default=32768
     )
     project_doc_fallback_filenames: tuple[str, ...] = key(
-        "Files that are read where there is no `AGENTS.md`.", default=[]
+        "Files that are read where there is no `AGENTS.md`.", default=()
     )
     project_root_markers: tuple[str, ...] = key(
-        "Names by which the top of a project is found.", default=[".git"]
+        "Names by which the top of a project is found.", default=(".git",)
     )
     # What it may do.
     approval_policy: (

@@ -26,11 +26,11 @@ class ShellEnvironmentPolicy(Section):
         "False hides variables with KEY, SECRET or TOKEN in their names.", default=True
     )
     exclude: tuple[str, ...] = key(
-        "Patterns of names that commands do not get.", default=[]
+        "Patterns of names that commands do not get.", default=()
     )
     set: Mapping[str, str] = table("A variable that commands get.", default={})
     include_only: tuple[str, ...] = key(
-        "Patterns of names; commands get no others.", default=[]
+        "Patterns of names; commands get no others.", default=()
     )
     experimental_use_profile: bool = key("Run the profile of the shell.", default=False)
 

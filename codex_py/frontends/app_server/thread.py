@@ -112,7 +112,7 @@ class ServedThread(HostedThread):
             return None
         folder = str(own.cwd / (cwd or "."))
         config = self._configure(folder, {**self.table, **table}, self._texts)
-        is_same = replace(config, layers=own.layers, values=own.values) == own
+        is_same = replace(config, layers=own.layers, settings=own.settings) == own
         if is_same and _reopened_for(config) == _reopened_for(own):
             return None
         return config
@@ -247,5 +247,5 @@ class ServedThread(HostedThread):
 
 def _reopened_for(config: Config) -> tuple[Any, ...]:
     """Settings that hold for a whole session."""
-    reviewer = config.values.get("approvals_reviewer", "user")
+    reviewer = config.settings.approvals_reviewer or "user"
     return config.cwd, reviewer, config.service_tier

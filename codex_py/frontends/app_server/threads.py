@@ -257,7 +257,7 @@ class Threads:
             "cwd": str(config.cwd),
             "instructionSources": [],
             "approvalPolicy": approval_data(settings.approval_policy),
-            "approvalsReviewer": config.values.get("approvals_reviewer", "user"),
+            "approvalsReviewer": config.settings.approvals_reviewer or "user",
             "sandbox": _sandbox_data(settings.sandbox_policy),
             "reasoningEffort": settings.reasoning_effort,
         }

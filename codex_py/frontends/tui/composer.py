@@ -90,7 +90,7 @@ class Composer:
         is_kept = config.history_persistence != "none"
         self.history = PromptHistory(
             config.home / "history.jsonl" if is_kept else None,
-            config.values.get("history", {}).get("max_bytes"),
+            config.settings.history.max_bytes,
         )
         self.buffer = _Text(
             multiline=True,

@@ -18,6 +18,7 @@ from codex_py.app.providers.local_servers import local_settings
 from codex_py.app.providers.set_keys import SetKey, advice, set_keys
 from codex_py.app.stored_login import checked_key, store_key
 from codex_py.config.config import Config
+from codex_py.config.declared.section import is_set
 from codex_py.config.edit import set_in_config
 from codex_py.config.permission_profiles import SECRETS
 from codex_py.errors import CodexError, ConfigError, ModelError
@@ -41,7 +42,7 @@ _LEAST_KEY: Final = 20
 
 def is_first_run(config: Config, environment: Mapping[str, str]) -> bool:
     """True if no provider is configured, and OpenAI's has no key in the environment."""
-    if "model_provider" in config.values or config.model_providers:
+    if is_set(config.settings, "model_provider") or config.model_providers:
         return False
     return not any(environment.get(name, "").strip() for name in _KEYS_OF_OPENAI)
 
@@ -193,7 +194,7 @@ async def _key(surface: Surface, field: Buffer) -> str | None:
 
 
 async def _protect(surface: Surface, config: Config, transcript: Transcript) -> None:
-    if "protection" in config.values:
+    if is_set(config.settings, "protection"):
         return
     question: Fragments = [("bold", "Keep secrets from the agent and its commands?")]
     question.append(("", f"\n\nDenied would be: {', '.join(SECRETS)}"))

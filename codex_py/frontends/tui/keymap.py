@@ -11,6 +11,7 @@ from typing import Any, Final
 from prompt_toolkit.keys import Keys
 
 from codex_py.config.config import Config
+from codex_py.config.declared.section import raw
 from codex_py.config.keymap import CONTEXTS, UNBOUND, actions, key_name
 from codex_py.errors import ConfigError
 from codex_py.frontends.tui.key_codes import ESC, KeyNames
@@ -53,8 +54,10 @@ class Keymap:
     """Raises a `ConfigError`, with its place, if a key would do two things."""
 
     def __init__(self, config: Config) -> None:
-        tables: Mapping[str, Any] = config.values.get("tui", {}).get("keymap", {})
-        leaders = _listed(tables.get("global", {}).get("leader", "ctrl-x"))
+        keymap = config.settings.tui.keymap
+        tables: Mapping[str, Mapping[str, Any]] = raw(keymap)
+        leader = keymap.global_.leader
+        leaders = _listed("ctrl-x" if leader is None else leader)
         self._own: dict[str, Sequence[str]] = {}
         self._pending: KeyNames = ()
         """Keys that begin a sequence, as they were read."""

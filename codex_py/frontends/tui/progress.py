@@ -293,7 +293,7 @@ class Progress:
 
     def _with_log(self, message: str) -> str:
         """Add where the traceback of an internal error is, or how to get one."""
-        file = self._config().values.get("log_file")
+        file = self._config().settings.log_file
         if file is None:
             return f"{message}\nStart codex-py with --log FILE to keep what led to it for a report."
         return f"{message}\nThe traceback is in {file}."

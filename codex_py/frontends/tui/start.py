@@ -38,11 +38,11 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     add_dirs = tuple(working_folder(arguments.cd) / name for name in arguments.add_dir)
     if arguments.replay and target.prompt is None:
         raise UsageError("--replay needs the prompt that was recorded")
-    tui = config.values.get("tui", {})
+    tui = config.settings.tui
     own = own_styles(config.home / "codex-py" / "theme.toml")
     launch = Launch(
         config,
-        terminal_theme(environment, tui.get("theme"), cwd=str(config.cwd), own=own),
+        terminal_theme(environment, tui.theme, cwd=str(config.cwd), own=own),
         configured,
         target,
         add_dirs,
@@ -58,7 +58,7 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
         # A search for a worktree starts programs, which must not inherit that signals wait.
         is_here = not config.cwd.is_relative_to(worktrees_folder(config.home))
         if launch.replay is None and arguments.worktree is None and is_here:
-            frame.draw(launch.theme, config.cwd, vi=tui.get("vim_mode_default", False))
+            frame.draw(launch.theme, config.cwd, vi=tui.vim_mode_default is True)
         from codex_py.frontends.tui.run import run  # 100 ms: prompt-toolkit and asyncio
 
         return run(launch, arguments, frame)

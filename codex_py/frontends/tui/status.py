@@ -4,10 +4,11 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from prompt_toolkit.utils import get_cwidth
 
+from codex_py.config.declared.tui import Tui
 from codex_py.frontends.tui.first_frame import BEGINNING, INDENT
 from codex_py.frontends.tui.fitting import Fragments, fit
 from codex_py.frontends.tui.screen import Screen
@@ -255,20 +256,18 @@ def _counted(count: int, what: str) -> str:
 
 
 def notifications(
-    settings: Mapping[str, Any], environment: Mapping[str, str], screen: Screen
+    settings: Tui, environment: Mapping[str, str], screen: Screen
 ) -> Notify:
     """Sends what the table `tui` of the configuration asks for, if the user looks elsewhere."""
-    wanted: bool | list[str] = settings.get("notifications", True)
-    is_always = settings.get("notification_condition") == "always"
-    method = settings.get("notification_method", "auto")
-    if method == "auto":
+    wanted = settings.notifications
+    is_always = settings.notification_condition == "always"
+    method = settings.notification_method
+    if method in {None, "auto"}:
         method = _best_method(environment)
-    else:
-        method = str(method)
 
     def notify(kind: Kind, text: str) -> None:
-        if isinstance(wanted, bool):
-            is_wanted = wanted
+        if wanted is None or isinstance(wanted, bool):
+            is_wanted = wanted is not False
         else:
             is_wanted = kind in wanted
         if not is_wanted or (screen.is_focused and not is_always):

@@ -189,16 +189,18 @@ class Surface:
         self._load = load
         config = launch.config
         self.environment = launch.environment
-        settings = config.values.get("tui", {})
-        is_vi = settings.get("vim_mode_default", False)
+        settings = config.settings.tui
+        is_vi = settings.vim_mode_default is True
         self.cwd = config.cwd
         self.programs = user_programs(config, self.environment, launch.add_dirs)
         self.safe_environment = self.programs.environment(self.environment)
         self.screen = Screen(launch.theme, writer, keyboard, self.environment, vi=is_vi)
         self.keymap = Keymap(config)
         self.status = Status(
-            items=settings.get("status_line", ITEMS),
-            title_items=settings.get("terminal_title", TITLE_ITEMS),
+            items=ITEMS if settings.status_line is None else settings.status_line,
+            title_items=TITLE_ITEMS
+            if settings.terminal_title is None
+            else settings.terminal_title,
             stop_key=(*self.keymap.keys("chat.interrupt_turn"), "ctrl-c")[0].title(),
             background_key=self.keymap.free("ctrl-b"),
             answer_key=self.keymap.named("{composer.queue}"),
@@ -229,7 +231,7 @@ class Surface:
         self.panels.named = self.keymap.named
         self.leaving = Leaving(self.screen.exit)
         parser = parser_of(keyboard)
-        parser.finds_bursts = not config.values.get("disable_paste_burst", False)
+        parser.finds_bursts = not config.settings.disable_paste_burst
         parser.reads_commands = self._reads_commands
         if self.keymap.is_own:
             parser.translate = self._translated

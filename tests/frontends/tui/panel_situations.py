@@ -12,6 +12,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.key_binding import KeyBindings
 
 from codex_py.app.review.findings import Finding, Review
+from codex_py.config.declared.settings import Settings
 from codex_py.config.skills import Skill
 from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.compose.completion import (
@@ -209,7 +210,7 @@ def findings(width: int, theme: Theme) -> str:
 def composer(width: int, theme: Theme) -> str:
     """Empty, with a folded paste and an image, with many lines, and with a command of the user's."""
     config: Any = SimpleNamespace(
-        cwd=Path("/"), home=Path("/"), values={}, history_persistence="none"
+        cwd=Path("/"), home=Path("/"), settings=Settings({}), history_persistence="none"
     )
 
     async def rows() -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from codex_py.config.declared.settings import Settings
 from codex_py.frontends.tui.composer import Composer
 from codex_py.testing import (
     Pause,
@@ -492,7 +493,7 @@ def test_a_text_that_is_written_for_long_is_undone_in_steps_that_are_not_kept_fo
     None
 ):
     config: Any = SimpleNamespace(
-        cwd=Path("/"), home=Path("/"), values={}, history_persistence="none"
+        cwd=Path("/"), home=Path("/"), settings=Settings({}), history_persistence="none"
     )
     buffer = Composer(config, lambda _: None, sources=(), changed=lambda: None).buffer
     for n in range(20_000):

@@ -3,7 +3,7 @@
 What opens and runs the children is loaded by the first call.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -19,6 +19,10 @@ from codex_py.protocol.prompts import Note
 from codex_py.protocol.tools import AGENT_TOOLS, AGENTS_NAMESPACE, FunctionSpec
 from codex_py.tools.offered import own_spec
 
+_MAX_THREADS: Final = 6
+"""How many subagents may work at once."""
+_MAX_DEPTH: Final = 1
+"""How deep they may start others: those of the session alone."""
 _MAX_LISTED_CHARS: Final = 40_000
 """Of the roles in every request: some 10,000 tokens."""
 
@@ -32,8 +36,8 @@ class SubAgents:
     def __init__(self, setup: SessionSetup, family: Family | None = None) -> None:
         """`family`: that of the parent; None for the session at the top."""
         self.setup = setup
-        self._settings: Mapping[str, Any] = setup.config.values.get("agents", {})
-        self.family = family or Family(self._settings.get("max_threads", 6))
+        self._settings = setup.config.settings.agents
+        self.family = family or Family(self._settings.max_threads or _MAX_THREADS)
         self._children = None
         """The `Children` of the session: loaded with its tools."""
         self._at_end = AsyncExitStack()
@@ -57,7 +61,10 @@ class SubAgents:
             depth = 0
         else:
             depth = thread.parent.depth
-        if depth >= self._settings.get("max_depth", 1):
+        max_depth = self._settings.max_depth
+        if max_depth is None:
+            max_depth = _MAX_DEPTH
+        if depth >= max_depth:
             return Extension(wrap_dispatch=wrap_dispatch)
 
         def tool(name: str) -> Tool[Any]:
@@ -115,9 +122,8 @@ def _specs(agents: SubAgents) -> Iterator[FunctionSpec]:
     """The tools, sorted by name as Codex sends them."""
     config = agents.setup.config
     environment = agents.setup.environment
-    tables = config.values.get("agents", {}).values()
     # There may be some: they are not read for that.
-    has_roles = any(isinstance(each, dict) for each in tables) or any(
+    has_roles = bool(config.settings.agents.roles) or any(
         folder.path.is_dir() for folder in role_folders(config, environment)
     )
     for name in sorted(AGENT_TOOLS):

@@ -1,8 +1,8 @@
 """What a subagent works with, and what it is held to: the parent's settings, narrowed by its role."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.settings import provider_and_model, selectable_models
@@ -42,7 +42,7 @@ def child_settings(
         Refused: the model or the effort that the call names is not possible.
     """
     config = setup.config
-    defaults: Mapping[str, Any] = config.values.get("agents", {})
+    defaults = config.settings.agents
     if params.model is not None:
         models = selectable_models(config, setup.environment)
         if params.model not in {*models, own.model}:
@@ -50,12 +50,7 @@ def child_settings(
                 f"Unknown model `{params.model}` for spawn_agent."
                 f" Available models: {', '.join(models)}"
             )
-    wanted = (
-        role.model
-        or params.model
-        or defaults.get("default_subagent_model")
-        or own.model
-    )
+    wanted = role.model or params.model or defaults.default_subagent_model or own.model
     provider, model = _named(config, role, wanted)
     is_known = model_info(model, config.model_catalog_json).known
     if is_known and params.reasoning_effort not in {None, *_EFFORTS}:
@@ -66,7 +61,7 @@ def child_settings(
     effort = (
         role.reasoning_effort
         or params.reasoning_effort
-        or defaults.get("default_subagent_reasoning_effort")
+        or defaults.default_subagent_reasoning_effort
         or (own.reasoning_effort if model == own.model else None)
     )
     mode = role.sandbox_mode

@@ -6,6 +6,7 @@ Part of the composition root.
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from typing import Final
 
 from codex_py.app.features.hooks.calls import HookedApprover, HookedCalls
 from codex_py.app.features.hooks.runs import HookRun, HookRuns, ending, notes_of
@@ -22,6 +23,9 @@ from codex_py.protocol.extension import (
     TurnStop,
 )
 from codex_py.protocol.prompts import Note, UserPrompt
+
+_MAX_ROUNDS: Final = 20
+"""How often `Stop` hooks may keep the agent going in a turn."""
 
 
 class HooksFeature:
@@ -72,13 +76,17 @@ class HooksFeature:
             context=at.context,
             before_prompt=at.before_prompt,
             before_stop=at.before_stop,
-            max_rounds=self._setup.config.values.get("hooks", {}).get(
-                "stop_rounds", 20
-            ),
+            max_rounds=self._max_rounds(),
             around_turn=at.around_turn,
             around_compaction=at.around_compaction,
             around_session=at.around_session,
         )
+
+    def _max_rounds(self) -> int:
+        own = self._setup.config.settings.hooks.stop_rounds
+        if own is None:
+            return _MAX_ROUNDS
+        return own
 
 
 class _SessionEvents:

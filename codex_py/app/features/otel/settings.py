@@ -5,9 +5,19 @@ An exporter is contacted only if the user or the administrator names it: no proj
 
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Final, Literal, TypeAlias
 
 from codex_py.app.options import SessionSetup
+from codex_py.config.declared.features import (
+    EventExporter,
+    EventOtlp,
+    MetricExporter,
+    MetricOtlp,
+    Otel,
+    SpanExporter,
+    SpanOtlp,
+)
+from codex_py.config.declared.section import raw
 from codex_py.config.mcp import url_problem
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
@@ -32,6 +42,10 @@ _TLS: Final = {
 }
 """Keys of Codex, and parameters of the exporters."""
 
+_Exporter: TypeAlias = (
+    Literal["none", "statsig"] | EventExporter | SpanExporter | MetricExporter
+)
+
 
 @frozen
 class Exporter:
@@ -45,13 +59,13 @@ class Exporter:
     """Paths, by parameter of the exporters of the SDK."""
 
 
-def has_exporter(settings: Mapping[str, Any]) -> bool:
+def has_exporter(otel: Otel) -> bool:
     """True if `[otel]` asks for an export.
 
     Raises:
         ConfigError: the packages of the extra are not installed.
     """
-    if all(settings.get(key, "none") == "none" for key in _SIGNALS):
+    if all(exporter in {None, "none"} for exporter in _exporters(otel).values()):
         return False
     if any(find_spec(package) is None for package in _PACKAGES):
         text = f"`[otel]` needs OpenTelemetry: pip install '{DISTRIBUTION}[otel]'"
@@ -65,29 +79,35 @@ def exporters_of(setup: SessionSetup) -> Iterator[tuple[str, Exporter]]:
     Raises:
         ConfigError: one of them cannot be used.
     """
-    for key, signal in _SIGNALS.items():
-        match setup.config.values["otel"].get(key, "none"):
-            case "none":
+    for key, exporter in _exporters(setup.config.settings.otel).items():
+        match exporter:
+            case None | "none":
                 pass
             case "statsig":
                 setup.warn(
                     f"otel.{key}: nothing is exported: `statsig` is a service of Codex's own."
                 )
-            case {"otlp-http": {"endpoint": endpoint, "protocol": protocol, **more}}:
-                problem = url_problem(endpoint)
-                if problem is not None:
-                    raise ConfigError(
-                        f"`otel.{key}`: `endpoint` {problem}", key=("otel", key)
-                    )
-                tls = more.get("tls", {})
-                certificates = {_TLS[name]: path for name, path in tls.items()}
-                is_json = protocol == "json"
-                yield (
-                    signal,
-                    Exporter(endpoint, is_json, more.get("headers", {}), certificates),
-                )
             case _:
-                text = (
-                    "only `otlp-http` is supported, with an `endpoint` and a `protocol`"
-                )
-                raise ConfigError(f"`otel.{key}`: {text}", key=("otel", key))
+                yield _SIGNALS[key], _exporter(key, exporter.otlp_http)
+
+
+def _exporters(
+    otel: Otel,
+) -> Mapping[str, _Exporter | None]:
+    return {
+        "exporter": otel.exporter,
+        "trace_exporter": otel.trace_exporter,
+        "metrics_exporter": otel.metrics_exporter,
+    }
+
+
+def _exporter(key: str, otlp: EventOtlp | SpanOtlp | MetricOtlp) -> Exporter:
+    if otlp.endpoint is None or otlp.protocol is None:
+        text = "only `otlp-http` is supported, with an `endpoint` and a `protocol`"
+        raise ConfigError(f"`otel.{key}`: {text}", key=("otel", key))
+    problem = url_problem(otlp.endpoint)
+    if problem is not None:
+        raise ConfigError(f"`otel.{key}`: `endpoint` {problem}", key=("otel", key))
+    certificates = {_TLS[name]: path for name, path in raw(otlp.tls).items()}
+    is_json = otlp.protocol == "json"
+    return Exporter(otlp.endpoint, is_json, otlp.headers, certificates)

@@ -71,14 +71,14 @@ class Telemetry:
     """
 
     def __init__(self, setup: SessionSetup) -> None:
-        settings: Mapping[str, Any] = setup.config.values["otel"]
-        self.log_prompt: bool = settings.get("log_user_prompt", False)
-        self.log_output: bool = settings.get("log_tool_output", False)
+        settings = setup.config.settings.otel
+        self.log_prompt = settings.log_user_prompt is True
+        self.log_output = settings.log_tool_output is True
         about = {
             "service.name": setup.options.originator,
             "service.version": __version__,
         }
-        about["env"] = settings.get("environment", "dev")
+        about["env"] = "dev" if settings.environment is None else settings.environment
         exporters = dict(exporters_of(setup))
         try:
             self._exports = Exports(exporters, about)
