@@ -1,6 +1,10 @@
 """What the declaration of settings says agrees with the types of the program, and with `Config`."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from pathlib import Path
 from types import NoneType
 from typing import Any, get_args
 
@@ -8,10 +12,21 @@ import pytest
 
 from codex_py.config.check import kind_of
 from codex_py.config.config import Config
-from codex_py.config.declared.kinds import alternatives
+from codex_py.config.declared.kinds import alternatives, plain
 from codex_py.config.declared.permissions import GranularRules, SandboxLimits
 from codex_py.config.declared.requirements import RequirementKeys
-from codex_py.config.declared.section import defaults, keys_of, names_of
+from codex_py.config.declared.section import (
+    Key,
+    Section,
+    defaults,
+    form,
+    is_set,
+    key,
+    keys_of,
+    names_of,
+    rest,
+    table,
+)
 from codex_py.config.declared.settings import Settings
 from codex_py.protocol import approval
 from codex_py.protocol.approval import (
@@ -64,3 +79,70 @@ def test_the_declaration_of_requirements_has_them_too():
     for name, choices in allowed.items():
         (element, _) = get_args(kind_of((name,), RequirementKeys))
         assert get_args(element) == choices
+
+
+class Inner(Section):
+    folder: Path | None = key()
+    words: tuple[str, ...] = key(default=("a",))
+
+
+class Outer(Section):
+    """A declaration with each kind of key."""
+
+    switch: bool | Inner | None = key()
+    async_: bool = key(name="async", default=False)
+    inner: Inner = table()
+    named: Mapping[str, Inner] = table()
+    even: Mapping[str, int] = rest(names=lambda: ("two", "four"))
+    others: Mapping[str, Any] = rest()
+
+
+def test_values_are_read_as_their_types() -> None:
+    outer = Outer(
+        {
+            "switch": {"folder": "/a"},
+            "async": True,
+            "inner": {"folder": "/b", "words": ["b", "c"]},
+            "named": {"x": {"words": []}},
+            "two": 2,
+            "three": {"free": [1]},
+        }
+    )
+    assert outer.switch == Inner({"folder": "/a"})
+    assert outer.async_ is True
+    assert (outer.inner.folder, outer.inner.words) == (Path("/b"), ("b", "c"))
+    assert outer.named["x"].words == ()
+    assert outer.even == {"two": 2}
+    assert outer.others == {"three": {"free": [1]}}
+
+
+def test_what_is_not_set_is_a_default_nothing_or_empty() -> None:
+    outer = Outer({})
+    assert outer.switch is None
+    assert outer.async_ is Outer.async_ is False
+    assert (outer.inner.folder, outer.inner.words) == (None, ("a",))
+    assert outer.named == outer.even == {}
+    assert not is_set(outer, "async")
+    assert is_set(Outer({"async": False}), "async")
+
+
+def test_sections_are_the_same_if_their_values_are() -> None:
+    assert Inner({"words": ["a"]}) == Inner({"words": ["a"]})
+    assert Inner({"words": ["a"]}) != Inner({})
+    assert Inner({}) != Outer({})
+
+
+def test_every_annotation_of_the_configuration_is_one() -> None:
+    for cls in (Settings, RequirementKeys):
+        for each in declared(cls):
+            for option in alternatives(each.kind):
+                assert form(option) != "plain" or plain(option).words
+
+
+def declared(cls: type[Section]) -> Iterator[Key]:
+    """The keys of a section, and of those below it."""
+    for each in keys_of(cls):
+        yield each
+        for option in alternatives(each.kind):
+            if form(option) == "section":
+                yield from declared(option)

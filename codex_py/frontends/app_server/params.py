@@ -1,6 +1,7 @@
 """The params of the methods that are served, with the names of Codex 0.171.
 
-What a client asks for and is not served is refused: it may be what protects. Null and empty values ask for nothing.
+What a client asks for and is not served is refused: it may be what protects. Null, false and empty lists and objects
+ask for nothing.
 """
 
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
@@ -54,11 +55,16 @@ class Params(BaseModel):
         return {
             name: value
             for name, value in cast("dict[str, Any]", data).items()
-            if value is not None
-            and (
-                name in own or not (name in _WITHOUT_EFFECT or value in ([], {}, False))
-            )
+            if value is not None and (name in own or not _asks_for_nothing(name, value))
         }
+
+
+def _asks_for_nothing(name: str, value: Any) -> bool:
+    """True if a field that is not served may be left out: nothing is done otherwise without it.
+
+    A number or a text always asks for something: 0 may be a limit.
+    """
+    return name in _WITHOUT_EFFECT or value is False or value in ([], {})
 
 
 class ClientInfo(Params):

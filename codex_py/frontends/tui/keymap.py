@@ -57,7 +57,9 @@ class Keymap:
         keymap = config.settings.tui.keymap
         tables: Mapping[str, Mapping[str, Any]] = raw(keymap)
         leader = keymap.global_.leader
-        leaders = _listed("ctrl-x" if leader is None else leader)
+        if leader is None:
+            leader = "ctrl-x"
+        leaders = _listed(leader)
         self._own: dict[str, Sequence[str]] = {}
         self._pending: KeyNames = ()
         """Keys that begin a sequence, as they were read."""

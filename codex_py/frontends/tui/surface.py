@@ -196,11 +196,15 @@ class Surface:
         self.safe_environment = self.programs.environment(self.environment)
         self.screen = Screen(launch.theme, writer, keyboard, self.environment, vi=is_vi)
         self.keymap = Keymap(config)
+        items = settings.status_line
+        if items is None:
+            items = ITEMS
+        title_items = settings.terminal_title
+        if title_items is None:
+            title_items = TITLE_ITEMS
         self.status = Status(
-            items=ITEMS if settings.status_line is None else settings.status_line,
-            title_items=TITLE_ITEMS
-            if settings.terminal_title is None
-            else settings.terminal_title,
+            items=items,
+            title_items=title_items,
             stop_key=(*self.keymap.keys("chat.interrupt_turn"), "ctrl-c")[0].title(),
             background_key=self.keymap.free("ctrl-b"),
             answer_key=self.keymap.named("{composer.queue}"),

@@ -78,7 +78,10 @@ class Telemetry:
             "service.name": setup.options.originator,
             "service.version": __version__,
         }
-        about["env"] = "dev" if settings.environment is None else settings.environment
+        environment = settings.environment
+        if environment is None:
+            environment = "dev"
+        about["env"] = environment
         exporters = dict(exporters_of(setup))
         try:
             self._exports = Exports(exporters, about)
