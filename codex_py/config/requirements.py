@@ -11,7 +11,8 @@ from typing import Any, Final, get_args
 
 from codex_py.config.check import KeyPath, dotted, problems
 from codex_py.config.declared.names import HOOK_EVENTS, feature_names
-from codex_py.config.declared.requirements import RequirementKeys
+from codex_py.config.declared.requirements import RequirementKeys, ServerIdentity
+from codex_py.config.declared.section import is_set, raw
 from codex_py.config.domains import parsed
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.layers import Layer, Layers
@@ -113,20 +114,24 @@ class Requirements:
         self, servers: Mapping[str, McpServerConfig]
     ) -> tuple[dict[str, McpServerConfig], tuple[str, ...]]:
         """The servers, those that are not allowed disabled, and a warning for each of these."""
-        allowed: Mapping[str, Any] | None = self.file.values.get("mcp_servers")
+        if not is_set(self.keys, "mcp_servers"):
+            return dict(servers), ()
+        allowed = self.keys.mcp_servers
         found = dict(servers)
         notes = list[str]()
         for name, server in servers.items():
-            wanted = (allowed or {}).get(name, {}).get("identity")
-            is_same = wanted and all(
-                getattr(server, key) == wanted[key] for key in wanted
-            )
-            if allowed is not None and server.enabled and not is_same:
+            is_same = name in allowed and _is_same(server, allowed[name].identity)
+            if server.enabled and not is_same:
                 found[name] = replace(server, enabled=False, required=False)
                 notes.append(
                     f"MCP server `{name}` is disabled by requirements (set by {self.file.path})."
                 )
         return found, tuple(notes)
+
+
+def _is_same(server: McpServerConfig, identity: ServerIdentity) -> bool:
+    wanted = raw(identity)
+    return bool(wanted) and all(getattr(server, key) == wanted[key] for key in wanted)
 
 
 def required(layers: Layers) -> tuple[Layers, Requirements]:
@@ -162,6 +167,7 @@ class _Required:
         self._layers = layers
         self._file = file
         self._values = file.values
+        self._keys = RequirementKeys(file.values)
         self._managed: Mapping[str, Any] = {} if managed is None else managed.values
         if managed is None:
             self._managed_path = None
@@ -171,9 +177,11 @@ class _Required:
 
     def result(self) -> tuple[Layers, Requirements]:
         features = self._features()
-        policy = self._values.get("guardian_policy_config")
+        policy = self._keys.guardian_policy_config
         hooks = {
-            k: v for k, v in self._values.get("hooks", {}).items() if k in HOOK_EVENTS
+            event: groups
+            for event, groups in raw(self._keys.hooks).items()
+            if event in HOOK_EVENTS
         }
         self._force(
             features=features, hooks=hooks, auto_review=policy and {"policy": policy}
@@ -210,7 +218,7 @@ class _Required:
         self._mode(modes, asked, approvals)
         if approvals and (asked or "on-request") not in approvals:
             self._fall_back("approval_policy", asked, approvals)
-        listed = self._values.get("allowed_permission_profiles", {})
+        listed = self._keys.allowed_permission_profiles
         name = ""
         rules = NO_RULES
         (_, profile) = chosen_permissions(self._layers)
@@ -270,7 +278,7 @@ class _Required:
         self._force(path, **{key: allowed[0]})
 
     def _features(self) -> dict[str, bool]:
-        pins: dict[str, bool] = {**self._values.get("features", {})}
+        pins = dict(self._keys.features)
         for name in sorted(pins.keys() - feature_names()):
             del pins[name]
             text = f"Ignoring unknown `features` requirement `{name}` from {self._file.path}"
@@ -282,11 +290,7 @@ class _Required:
 
     def _denied(self) -> FileRules:
         key = ("permissions", "filesystem", "deny_read")
-        patterns = (
-            self._values.get("permissions", {})
-            .get("filesystem", {})
-            .get("deny_read", ())
-        )
+        patterns = self._keys.permissions.filesystem.deny_read or ()
         for number, pattern in enumerate(patterns):
             text = ""
             if pattern.startswith("/**"):
@@ -302,11 +306,14 @@ class _Required:
 
     def _domains(self) -> DomainRules | None:
         key = "experimental_network"
-        network: Mapping[str, Any] = self._values.get(key, {})
-        if not network.get("enabled", bool(network)):
+        network = self._keys.experimental_network
+        is_enabled = network.enabled
+        if is_enabled is None:
+            is_enabled = bool(raw(network))
+        if not is_enabled:
             return None
         found: dict[str, list[str]] = {"allow": [], "deny": []}
-        for text, access in network.get("domains", {}).items():
+        for text, access in network.domains.items():
             try:
                 found[access].append(parsed(text, ()))
             except ConfigError as error:
@@ -316,15 +323,15 @@ class _Required:
         return DomainRules(
             tuple(found["allow"]),
             tuple(found["deny"]),
-            allows_local=network.get("allow_local_binding") is True,
+            allows_local=network.allow_local_binding is True,
             is_required=True,
-            is_closed=network.get("managed_allowed_domains_only") is True,
+            is_closed=network.managed_allowed_domains_only is True,
         )
 
     def _approvals(self) -> list[str]:
-        allowed = self._values.get("allowed_approval_policies")
+        allowed = self._keys.allowed_approval_policies
         managed = self._managed.get("approval_policy")
-        if allowed == []:
+        if allowed == ():
             raise _mistake(
                 self._file, ("allowed_approval_policies",), "names no policy"
             )
@@ -332,14 +339,14 @@ class _Required:
             raise ConfigError(
                 f"{self._managed_path}: `approval_policy` must be a name here"
             )
-        if managed in (allowed or [managed]) and managed:
+        if managed in (allowed or (managed,)) and managed:
             return [managed]
         return list(allowed or ())
 
     def _modes(self) -> list[SandboxMode]:
-        allowed: Sequence[SandboxMode] = self._values.get(
-            "allowed_sandbox_modes", get_args(SandboxMode)
-        )
+        allowed = self._keys.allowed_sandbox_modes
+        if allowed is None:
+            allowed = get_args(SandboxMode)
         if "read-only" not in allowed:
             raise _mistake(
                 self._file, ("allowed_sandbox_modes",), "must contain `read-only`"
@@ -355,7 +362,7 @@ class _Required:
             for name, table in self._values.get("permissions", {}).items()
             if name != "filesystem"
         }
-        default = self._values.get("default_permissions")
+        default = self._keys.default_permissions
         if listed is None:
             if own or default is not None:
                 if own:
