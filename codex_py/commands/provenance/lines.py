@@ -16,13 +16,28 @@ from typing import Final, NamedTuple
 _LETTERS: Final = re.compile(rb"[0-9A-Za-z_\x80-\xff]")
 _DISTINCT: Final = 2
 """Letters and digits of a line that says something: `}` does not."""
-_FOUND: Final = 20, 40
-"""Those of a piece that is found again in the same file, and in another. git's numbers for `blame -M` and `-C`."""
+_FOUND_IN_FILE: Final = 20
+"""Letters and digits of a piece that is found again in the same file, as for git's `blame -M`."""
+_FOUND_ELSEWHERE: Final = 40
+"""Letters and digits of a piece that is found again in another file, as for git's `blame -C`."""
 _ALIKE: Final = 0.5
 """The share of lines that makes a file another one's later name, as in git."""
 
-Mark = tuple[int, float]
-"""The number of a piece, and an index in it; or -1, and the entry of the journal that first saw the line."""
+
+class PieceLine(NamedTuple):
+    """A line that a turn wrote: the number of the piece, and the line's place in it, from 0."""
+
+    piece: int
+    offset: int
+
+
+class FirstSeen(NamedTuple):
+    """A line that nobody is known to have written: the entry of the journal that first saw it."""
+
+    entry: float
+
+
+Mark = PieceLine | FirstSeen
 
 
 class Author(NamedTuple):
@@ -45,10 +60,12 @@ class FileStep(NamedTuple):
     author: Author | None
 
     def mapped(self, change: Callable[[list[bytes]], list[bytes]]) -> "FileStep":
-        old, new = (
-            side if side is None else change(side) for side in (self.old, self.new)
-        )
-        return self._replace(old=old, new=new)
+        step = self
+        if step.old is not None:
+            step = step._replace(old=change(step.old))
+        if step.new is not None:
+            step = step._replace(new=change(step.new))
+        return step
 
 
 class _Version(NamedTuple):
@@ -98,7 +115,7 @@ class History:
 
         Args:
             since: the number of its first part: old versions are from before that, and what parts wrote is theirs.
-            until: what the parts before this number have found is not the entry's.
+            until: lines found by parts with a lower number are not credited to this entry.
         """
         removed: dict[bytes, list[Mark]] = defaultdict(list)
         found: list[tuple[FileStep, _Version, list[int]]] = []
@@ -106,27 +123,37 @@ class History:
             base = self._version(step.path, step.old or [], since, number)
             places = aligned(base.lines, step.new or [])
             for index in {*range(len(base.lines))}.difference(places):
-                if _weight(line := base.lines[index]) >= _DISTINCT:
+                line = base.lines[index]
+                if _weight(line) >= _DISTINCT:
                     removed[line].append(base.marks[index])
             found.append((step, base, places))
         for step, base, places in found:
             new = step.new or []
-            marks = [base.marks[place] if place >= 0 else None for place in places]
-            for index, line in enumerate(new):
-                if marks[index] is None and removed.get(line):
-                    marks[index] = removed[line].pop()
+            marks: list[Mark | None] = []
+            for line, place in zip(new, places, strict=True):
+                if place >= 0:
+                    marks.append(base.marks[place])
+                elif removed.get(line):
+                    marks.append(removed[line].pop())
+                else:
+                    marks.append(None)
             if since < number:
                 by_parts = self._version(step.path, new, inf, number).marks
-            else:
-                by_parts = ()
-            for index, (piece, first) in enumerate(by_parts):
-                is_part = piece >= 0 and self._pieces[piece].number >= since
-                if marks[index] is None and (is_part or (piece < 0 and first < until)):
-                    marks[index] = piece, first
+                for index, mark in enumerate(by_parts):
+                    if marks[index] is None and self._is_of_parts(mark, since, until):
+                        marks[index] = mark
             whole = list(self._claimed(number, step, marks))
             self._versions.setdefault(step.path, []).append(
                 _Version(number, new, whole)
             )
+
+    def _is_of_parts(self, mark: Mark, since: int, until: int) -> bool:
+        """True if an entry's parts account for this line; see `add`."""
+        match mark:
+            case PieceLine(piece):
+                return self._pieces[piece].number >= since
+            case FirstSeen(entry):
+                return entry < until
 
     def unknown(self, path: str, lines: list[bytes]) -> set[bytes]:
         """The lines that nobody is known to have written."""
@@ -135,7 +162,7 @@ class History:
     def is_source(self, step: FileStep, unknown: set[bytes]) -> bool:
         """True if these lines of a file may have come from what was done to another one."""
         new = unknown.intersection(step.new or ())
-        is_piece = sum(map(_weight, new.difference(step.old or ()))) >= _FOUND[1]
+        is_piece = sum(map(_weight, new.difference(step.old or ()))) >= _FOUND_ELSEWHERE
         is_half = 2 * len(new) >= len(unknown) > 0
         return is_piece or (is_half and self._current(step.path) is None)
 
@@ -148,10 +175,8 @@ class History:
         self._come_back(path, lines, marks, alive)
         self._found_again(path, lines, marks, alive)
         authors = [
-            None
-            if n < 0 or self._was_there(path, line, n, until)
-            else self._pieces[n].author
-            for line, (n, _) in zip(lines, marks, strict=True)
+            self._author(path, line, mark, until)
+            for line, mark in zip(lines, marks, strict=True)
         ]
         # A line that others are like is a turn's only in a piece with one that none is like.
         counts = Counter(lines)
@@ -163,6 +188,15 @@ class History:
             ):
                 authors[piece[0] : piece[-1] + 1] = [None] * len(piece)
         return authors
+
+    def _author(
+        self, path: str, line: bytes, mark: Mark, until: float
+    ) -> Author | None:
+        if isinstance(mark, FirstSeen):
+            return None
+        if self._was_there(path, line, mark.piece, until):
+            return None
+        return self._pieces[mark.piece].author
 
     def _version(
         self, path: str, lines: list[bytes], before: float, number: float
@@ -182,7 +216,7 @@ class History:
             )
             versions = [each for name, each in alike if self._current(name) is None]
         if not versions:
-            return _Version(number, lines, [(-1, number)] * len(lines))
+            return _Version(number, lines, [FirstSeen(number)] * len(lines))
         best = versions[-1]
         if best.lines == lines:
             return _Version(number, lines, list(best.marks))
@@ -190,8 +224,12 @@ class History:
             best = max(
                 versions, key=lambda each: (_likeness(each.lines, lines), each.number)
             )
-        places = aligned(best.lines, lines)
-        marks = [best.marks[place] if place >= 0 else (-1, number) for place in places]
+        marks: list[Mark] = []
+        for place in aligned(best.lines, lines):
+            if place >= 0:
+                marks.append(best.marks[place])
+            else:
+                marks.append(FirstSeen(number))
         return _Version(number, lines, marks)
 
     def _claimed(
@@ -200,10 +238,15 @@ class History:
         """The marks, with new ones for what the entry wrote."""
         for mark, group in groupby(range(len(marks)), key=marks.__getitem__):
             places = list(group)
-            if mark is not None or step.author is None:
-                yield from [mark or (-1, number)] * len(places)
+            if mark is not None:
+                yield from [mark] * len(places)
                 continue
-            yield from ((len(self._pieces), n) for n in range(len(places)))
+            if step.author is None:
+                yield from [FirstSeen(number)] * len(places)
+                continue
+            piece = len(self._pieces)
+            for index in range(len(places)):
+                yield PieceLine(piece, index)
             written = (step.new or [])[places[0] : places[-1] + 1]
             self._pieces.append(_Piece(step.author, number, step, written))
 
@@ -215,15 +258,18 @@ class History:
         for version in reversed(self._versions.get(path, ())):
             if missing.isdisjoint(version.lines):
                 continue
-            theirs = zip(version.lines, version.marks, strict=True)
-            if not any(n >= 0 and line in missing for line, (n, _) in theirs):
+            written = {
+                line
+                for line, mark in zip(version.lines, version.marks, strict=True)
+                if isinstance(mark, PieceLine)
+            }
+            if missing.isdisjoint(written):
                 continue
             near = aligned(version.lines, lines)
             for n, place in enumerate(near):
-                if place >= 0:
-                    mark = version.marks[place]
-                else:
-                    mark = (-1, 0)
+                if place < 0:
+                    continue
+                mark = version.marks[place]
                 beside = place > 0 and near[max(0, n - 1)] == place - 1
                 beside |= near[n + 1 : n + 2] == [place + 1]
                 if beside and mark not in alive and self._is_later(marks[n], mark):
@@ -236,23 +282,25 @@ class History:
     ) -> None:
         """Mark pieces that were moved, within the file or from one where they are no more."""
         missing = _unmarked(lines, marks)
-        places: dict[bytes, list[Mark]] = defaultdict(list)
+        places: dict[bytes, list[PieceLine]] = defaultdict(list)
         for n, piece in enumerate(self._pieces):
             for offset, line in enumerate(piece.lines):
                 if line in missing and _weight(line) >= _DISTINCT:
-                    places[line].append((n, offset))
+                    places[line].append(PieceLine(n, offset))
         index = 0
         while index < len(lines):
-            best: list[Mark] = []
+            best: list[PieceLine] = []
             for n, offset in places.get(lines[index], ()):
                 piece = self._pieces[n]
-                run = list[Mark]()
+                run = list[PieceLine]()
                 if piece.step.path == path:
                     elsewhere = alive
+                    least_weight = _FOUND_IN_FILE
                 else:
                     elsewhere = self._alive_in(piece.step.path)
-                for at, line in enumerate(piece.lines[int(offset) :]):
-                    mark = (n, offset + at)
+                    least_weight = _FOUND_ELSEWHERE
+                for at, line in enumerate(piece.lines[offset:]):
+                    mark = PieceLine(n, offset + at)
                     here = index + at
                     if here == len(lines) or line != lines[here] or mark in elsewhere:
                         break
@@ -260,7 +308,7 @@ class History:
                         break
                     run.append(mark)
                 weight = sum(map(_weight, lines[index : index + len(run)]))
-                if len(run) > len(best) and weight >= _FOUND[piece.step.path != path]:
+                if len(run) > len(best) and weight >= least_weight:
                     best = run
             marks[index : index + len(best)] = best
             alive.update(best)
@@ -268,7 +316,9 @@ class History:
 
     def _is_later(self, mark: Mark, piece: Mark) -> bool:
         """True if a line that nobody is known to have written was first seen after this piece was."""
-        return mark[0] < 0 <= piece[0] and mark[1] > self._pieces[piece[0]].number
+        if isinstance(mark, PieceLine) or isinstance(piece, FirstSeen):
+            return False
+        return mark.entry > self._pieces[piece.piece].number
 
     def _alive_in(self, path: str) -> set[Mark]:
         """The marks of another file now: a line that is still there was copied from it, by somebody."""
@@ -288,7 +338,11 @@ class History:
 
 
 def _unmarked(lines: Sequence[bytes], marks: Sequence[Mark]) -> set[bytes]:
-    return {line for line, (n, _) in zip(lines, marks, strict=True) if n < 0}
+    return {
+        line
+        for line, mark in zip(lines, marks, strict=True)
+        if isinstance(mark, FirstSeen)
+    }
 
 
 def _weight(line: bytes) -> int:

@@ -72,8 +72,8 @@ def note(written: Written, turns: Iterable[TurnFacts], commit: str, human: str) 
         else:
             text += f"{path}\n"
         for key, ranges in _ranges(lines, _trace_key):
-            numbers = (f"{a}" if a == b else f"{a}-{b}" for a, b in ranges)
-            text += f"  {key} {','.join(numbers)}\n"
+            numbers = ",".join(_numbers(first, last) for first, last in ranges)
+            text += f"  {key} {numbers}\n"
     facts = {
         "schema_version": "authorship/3.0.0",
         "git_ai_version": f"{TOOL}/{__version__}",
@@ -94,17 +94,25 @@ def note(written: Written, turns: Iterable[TurnFacts], commit: str, human: str) 
     return f"{text}---\n{json.dumps(facts, indent=2)}\n"
 
 
+def _numbers(first: int, last: int) -> str:
+    if first == last:
+        return str(first)
+    return f"{first}-{last}"
+
+
 def trace(
     written: Written, turns: Iterable[TurnFacts], commit: str | None
 ) -> dict[str, Any]:
     """A record of Agent Trace 0.1. `commit`: None for the work tree."""
     contributors: dict[tuple[str, int], dict[str, str]] = {}
     for turn in turns:
-        model = turn.model and (
-            turn.model if "/" in turn.model else f"{turn.provider}/{turn.model}"
-        )
-        model_id = {"model_id": model[:250]} if model else {}
-        contributors[turn.session, turn.turn] = {"type": "ai", **model_id}
+        contributor = {"type": "ai"}
+        model = turn.model
+        if model:
+            if "/" not in model:
+                model = f"{turn.provider}/{model}"
+            contributor["model_id"] = model[:250]
+        contributors[turn.session, turn.turn] = contributor
     files = [
         {
             "path": path,
@@ -121,14 +129,16 @@ def trace(
         }
         for path, lines in written.items()
     ]
-    return {
+    record: dict[str, Any] = {
         "version": "0.1",
         "id": str(uuid.uuid4()),
         "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        **({"vcs": {"type": "git", "revision": commit}} if commit else {}),
-        "tool": {"name": TOOL, "version": __version__},
-        "files": files,
     }
+    if commit:
+        record["vcs"] = {"type": "git", "revision": commit}
+    record["tool"] = {"name": TOOL, "version": __version__}
+    record["files"] = files
+    return record
 
 
 def trailers(turns: Sequence[TurnFacts]) -> list[str]:

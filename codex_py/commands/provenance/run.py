@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from codex_py.command_line.subcommand import (
     command_config,
@@ -73,11 +74,12 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     lines = [line.decode(errors="replace") for line in data.split(b"\n")]
     found = list(enumerate(zip(lines, authors, strict=False), 1))
     if options.json:
-        rows = [
-            {"line": number, "text": text.removesuffix("\r")}
-            | ({"session": by.thread_id, "turn": by.turn, "how": by.how} if by else {})
-            for number, (text, by) in found
-        ]
+        rows: list[dict[str, Any]] = []
+        for number, (text, by) in found:
+            row: dict[str, Any] = {"line": number, "text": text.removesuffix("\r")}
+            if by:
+                row |= {"session": by.thread_id, "turn": by.turn, "how": by.how}
+            rows.append(row)
         facts = {
             "file": path,
             "revision": repository.revision,
@@ -97,10 +99,13 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         for turn in turns
     ]
     width = len(str(len(found)))
-    table = [
-        (keys[by[:2]] + _SIGNS[by.how] if by else "", f"{number:{width}}  {text}")
-        for number, (text, by) in found
-    ]
+    table: list[tuple[str, str]] = []
+    for number, (text, by) in found:
+        if by is None:
+            key = ""
+        else:
+            key = keys[by.thread_id, by.turn] + _SIGNS[by.how]
+        table.append((key, f"{number:{width}}  {text}"))
     return print_table(legend) or print_out("\n") or print_table(table)
 
 

@@ -85,21 +85,20 @@ class Repository:
             part: each for each in turns if each.turn for part in each.turn.patches
         }
         # For the time of one command.
-        self._meta, self._in_commits = cache(self._read_meta), cache(self._read_commits)
-        self._has_commit, self._starts = (
-            cache(self._looked_up),
-            cache(self._read_starts),
-        )
+        self._meta = cache(self._read_meta)
+        self._in_commits = cache(self._read_commits)
+        self._has_commit = cache(self._looked_up)
+        self._starts = cache(self._read_starts)
         self._names = cache(partial(thread_names, self.home))
-        in_force = [
-            each for each in self._entries.in_force if each.state == State.COMMITTED
-        ]
-        wholes = [
-            (e, e if e.turn else self._turns.get(e.number)) for e in reversed(in_force)
-        ]
-        self._done = [
-            (entry, whole, self._paths(entry, whole)) for entry, whole in wholes
-        ]
+        self._done: list[tuple[Entry, Entry | None, list[str]]] = []
+        for entry in reversed(self._entries.in_force):
+            if entry.state != State.COMMITTED:
+                continue
+            if entry.turn:
+                whole = entry
+            else:
+                whole = self._turns.get(entry.number)
+            self._done.append((entry, whole, self._paths(entry, whole)))
 
     def commit(self, name: str) -> str:
         """The id of a commit. Raises a `UsageError` if there is none."""
@@ -145,10 +144,15 @@ class Repository:
         found: dict[str, tuple[str, str]] = {}
         while fields:
             was, now, old_id, new_id, kind = fields.pop(0).removeprefix(":").split()
-            path = [fields.pop(0) for _ in range(2 if kind[0] in "RC" else 1)][-1]
+            path = fields.pop(0)
+            is_renamed_or_copied = kind[0] in "RC"
+            if is_renamed_or_copied:
+                path = fields.pop(0)
             # Neither links nor submodules.
+            if not was.startswith("100"):
+                old_id = ""
             if now.startswith("100"):
-                found[path] = old_id if was.startswith("100") else "", new_id
+                found[path] = (old_id, new_id)
         names = [name for pair in found.values() for name in pair if name]
         contents = dict(zip(names, self._contents(names), strict=True))
         pairs = [(path, contents.get(a), contents[b]) for path, (a, b) in found.items()]
@@ -165,7 +169,9 @@ class Repository:
         _, model, prompt = next(starts, TurnStart(0.0, None, ""))
         meta = self._meta(thread_id)
         title = title_of(prompt)
-        prompt = title[:_PROMPT_CHARACTERS] + "…" * (len(title) > _PROMPT_CHARACTERS)
+        prompt = title[:_PROMPT_CHARACTERS]
+        if len(title) > _PROMPT_CHARACTERS:
+            prompt += "…"
         provider = (meta and meta.model_provider) or ""
         name = self._names().get(thread_id)
         return TurnFacts(thread_id, name, turn, time, provider, model, prompt)
@@ -179,7 +185,9 @@ class Repository:
 
     def _read_meta(self, thread_id: str) -> SessionMeta | None:
         with suppress(SessionError):
-            return (path := find_session(self.home, thread_id)) and read_meta(path)
+            path = find_session(self.home, thread_id)
+            if path is not None:
+                return read_meta(path)
         return None
 
     def _contents(self, names: Sequence[str]) -> list[bytes | None]:
@@ -309,12 +317,14 @@ class Repository:
                 ):
                     how = "unsure"
                 author = Author(turn.thread_id, turn.number, how, began, entry.time)
-            before, after = (
-                side if side is None else as_lines(side) for side in (old, new)
-            )
-            steps.append(FileStep(name, before, after, author))
+            step = FileStep(name, _lines_of(old), _lines_of(new), author)
+            steps.append(step)
         since = min((part.number for part in parts if part), default=entry.number)
-        return steps, since, entry.number if early else since
+        if early:
+            until = entry.number
+        else:
+            until = since
+        return steps, since, until
 
     def _paths(self, entry: Entry, whole: Entry | None) -> list[str]:
         """The path of each change from the root of the repository; empty for those that are elsewhere."""
@@ -336,3 +346,9 @@ class Repository:
         return not self.git.run(
             self.root, "cat-file", "-e", f"{commit}^{{commit}}"
         ).returncode
+
+
+def _lines_of(data: bytes | None) -> list[bytes] | None:
+    if data is None:
+        return None
+    return as_lines(data)
