@@ -80,10 +80,10 @@ def _unsayable_entry(change: PatchedFile, cwd: Path) -> str | None:
         kind_of(change.new_mode),
         kind_of(change.replaced_mode),
     }
-    if "link" in kinds or "submodule" in kinds:
-        return (
-            f"what becomes of a {'symbolic link' if 'link' in kinds else 'submodule'}"
-        )
+    if "link" in kinds:
+        return "what becomes of a symbolic link"
+    if "submodule" in kinds:
+        return "what becomes of a submodule"
     if change.new is None:
         return None
     if change.destination.is_dir():

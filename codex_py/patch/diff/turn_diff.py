@@ -227,5 +227,10 @@ def _not_shown(old: _Contents | None, new: _Contents | None) -> str | None:
         return "Not shown: the old contents were not read\n"
     if all(contents is None or contents.data is not None for contents in (old, new)):
         return None
-    sizes = [0 if contents is None else contents.size for contents in (old, new)]
-    return f"Not shown: {sizes[0]} bytes become {sizes[1]}\n"
+    return f"Not shown: {_size(old)} bytes become {_size(new)}\n"
+
+
+def _size(contents: _Contents | None) -> int | None:
+    if contents is None:
+        return 0
+    return contents.size

@@ -10,7 +10,7 @@ from pathlib import Path
 from codex_py.errors import PatchError
 from codex_py.patch.diff.names import quoted
 from codex_py.patch.files.modes import kind_of, written_mode
-from codex_py.patch.lines import NO_NEWLINE
+from codex_py.patch.lines import line_of_diff
 from codex_py.protocol.patched_file import PatchedFile
 
 _CONTEXT = 3
@@ -176,8 +176,10 @@ def _body(change: PatchedFile, names: tuple[str, str], hunks: Iterable[bytes]) -
 
 
 def _side(name: str) -> bytes:
-    # git too ends a name with blanks in it with a tab, lest `patch` take the rest for a time.
-    return quoted(name) + b"\t" * (" " in name)
+    if " " in name:
+        # git too ends such a name with a tab, lest `patch` take the rest for a time.
+        return quoted(name) + b"\t"
+    return quoted(name)
 
 
 def _common_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
@@ -230,17 +232,19 @@ def _groups(
 
 
 def _marked(mark: bytes, lines: Sequence[bytes]) -> list[bytes]:
-    return [
-        mark + (line if line.endswith(b"\n") else line + NO_NEWLINE) for line in lines
-    ]
+    return [mark + line_of_diff(line) for line in lines]
 
 
 def _line_range(start: int, end: int) -> str:
     """Lines from 1; an empty range names the line before it."""
     length = end - start
-    if length == 1:
-        return f"{start + 1}"
-    return f"{start + (length > 0)},{length}"
+    match length:
+        case 0:
+            return f"{start},0"
+        case 1:
+            return f"{start + 1}"
+        case _:
+            return f"{start + 1},{length}"
 
 
 def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:

@@ -159,8 +159,10 @@ class _Editor:
         for header in hunk.headers:
             match = self._index.find([header], start)
             if match is None and (found := _RANGE.fullmatch(header)):
+                hint = int(found[1])
                 # Line numbers count from 1, but those of an empty range name the line before.
-                hint = max(int(found[1]) - (1 if hunk.old_lines else 0), 0)
+                if hunk.old_lines:
+                    hint = max(hint - 1, 0)
                 if found[2]:
                     match = self._index.find([found[2]], start)
                 else:

@@ -294,6 +294,8 @@ class Entry:
     @property
     def name(self) -> str:
         """For messages."""
-        if self.turn is None:
-            return f"{'patch' if self.undoes is None else 'undo'} {self.number}"
-        return f"turn {self.turn.number} of session {self.turn.thread_id}"
+        if self.turn is not None:
+            return f"turn {self.turn.number} of session {self.turn.thread_id}"
+        if self.undoes is None:
+            return f"patch {self.number}"
+        return f"undo {self.number}"

@@ -76,9 +76,11 @@ def commit(entry: Entry, journal: Journal | None = None) -> Committed:
         return Committed(None, tuple(notes))
     lost = [change.path for change in entry.changes if not change.kept]
     if lost:
+        names = ", ".join(lost[:3])
+        if len(lost) > 3:
+            names += " and others"
         notes.append(
-            f"This patch cannot be undone: what was in {', '.join(lost[:3])}"
-            f"{' and others' if len(lost) > 3 else ''} is too large to be kept, or cannot be read."
+            f"This patch cannot be undone: what was in {names} is too large to be kept, or cannot be read."
         )
     return Committed(entry.number, tuple(notes))
 

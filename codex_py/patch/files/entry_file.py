@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from codex_py.patch.files.change import Backup, Entry, FileChange, State, TurnOfEntry
 from codex_py.patch.files.handles import Status, read_file, split
@@ -110,27 +110,47 @@ def read_stored(entry: Entry) -> None:
                 ) from error
 
 
-def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
-    magic, version, *numbers = stream.readline(_MAX_FIRST_LINE).split()
+class _FirstLine(NamedTuple):
+    header_size: int
+    header_crc: int
+    contents_size: int
+    contents_crc: int
+    stored: int
+    """Bytes of the files that are kept beside the entry."""
+
+
+def _first_line(line: bytes) -> _FirstLine:
+    magic, version, *numbers = line.split()
     if magic != _MAGIC or int(version) != _VERSION:
         raise ValueError("not an entry of this version")
-    header_size, header_crc, contents_size, contents_crc, stored = (
-        int(number, 16 if is_crc else 10)
-        for number, is_crc in zip(
-            numbers, (False, True, False, True, False), strict=True
-        )
+    if len(numbers) != len(_FirstLine._fields):
+        raise ValueError("its first line is damaged")
+    return _FirstLine(
+        header_size=int(numbers[0]),
+        header_crc=int(numbers[1], 16),
+        contents_size=int(numbers[2]),
+        contents_crc=int(numbers[3], 16),
+        stored=int(numbers[4]),
     )
-    header = stream.read(header_size)
-    if len(header) != header_size or zlib.crc32(header) != header_crc:
+
+
+def _read_if_any(stream: BinaryIO, size: int | None) -> bytes | None:
+    if size is None:
+        return None
+    return stream.read(size)
+
+
+def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
+    first = _first_line(stream.readline(_MAX_FIRST_LINE))
+    header = stream.read(first.header_size)
+    if len(header) != first.header_size or zlib.crc32(header) != first.header_crc:
         raise ValueError("its header is damaged")
+    contents = b""
     if with_contents:
-        contents = stream.read(contents_size)
-    else:
-        contents = b""
-    if with_contents and (
-        len(contents) != contents_size or zlib.crc32(contents) != contents_crc
-    ):
-        raise ValueError("its contents are damaged")
+        contents = stream.read(first.contents_size)
+        is_whole = len(contents) == first.contents_size
+        if not is_whole or zlib.crc32(contents) != first.contents_crc:
+            raise ValueError("its contents are damaged")
     rest = BytesIO(contents)
     values = json.loads(header)
     changes: list[FileChange] = []
@@ -138,22 +158,14 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
     for found in headers:
         change = _read_change(found, store)
         if with_contents:
-            old_size = found["old_size"]
-            new_size = found["new_size"]
-            if old_size is None:
-                change.old = None
-            else:
-                change.old = rest.read(old_size)
-            if new_size is None:
-                change.new = None
-            else:
-                change.new = rest.read(new_size)
+            change.old = _read_if_any(rest, found["old_size"])
+            change.new = _read_if_any(rest, found["new_size"])
         changes.append(change)
     by_path = {change.path: change for change in changes}
     for change, found in zip(changes, headers, strict=True):
         # Older files have none.
         change.origin = by_path.get(found.get("origin"))
-    if _stored_bytes(changes) != stored:
+    if _stored_bytes(changes) != first.stored:
         raise ValueError("its first line is damaged")
     turn = values["turn"]
     if turn is not None:
@@ -173,18 +185,28 @@ def _contents(change: FileChange) -> tuple[bytes | None, bytes | None]:
     return None if is_elsewhere else change.old, change.written
 
 
+def _size_if_any(contents: bytes | None) -> int | None:
+    if contents is None:
+        return None
+    return len(contents)
+
+
 def _header_of(change: FileChange) -> dict[str, Any]:
     header: dict[str, Any] = {name: getattr(change, name) for name in _OF_CHANGE}
     old, new = _contents(change)
+    fate = "removed"
+    if change.exists:
+        fate = change.fate
+    digest_of_new = None
+    if not change.kept and change.written is not None:
+        digest_of_new = digest(change.written)
     header |= {
         "origin": change.origin and change.origin.path,
-        "fate": change.fate if change.exists else "removed",
+        "fate": fate,
         "backup": change.backup.name,
-        "old_size": None if old is None else len(old),
-        "new_size": None if new is None else len(new),
-        "digest": None
-        if change.kept or change.written is None
-        else digest(change.written),
+        "old_size": _size_if_any(old),
+        "new_size": _size_if_any(new),
+        "digest": digest_of_new,
     }
     # The journal may be moved.
     if change.backup is Backup.STORE and change.aside is not None:

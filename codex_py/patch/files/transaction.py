@@ -81,10 +81,8 @@ class Transaction:
             if before is None or change.backup is Backup.IN_PLACE:
                 continue
             if store and is_small and before.is_file and before.device == store.device:
-                change.backup, change.aside = (
-                    Backup.STORE,
-                    join(store.path, str(number)),
-                )
+                change.backup = Backup.STORE
+                change.aside = join(store.path, str(number))
             elif not change.exists or not is_small:
                 # Whatever it is, renaming keeps everything about it for the way back.
                 change.aside = join(

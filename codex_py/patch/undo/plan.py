@@ -271,9 +271,10 @@ def _refusal(
     *,
     is_plan: bool = True,
 ) -> EditedSince:
-    reason = (
-        f"{_names(undone)} {'were' if len(undone) > 1 else 'was'} not undone: {reason}"
-    )
+    if len(undone) == 1:
+        reason = f"{_names(undone)} was not undone: {reason}"
+    else:
+        reason = f"{_names(undone)} were not undone: {reason}"
     diff = git_diff(files, Path(undone[0].cwd), keeps_bytes=True)
     return EditedSince(reason, diff, is_plan=is_plan)
 

@@ -112,9 +112,10 @@ def recover_turns(
         A sentence for each turn that cannot be undone.
     """
     told: list[str] = []
-    for path in sorted(
-        stores(home).glob(f"{own.store.path.name if own else '*'}/*.turn")
-    ):
+    store = "*"
+    if own:
+        store = own.store.path.name
+    for path in sorted(stores(home).glob(f"{store}/*.turn")):
         # One that is locked is of a turn that runs.
         with suppress(OSError), path.open("rb+") as file:
             lock(file.fileno(), 0)

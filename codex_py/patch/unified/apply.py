@@ -6,10 +6,10 @@ outermost lines of context (fuzz); and last, where blanks and punctuation differ
 that ends with a change instead of context belongs at the end of the file, if it fits there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from io import BytesIO
-from itertools import chain, product
+from itertools import chain
 from typing import NamedTuple
 
 from codex_py.patch.match import Level, LineIndex
@@ -17,10 +17,9 @@ from codex_py.patch.report import MAX_EXPLAINED, MAX_PLACES, HunkReport, explain
 from codex_py.patch.unified.hunks import DiffHunk
 
 _MAX_FUZZ = 2
-_TRIED = sorted(
-    product(range(_MAX_FUZZ + 1), Level), key=lambda tried: tried[1] > Level.EXACT
-)
-"""Lines of context to ignore, and other differences: first all that is exact, then less fuzz before more."""
+_PLUS = ord("+")
+_MINUS = ord("-")
+_NEWLINE = ord("\n")
 
 
 class Applied(NamedTuple):
@@ -47,6 +46,19 @@ class _Place(NamedTuple):
     """Indices of other places."""
 
 
+def _attempts() -> Iterator[tuple[int, Level]]:
+    """The lines of context to ignore, and what may differ in the others, in the order in which they are tried.
+
+    Lines that are the very same come before others, and then less fuzz before more.
+    """
+    for fuzz in range(_MAX_FUZZ + 1):
+        yield fuzz, Level.EXACT
+    for fuzz in range(_MAX_FUZZ + 1):
+        for level in Level:
+            if level is not Level.EXACT:
+                yield fuzz, level
+
+
 def apply_hunks(
     data: bytes, hunks: Sequence[DiffHunk], path: str, *, strict: bool
 ) -> Applied:
@@ -71,11 +83,12 @@ def _applied_as_written(
     """
     reports: list[HunkReport] = []
     written: list[bytes] = []
-    at = line = 0
+    at = 0
+    line = 0
     for number, hunk in enumerate(hunks, 1):
         block = b"".join(hunk.old)
         start = data.find(block, at) if block else -1
-        if start < 0 or (start and data[start - 1] != 10):
+        if start < 0 or (start and data[start - 1] != _NEWLINE):
             return None
         line += data.count(b"\n", at, start)
         end = start + len(block)
@@ -83,7 +96,7 @@ def _applied_as_written(
             return None
         written += (data[at:start], *hunk.new)
         at = end
-        line = line + len(hunk.old)
+        line += len(hunk.old)
         reports.append(HunkReport(path, number, hunk.line, hunk.at + 1, 0))
     return Applied(b"".join([*written, data[at:]]), reports, [])
 
@@ -107,15 +120,14 @@ class _Applier:
         written = list[bytes]()
         for number, hunk in enumerate(self.hunks, 1):
             place = self._place(hunk)
-            if place and self.strict:
+            reason = None
+            if place is None:
+                reason = f"(line {hunk.line} of the patch) does not fit at line {hunk.at + 1}."
+                if len(failures) < MAX_EXPLAINED:
+                    reason += f" {self._explained(hunk)}"
+            elif self.strict:
                 reason = self._objection(hunk, place)
-            else:
-                reason = None
             if place is None or reason is not None:
-                if reason is None:
-                    reason = f"(line {hunk.line} of the patch) does not fit at line {hunk.at + 1}."
-                    if len(failures) < MAX_EXPLAINED:
-                        reason += f" {self._explained(hunk)}"
                 failures.append((hunk, f"{self.path}: hunk {number} {reason}"))
                 reports.append(HunkReport(self.path, number, hunk.line, None))
                 continue
@@ -139,10 +151,8 @@ class _Applier:
             reports.append(HunkReport(self.path, number, hunk.line, *where))
         written += lines[self.cursor :]
         # Where the file is another than the diff says, a line without an end may come before others.
-        ended = [
-            line if line.endswith(b"\n") else line + b"\n" for line in written[:-1]
-        ]
-        return Applied(b"".join([*ended, *written[-1:]]), reports, failures)
+        data = b"".join([*map(_ended, written[:-1]), *written[-1:]])
+        return Applied(data, reports, failures)
 
     @cached_property
     def _index(self) -> LineIndex:
@@ -163,8 +173,11 @@ class _Applier:
             and target == hunk.at
         ):
             return _Place(target)
-        tried = (self._fuzzy(hunk, target, fuzz, level) for fuzz, level in _TRIED)
-        return next((place for place in tried if place), None)
+        for fuzz, level in _attempts():
+            place = self._fuzzy(hunk, target, fuzz, level)
+            if place is not None:
+                return place
+        return None
 
     def _fuzzy(
         self, hunk: DiffHunk, target: int, fuzz: int, level: Level
@@ -206,14 +219,14 @@ class _Applier:
         )
         new: list[bytes] = []
         for line in body:
-            if line[0] == 43:
+            if line[0] == _PLUS:
+                added = line[1:]
                 if place.level and file_has_crlf != hunk_has_crlf:
-                    end = b"\r\n" if file_has_crlf else b"\n"
-                    new.append(line[1:].rstrip(b"\r\n") + end)
-                else:
-                    new.append(line[1:])
+                    added = added.rstrip(b"\r\n")
+                    added += b"\r\n" if file_has_crlf else b"\n"
+                new.append(added)
                 continue
-            if line[0] != 45:
+            if line[0] != _MINUS:
                 new.append(self.lines[at])
             at += 1
         return new
@@ -255,6 +268,12 @@ def _ends_file(hunk: DiffHunk) -> bool:
     old = hunk.old
     new = hunk.new
     return bool((old and old[-1][-1:] != b"\n") or (new and new[-1][-1:] != b"\n"))
+
+
+def _ended(line: bytes) -> bytes:
+    if line.endswith(b"\n"):
+        return line
+    return line + b"\n"
 
 
 def _text(lines: Sequence[bytes]) -> list[str]:

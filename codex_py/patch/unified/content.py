@@ -174,13 +174,10 @@ class Patcher(NamedTuple):
             self.findings.notes.append(
                 f"{target.old}: the directory of the submodule stays, as there are files in it."
             )
-        lines = [
-            hunk.old if diff.operation in REMOVING else hunk.new for hunk in diff.hunks
-        ]
-        text = b"".join([line for hunk in lines for line in hunk])
         if diff.operation in REMOVING:
-            file.old = text
+            file.old = b"".join([line for hunk in diff.hunks for line in hunk.old])
             return Content(b"", "submodule")
+        text = b"".join([line for hunk in diff.hunks for line in hunk.new])
         return Content(text, "submodule")
 
 
@@ -201,9 +198,12 @@ def reject(
 def _refuse_kind(target: Target, kind: Kind) -> None:
     diff = target.diff
     if diff.old_kind is not None and diff.old_kind != kind:
+        if kind == "submodule":
+            called = "a directory"
+        else:
+            called = _CALLED[kind]
         raise PatchError(
-            f"{target.old}: the patch takes it for {_CALLED[diff.old_kind]}, and it is "
-            f"{'a directory' if kind == 'submodule' else _CALLED[kind]}",
+            f"{target.old}: the patch takes it for {_CALLED[diff.old_kind]}, and it is {called}",
             kind="match",
         )
     if (

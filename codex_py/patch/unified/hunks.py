@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from codex_py.errors import PatchError, PatchErrorKind
 from codex_py.patch.files.modes import Kind, kind_of
-from codex_py.patch.lines import NO_NEWLINE
+from codex_py.patch.lines import line_of_diff
 
 Operation: TypeAlias = Literal["update", "add", "delete", "rename", "copy", "uncopy"]
 """`uncopy` is a copy in reverse: the old name, which was the new one, is deleted."""
@@ -147,20 +147,29 @@ def written_hunks(hunks: Sequence[DiffHunk]) -> bytes:
     """Hunks as a diff has them."""
     parts: list[bytes] = []
     for hunk in hunks:
-        sides = (hunk.old_start, len(hunk.old)), (hunk.new_start, len(hunk.new))
-        # As git writes it, a range of one line has no length.
-        old, new = (
-            f"{start}" if size == 1 else f"{start},{size}" for start, size in sides
-        )
+        old = _range(hunk.old_start, len(hunk.old))
+        new = _range(hunk.new_start, len(hunk.new))
         parts.append(f"@@ -{old} +{new} @@\n".encode())
-        parts += [
-            line if line.endswith(b"\n") else line + NO_NEWLINE for line in hunk.body
-        ]
+        parts += map(line_of_diff, hunk.body)
     return b"".join(parts)
 
 
-def _without_crlf(hunk: DiffHunk) -> DiffHunk:
-    def lf(lines: list[bytes]) -> list[bytes]:
-        return [line[:-2] + b"\n" if line.endswith(b"\r\n") else line for line in lines]
+def _range(start: int, size: int) -> str:
+    """Lines as git writes them: a range of one line has no length."""
+    if size == 1:
+        return str(start)
+    return f"{start},{size}"
 
-    return hunk._replace(body=lf(hunk.body), old=lf(hunk.old), new=lf(hunk.new))
+
+def _without_crlf(hunk: DiffHunk) -> DiffHunk:
+    return hunk._replace(
+        body=list(map(_with_lf, hunk.body)),
+        old=list(map(_with_lf, hunk.old)),
+        new=list(map(_with_lf, hunk.new)),
+    )
+
+
+def _with_lf(line: bytes) -> bytes:
+    if line.endswith(b"\r\n"):
+        return line[:-2] + b"\n"
+    return line

@@ -15,6 +15,8 @@ from codex_py.patch.diff.names import git_names, header_name, unquoted
 from codex_py.patch.unified.binary import read_half, unpacked_room
 from codex_py.patch.unified.hunks import DiffHunk, FileDiff
 
+_PLUS = ord("+")
+_MINUS = ord("-")
 _NO_FILE = (
     b"1970-01-01 ",
     b"1969-12-31 ",
@@ -57,7 +59,8 @@ class _Header:
         word, _, rest = line.rstrip(b"\r\n").partition(b" ")
         match word, *rest.split(b" ", 1):
             case b"index", *_ if found := _INDEX.match(rest):
-                diff.old_blob, diff.new_blob = found[1].decode(), found[2].decode()
+                diff.old_blob = found[1].decode()
+                diff.new_blob = found[2].decode()
                 if found[3]:
                     diff.old_mode = diff.new_mode = int(found[3], 8)
             case b"old", b"mode", mode:
@@ -65,9 +68,11 @@ class _Header:
             case b"new", b"mode", mode:
                 diff.new_mode = _mode(mode)
             case b"new", b"file", mode:
-                diff.operation, diff.new_mode = "add", _mode(mode[5:])
+                diff.operation = "add"
+                diff.new_mode = _mode(mode[5:])
             case b"deleted", b"file", mode:
-                diff.operation, diff.old_mode = "delete", _mode(mode[5:])
+                diff.operation = "delete"
+                diff.old_mode = _mode(mode[5:])
             case (b"rename" | b"copy") as verb, b"from", name:
                 if verb == b"rename":
                     diff.operation = "rename"
@@ -82,7 +87,8 @@ class _Header:
     def file(self) -> FileDiff:
         """The diff, once all its hunks are read."""
         old, new = self._names()
-        self.diff.old_name, self.diff.new_name = os.fsdecode(old), os.fsdecode(new)
+        self.diff.old_name = os.fsdecode(old)
+        self.diff.new_name = os.fsdecode(new)
         self._find_operation()
         return self.diff
 
@@ -90,10 +96,8 @@ class _Header:
         if self.bare_old is not None and self.bare_new is not None:
             self.diff.has_prefix = False
             return self.bare_old, self.bare_new
-        old, new = (
-            side[0] if side and side[0] != _DEV_NULL else None
-            for side in (self.old, self.new)
-        )
+        old = _file_name(self.old)
+        new = _file_name(self.new)
         if old is None and new is None:
             if self.names is None:
                 raise self.diff.refusal(
@@ -108,16 +112,31 @@ class _Header:
         hunks = self.diff.hunks
         if diff.operation != "update" or not hunks or not self.old or not self.new:
             return
-        (old_name, old_stamp), (new_name, new_stamp) = self.old, self.new
-        is_alone = len(hunks) == 1 and not diff.is_git
-        is_new, is_gone = (
-            is_alone and not lines and stamp.startswith(_NO_FILE)
-            for lines, stamp in ((hunks[0].old, old_stamp), (hunks[0].new, new_stamp))
-        )
+        old_name, old_stamp = self.old
+        new_name, new_stamp = self.new
+        is_new = False
+        is_gone = False
+        if len(hunks) == 1 and not diff.is_git:
+            is_new = not hunks[0].old and old_stamp.startswith(_NO_FILE)
+            is_gone = not hunks[0].new and new_stamp.startswith(_NO_FILE)
         if old_name == _DEV_NULL or is_new:
             diff.operation = "add"
         elif new_name == _DEV_NULL or is_gone:
             diff.operation = "delete"
+
+
+def _file_name(side: tuple[bytes, bytes] | None) -> bytes | None:
+    """The name in a header line; None if the line is missing, or says that there is no file."""
+    if side is None or side[0] == _DEV_NULL:
+        return None
+    return side[0]
+
+
+def _with_blank(line: bytes) -> bytes:
+    """The line of a hunk. Editors cut the blank that marks an empty line of context."""
+    if line[0] in b"\r\n":
+        return b" " + line
+    return line
 
 
 def _mode(text: bytes) -> int | None:
@@ -223,7 +242,8 @@ class _Reader:
             self._finish()
             header = self._header = _Header(FileDiff(at + 1))
         header.diff.has_crlf = old_line.endswith(b"\r\n") and new_line.endswith(b"\r\n")
-        header.old, header.new = header_name(old_line[4:]), header_name(new_line[4:])
+        header.old = header_name(old_line[4:])
+        header.new = header_name(new_line[4:])
 
     def _finish(self) -> None:
         header = self._header
@@ -237,9 +257,10 @@ class _Reader:
         self._passed_over = None
 
     def _halves(self, file: FileDiff, at: int) -> int:
-        while len(file.halves) < 2 and (
-            found := read_half(self._lines, at, self._room)
-        ):
+        while len(file.halves) < 2:
+            found = read_half(self._lines, at, self._room)
+            if found is None:
+                break
             half, at = found
             file.halves.append(half)
             self._room -= half.unpacked
@@ -258,14 +279,14 @@ class _Reader:
         marks = self._marks[start:end]
         body = self._lines[start:end]
         if b"\n" in marks or b"\r" in marks:
-            # An editor has cut the blank that marks an empty line of context.
-            body = [b" " + line if line[0] in b"\r\n" else line for line in body]
+            body = list(map(_with_blank, body))
             marks = marks.translate(bytes.maketrans(b"\r\n", b"  "))
         if b"\\" in marks or self._marks[end : end + 1] == b"\\":
-            end += self._marks[end : end + 1] == b"\\"
+            if self._marks[end : end + 1] == b"\\":
+                end += 1
             marks, body = _without_newlines(self._lines[start:end], at + 1)
-        old = [line[1:] for line in body if line[0] != 43]
-        new = [line[1:] for line in body if line[0] != 45]
+        old = [line[1:] for line in body if line[0] != _PLUS]
+        new = [line[1:] for line in body if line[0] != _MINUS]
         leading = len(marks) - len(marks.lstrip(b" "))
         trailing = len(marks) - len(marks.rstrip(b" "))
         file.hunks.append(

@@ -3,7 +3,7 @@
 import fcntl
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -57,16 +57,13 @@ def changes_between(
             continue
         if identity(root / path) in own:
             continue
-        # git keeps one of the permission bits.
-        old_mode, new_mode = (
-            stat.S_IFREG | copy.modes.get(path, usual[mode & 0o100])
-            if stat.S_ISREG(mode)
-            else mode or None
-            for (mode, _), copy in zip(sides, (old, new), strict=True)
-        )
-        before, after = (blobs[name] if mode else None for mode, name in sides)
+        (old_mode, old_name), (new_mode, new_name) = sides
         file = PatchedFile.of(
-            root / path, before, after, old_mode=old_mode, new_mode=new_mode
+            root / path,
+            blobs[old_name] if old_mode else None,
+            blobs[new_name] if new_mode else None,
+            old_mode=_full_mode(old_mode, old, path, usual),
+            new_mode=_full_mode(new_mode, new, path, usual),
         )
         files.append(file)
     paths = [root / path for path in sorted(unkept)]
@@ -92,13 +89,22 @@ def _differences(
         if is_new and not f"{name}/".startswith(tuple(old.empty)):
             folders.append(name)
         # Git knows a folder only by its files.
-        sides = [
-            (0 if stat.S_ISDIR(mode) else mode, blob)
-            for mode, blob in ((was, old_id), (now, new_id))
-        ]
-        if any(mode for mode, _ in sides):
-            found[name] = sides
+        if stat.S_ISDIR(was):
+            was = 0
+        if stat.S_ISDIR(now):
+            now = 0
+        if was or now:
+            found[name] = [(was, old_id), (now, new_id)]
     return found, folders
+
+
+def _full_mode(
+    mode: int, copy: Snapshot, path: str, usual: Mapping[int, int]
+) -> int | None:
+    """The mode of a file in a copy, of which git keeps one of the permission bits; None if there is no file."""
+    if stat.S_ISREG(mode):
+        return stat.S_IFREG | copy.modes.get(path, usual[mode & 0o100])
+    return mode or None
 
 
 def _with_new_modes(

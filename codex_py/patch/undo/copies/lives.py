@@ -86,10 +86,9 @@ class Lives:
         # A later change is in neither copy.
         if changed_ns > until_ns or status.st_dev != self._device:
             return Writer.UNSURE
-        spans = [
-            *self._spans,
-            *([] if self._began is None else [(self._began, until_ns)]),
-        ]
+        spans = [*self._spans]
+        if self._began is not None:
+            spans.append((self._began, until_ns))
         for began, ended in spans:
             if began <= changed_ns <= ended:
                 if ended - began > _LONG_NS:

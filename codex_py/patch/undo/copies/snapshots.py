@@ -47,6 +47,7 @@ _RECENT_S: Final = 2.0
 _MAX_HEAD_BYTES: Final = 4096
 _GONE: Final = [0]
 _OTHERS: Final = ("ls-files", "-z", "-o", "--directory")
+_CHANGED: Final = ("diff-files", "-z", "--name-only", "--ignore-submodules=all")
 _UNTRACKED: Final = (
     "status",
     "-z",
@@ -127,7 +128,7 @@ class Snapshots:
     Args:
         home: `$CODEX_HOME`, absolute. Nothing in it is copied.
         root, dot_git: see `Store`.
-        refuses: files that are not copied. Without it, those are not that were not when it was last given.
+        refuses: files that are not copied. If None, skip the files that were skipped last time.
     """
 
     def __init__(
@@ -188,18 +189,14 @@ class Snapshots:
         is_as_before = (
             folders == state.folders and bool(folders) and all(folders.values())
         )
-        # Side by side: each spends its time in the file system.
-        with ThreadPoolExecutor(1) as pool:
-            if is_as_before:
-                listing = None
-            else:
+        if is_as_before:
+            changed = self._names(*_CHANGED)
+            others = state.names
+        else:
+            # Side by side: each spends its time in the file system.
+            with ThreadPoolExecutor(1) as pool:
                 listing = pool.submit(self._names, *_OTHERS)
-            changed = self._names(
-                "diff-files", "-z", "--name-only", "--ignore-submodules=all"
-            )
-            if listing is None:
-                others = state.names
-            else:
+                changed = self._names(*_CHANGED)
                 others = listing.result()
         limits = dict.fromkeys(changed, _MAX_FILE_BYTES)
         known = {*state.ignored, *state.inner}
@@ -237,27 +234,21 @@ class Snapshots:
         else:
             held = {}
             unkept = self._unkept(left_out | self._places_of(before), state, None)
-        statuses = (
-            (name, _status(self.root, name)) for name in {*state.just_changed, *copied}
-        )
-        state.just_changed = {
-            name: found.st_ctime_ns
-            for name, found in statuses
-            if found and now_s - found.st_ctime < _RECENT_S
-        }
+        state.just_changed = self._just_changed({*state.just_changed, *copied}, now_s)
         # Git would not look at a file again that seems to be as it was.
         removed = set(changed).intersection(left_out) | {*again}.difference(changed)
         has_changed = bool(copied or removed or not state.tree)
         if has_changed:
             state.tree = self._written(copied, removed)
             # Git knows other names now.
-            still = [
-                n
-                for n, mark in folders.items()
-                if not mark == _GONE == state.folders[n]
+            watched = [
+                name
+                for name, mark in folders.items()
+                if not _is_long_gone(mark, state.folders[name])
             ]
-            of_copied = {folder for name in copied for folder in _folders_of(name)}
-            folders = {name: list[int]() for name in (*still, *of_copied)}
+            for name in copied:
+                watched += _folders_of(name)
+            folders = {name: list[int]() for name in watched}
         state.names = others
         state.folders = folders
         if has_changed or may_be_new or not is_as_before:
@@ -276,6 +267,15 @@ class Snapshots:
         )
         holds_all = looked_at < MAX_LOOKED_AT and len(state.left_out) < MAX_LOOKED_AT
         return Snapshot(state.tree, state.modes, unkept, folders, held, holds_all)
+
+    def _just_changed(self, names: Iterable[str], now_s: float) -> dict[str, int]:
+        """The files that changed a moment ago, with the time of it, in ns."""
+        found: dict[str, int] = {}
+        for name in names:
+            status = _status(self.root, name)
+            if status and now_s - status.st_ctime < _RECENT_S:
+                found[name] = status.st_ctime_ns
+        return found
 
     def _folder_marks(self, state: _State) -> dict[str, list[int]]:
         """The `folders` of the state as they are."""
@@ -367,13 +367,12 @@ class Snapshots:
         Args:
             held: gets the files and links in the folders.
         """
-        unkept = {
-            name: (found.st_size, found.st_ctime_ns)
-            if stat.S_ISREG(found.st_mode)
-            else (0, 0)
-            for name, found in left_out.items()
-            if not stat.S_ISDIR(found.st_mode)
-        }
+        unkept: dict[str, tuple[int, int]] = {}
+        for name, found in left_out.items():
+            if stat.S_ISREG(found.st_mode):
+                unkept[name] = (found.st_size, found.st_ctime_ns)
+            elif not stat.S_ISDIR(found.st_mode):
+                unkept[name] = (0, 0)
         # What git keeps there is not copied.
         inner = [
             f"{name}.git" for name in state.inner if _status(self.root, f"{name}.git")
@@ -508,6 +507,11 @@ def _status(root: Path, name: str) -> os.stat_result | None:
         return os.lstat(f"{root}/{name}")
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _is_long_gone(mark: list[int], mark_before: list[int]) -> bool:
+    """True if a folder was not there at the last copy, and is not there now."""
+    return mark == _GONE and mark_before == _GONE
 
 
 def _folders_of(name: str) -> Iterator[str]:
