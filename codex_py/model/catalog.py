@@ -189,25 +189,28 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
             shell = "disabled"
         else:
             shell = "unified_exec"
+    if name == slug:
+        name = ""
+    if truncation.get("mode") == "bytes":
+        limit = max(1, limit // 4)
+    image_detail = "high"
+    if entry.get("supports_image_detail_original"):
+        image_detail = "original"
     return ModelInfo(
         slug=slug,
         context_window=window,
-        display_name=name if name != slug else "",
+        display_name=name,
         about=str(entry.get("description") or ""),
         efforts=efforts,
         effective_context_window_percent=percent,
         default_reasoning_effort=entry.get("default_reasoning_level"),
         ultra_effort=entry.get("multi_agent_reasoning_effort")
         or next((name for name in reversed(_EFFORTS[2:]) if name in efforts), "medium"),
-        image_detail="original"
-        if entry.get("supports_image_detail_original")
-        else "high",
+        image_detail=image_detail,
         default_verbosity=verbosity if entry.get("support_verbosity") else None,
         shell_tool=shell,
         freeform_apply_patch=entry.get("apply_patch_tool_type") == "freeform",
         parallel_tool_calls=entry.get("supports_parallel_tool_calls", True),
         images="image" in entry.get("input_modalities", ["image"]),
-        truncation_limit_tokens=max(1, limit // 4)
-        if truncation.get("mode") == "bytes"
-        else limit,
+        truncation_limit_tokens=limit,
     )

@@ -101,7 +101,7 @@ class ModelTurn:
 
 
 @dataclass(slots=True)
-class Told:
+class InputMessage:
     """A message to the model: the role is `user`, `developer` or `system`."""
 
     role: str
@@ -114,7 +114,7 @@ class Told:
         return "\n\n".join(message_texts(list(self.parts)))
 
 
-Turn: TypeAlias = ModelTurn | Told
+Turn: TypeAlias = ModelTurn | InputMessage
 
 
 class Dialogue:
@@ -144,14 +144,14 @@ class Dialogue:
 
     def _clear(self) -> None:
         self._turns: list[Turn] = []
-        self._waiting: list[Told] = []
+        self._waiting: list[InputMessage] = []
         """Said while calls are open: it comes after their results."""
         self._ids = CallIds(self._tool_ids)
 
     def _take(self, item: JsonObject) -> None:
         kind = item.get("type", "message")
         if kind == "message" and item.get("role") != "assistant":
-            told = Told(str(item.get("role")), self._parts(item.get("content")))
+            told = InputMessage(str(item.get("role")), self._parts(item.get("content")))
             if told.parts:
                 (self._turns if self._open_turn() is None else self._waiting).append(
                     told

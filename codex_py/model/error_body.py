@@ -159,8 +159,12 @@ def body_error(body: bytes) -> ServerError:
     """What the body of an HTTP error says: JSON, server-sent events, a web page or plain text."""
     text = body.decode(errors="replace")
     stripped = text.lstrip("\ufeff \t\r\n")
-    events = [line[5:] for line in stripped.splitlines() if line.startswith("data:")]
-    for candidate in [stripped] if stripped[:1] in {"{", "["} else events:
+    if stripped[:1] in {"{", "["}:
+        candidates = [stripped]
+    else:
+        lines = stripped.splitlines()
+        candidates = [line[5:] for line in lines if line.startswith("data:")]
+    for candidate in candidates:
         error = server_error(json_or(candidate, None))
         if error.message or error.code or error.type:
             return error

@@ -31,10 +31,13 @@ def as_function(spec: FreeformSpec) -> FunctionSpec:
 
 def function_specs(tools: Sequence[ToolSpec]) -> list[FunctionSpec]:
     """The tools for an API that has functions only; hosted ones are left out."""
-    functions = [
-        as_function(spec) if isinstance(spec, FreeformSpec) else spec for spec in tools
-    ]
-    return [spec for spec in functions if isinstance(spec, FunctionSpec)]
+    functions: list[FunctionSpec] = []
+    for spec in tools:
+        if isinstance(spec, FreeformSpec):
+            functions.append(as_function(spec))
+        elif isinstance(spec, FunctionSpec):
+            functions.append(spec)
+    return functions
 
 
 def freeform_names(prompt: Prompt) -> frozenset[str]:

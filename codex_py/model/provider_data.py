@@ -110,9 +110,10 @@ class OwnItems:
         data: JsonObject = json.loads(item)
         if is_odd:
             self._fit_call(data)
-        for name in ("content", "output") if has_image else ():
-            if isinstance(data.get(name), list):
-                data[name] = without_images(data[name])
+        if has_image:
+            for name in ("content", "output"):
+                if isinstance(data.get(name), list):
+                    data[name] = without_images(data[name])
         if is_freeform:
             data = wrapped_item(data)
         if self._maker.own_data(data) is None:
@@ -148,7 +149,13 @@ def _has_odd_name(item: EncodedItem) -> bool:
 
 def without_images(parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
     """The parts of a message or an output, with a note in the place of each image."""
-    return [_NO_IMAGE if part.get("type") == "input_image" else part for part in parts]
+    return list(map(_without_image, parts))
+
+
+def _without_image(part: JsonObject) -> JsonObject:
+    if part.get("type") == "input_image":
+        return _NO_IMAGE
+    return part
 
 
 def without_maker(item: EncodedItem) -> EncodedItem | None:

@@ -10,9 +10,9 @@ from codex_py.model.dialogue import (
     MISSING_RESULT,
     Call,
     Dialogue,
+    InputMessage,
     ModelTurn,
     Text,
-    Told,
     Turn,
 )
 from codex_py.model.provider_data import Maker
@@ -80,7 +80,7 @@ def test_the_calls_of_a_response_and_their_results_are_one_turn() -> None:
 def test_what_is_said_between_a_call_and_its_result_comes_after_it() -> None:
     turn, note = dialogue(call("a"), told("a note", "developer"), output("a"))
     assert model_turn(turn).complete_results()[0].text == "done"
-    assert isinstance(note, Told)
+    assert isinstance(note, InputMessage)
     assert (note.role, note.text) == ("developer", "a note")
 
 
@@ -91,7 +91,7 @@ def test_a_call_without_a_result_gets_one_and_a_result_without_a_call_is_left_ou
     assert [result.text for result in model_turn(turn).complete_results()] == [
         MISSING_RESULT
     ]
-    assert isinstance(prompt, Told)
+    assert isinstance(prompt, InputMessage)
 
 
 def test_ids_that_come_again_are_paired_by_place() -> None:

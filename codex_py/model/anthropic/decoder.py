@@ -112,7 +112,8 @@ class AnthropicDecoder(BuildingDecoder):
         call_id = text_field(block, "id")
         name = text_field(block, "name")
         piece = self._out.begin(kind, name=name, call_id=call_id)
-        self._pieces[index], self._blocks[index] = piece, block
+        self._pieces[index] = piece
+        self._blocks[index] = block
         text = text_field(block, "text") or text_field(block, "thinking")
         if text:
             self._out.write(piece, text)

@@ -83,7 +83,7 @@ def _with_legal_thoughts(blocks: list[bytes]) -> list[bytes]:
     return [block for block in blocks if not block.startswith(_UNMARKED)]
 
 
-def _told(told: dialogue.Told) -> Sequence[bytes]:
+def _told(told: dialogue.InputMessage) -> Sequence[bytes]:
     if told.encoded is None:
         told.encoded = [
             encode_json(part) for part in map(_part, told.parts) if part is not None
@@ -221,7 +221,7 @@ class AnthropicWire(ProfiledWire):
             texts = []
         while (
             turns
-            and isinstance(first := turns[0], dialogue.Told)
+            and isinstance(first := turns[0], dialogue.InputMessage)
             and first.role != "user"
         ):
             texts.append(first.text)
@@ -230,7 +230,7 @@ class AnthropicWire(ProfiledWire):
         called: dict[str, None] = {}
         may_think = True
         for turn in turns:
-            if isinstance(turn, dialogue.Told):
+            if isinstance(turn, dialogue.InputMessage):
                 _append(messages, "user", _told(turn))
                 continue
             if turn.encoded is None:

@@ -165,7 +165,8 @@ class ChatDecoder(BuildingDecoder):
                 if not _OPENING.startswith(head) or len(self._head) > _MAX_BLANK:
                     self._flush_head()
                 return
-            self._is_in_tag, self._head = True, head.removeprefix(_OPENING)
+            self._is_in_tag = True
+            self._head = head.removeprefix(_OPENING)
         thought, closing, rest = self._head.partition(_CLOSING)
         if closing:
             thought = thought.rstrip()

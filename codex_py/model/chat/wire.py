@@ -12,11 +12,11 @@ from codex_py.model.chat.decoder import THINK_TAG, ChatDecoder
 from codex_py.model.dialogue import (
     Call,
     Dialogue,
+    InputMessage,
     ModelTurn,
     Result,
     Text,
     Thought,
-    Told,
 )
 from codex_py.model.freeform import function_specs, wrapped
 from codex_py.model.profile import ProfiledWire
@@ -104,11 +104,13 @@ class ChatWire(ProfiledWire):
             ]
             is_named = choice.mode == "required" and len(tools) == 1
             allowed = {"mode": choice.mode, "tools": tools}
-            settings["tool_choice"] = (
-                tools[0]
-                if is_named
-                else {"type": "allowed_tools", "allowed_tools": allowed}
-            )
+            if is_named:
+                settings["tool_choice"] = tools[0]
+            else:
+                settings["tool_choice"] = {
+                    "type": "allowed_tools",
+                    "allowed_tools": allowed,
+                }
         elif style != "ignored" and choice.mode != "auto":
             is_any = style == "any" and choice.mode == "required"
             settings["tool_choice"] = "any" if is_any else choice.mode
@@ -123,7 +125,11 @@ class ChatWire(ProfiledWire):
             texts = [prompt.instructions]
         else:
             texts = []
-        while turns and isinstance(first := turns[0], Told) and first.role != "user":
+        while (
+            turns
+            and isinstance(first := turns[0], InputMessage)
+            and first.role != "user"
+        ):
             texts.append(first.text)
             del turns[0]
         messages: list[bytes] = []
@@ -135,10 +141,10 @@ class ChatWire(ProfiledWire):
             messages.append(encode_json({"role": role, "content": "\n\n".join(texts)}))
         told: list[JsonObject] = []
         """The content of the next message of the user."""
-        last: Told | None = None
+        last: InputMessage | None = None
         is_after_tool = False
         for turn in turns:
-            if isinstance(turn, Told):
+            if isinstance(turn, InputMessage):
                 told += turn.parts
                 last = turn
                 continue
@@ -151,7 +157,11 @@ class ChatWire(ProfiledWire):
         return [*messages, *self._user(told, last, is_after_tool=is_after_tool)]
 
     def _user(
-        self, parts: Sequence[JsonObject], last: Told | None, *, is_after_tool: bool
+        self,
+        parts: Sequence[JsonObject],
+        last: InputMessage | None,
+        *,
+        is_after_tool: bool,
     ) -> list[bytes]:
         """Text alone is a plain string: some servers take nothing else. `last` keeps the translation."""
         if not parts:

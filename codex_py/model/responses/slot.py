@@ -156,11 +156,10 @@ class Slot:
         part = None if index is None else parts.get(index)
         if part is not None and (is_any or part.kind == kind):
             return part
-        for part in (
-            reversed(parts.values()) if field == "content" and not opens else ()
-        ):
-            if (is_any or part.kind == kind) and not part.whole:
-                return part
+        if field == "content" and not opens:
+            for part in reversed(parts.values()):
+                if (is_any or part.kind == kind) and not part.whole:
+                    return part
         if len(parts) >= MAX_ITEMS:
             raise too_many_items()
         if index is None or index in parts:
@@ -237,11 +236,13 @@ class Slot:
         """What the events before the item's end amount to, for one field."""
         parts = self._parts[field]
         if field == "arguments":
+            first = next(iter(parts.values()), None)
+            if first is None:
+                return ""
             # `{}` can be announced for arguments that then come from their start.
-            return next(
-                (p.streamed if is_json(p.streamed) else p.text for p in parts.values()),
-                "",
-            )
+            if is_json(first.streamed):
+                return first.streamed
+            return first.text
         if field == "input":
             text = "".join(part.text for part in parts.values())
             wrapped = self._streamed("arguments")
@@ -260,8 +261,13 @@ class Slot:
 
     def differs(self, item: JsonObject, *fields: str) -> bool:
         """True if both have one of the fields, and it is another."""
-        known = self.announced if self.item is None else self.item
-        return any(known.get(f) and item.get(f) and known[f] != item[f] for f in fields)
+        known = self.item
+        if known is None:
+            known = self.announced
+        return any(
+            known.get(field) and item.get(field) and known[field] != item[field]
+            for field in fields
+        )
 
     def has_id_of(self, item: JsonObject) -> bool | None:
         """True if the slot is closed and its item has the type and call id, or else id, of this one; None without

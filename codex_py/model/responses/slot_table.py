@@ -72,9 +72,12 @@ class SlotTable:
         index = integer_field(event, "output_index")
         kind = kind_of_item(item)
         at = self.at(index)
-        known = (at, None if index is not None and at is None else self._by_name(item))
+        is_index_free = index is not None and at is None
+        named = None
+        if not is_index_free:
+            named = self._by_name(item)
         slot = _first(
-            known,
+            (at, named),
             lambda slot: slot.kind == kind and not slot.differs(item, "call_id", "id"),
         )
         if slot is None and index is None:
@@ -96,23 +99,28 @@ class SlotTable:
         at = self.at(index)
         named = self._by_name(item)
 
-        def is_akin(slot: Slot) -> bool:
+        def can_take(slot: Slot) -> bool:
             return slot.is_open and (slot is named or _may_be(slot, kind))
 
-        def is_same(slot: Slot) -> bool:
-            if slot.is_open:
-                return is_akin(slot) and not slot.differs(item, "call_id")
+        def is_repeated(slot: Slot) -> bool:
+            """True if the item of a closed slot comes again."""
+            has_same_id = slot.has_id_of(item)
+            if slot is at and has_same_id:
+                return True
+            if not slot.says(item):
+                return False
             # A name alone is no repetition: some servers give all calls of one tool the same.
-            same = slot.has_id_of(item)
-            return (slot is at and same is True) or (
-                slot.says(item) and (slot is named or same is None)
-            )
+            return slot is named or has_same_id is None
 
-        slot = _first((at, named), is_same) or _first((at, named), is_akin)
+        def is_of_same_call(slot: Slot) -> bool:
+            if slot.is_open:
+                return can_take(slot) and not slot.differs(item, "call_id")
+            return is_repeated(slot)
+
+        slot = _first((at, named), is_of_same_call) or _first((at, named), can_take)
         if slot is None and (index is None or at is not None):
-            slot = _first(
-                (slot for slot in self._slots.values() if slot.is_open), is_same
-            )
+            still_open = [slot for slot in self._slots.values() if slot.is_open]
+            slot = _first(still_open, is_of_same_call)
         return self._name(slot or self._new(index, kind), item)
 
     def for_listed(self, output: object) -> dict[int, JsonObject]:

@@ -107,9 +107,10 @@ def _parts(value: Any, path: str) -> dict[str, Any]:
     """The parts of an object or a list by their paths."""
     if isinstance(value, list):
         return {f"{path}[{n}]": part for n, part in enumerate(cast("list[Any]", value))}
-    return {
-        f"{path}.{key}" if path else key: part for key, part in as_object(value).items()
-    }
+    prefix = ""
+    if path:
+        prefix = f"{path}."
+    return {f"{prefix}{key}": part for key, part in as_object(value).items()}
 
 
 def _in_texts(expected: str, actual: str, path: str) -> str:

@@ -129,11 +129,11 @@ class TextToolsDecoder:
         return []
 
     def _item(self, call: TextCall) -> ResponseItem:
-        kind, field = (
-            ("custom_tool_call", "input")
-            if call.is_freeform
-            else ("function_call", "arguments")
-        )
+        kind = "function_call"
+        field = "arguments"
+        if call.is_freeform:
+            kind = "custom_tool_call"
+            field = "input"
         fields = {
             "type": kind,
             "call_id": new_call_id(),

@@ -231,18 +231,21 @@ def _from_children(body: str, spec: ToolSpec | None) -> str | None:
     """Arguments written as `<name>value</name>`, as JSON; None for another body."""
     children: dict[str, str] = {}
     place = 0
-    while (child := _CHILD.match(body, place)) is not None:
+    child = _CHILD.match(body)
+    while child is not None:
         children[child[1]] = child[2].strip("\n")
         place = child.end()
+        child = _CHILD.match(body, place)
     if not children or body[place:].strip():
         return None
-    properties: Mapping[str, Any] = (
-        spec.parameters.get("properties", {}) if isinstance(spec, FunctionSpec) else {}
-    )
-    values = {
-        name: text
-        if properties.get(name, {}).get("type") in (None, "string")
-        else json_or(text, text)
-        for name, text in children.items()
-    }
+    properties: Mapping[str, Any] = {}
+    if isinstance(spec, FunctionSpec):
+        properties = spec.parameters.get("properties", {})
+    values: dict[str, Any] = {}
+    for name, text in children.items():
+        kind = properties.get(name, {}).get("type")
+        if kind in (None, "string"):
+            values[name] = text
+        else:
+            values[name] = json_or(text, text)
     return json.dumps(values, ensure_ascii=False)

@@ -148,10 +148,12 @@ def _dsml(text: str) -> Iterator[Found]:
             body,
             "</(?:｜DSML｜)?parameter>",
         )
-        values = {
-            start[1]: _json_or_text(value) if 'string="false"' in start[2] else value
-            for start, value in found
-        }
+        values: dict[str, Any] = {}
+        for start, value in found:
+            if 'string="false"' in start[2]:
+                values[start[1]] = _json_or_text(value)
+            else:
+                values[start[1]] = value
         yield name, json.dumps(values, ensure_ascii=False)
 
 
