@@ -119,37 +119,20 @@ class Rules:
             command: self.matches(command, resolve_paths=resolve_paths)
             for command in everything
         }
-        matched = tuple(match for matches in found.values() for match in matches)
+        matched = tuple(chain.from_iterable(found.values()))
         if not read.is_complete:
-            decisions = {rule.decision for rule in self.prefix_rules} - {Decision.ALLOW}
-            strictest = max(decisions, key=_STRICTNESS.__getitem__, default=None)
-            if strictest is not None:
-                matched += (MatchedRule((), strictest, _UNREAD),)
+            matched += self._for_unread()
         if any(match.decision is not Decision.ALLOW for match in matched):
             return RuleMatch(matched)
+        return _allowed(argv, found, place)
 
-        def allowing(command: Command) -> tuple[MatchedRule, ...]:
-            matches = found.get(command, ())
-            if matches and _may_leave_sandbox(command, matches, place):
-                return matches
+    def _for_unread(self) -> tuple[MatchedRule, ...]:
+        """The strictest rule, which covers a script that cannot be read; none if all rules allow."""
+        decisions = {rule.decision for rule in self.prefix_rules} - {Decision.ALLOW}
+        if not decisions:
             return ()
-
-        itself = allowing(tuple(argv))
-        if itself:
-            return RuleMatch(itself)
-        plain = tuple(dict.fromkeys(plain_commands(argv, place) or ()))
-        if len(plain) > 1 and any(command[0] in _SHIFTING for command in plain):
-            return None
-        if (
-            place.writable
-            and sum(program_name(command) == "git" for command in plain) > 1
-        ):
-            # The first may add a submodule that the next one enters.
-            return None
-        allowed = [allowing(command) for command in plain]
-        if plain and all(allowed):
-            return RuleMatch(tuple(chain.from_iterable(allowed)))
-        return None
+        strictest = max(decisions, key=_STRICTNESS.__getitem__)
+        return (MatchedRule((), strictest, _UNREAD),)
 
     def matches(
         self, command: Command, *, resolve_paths: bool = True
@@ -182,6 +165,43 @@ class Rules:
             for rule in self.prefix_rules
             if rule.covers(bare) and (certain or rule.decision is not Decision.ALLOW)
         )
+
+
+def _allowed(
+    argv: Sequence[str],
+    found: Mapping[Command, tuple[MatchedRule, ...]],
+    place: Place,
+) -> RuleMatch | None:
+    """The rules that lift the sandbox for `argv`; None if it stays. See `Rules.decide`.
+
+    `found`: the rules for each command that `argv` runs, none of which is stricter than `allow`.
+    """
+    itself = _allowing(tuple(argv), found, place)
+    if itself:
+        return RuleMatch(itself)
+    plain = tuple(dict.fromkeys(plain_commands(argv, place) or ()))
+    if len(plain) > 1 and any(command[0] in _SHIFTING for command in plain):
+        return None
+    uses_of_git = sum(program_name(command) == "git" for command in plain)
+    if place.writable and uses_of_git > 1:
+        # The first may add a submodule that the next one enters.
+        return None
+    allowed = [_allowing(command, found, place) for command in plain]
+    if plain and all(allowed):
+        return RuleMatch(tuple(chain.from_iterable(allowed)))
+    return None
+
+
+def _allowing(
+    command: Command,
+    found: Mapping[Command, tuple[MatchedRule, ...]],
+    place: Place,
+) -> tuple[MatchedRule, ...]:
+    """The rules that allow one command; empty if it is not to leave the sandbox."""
+    matches = found.get(command, ())
+    if matches and _may_leave_sandbox(command, matches, place):
+        return matches
+    return ()
 
 
 def _may_leave_sandbox(

@@ -145,6 +145,11 @@ def wrapped_script(command: Command) -> str | None:
             return None
         case _:
             pass
+    return _shell_text(command)
+
+
+def _shell_text(command: Command) -> str | None:
+    """What a shell runs with `-c`; None if it has no such option."""
     runs_text = False
     index = 1
     while index < len(command) and command[index][:1] in {"-", "+"}:
@@ -153,10 +158,12 @@ def wrapped_script(command: Command) -> str | None:
         if option in {"-", "--"}:
             break
         if option.startswith("--"):
-            index += option in {"--rcfile", "--init-file"}
+            takes_next_word = option in {"--rcfile", "--init-file"}
         else:
+            takes_next_word = option[-1] in "oO"
             runs_text |= option[0] == "-" and "c" in option
-            index += option[-1] in "oO"
+        if takes_next_word:
+            index += 1
     if runs_text and index < len(command):
         return command[index]
     return None
@@ -185,13 +192,15 @@ def _after_options(command: Command, wrapper: _Wrapper) -> int:
         if option == "--":
             break
         if option.startswith("--"):
-            index += option[2:] in wrapper.long_values.split()
+            takes_next_word = option[2:] in wrapper.long_values.split()
         else:
             # The value of the first option that takes one is the rest of the word, or else the next word.
             with_value = next(
                 (n for n, x in enumerate(option) if x in wrapper.values), None
             )
-            index += with_value == len(option) - 1
+            takes_next_word = with_value == len(option) - 1
+        if takes_next_word:
+            index += 1
     return index
 
 

@@ -192,13 +192,7 @@ class Denials:
         if lost or linked:
             # Last comes the folder for temporary files, which may be large.
             tops = [*_outermost(self._near(found), ()), *reversed(roots)]
-            for path, status in self._names_of({*lost, *names}, tops):
-                inode = _inode(status)
-                if inode in names or self._known[inode][1:] == _marks(status):
-                    names.setdefault(inode, set()).add(path)
-                    found[path] = status
-                if not lost and not _unseen(linked, names):
-                    break
+            self._look_for_names(tops, lost, linked, names, found)
         self._known = {
             _inode(status): (path, *_marks(status))
             for path, status in {**linked, **found}.items()
@@ -207,6 +201,28 @@ class Denials:
         if unseen:
             text = f"{unseen[0]} is denied, and has another name (a hard link) outside of the workspace"
             raise ToolError(f"{text}; remove that one", code="SandboxUnavailable")
+
+    def _look_for_names(
+        self,
+        tops: Sequence[str],
+        lost: set[_Inode],
+        linked: dict[str, os.stat_result],
+        names: dict[_Inode, set[str]],
+        found: dict[str, os.stat_result],
+    ) -> None:
+        """Add to `found` and `names` what names lost and linked files have below these folders.
+
+        Without lost files, the search ends once all names of the linked ones are seen.
+        """
+        for path, status in self._names_of({*lost, *names}, tops):
+            inode = _inode(status)
+            # Another file may have got the inode of one that is lost.
+            is_same_file = inode in names or self._known[inode][1:] == _marks(status)
+            if is_same_file:
+                names.setdefault(inode, set()).add(path)
+                found[path] = status
+            if not lost and not _unseen(linked, names):
+                break
 
     def _linked(
         self, found: dict[str, os.stat_result], opened: Sequence[str]
@@ -333,10 +349,10 @@ class Denials:
         try:
             with os.scandir(path) as entries:
                 for entry in entries:
-                    is_folder = entry.is_dir(follow_symlinks=False)
-                    (listing.folders if is_folder else listing.files)[entry.path] = (
-                        entry.inode()
-                    )
+                    if entry.is_dir(follow_symlinks=False):
+                        listing.folders[entry.path] = entry.inode()
+                    else:
+                        listing.files[entry.path] = entry.inode()
         except OSError:
             listing.is_complete = False
         if time.time() - status.st_ctime >= _SETTLED_S:

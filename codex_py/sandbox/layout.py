@@ -152,7 +152,9 @@ def secrets(home: Path | None, *, denies: bool = False) -> tuple[Path, ...]:
     """The existing files and folders of `$CODEX_HOME` that are hidden from commands. `denies`: other files are, too."""
     if home is None:
         return ()
-    names = (*HOME_SECRETS, *(HOME_RECORDS if denies else ()))
+    names = [*HOME_SECRETS]
+    if denies:
+        names += HOME_RECORDS
     real = (Path(os.path.realpath(home / name)) for name in names)
     return tuple(path for path in real if path.exists())
 

@@ -140,10 +140,13 @@ def run_probes(backend: Backend) -> dict[str, bool | None]:
         ):
             scene = _Scene(Path(name).resolve(), stack)
             tried = _run_script(backend, scene)
-            return {
-                p.name: not p.got_out(scene) if p.name in tried else None
-                for p in PROBES
-            }
+            held: dict[str, bool | None] = {}
+            for probe in PROBES:
+                if probe.name in tried:
+                    held[probe.name] = not probe.got_out(scene)
+                else:
+                    held[probe.name] = None
+            return held
     except (OSError, ToolError, subprocess.TimeoutExpired):
         return dict.fromkeys(probe.name for probe in PROBES)
 

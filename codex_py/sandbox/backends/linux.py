@@ -111,29 +111,16 @@ class LauncherBackend:
         words += [f"filter={without_sockets.hex()}", f"alive={alive}"]
         if with_sockets is not None:
             words.append(f"sockets={with_sockets.hex()}")
-        words += [
-            f"processes={self._limits.max_processes}",
-            f"files={self._limits.max_open_files}",
-        ]
-        if self._limits.max_memory_mb is not None:
-            words.append(f"memory={self._limits.max_memory_mb << 20}")
-        if view.offline:
-            words.append("offline")
-        if view.proxy:
-            words += [f"proxy={view.proxy}", f"direct={','.join(view.direct)}"]
-        if view.proxy and view.allows_local:
-            words.append("local")
-        # Landlock alone grants a folder whole or in parts, and a temporary one is of no use in parts.
-        whole = view.temporary if self.name == "landlock" else ()
-        words += self._spilt(
-            [f"{'whole' if p in whole else 'write'}={p}" for p in view.writable]
-        )
+        words += self._limit_words()
+        words += _network_words(view)
+        words += self._spilt([self._writable(path, view) for path in view.writable])
         if is_landlock and Path("/tmp") in view.writable:
             words.append(f"whole={_SHARED_MEMORY}")
         words += [f"protect={path}" for path in view.protected]
-        words += [
-            f"{'protect' if is_landlock else 'link'}={path}" for path in view.links
-        ]
+        if is_landlock:
+            words += [f"protect={path}" for path in view.links]
+        else:
+            words += [f"link={path}" for path in view.links]
         words += self._spilt([f"hide={path}" for path in view.hidden])
         words += self._spilt([f"open={path}" for path in view.opened])
         if is_supervised:
@@ -147,6 +134,24 @@ class LauncherBackend:
         is_view = self.name == "views" and landlock.version() >= landlock.REFER_SINCE
         return self.name == "namespaces" or is_view
 
+    def _limit_words(self) -> list[str]:
+        words = [
+            f"processes={self._limits.max_processes}",
+            f"files={self._limits.max_open_files}",
+        ]
+        if self._limits.max_memory_mb is not None:
+            words.append(f"memory={self._limits.max_memory_mb << 20}")
+        return words
+
+    def _writable(self, path: Path, view: Layout) -> str:
+        """The word for a folder that can be written to.
+
+        Landlock alone grants a folder whole or in parts, and a temporary one is of no use in parts.
+        """
+        if self.name == "landlock" and path in view.temporary:
+            return f"whole={path}"
+        return f"write={path}"
+
     def _spilt(self, words: list[str]) -> list[str]:
         """The words, or one for a file with them: a command line has a limit."""
         if len(words) <= _MAX_WORDS:
@@ -158,6 +163,17 @@ class LauncherBackend:
         if len(self._spills) > _MAX_SPILLS:
             os.close(self._spills.pop(0))
         return [f"more=/proc/{os.getpid()}/fd/{descriptor}"]
+
+
+def _network_words(view: Layout) -> list[str]:
+    words: list[str] = []
+    if view.offline:
+        words.append("offline")
+    if view.proxy:
+        words += [f"proxy={view.proxy}", f"direct={','.join(view.direct)}"]
+    if view.proxy and view.allows_local:
+        words.append("local")
+    return words
 
 
 class BubblewrapBackend:
@@ -180,10 +196,9 @@ class BubblewrapBackend:
         self, argv: Sequence[str], view: Layout, cwd: Path, alive: str = ""
     ) -> list[str] | None:
         # No `bwrap` counts that lies where the model can write.
-        barred = [
-            *view.roots.all,
-            *([] if cwd == _ROOT else [Path(os.path.realpath(cwd))]),
-        ]
+        barred = [*view.roots.all]
+        if cwd != _ROOT:
+            barred.append(Path(os.path.realpath(cwd)))
 
         def may_use(path: str | Path) -> bool:
             real = Path(os.path.realpath(path))

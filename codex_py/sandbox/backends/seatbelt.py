@@ -87,13 +87,11 @@ def seatbelt_profile(view: Layout) -> str:
     rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in closed]
     for path in sorted((*view.hidden, *view.opened), key=lambda path: len(path.parts)):
         is_open = path in view.opened
+        place = f"(subpath {_quoted(path)})"
         if is_open:
-            rights = "file-read*"
+            rules.append(f"(allow file-read* {place})\n")
         else:
-            rights = "file-read* file-write*"
-        rules.append(
-            f"({'allow' if is_open else 'deny'} {rights} (subpath {_quoted(path)}))\n"
-        )
+            rules.append(f"(deny file-read* file-write* {place})\n")
     places = (path.parent for path in view.roots.protected_names)
     for root in dict.fromkeys((*view.roots.all, *places)):
         names = "|".join(_pattern(name, any_case=True) for name in PROTECTED_NAMES)

@@ -85,20 +85,21 @@ def system_call(name: str, *arguments: int | bytes | bytearray | None) -> int:
     """
     if name not in _NUMBERS:
         raise OSError(errno.ENOSYS, posix.strerror(errno.ENOSYS))
-    # A bare int would be passed as one of 32 bits.
-    passed = [
-        _Long(word)
-        if isinstance(word, int)
-        else _shared(word)
-        if isinstance(word, bytearray)
-        else word
-        for word in arguments
-    ]
+    passed = map(_passed, arguments)
     result = _system_call(_Long(_NUMBERS[name]), *passed)
     if result < 0:
         error = _ctypes.get_errno()
         raise OSError(error, posix.strerror(error))
     return result
+
+
+def _passed(word: int | bytes | bytearray | None) -> object:
+    if isinstance(word, int):
+        # A bare int would be passed as one of 32 bits.
+        return _Long(word)
+    if isinstance(word, bytearray):
+        return _shared(word)
+    return word
 
 
 def encoded(path: str) -> bytes:
@@ -169,7 +170,9 @@ def drop_capabilities(
             nothing but mounts says which files these are.
         network: keep `CAP_NET_ADMIN` too, which shows the file of a local socket.
     """
-    for_root = {CAP_DAC_OVERRIDE, *((CAP_CHOWN, CAP_FOWNER) if owners else ())}
+    for_root = {CAP_DAC_OVERRIDE}
+    if owners:
+        for_root |= {CAP_CHOWN, CAP_FOWNER}
     for number in range(_LAST_CAPABILITY + 1 if for_good else 0):
         if number not in for_root:
             try:

@@ -17,8 +17,10 @@ _DETACH = 17
 _FIRST_LOOK_S = 0.002
 _LOOK_EVERY_S = 0.02
 _AWAITED = (signals.SIGCHLD, signals.SIGUSR1)
-_STATE, _TIMES = 0, slice(11, 13)
-"""The fields of `/proc/PID/stat` behind the name that say what a process does now, and its processor time."""
+_STATE = 0
+"""The field of `/proc/PID/stat`, behind the name, that says what a process does now."""
+_TIMES = slice(11, 13)
+"""The fields with its processor time."""
 _BUSY = (b"R", b"D")
 """Running, or ready to on a machine that has no processor free; and waiting for a disk."""
 

@@ -59,7 +59,8 @@ def unshare(flags: int) -> None:
     try:
         kernel.system_call("unshare", flags)
     except PermissionError:
-        user, group = posix.geteuid(), posix.getegid()
+        user = posix.geteuid()
+        group = posix.getegid()
         kernel.system_call("unshare", flags | _NEWUSER)
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
@@ -101,7 +102,10 @@ def restrict_view(confinement: Confinement) -> None:
     """
     cwd = posix.getcwd()
     is_cut_off = confinement.offline or confinement.proxy
-    unshare(_NEWNS | _NEWIPC | (_NEWNET if is_cut_off else 0))
+    flags = _NEWNS | _NEWIPC
+    if is_cut_off:
+        flags |= _NEWNET
+    unshare(flags)
     if is_cut_off:
         confinement.listen()
     # What is mounted outside from now on would appear without our attributes.

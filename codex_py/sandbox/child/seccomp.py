@@ -198,16 +198,22 @@ def filter_program(
     if machine == "x86_64":
         program += [_instruction(_AT_LEAST, _X32_NUMBERS, if_false=1), _KILLED]
     # If several rules are for one call, the first one decides.
-    rules = [
-        *(_truncation_rules() if guard_truncate else ()),
-        *(_supervision_rules() if backend == "supervised" else ()),
-        *((name, [_REFUSED]) for name in (*_NEVER, *(_NETWORK if offline else ()))),
-        *_tracing_rules(allowed=tracing),
-        *(_set_user_rules() if root else ()),
-        *_argument_rules(offline=offline or isolated),
-        *(_isolated_rules(local=local) if isolated else ()),
-        *(() if backend == "namespaces" else _scheduling_rules()),
-    ]
+    rules: list[_Rule] = []
+    if guard_truncate:
+        rules += _truncation_rules()
+    if backend == "supervised":
+        rules += _supervision_rules()
+    rules += map(_refusal, _NEVER)
+    if offline:
+        rules += map(_refusal, _NETWORK)
+    rules += _tracing_rules(allowed=tracing)
+    if root:
+        rules += _set_user_rules()
+    rules += _argument_rules(offline=offline or isolated)
+    if isolated:
+        rules += _isolated_rules(local=local)
+    if backend != "namespaces":
+        rules += _scheduling_rules()
     for name, body in rules:
         if name in numbers:
             program += [_instruction(_EQUAL, numbers[name], if_false=len(body)), *body]
@@ -216,6 +222,10 @@ def filter_program(
 
 _Rule: TypeAlias = tuple[str, list[bytes]]
 """The name of a call, and the instructions for it. All end with a return or with `_NEXT_RULE`."""
+
+
+def _refusal(name: str) -> _Rule:
+    return name, [_REFUSED]
 
 
 def _truncation_rules() -> Iterator[_Rule]:

@@ -14,8 +14,10 @@ from codex_py.sandbox.child.kernel import signals
 from codex_py.sandbox.child.leftovers import Leftovers, wait_for_child
 
 _SIGNAL_EXIT_BASE = 128
-_PARENT_FIELD, _ENVIRONMENT_FIELDS = 1, slice(47, 49)
-"""In `/proc/PID/stat`, after the name. The environment begins at the first of its two, and ends at the other."""
+_PARENT_FIELD = 1
+"""The field of `/proc/PID/stat`, behind the name, with the parent."""
+_ENVIRONMENT_FIELDS = slice(47, 49)
+"""The fields with the addresses at which the environment begins and ends."""
 
 
 class Subreaper:

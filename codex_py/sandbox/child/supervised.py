@@ -52,10 +52,8 @@ class SupervisedCommand(Subreaper):
 
     def wait(self, command: int, launcher: int) -> int | None:
         """Answer until the command has ended or has too many processes; see `Subreaper.wait`."""
-        self._ended, self._launcher_ended = (
-            os.pidfd_open(command),
-            os.pidfd_open(launcher),
-        )
+        self._ended = os.pidfd_open(command)
+        self._launcher_ended = os.pidfd_open(launcher)
         received = self._here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
         if received:
             self._supervise(
@@ -90,10 +88,10 @@ class SupervisedCommand(Subreaper):
         True if everything was killed, because there were too many processes.
         """
         waiting = select.poll()
-        for descriptor in (
-            ends if self._has_ended else [*ends, self._listener.descriptor]
-        ):
+        for descriptor in ends:
             waiting.register(descriptor, select.POLLIN)
+        if not self._has_ended:
+            waiting.register(self._listener.descriptor, select.POLLIN)
         while (now_s := time.monotonic()) < end_s:
             events = dict(waiting.poll(min(_COUNT_EVERY_S, end_s - now_s) * 1000))
             if any(end in events for end in ends):

@@ -34,7 +34,9 @@ MACHINES = {"x86_64": 1, "aarch64": 2, "riscv64": 2}
 def numbers_on(machine: str) -> dict[str, int]:
     """The numbers by name; empty for a machine that is not one of `MACHINES`."""
     numbers: dict[str, int] = {}
-    for entry in _TABLE.split(",") if machine in MACHINES else ():
+    if machine not in MACHINES:
+        return numbers
+    for entry in _TABLE.split(","):
         row = entry.split()
         number = row[min(MACHINES[machine], len(row) - 1)]
         if number != "-":
