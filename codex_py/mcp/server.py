@@ -77,18 +77,21 @@ class McpServer:
         self._task = asyncio.create_task(self._run(), name=f"mcp-{self.name}")
 
     def status(self) -> McpServerStatus:
-        is_ready = self._connection is not None and self._settled.is_set()
+        failure = None
+        if self.error is not None:
+            state = "failed"
+            failure = self._failure
+        elif self._connection is not None and self._settled.is_set():
+            state = "ready"
+        else:
+            state = "starting"
         return replace(
             self._status,
-            state="failed"
-            if self.error is not None
-            else "ready"
-            if is_ready
-            else "starting",
+            state=state,
             tools=tuple(
                 McpToolSummary(tool.name, tool.description) for tool in self.tools
             ),
-            failure=None if self.error is None else self._failure,
+            failure=failure,
             error=self.error,
         )
 
@@ -170,29 +173,31 @@ class McpServer:
 
     async def _run(self) -> None:
         try:
-            restarts = True
-            while restarts:
-                self._settled.clear()
-                connection = ServerConnection(
-                    elicit=self._elicit,
-                    stray_output=self._stray_output,
-                    lost=self._lost,
-                )
-                try:
-                    end = await self._serve(connection)
-                    if self._is_closing:
-                        return
-                    restarts = self._connection is not None and self._may_restart
-                    connection.end(_end_message(self.name, end, restarts=restarts))
-                finally:
-                    connection.end(f"MCP server `{self.name}` was shut down")
-                    self._connection = None
-                if not restarts:
-                    self.error = f"MCP server `{self.name}` {end}"
-                    self._warn(self.error)
+            while await self._serve_once():
+                # Only a request that succeeds makes another restart possible.
                 self._may_restart = False
         finally:
             self._settled.set()
+
+    async def _serve_once(self) -> bool:
+        """Serve one connection from its start to its end. True if the server is to be started again."""
+        self._settled.clear()
+        connection = ServerConnection(
+            elicit=self._elicit, stray_output=self._stray_output, lost=self._lost
+        )
+        try:
+            end = await self._serve(connection)
+            if self._is_closing:
+                return False
+            restarts = self._connection is not None and self._may_restart
+            connection.end(_end_message(self.name, end, restarts=restarts))
+        finally:
+            connection.end(f"MCP server `{self.name}` was shut down")
+            self._connection = None
+        if not restarts:
+            self.error = f"MCP server `{self.name}` {end}"
+            self._warn(self.error)
+        return restarts
 
     async def _serve(self, connection: ServerConnection) -> str:
         """Start the server if it is a process, and serve a connection. Returns how it ended, to be read after the

@@ -112,12 +112,11 @@ def wire_names(tools: Iterable[ToolId]) -> dict[ToolId, str]:
         tool: _NOT_IN_A_NAME.sub("_", f"mcp__{tool[0]}__{tool[1]}") for tool in tools
     }
     shared = Counter(plain.values())
-    return {
-        tool: name
-        if shared[name] == 1 and len(name) <= MAX_NAME_CHARS
-        else _hashed(name, tool)
-        for tool, name in plain.items()
-    }
+    names = dict(plain)
+    for tool, name in plain.items():
+        if shared[name] > 1 or len(name) > MAX_NAME_CHARS:
+            names[tool] = _hashed(name, tool)
+    return names
 
 
 def folded(name: str) -> str:

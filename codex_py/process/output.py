@@ -33,7 +33,9 @@ class HeadTailBuffer:
     def lines(self) -> int:
         """The number of lines that were printed; a last one without a newline counts."""
         last = self._tail or self._head
-        return self.newlines + bool(last and not last.endswith(b"\n"))
+        if last and not last.endswith(b"\n"):
+            return self.newlines + 1
+        return self.newlines
 
     def append(self, data: bytes | bytearray) -> None:
         self.total_bytes += len(data)

@@ -92,7 +92,10 @@ class CommandReport:
 
 def read_report(output: str) -> CommandReport:
     """Parse a command's output in any of the formats of Codex."""
-    match json_object(output) if output.startswith("{") else {}:
+    data = {}
+    if output.startswith("{"):
+        data = json_object(output)
+    match data:
         case {"metadata": {"exit_code": int(code)}, **data}:
             return CommandReport(str(data.get("output", "")), code)
         case _:
@@ -121,13 +124,18 @@ def past_command(
     declined: bool = False,
 ) -> CommandExecution:
     """The item of a past command. Without an exit code it is still running, was refused, or was interrupted."""
-    succeeded = report.exit_code == 0 or report.process_id is not None
+    if declined:
+        status = "declined"
+    elif report.exit_code == 0 or report.process_id is not None:
+        status = "completed"
+    else:
+        status = "failed"
     return CommandExecution(
         id=item_id,
         command=command,
         aggregated_output=report.text,
         exit_code=report.exit_code,
-        status="declined" if declined else "completed" if succeeded else "failed",
+        status=status,
         cwd=cwd,
         duration_ms=report.duration_ms,
     )

@@ -112,7 +112,8 @@ def _bounded(extension: Extension) -> StopCheck:
         wanted = await extension.before_stop(stop)
         if isinstance(wanted, Note) and stop.rounds_left <= 0:
             return StopOverridden(rounds, wanted.text)
-        rounds += isinstance(wanted, Note)
+        if isinstance(wanted, Note):
+            rounds += 1
         return wanted
 
     return before_stop
@@ -122,20 +123,23 @@ def _all(
     functions: Sequence[Callable[..., Awaitable[Sequence[Note]]]],
 ) -> Callable[..., Awaitable[Sequence[Note]]]:
     async def notes(*arguments: Any) -> Sequence[Note]:
-        return [
-            note for function in functions for note in await function(*arguments) or ()
-        ]
+        found: list[Note] = []
+        for function in functions:
+            found += await function(*arguments) or ()
+        return found
 
     return notes
 
 
 def _merged(facts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """All facts together. Of several by one name the first that is not empty counts, of exit codes the largest."""
     merged: dict[str, Any] = {}
     for some in facts:
         for name, value in some.items():
-            known = merged.get(name)
-            is_code = name == "exit_code" and known and value
-            merged[name] = max(known, value) if is_code else known or value
+            if not merged.get(name):
+                merged[name] = value
+            elif name == "exit_code" and value:
+                merged[name] = max(merged[name], value)
     return merged
 
 

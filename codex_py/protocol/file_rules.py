@@ -77,17 +77,12 @@ class FileRules:
             for path, access in self.entries
             if path.is_relative_to(source)
         }
-        globs = [
-            (
-                target / folder.relative_to(source)
-                if folder.is_relative_to(source)
-                else target,
-                pattern,
-            )
-            for folder, pattern in self.globs
-            if folder.is_relative_to(source)
-            or (source.is_relative_to(folder) and pattern.startswith("**/"))
-        ]
+        globs: list[tuple[Path, str]] = []
+        for folder, pattern in self.globs:
+            if folder.is_relative_to(source):
+                globs.append((target / folder.relative_to(source), pattern))
+            elif source.is_relative_to(folder) and pattern.startswith("**/"):
+                globs.append((target, pattern))
         return self.plus(FileRules(tuple(entries.items()), tuple(globs)))
 
 

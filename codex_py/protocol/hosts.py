@@ -89,15 +89,18 @@ def pattern(text: str) -> str:
             return f"[{host}]{port}"
         return f"{host}{port}"
     if not host.isascii():
-        labels = (
-            each if "*" in each or not each else normal_host(each)
-            for each in host.split(".")
-        )
-        host = ".".join(labels)
+        host = ".".join(map(_normal_label, host.split(".")))
     host = host.removesuffix(".")
     if not _GLOB.fullmatch(host) or ".." in host or host.startswith("."):
         return _refuse_pattern(text)
     return f"{host}{port}"
+
+
+def _normal_label(label: str) -> str:
+    """A label of a pattern with a wildcard, in ASCII."""
+    if not label or "*" in label:
+        return label
+    return normal_host(label)
 
 
 def matches(pattern: str, host: str, port: int | None) -> bool:

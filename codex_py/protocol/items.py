@@ -201,8 +201,9 @@ def parse_item(data: object) -> ResponseItem:
         found = OtherItem
     try:
         values = checked_fields(found, item)
-        for name in ("content", "output") if found is not Reasoning else ():
-            _check_parts(values.get(name), name)
+        if found is not Reasoning:
+            _check_parts(values.get("content"), "content")
+            _check_parts(values.get("output"), "output")
     except WrongValue as error:
         raise MalformedItem(
             f"the provider sent a malformed item: field {'.'.join(error.path)!r} of "

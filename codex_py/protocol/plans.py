@@ -4,6 +4,7 @@ import re
 
 OPENING = "<proposed_plan>"
 CLOSING = "</proposed_plan>"
+TAGS = (OPENING, CLOSING)
 _PLAN = re.compile(
     rf"^{OPENING}[ \t]*\n(.*?)^{CLOSING}[ \t]*$\n?", re.DOTALL | re.MULTILINE
 )
@@ -15,6 +16,11 @@ def proposed_plan(text: str) -> str | None:
     if plans:
         return plans[-1]
     return None
+
+
+def may_become_tag(line: str) -> bool:
+    """True if a line that is still being streamed is the beginning of a tag."""
+    return bool(line) and any(tag.startswith(line) for tag in TAGS)
 
 
 def without_tags(text: str) -> str:

@@ -70,11 +70,14 @@ def read_details(path: Path) -> SessionDetails:
         "approval_policy": context.get("approval_policy"),
         "sandbox_mode": object_field(context, "sandbox_policy").get("type"),
     }
-    known = {
-        name: value if isinstance(value, str) else None
-        for name, value in settings.items()
-    }
+    known = {name: _text_or_none(value) for name, value in settings.items()}
     return SessionDetails(known, tuple(prompts), usage, tuple(files), damaged_lines)
+
+
+def _text_or_none(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    return None
 
 
 @frozen

@@ -97,15 +97,15 @@ class Entry:
                 isinstance(payload.get(k), t) for k, t in _FIELDS.get(kind, {}).items()
             )
         )
-        not_the_models = kind == "message" and role != "assistant"
+        texts = ()
+        if kind == "message" and role != "assistant":
+            texts = tuple(message_texts(payload.get("content")))
         return cls(
             encoded=encoded or EncodedItem(encode_json(payload)),
             type=kind,
             call_id=call_id if isinstance(call_id, str) else None,
             role=role if isinstance(role, str) else None,
-            texts=tuple(message_texts(payload.get("content")))
-            if not_the_models
-            else (),
+            texts=texts,
             place=place,
             is_damaged=is_damaged,
         )
@@ -153,6 +153,29 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
     and all outputs after them.
     """
     entries = list(_in_order([entry for entry in entries if not entry.is_damaged]))
+    unanswered, stray = _unpaired(entries)
+    items: list[EncodedItem] = []
+    waiting: list[EncodedItem] = []
+    after_output = False
+    for index, entry in enumerate(entries):
+        if index in stray:
+            continue
+        is_output = entry.type in _OUTPUT_TYPES
+        # A prompt, or anything that comes after outputs, belongs to the next response.
+        is_of_next = after_output or entry.role in {"user", "developer"}
+        if waiting and not is_output and is_of_next:
+            items += waiting
+            waiting = []
+        items.append(entry.encoded)
+        if index in unanswered:
+            aborted = {"call_id": entry.call_id, **_ABORTED[entry.type]}
+            waiting.append(EncodedItem(encode_json(aborted)))
+        after_output = is_output
+    return items + waiting
+
+
+def _unpaired(entries: Sequence[Entry]) -> tuple[set[int], set[int]]:
+    """The indices of the calls without an output, and of what is left out: outputs without a call, repeated calls."""
     open_calls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     stray: set[int] = set()
     for index, entry in enumerate(entries):
@@ -168,39 +191,17 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
             else:
                 stray.add(index)
     unanswered = {index for calls in open_calls.values() for index in calls}
-    stray |= {
-        index
-        for index in unanswered
-        if entries[index] in entries[index + 1 : index + 2]
-    }
-
-    items: list[EncodedItem] = []
-    waiting: list[EncodedItem] = []
-    after_output = False
-    for index, entry in enumerate(entries):
-        if index in stray:
-            continue
-        is_output = entry.type in _OUTPUT_TYPES
-        # A prompt, or anything that comes after outputs, belongs to the next response.
-        if (
-            waiting
-            and not is_output
-            and (after_output or entry.role in {"user", "developer"})
-        ):
-            items += waiting
-            waiting = []
-        items.append(entry.encoded)
-        if index in unanswered:
-            aborted = {"call_id": entry.call_id, **_ABORTED[entry.type]}
-            waiting.append(EncodedItem(encode_json(aborted)))
-        after_output = is_output
-    return items + waiting
+    for index in unanswered:
+        is_repeated = entries[index] in entries[index + 1 : index + 2]
+        if is_repeated:
+            stray.add(index)
+    return unanswered, stray
 
 
 def by_response(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     """Group the entries that have a place by their response; the others stand between these groups.
 
-    One inside of a response, where a damaged line has put it, comes behind the response. A group may be empty.
+    An item that a damaged line left inside a response is moved after it. A group may be empty.
     """
     response: list[Entry] = []
     others: list[Entry] = []

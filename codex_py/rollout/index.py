@@ -291,8 +291,10 @@ def rename_thread(home: Path, thread_id: str, name: str) -> None:
             try:
                 # If the last line was cut off, this one must not be appended to it.
                 size = os.fstat(fd).st_size
-                cut = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-                os.write(fd, (b"\n" if cut else b"") + encode_json(entry) + b"\n")
+                line = encode_json(entry) + b"\n"
+                if size > 0 and os.pread(fd, 1, size - 1) != b"\n":
+                    line = b"\n" + line
+                os.write(fd, line)
             finally:
                 os.close(fd)
     except OSError as error:

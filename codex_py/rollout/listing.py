@@ -149,7 +149,9 @@ def _places(
             at = max(0, said.casefold().find(words[0]))
             before, behind = _SNIPPET
             start = max(0, at - before)
-            snippet = ("…" if start else "") + said[start : at + behind].strip()
+            snippet = said[start : at + behind].strip()
+            if start:
+                snippet = f"…{snippet}"
             yield PreviewMessage(message.role, snippet)
 
 

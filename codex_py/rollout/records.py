@@ -107,11 +107,17 @@ class SessionMeta:
         if _value(line, "type", str) != "session_meta":
             raise ValueError("not session metadata")
         payload = object_field(line, "payload")
-        if not is_thread_id(thread_id := text_field(payload, "id")):
+        thread_id = text_field(payload, "id")
+        if not is_thread_id(thread_id):
             raise ValueError("session metadata without a thread id")
-        if "\0" in (cwd := text_field(payload, "cwd")):
+        cwd = text_field(payload, "cwd")
+        if "\0" in cwd:
             raise ValueError("session metadata with a directory that cannot be")
         base = object_field(payload, "history_base")
+        history_base = None
+        if base:
+            base_end = _value(base, "end_ordinal_exclusive", int) or 0
+            history_base = (text_field(base, "thread_id"), base_end)
         return cls(
             id=thread_id,
             cwd=cwd,
@@ -129,12 +135,7 @@ class SessionMeta:
             parent_id=_value(payload, "parent_thread_id", str),
             timestamp=text_field(payload, "timestamp"),
             native="ordinal" in line or "history_mode" in payload,
-            history_base=(
-                text_field(base, "thread_id"),
-                _value(base, "end_ordinal_exclusive", int) or 0,
-            )
-            if base
-            else None,
+            history_base=history_base,
         )
 
 

@@ -116,13 +116,16 @@ def shown_folder(folder: Path) -> str:
 def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
     """The rows of a table as lines, each cell as wide as its column. `right`: the columns of numbers, from 0."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.rjust(width) if number in right else cell.ljust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+    lines: list[str] = []
+    for row in rows:
+        cells: list[str] = []
+        for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            if number in right:
+                cells.append(cell.rjust(width))
+            else:
+                cells.append(cell.ljust(width))
+        lines.append("  ".join(cells))
+    return lines
 
 
 class Style:

@@ -213,11 +213,14 @@ def ev_incomplete(reason: str = "max_output_tokens") -> Event:
 
 def sse(events: Iterable[Mapping[str, Any]]) -> bytes:
     """The events as a stream of server-sent events. One without a type, as those of Chat, has no name."""
-    return b"".join(
-        (b"event: %b\n" % str(event["type"]).encode() if "type" in event else b"")
-        + b"data: %b\n\n" % json.dumps(event, ensure_ascii=False).encode()
-        for event in events
-    )
+    return b"".join(map(_one_sse, events))
+
+
+def _one_sse(event: Mapping[str, Any]) -> bytes:
+    data = b"data: %b\n\n" % json.dumps(event, ensure_ascii=False).encode()
+    if "type" in event:
+        return b"event: %b\n" % str(event["type"]).encode() + data
+    return data
 
 
 def is_responses_event(part: object) -> TypeGuard[Mapping[str, Any]]:

@@ -91,10 +91,12 @@ def _pieces(reply: Reply) -> Iterator[bytes | Pause]:
         return
     framing = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
     waiting = [_head(reply, framing)]
-    parts = [
-        part if isinstance(part, bytes | Pause) else sse([part])
-        for part in reply.events
-    ]
+    parts: list[bytes | Pause] = []
+    for part in reply.events:
+        if isinstance(part, bytes | Pause):
+            parts.append(part)
+        else:
+            parts.append(sse([part]))
     for _, together in groupby(parts, type):
         data: list[bytes] = []
         for part in together:

@@ -76,9 +76,12 @@ class ScriptedModel:
 
     def add(self, *replies: Script) -> None:
         """Lengthen the script, also while the server runs."""
-        ready = [
-            reply if callable(reply) else self._rendered(reply) for reply in replies
-        ]
+        ready: list[RenderedReply | Callable[[RecordedRequest], Script]] = []
+        for reply in replies:
+            if callable(reply):
+                ready.append(reply)
+            else:
+                ready.append(self._rendered(reply))
         with self._lock:
             self._script += ready
 

@@ -14,10 +14,12 @@ def whole_reply(reply: Reply, path: str) -> Reply:
     one of HTTP, and pauses are left out. What is no stream of that API goes out as it is."""
     if reply.body is not None or reply.cut:
         return reply
-    parts = [part for part in reply.events if not isinstance(part, Pause)]
-    stream = b"".join(
-        part if isinstance(part, bytes) else sse([part]) for part in parts
-    )
+    stream = b""
+    for part in reply.events:
+        if isinstance(part, bytes):
+            stream += part
+        elif not isinstance(part, Pause):
+            stream += sse([part])
     lines = [
         line[5:].strip() for line in stream.splitlines() if line.startswith(b"data:")
     ]

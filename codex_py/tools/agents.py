@@ -240,9 +240,9 @@ def _text(item: Item) -> str:
 
 def _targets(arguments: Mapping[str, Any]) -> list[str]:
     one = arguments.get("target", arguments.get("id"))
-    return [
-        str(each) for each in (arguments.get("targets") or () if one is None else [one])
-    ]
+    if one is not None:
+        return [str(one)]
+    return [str(each) for each in arguments.get("targets") or ()]
 
 
 def _checked(agent_id: str) -> str:

@@ -174,11 +174,12 @@ class ToolRouter:
             else:
                 kind = "call"
             server, _, of_server = name.removeprefix(MCP_PREFIX).partition("__")
-            why = f" (no connected MCP server {server!r} has a tool {of_server!r})"
-            is_mcp = name.startswith(MCP_PREFIX) and of_server
-            raise ToolError(
-                f"unsupported {kind}: {name}{why if is_mcp else ''}", code="UnknownTool"
-            )
+            problem = f"unsupported {kind}: {name}"
+            if name.startswith(MCP_PREFIX) and of_server:
+                problem += (
+                    f" (no connected MCP server {server!r} has a tool {of_server!r})"
+                )
+            raise ToolError(problem, code="UnknownTool")
         try:
             return tool, _parsed(tool, call.payload)
         except (ValueError, RecursionError) as error:
@@ -229,12 +230,10 @@ def output_item(
     if code is not None:
         text = coded_text(code, text)
         if content is not None:
-            first = content[0] if content else {}
-            content[:1] = (
-                [input_text(coded_text(code, first["text"]))]
-                if "text" in first
-                else [input_text(coded_text(code, "")), *content[:1]]
-            )
+            if content and "text" in content[0]:
+                content[0] = input_text(coded_text(code, content[0]["text"]))
+            else:
+                content.insert(0, input_text(coded_text(code, "")))
     value: Any = text if content is None else content
     is_custom = isinstance(call.payload, CustomPayload)
     if is_custom:

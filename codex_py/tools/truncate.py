@@ -14,7 +14,10 @@ def token_count(byte_count: int) -> int:
 
 def line_count(text: str) -> int:
     """Lines of a text; a last one without its newline counts."""
-    return text.count("\n") + (not text.endswith("\n") and text != "")
+    newlines = text.count("\n")
+    if text and not text.endswith("\n"):
+        return newlines + 1
+    return newlines
 
 
 def truncate_middle(text: str, limit: int, unit: Unit = "tokens") -> str:

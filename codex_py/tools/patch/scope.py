@@ -43,7 +43,9 @@ def writable_by(
         case "workspace-write":
             # As for commands: see `PlatformSandbox`.
             roots = resolve_roots(policy, context.environment.get("TMPDIR", ""), home)
-            own = [*own_paths(), *([] if home is None else [home])]
+            own = [*own_paths()]
+            if home is not None:
+                own.append(home)
             own += (path for path, access in policy.files.entries if access == "read")
             own += runner_files(os.environ, roots.all)
             view = layout(roots, own, offline=True)

@@ -153,7 +153,9 @@ def _without_iterators(value: Any) -> Any:
             values: list[Any] = []
             room = _MAX_ITERATED_BYTES
             for each in cast("Iterator[Any]", value):
-                room -= 64 + (len(each) if isinstance(each, str | bytes) else 0)
+                room -= 64
+                if isinstance(each, str | bytes):
+                    room -= len(each)
                 if room < 0:
                     text = f"it returned an iterator of more than {_MAX_ITERATED_BYTES >> 20} MB"
                     raise ToolError(text, code="ToolFailed")

@@ -271,7 +271,10 @@ def reasons_outside(call: CommandCall, place: Place) -> list[str]:
     )
     found = ((word, place.changeable_program(word)) for word in words)
     warnings = [f"`{word}` is {path} by PATH" for word, path in found if path]
-    return [*warnings[:_MAX_NAMED], *([_TYPED] if call.tty else [])]
+    warnings = warnings[:_MAX_NAMED]
+    if call.tty:
+        warnings.append(_TYPED)
+    return warnings
 
 
 def _causes(

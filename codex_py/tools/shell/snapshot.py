@@ -173,7 +173,10 @@ class LoginShell:
         state = _STATE_OF_BASH if is_bash else _STATE
         # In two words: what bash says of its script and its last command is among the variables.
         state = state.replace("MARK", f"%s%s {mark[:16]} {mark[16:]}")
-        plain = [self.path, *(("--norc", "--noprofile") if is_bash else ()), "-c"]
+        plain = [self.path]
+        if is_bash:
+            plain += ["--norc", "--noprofile"]
+        plain.append("-c")
         words = [_PLAIN.format(state), self.path, _LOGIN.format(state)]
         code, printed = await self._run([*plain, *words], self.environment)
         parts = printed.split(mark)
