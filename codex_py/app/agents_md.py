@@ -84,7 +84,9 @@ def agents_md(
     project = _joined(documents, max_bytes, warnings)
     if not general and not project:
         return AgentsMd(None, tuple(warnings))
-    heading = AGENTS_MD + (f" for {folders[-1]}" if project else "")
+    heading = AGENTS_MD
+    if project:
+        heading += f" for {folders[-1]}"
     body = "\n\n--- project-doc ---\n\n".join(filter(None, (general, project)))
     text = f"{heading}\n\n<INSTRUCTIONS>\n{body}\n</INSTRUCTIONS>"
     return AgentsMd(text, tuple(warnings))

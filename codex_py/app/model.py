@@ -244,13 +244,12 @@ class ModelClients:
         }
         parent = options.parent
         if parent is not None:
-            headers |= {
-                "session-id": parent.root_id,
-                "x-openai-subagent": "review"
-                if parent.role == "review"
-                else "collab_spawn",
-                "x-codex-parent-thread-id": parent.thread_id,
-            }
+            headers["session-id"] = parent.root_id
+            if parent.role == "review":
+                headers["x-openai-subagent"] = "review"
+            else:
+                headers["x-openai-subagent"] = "collab_spawn"
+            headers["x-codex-parent-thread-id"] = parent.thread_id
         region = setup.config.requirements.keys.enforce_residency
         if region is not None:
             # As in Codex. No header of the provider replaces it.

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from codex_py.app.options import SessionSetup
@@ -147,14 +148,13 @@ def _rules(setup: SessionSetup):
         folders = [SYSTEM_FOLDER / "rules", config.home / "rules"]
     else:
         folders = []
-    trust = config.project_trust if is_on else None
+    trust = config.project_trust
     tables = config.requirements.file.values.get("rules", {}).get("prefix_rules", ())
-    project = {
-        # The text that was checked for trust; the file may have changed since.
-        path: text
-        for path, text in (trust.files.items() if isinstance(trust, Trusted) else ())
-        if path.suffix == ".rules"
-    }
+    trusted: Mapping[Path, str] = {}
+    if is_on and isinstance(trust, Trusted):
+        # The texts that were checked for trust; the files may have changed since.
+        trusted = trust.files
+    project = {path: text for path, text in trusted.items() if path.suffix == ".rules"}
     if not (tables or project) and not any(
         next(folder.glob("*.rules"), None) for folder in folders
     ):

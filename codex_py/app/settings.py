@@ -94,11 +94,9 @@ class ModelChoice:
             raise ConfigError(f"{self.name} cannot be asked for an effort")
         listed = f"{self.name} is known to have the efforts {', '.join(self.efforts)}"
         if effort not in EFFORTS:
-            raise ConfigError(
-                f"{listed}, and not {effort!r}"
-                if self.is_known
-                else f"{effort!r} is no effort"
-            )
+            if self.is_known:
+                raise ConfigError(f"{listed}, and not {effort!r}")
+            raise ConfigError(f"{effort!r} is no effort")
         if effort in self.efforts:
             return ""
         return f"{listed}."
@@ -226,17 +224,16 @@ def turn_settings(
     is_known = (
         info.known or config.model_context_window
     ) and not config.model_fallbacks
-    effort = choices.reasoning_effort or info.default_reasoning_effort
-    summary = choices.reasoning_summary or (None if info.known else "auto")
-    reasoning = {
-        "effort": info.ultra_effort if effort == "ultra" else effort,
-        "summary": summary,
-    }
-    reasoning = {
-        k: v
-        for k, v in reasoning.items()
-        if v is not None and (k, v) != ("summary", "none")
-    }
+    max_output_tokens = config.model_max_output_tokens
+    if not max_output_tokens and provider.wire_api == "anthropic":
+        # Messages are the one API that demands a limit.
+        max_output_tokens = info.max_output_tokens
+    shell = info.shell_tool
+    if config.features.get("shell_tool") is False:
+        shell = "disabled"
+    parallel_tool_calls = config.parallel_tool_calls
+    if parallel_tool_calls is None:
+        parallel_tool_calls = info.parallel_tool_calls
     return TurnSettings(
         model=info.slug,
         provider=provider.id,
@@ -247,29 +244,21 @@ def turn_settings(
         known_window=window if is_known else None,
         reasoning_effort=choices.reasoning_effort,
         reasoning_summary=choices.reasoning_summary,
-        reasoning=reasoning or None,
-        # Messages are the one API that demands a limit.
-        max_output_tokens=config.model_max_output_tokens
-        or (info.max_output_tokens if provider.wire_api == "anthropic" else None),
+        reasoning=_reasoning(choices, info),
+        max_output_tokens=max_output_tokens or None,
         abilities=Abilities(images=info.images, thinking=info.thinking),
         verbosity=info.default_verbosity
         and (config.model_verbosity or info.default_verbosity),
         service_tier=config.service_tier,
         image_rule=image_rule(info.image_detail, provider.wire_api),
         tools=tool_specs(
-            shell="disabled"
-            if config.features.get("shell_tool") is False
-            else info.shell_tool,
+            shell=shell,
             login=config.allow_login_shell,
             freeform_patch=info.freeform_apply_patch,
             left_out=_left_out(config, info),
             web_search=_web_search(config, info),
         ),
-        parallel_tool_calls=(
-            info.parallel_tool_calls
-            if config.parallel_tool_calls is None
-            else config.parallel_tool_calls
-        ),
+        parallel_tool_calls=parallel_tool_calls,
         compact_prompt=config.compact_prompt,
         auto_compact_token_limit=min(
             window * _COMPACT_AT_PERCENT // 100,
@@ -278,6 +267,22 @@ def turn_settings(
         mode=choices.mode,
         chosen=chosen if choices.mode == "plan" else None,
     )
+
+
+def _reasoning(choices: Choices, info: ModelInfo) -> dict[str, str] | None:
+    """What a request asks for; None if the model does as it likes."""
+    reasoning: dict[str, str] = {}
+    effort = choices.reasoning_effort or info.default_reasoning_effort
+    if effort == "ultra":
+        effort = info.ultra_effort
+    if effort is not None:
+        reasoning["effort"] = effort
+    summary = choices.reasoning_summary
+    if not summary and not info.known:
+        summary = "auto"
+    if summary and summary != "none":
+        reasoning["summary"] = summary
+    return reasoning or None
 
 
 def _left_out(config: Config, info: ModelInfo) -> list[str]:

@@ -1,6 +1,5 @@
 """What a model is told of its environment and its permissions, as Codex 0.169 lays it out. LIGHT."""
 
-import itertools
 import os
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -72,9 +71,10 @@ def permissions_instructions(
         parts.append(f"Writable folders: {roots}.")
     if sandbox_policy.files.denies:
         parts.append(instruction_text("permissions/denied-reads.md"))
-        count = len(sandbox_policy.files.denied)
-        kinds = ("path" if at < count else "glob" for at in itertools.count())
-        parts += map("- {} `{}`".format, kinds, sandbox_policy.files.patterns)
+        paths = len(sandbox_policy.files.denied)
+        patterns = sandbox_policy.files.patterns
+        parts += [f"- path `{path}`" for path in patterns[:paths]]
+        parts += [f"- glob `{glob}`" for glob in patterns[paths:]]
     parts.append(instruction_text(f"permissions/{approval_policy}.md"))
     if isinstance(approval_policy, approval.GranularPolicy):
         parts += _granular(approval_policy)

@@ -203,7 +203,8 @@ class Conversation:
                 text = "the conversation of this agent is in another event loop, which runs"
                 raise RuntimeError(f"{text}: go on there, or with a `fork()`")
             # With one `asyncio.run` for each prompt, the session ended with the loop.
-            self._options, self._hosted = self._continued(), HostedSession()
+            self._options = self._continued()
+            self._hosted = HostedSession()
         if not self._hosted.is_open:
             self._loop = loop
             opening = self._setup.opened(self._tell, self._options)

@@ -72,8 +72,8 @@ class Attempt:
 
 
 @dataclass(slots=True, eq=False)
-class Bench:
-    """The place where attempts are made."""
+class AttemptRunner:
+    """Makes attempts, each in a worktree of its own."""
 
     snapshot: Snapshot
     config: Config

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from codex_py.app.views.diffs import ShownFile, read_diff
 from codex_py.app.views.item_text import (
-    AGENT_VERBS,
+    agent_verb,
     result_text,
     script_of,
     search_words,
@@ -155,7 +155,10 @@ def _command(item: event_items.CommandExecution) -> Entry:
 def _change(item: event_items.FileChange) -> Entry:
     if item.status == "failed":
         names = ", ".join(change.path for change in item.changes)
-        title = f"{'Declined' if item.is_declined else 'Failed'} patch of {names}"
+        if item.is_declined:
+            title = f"Declined patch of {names}"
+        else:
+            title = f"Failed patch of {names}"
         if item.error is None:
             message = ""
         else:
@@ -166,16 +169,25 @@ def _change(item: event_items.FileChange) -> Entry:
     verb = "Edited"
     names = [change.path for change in item.changes]
     if files:
-        names = [f.path + (f" → {f.moved_to}" if f.moved_to else "") for f in files]
-        verb = files[0].verb if len(files) == 1 else verb
+        names = [_name(file) for file in files]
+    if len(files) == 1:
+        verb = files[0].verb
     if len(diff) < len(item.diff):
         remark = _left_out(item.diff)
     else:
         remark = ""
-    parts: list[Part] = (
-        [Diff(plain(diff).rstrip("\n"), files)] if files else _texts(diff)
-    )
+    parts: list[Part]
+    if files:
+        parts = [Diff(plain(diff).rstrip("\n"), files)]
+    else:
+        parts = _texts(diff)
     return Entry("change", plain(f"{verb} {', '.join(names)}"), remark, parts=parts)
+
+
+def _name(file: ShownFile) -> str:
+    if file.moved_to:
+        return f"{file.path} → {file.moved_to}"
+    return file.path
 
 
 def _call(item: event_items.McpToolCall) -> Entry:
@@ -209,5 +221,5 @@ def _agents(item: event_items.CollabToolCall) -> Entry:
             name = item.names.get(agent_id, agent_id)
             text = f"{name} ({state.status}):\n\n{state.message}"
             parts += _texts(_shortened(text), "markdown")
-    title = plain(f"{AGENT_VERBS[item.tool][True]} {names}")
+    title = plain(f"{agent_verb(item.tool, is_done=True)} {names}")
     return Entry("call", title, failed=item.status == "failed", parts=parts)

@@ -53,20 +53,30 @@ def _contents(found: Sequence[Entry]) -> str:
     prompts = [entry.parts for entry in found if entry.kind == "user"]
     if len(prompts) < 2:
         return ""
-    lines = [" ".join(parts[0].text.split()) if parts else "" for parts in prompts]
-    items = "".join(
-        f'<li><a href="#prompt-{number}">{escape(line[:_LISTED])}{"…" * (len(line) > _LISTED)}</a></li>'
-        for number, line in enumerate(lines, 1)
-    )
-    listed = f"<summary>{len(lines)} prompts</summary><ol>{items}</ol>"
+    items = ""
+    for number, parts in enumerate(prompts, 1):
+        items += f'<li><a href="#prompt-{number}">{_first_words(parts)}</a></li>'
+    listed = f"<summary>{len(prompts)} prompts</summary><ol>{items}</ol>"
     return f'<nav aria-label="Prompts"><details>{listed}</details></nav>\n'
+
+
+def _first_words(prompt: Sequence[Part]) -> str:
+    """The start of a prompt on one line, as HTML."""
+    if not prompt:
+        return ""
+    line = " ".join(prompt[0].text.split())
+    shown = escape(line[:_LISTED])
+    if len(line) > _LISTED:
+        return f"{shown}…"
+    return shown
 
 
 def _conversation(found: Sequence[Entry]) -> Iterator[str]:
     number = 0
     for entry in found:
         if entry.kind == "user":
-            yield "</section>\n" * bool(number)
+            if number:
+                yield "</section>\n"
             number += 1
             yield f'<section class="turn" aria-labelledby="prompt-{number}">\n<div class="user">'
             yield f'<h2 id="prompt-{number}">Prompt {number}</h2>{_parts(entry)}</div>\n'
@@ -76,11 +86,14 @@ def _conversation(found: Sequence[Entry]) -> Iterator[str]:
             yield f'<p class="quiet">{escape(entry.title)}</p>\n'
         else:
             yield _step(entry)
-    yield "</section>\n" * bool(number)
+    if number:
+        yield "</section>\n"
 
 
 def _step(entry: Entry) -> str:
-    classes = f"step {entry.kind}{' failed' * entry.failed}"
+    classes = f"step {entry.kind}"
+    if entry.failed:
+        classes += " failed"
     title = escape(entry.title)
     if entry.kind == "command":
         title = f'<code><span aria-hidden="true">$ </span>{title}</code>'
@@ -91,8 +104,11 @@ def _step(entry: Entry) -> str:
     )
     if not entry.parts:
         return f'<p class="{classes}">{title}</p>\n'
-    is_open = " open" * (entry.failed or entry.kind in {"change", "plan"})
-    return f'<details class="{classes}"{is_open}><summary>{title}</summary>{_parts(entry)}</details>\n'
+    attributes = f'class="{classes}"'
+    if entry.failed or entry.kind in {"change", "plan"}:
+        attributes += " open"
+    inner = f"<summary>{title}</summary>{_parts(entry)}"
+    return f"<details {attributes}>{inner}</details>\n"
 
 
 def _parts(entry: Entry) -> str:
@@ -127,17 +143,24 @@ def _file(file: ShownFile, *, is_named: bool) -> str:
 
 
 def _row(line: DiffLine) -> str:
-    old = line.number if line.sign == "-" else line.old
-    new = None if line.sign == "-" else line.number
-    numbers = "".join(
-        f'<td class="n">{"" if n is None else n}</td>' for n in (old, new)
-    )
+    if line.sign == "-":
+        numbers = _number(line.number) + _number(None)
+    else:
+        numbers = _number(line.old) + _number(line.number)
     sign = {"@": "⋯", "\\": ""}.get(line.sign, line.sign)
     if line.sign in _CLASSES:
         kind = f' class="{_CLASSES[line.sign]}"'
     else:
         kind = ""
     return f'<tr{kind}>{numbers}<td class="t">{sign} {escape(line.text)}</td></tr>'
+
+
+def _number(number: int | None) -> str:
+    if number is None:
+        number_text = ""
+    else:
+        number_text = str(number)
+    return f'<td class="n">{number_text}</td>'
 
 
 class _Renderer(RendererHTML):
@@ -163,7 +186,9 @@ class _Renderer(RendererHTML):
         # The policy forbids the attribute `style`.
         token = tokens[index]
         is_right = "right" in str(tokens[index].attrGet("style"))
-        return f"<{token.tag}{' class=right' * is_right}>"
+        if is_right:
+            return f"<{token.tag} class=right>"
+        return f"<{token.tag}>"
 
     td_open = th_open
 

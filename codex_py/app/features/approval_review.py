@@ -187,7 +187,13 @@ def _prompts(thread: Thread) -> list[str]:
 def _visible(data: Any) -> str:
     """The JSON, in one line in which nothing is hidden from a person: a model would read that too."""
     text = json.dumps(data, ensure_ascii=False)
-    return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    return "".join(map(_visible_character, text))
+
+
+def _visible_character(character: str) -> str:
+    if character.isprintable():
+        return character
+    return json.dumps(character)[1:-1]
 
 
 def read_verdict(text: str) -> Verdict:

@@ -225,10 +225,12 @@ class _ThreadBudget:
         async def stream(
             prompt: Prompt,
         ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            (provider, name), settings = self._in_use, self._thread.settings
+            provider, name = self._in_use
+            settings = self._thread.settings
+            most = None
             # The limit in the request is for the thread's own model.
-            is_own = (provider, name) == (settings.provider, settings.model)
-            most = prompt.max_output_tokens if is_own else None
+            if (provider, name) == (settings.provider, settings.model):
+                most = prompt.max_output_tokens
             reservation = await self._budget.reserve(
                 self._expected(prompt), provider, name, most
             )
@@ -279,11 +281,10 @@ class _ThreadBudget:
             )
             usage = Usage(estimated_tokens([tools, *items]))
             return usage, Usage(), usage
-        # The base prompt may come first.
-        growth = max(
-            self._growth,
-            estimated_tokens(items[known + (items[0] != self._items[0]) :]),
-        )
+        begins_with_base_prompt = items[0] != self._items[0]
+        if begins_with_base_prompt:
+            known += 1
+        growth = max(self._growth, estimated_tokens(items[known:]))
         return [
             replace(last, input_tokens=last.input_tokens + n * growth)
             for n in (1, 2, 3)

@@ -95,10 +95,16 @@ class ChangeBundle:
         )
         files: list[dict[str, str | None]] = []
         for meta, name in zip(raw[::2], raw[1::2], strict=True):
-            # A name of zeros: there is no such file.
-            old, new = (blob if blob.strip("0") else None for blob in meta.split()[2:4])
+            old, new = map(_blob, meta.split()[2:4])
             files.append({"path": name, "before": old, "after": new})
         return diff_between(git, self._top, *trees), files
+
+
+def _blob(name: str) -> str | None:
+    """The name of a blob as git prints it; None for one of zeros, which means that there is no file."""
+    if name.strip("0"):
+        return name
+    return None
 
 
 def _facts(thread: Thread, turn: TurnStart) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from codex_py.errors import ModelError
 from codex_py.images.structure import DamagedImage, ImageInfo, image_info
@@ -73,8 +73,14 @@ def without_images(item: EncodedItem) -> EncodedItem:
     for name in ("content", "output"):
         parts: Any = data.get(name)
         if isinstance(parts, list):
-            data[name] = [_NOTE if _is_image(part) else part for part in parts]  # pyright: ignore[reportUnknownVariableType]
+            data[name] = [_without_image(part) for part in cast("list[Any]", parts)]
     return EncodedItem(encode_json(data))
+
+
+def _without_image(part: Any) -> Any:
+    if _is_image(part):
+        return _NOTE
+    return part
 
 
 def _words(error: ModelError) -> str:

@@ -86,12 +86,14 @@ class ModelChain:
             _Link(first, None),
             *(_Link(provider, model) for provider, model in fallbacks(setup)),
         ]
-        self._place = 0
-        self._resting = 0
-        """The fallback in use while the first provider is tried again; 0: none."""
-        self._first_again_at = 0.0
-        self._failed_model = ""
-        """Of the thread. If the user has chosen another one since, it is tried at once."""
+        self._current = 0
+        """The index of the link in use."""
+        self._last_fallback = 0
+        """The index of the link that was in use before the first one was tried again; 0 if that is not on trial."""
+        self._first_again_at_s = 0.0
+        """When the first link is tried again, `time.monotonic()`."""
+        self._failed_first_model = ""
+        """The thread's model when the first link failed. If the user has chosen another one, that is tried at once."""
         self._strikes = FormatStrikes()
 
     def stream(
@@ -121,19 +123,20 @@ class ModelChain:
             return True
         if error.limit_tokens is not None:
             self._link.stated_window = error.limit_tokens
-        if not another_may_answer(error) or (retries_left and not self._resting):
+        if not another_may_answer(error) or (retries_left and not self._last_fallback):
             return False
-        for place in range(self._resting or self._place + 1, len(self._links)):
+        first = self._last_fallback or self._current + 1
+        for place in range(first, len(self._links)):
             link = self._links[place]
             problem = self._problem(link, error, prompt)
             if problem is not None:
                 self._thread.warn(f"{self._name(link)} cannot go on: {problem}")
                 continue
-            if self._place == 0:
+            if self._current == 0:
                 self._rest(error)
             failed = self._link
-            self._place = place
-            self._resting = 0
+            self._current = place
+            self._last_fallback = 0
             self._thread.warn(
                 f"provider {failed.provider.id} failed: {error}; going on with {self._name(link)}"
             )
@@ -141,16 +144,15 @@ class ModelChain:
         return False
 
     async def before_request(self) -> Sequence[Note]:
-        is_due = time.monotonic() >= self._first_again_at
-        if self._place and (
-            is_due or self._thread.settings.model != self._failed_model
-        ):
-            self._resting = self._place
-            self._place = 0
+        is_due = time.monotonic() >= self._first_again_at_s
+        has_other_model = self._thread.settings.model != self._failed_first_model
+        if self._current and (is_due or has_other_model):
+            self._last_fallback = self._current
+            self._current = 0
             self._thread.warn(f"trying {self._name(self._link)} again")
         else:
             # A request to the first provider has succeeded since.
-            self._resting = 0
+            self._last_fallback = 0
         if self._writes_calls:
             note = self._strikes.note(is_end=False)
         else:
@@ -181,7 +183,7 @@ class ModelChain:
 
     @property
     def _link(self) -> _Link:
-        return self._links[self._place]
+        return self._links[self._current]
 
     @property
     def _writes_calls(self) -> bool:
@@ -196,11 +198,11 @@ class ModelChain:
             wait_s = error.retry_after_s
         else:
             wait_s = None
-        if wait_s is None or self._resting:
+        if wait_s is None or self._last_fallback:
             # A server that asks for a second again and again would be tried before each request.
             wait_s = max(wait_s or 0.0, _FIRST_AGAIN_S)
-        self._first_again_at = time.monotonic() + wait_s
-        self._failed_model = self._thread.settings.model
+        self._first_again_at_s = time.monotonic() + wait_s
+        self._failed_first_model = self._thread.settings.model
 
     def _is_remedied(self, error: ModelError, prompt: Prompt) -> bool:
         """Change what is sent to the provider in use, if that is what it wants."""

@@ -122,7 +122,9 @@ def _touched(use: ToolUse) -> Iterator[str]:
         return
     # Tools of others may have arguments of these names too, of any type.
     workdir = getattr(use.params, "workdir", None)
-    base = use.context.cwd / (workdir if isinstance(workdir, str) else "")
+    base = use.context.cwd
+    if isinstance(workdir, str):
+        base /= workdir
     yield os.path.normpath(base)
     for name in _NAMING:
         value: object = getattr(use.params, name, "")

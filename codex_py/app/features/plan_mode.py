@@ -44,11 +44,12 @@ def planning_choices(config: Config, choices: Choices) -> Choices:
 def _confined(policies: _PoliciesT) -> _PoliciesT:
     # A yes lets a command run inside of the sandbox alone, so the one policy that asks about those stays.
     asks_always = policies.approval_policy is ApprovalPolicy.UNTRUSTED
+    approval_policy = ApprovalPolicy.NEVER
+    if asks_always:
+        approval_policy = ApprovalPolicy.UNTRUSTED
     return replace(
         policies,
-        approval_policy=ApprovalPolicy.UNTRUSTED
-        if asks_always
-        else ApprovalPolicy.NEVER,
+        approval_policy=approval_policy,
         sandbox_policy=policies.sandbox_policy.locked(),
     )
 

@@ -148,7 +148,9 @@ class SessionSkills:
             path = text.partition("<path>")[2].partition("</path>")[0]
             loaded.setdefault(path, Note(text, "user"))
         calls = [item for item in items if b"SKILL.md" in item and b'_call"' in item]
-        for skill in self._find().found if calls else ():
+        if not calls:
+            return loaded
+        for skill in self._find().found:
             mark = f"{skill.path.parent.name}/SKILL.md".encode()
             if str(skill.path) not in loaded and any(mark in item for item in calls):
                 loaded.update((str(skill.path), note) for note in self._body(skill))

@@ -50,11 +50,13 @@ class SuspendedApprovals:
         self._options = options = setup.options.suspension
         self._folder = setup.config.home / "codex-py" / "approvals"
         """Has a file for each request that was answered."""
-        self._answered = options.answer and _read_request(options.answer, options.key)
+        self._answered_request = options.answer and _read_request(
+            options.answer, options.key
+        )
         """The request that has an answer, until the first call."""
-        self._granted: Mapping[str, Any] | None = None
+        self._granted_question: Mapping[str, Any] | None = None
         """The question that a person has said yes to."""
-        self._waiting: dict[str, Any] = {}
+        self._open_request: dict[str, Any] = {}
         """The question that suspends the run, and its call."""
         self._facts: Mapping[str, Any] = {}
         self._is_exclusive = False
@@ -76,12 +78,12 @@ class SuspendedApprovals:
         try:
             return await self._approver.review(request)
         except TurnSuspended as error:
-            if request.question == self._granted:
-                self._granted = None
+            if request.question == self._granted_question:
+                self._granted_question = None
                 return Review(ReviewDecision.APPROVED)
-            if self._waiting:
+            if self._open_request:
                 raise _not_run() from error
-            self._waiting = {"question": request.question}
+            self._open_request = {"question": request.question}
             raise
 
     def _wrap_approver(self, approver: Approver) -> Approver:
@@ -89,29 +91,29 @@ class SuspendedApprovals:
         return self
 
     async def _before_request(self) -> Sequence[Note]:
-        self._answered = None
+        self._answered_request = None
         return ()
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
         async def dispatch(use: ToolUse) -> ToolOutput:
             self._take_answer(use.call)
-            if self._waiting and (self._is_exclusive or not use.tool.parallel):
+            if self._open_request and (self._is_exclusive or not use.tool.parallel):
                 raise _not_run()
             try:
                 return await inner(use)
             except TurnSuspended:
-                self._waiting["call"] = _call_data(use.call)
+                self._open_request["call"] = _call_data(use.call)
                 self._is_exclusive = not use.tool.parallel
                 raise
             finally:
-                self._granted = None
+                self._granted_question = None
 
         return dispatch
 
     def _take_answer(self, call: ToolCall) -> None:
         """Use the answer, if it is one to this call. Raises a `CallRefused` if that is a no."""
-        request = self._answered
-        self._answered = None
+        request = self._answered_request
+        self._answered_request = None
         if request is None:
             return
         if request["call"] != _call_data(call):
@@ -127,13 +129,12 @@ class SuspendedApprovals:
             )
             raise OptionError(reason) from error
         if not self._options.is_approved:
-            if self._options.because:
-                because = f": {self._options.because}"
-            else:
-                because = ""
             cause = "a person refused it"
-            raise CallRefused(f"{cause}{because}", code="ApprovalDenied", cause=cause)
-        self._granted = request["question"]
+            problem = cause
+            if self._options.because:
+                problem = f"{cause}: {self._options.because}"
+            raise CallRefused(problem, code="ApprovalDenied", cause=cause)
+        self._granted_question = request["question"]
 
     @asynccontextmanager
     async def _around_session(self) -> AsyncGenerator[None]:
@@ -141,7 +142,7 @@ class SuspendedApprovals:
             raise CodexError(
                 "a run without a session file cannot be suspended", code="session"
             )
-        request = self._answered
+        request = self._answered_request
         if request is not None:
             # The session file is locked: nobody else can use the same approval meanwhile.
             if (self._folder / request["id"]).exists():
@@ -156,7 +157,7 @@ class SuspendedApprovals:
 
     @asynccontextmanager
     async def _around_turn(self, _: TurnStart) -> AsyncGenerator[None]:
-        self._waiting = {}
+        self._open_request = {}
         self._facts = {}
         try:
             yield
@@ -173,7 +174,7 @@ class SuspendedApprovals:
         request = {
             "id": secrets.token_hex(8),
             **state,
-            **self._waiting,
+            **self._open_request,
             "expires": expires,
         }
         try:

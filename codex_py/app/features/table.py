@@ -28,16 +28,17 @@ def configured_features(
     `of_parent`: the features of the parent session, as returned here; empty if there is none.
     """
     table = _table(setup)
-    return [
-        its.for_child(setup)
-        if isinstance(its, Inherited)
-        else load(name)(setup)
-        if is_on
-        else None
-        for its, (is_on, name) in zip(
-            of_parent or [None] * len(table), table, strict=True
-        )
-    ]
+    if not of_parent:
+        of_parent = [None] * len(table)
+    features: list[Feature | None] = []
+    for inherited, (is_on, name) in zip(of_parent, table, strict=True):
+        if isinstance(inherited, Inherited):
+            features.append(inherited.for_child(setup))
+        elif is_on:
+            features.append(load(name)(setup))
+        else:
+            features.append(None)
+    return features
 
 
 def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:

@@ -83,8 +83,16 @@ class ToolRefusals:
         """The tools as the server takes them."""
         if not self._changes:
             return tools
-        kept = [spec for spec in tools if self._changes.get(spec.name) != "left out"]
-        return [with_schema_as_text(s) if s.name in self._changes else s for s in kept]
+        offered: list[ToolSpec] = []
+        for spec in tools:
+            match self._changes.get(spec.name):
+                case None:
+                    offered.append(spec)
+                case "left out":
+                    pass
+                case "schema in description":
+                    offered.append(with_schema_as_text(spec))
+        return offered
 
     def _change(self, spec: ToolSpec) -> str | None:
         change = self._next_change(spec)

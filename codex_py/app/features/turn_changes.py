@@ -29,6 +29,54 @@ _MAX_SHARE: Final = 0.1
 """The largest part of a turn's time that is spent on copies between its calls."""
 
 
+class _Activity:
+    """What may be changing files: calls and hooks that run, commands, and commands in the background.
+
+    It counts those of a session at the top and of its subagents together.
+    """
+
+    def __init__(self) -> None:
+        self._calls = 0
+        """The number of running calls and hooks that may change files."""
+        self._writers: set[object] = set()
+        """What runs now and may change files."""
+        self._toolboxes: set[SessionTools] = set()
+        """Their commands may go on in the background."""
+
+    def begin_call(self, toolbox: SessionTools | None) -> None:
+        if toolbox is not None:
+            self._toolboxes.add(toolbox)
+        self._calls += 1
+
+    def end_call(self) -> None:
+        self._calls -= 1
+
+    def begin_writing(self, writer: object) -> None:
+        self._writers.add(writer)
+
+    def end_writing(self, writer: object) -> None:
+        self._writers.discard(writer)
+
+    def forget_toolboxes(self) -> None:
+        """Let go of subagents that were closed, unless a call runs."""
+        if not self._calls:
+            self._toolboxes.clear()
+
+    @property
+    def may_change_files(self) -> bool:
+        """True while something writes, or a command runs in the background."""
+        return bool(self._writers) or not self._is_idle
+
+    @property
+    def is_quiet(self) -> bool:
+        """True if no call runs, and no command in the background."""
+        return not self._calls and self._is_idle
+
+    @property
+    def _is_idle(self) -> bool:
+        return all(toolbox.is_idle for toolbox in self._toolboxes)
+
+
 class TurnChanges:
     """Records the changes of turns. With `features.undo = false`, and without gates, there is only the diff of
     patches."""
@@ -45,12 +93,7 @@ class TurnChanges:
         self._recorder = None
         """The `TurnRecorder`, from the first call or hook on that may change files."""
         self._lock = asyncio.Lock()
-        self._running = 0
-        """The number of running calls and hooks that may change files."""
-        self._toolboxes: set[SessionTools] = set()
-        """Their commands may go on in the background."""
-        self._lives: set[object] = set()
-        """What runs now and may change files."""
+        self._activity = _Activity()
         self._copying: asyncio.Task[object] | None = None
         self._next_copy_s = 0.0
         self._thread: Thread | None = None
@@ -62,7 +105,7 @@ class TurnChanges:
     def __call__(self, thread: Thread) -> Extension:
         self._thread = thread
         return Extension(
-            wrap_dispatch=self._wrap_dispatch if self._is_on else lambda inner: inner,
+            wrap_dispatch=self._wrap_dispatch,
             around_turn=self._around_turn,
             turn_facts=self._turn_facts,
             sink=self._watch,
@@ -75,13 +118,16 @@ class TurnChanges:
             # A command changes files from its start to its end: not while an approval is waited for, and also after its
             # call.
             case ItemStarted(CommandExecution(id=item)) if self._records:
-                self._top._begin_life((self, item))
+                self._top._begin_writing((self, item))
             case ItemCompleted(CommandExecution(id=item)) if self._records:
-                self._top._end_life((self, item))
+                self._top._end_writing((self, item))
             case _:
                 pass
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        if not self._is_on:
+            return inner
+
         async def dispatch(use: ToolUse) -> ToolOutput:
             async with self._changing_by(use):
                 return await inner(use)
@@ -126,15 +172,17 @@ class TurnChanges:
             yield
             return
         top = self._top
-        life = None if is_command else object()
+        writer = None
+        if not is_command:
+            writer = object()
         await top._begin(
-            self._toolbox, life, is_known=is_known, is_confined=is_confined
+            self._toolbox, writer, is_known=is_known, is_confined=is_confined
         )
         try:
             yield
         finally:
-            top._running -= 1
-            top._end_life(life)
+            top._activity.end_call()
+            top._end_writing(writer)
             if not is_known and top._may_copy:
                 # While the model thinks, so that the turn ends sooner.
                 top._copying = asyncio.create_task(top._copy())
@@ -158,7 +206,7 @@ class TurnChanges:
                 state = await to_its_end(asyncio.to_thread(recorder.look))
         except (CodexError, OSError):
             return None
-        if self._is_quiet:
+        if self._activity.is_quiet:
             return state
         return None
 
@@ -180,7 +228,7 @@ class TurnChanges:
     async def _begin(
         self,
         toolbox: SessionTools | None,
-        life: object,
+        writer: object,
         *,
         is_known: bool,
         is_confined: bool,
@@ -195,43 +243,31 @@ class TurnChanges:
                 await _in_thread(recorder.copy)
             elif self._may_copy:
                 await _in_thread(self._make_copy)
-            if toolbox is not None:
-                self._toolboxes.add(toolbox)
             recorder.will_run(is_confined=is_confined or is_known)
-            self._running += 1
-            if life is not None:
-                self._begin_life(life)
+            self._activity.begin_call(toolbox)
+            if writer is not None:
+                self._begin_writing(writer)
 
-    def _begin_life(self, life: object) -> None:
-        self._lives.add(life)
+    def _begin_writing(self, writer: object) -> None:
+        self._activity.begin_writing(writer)
         if self._recorder is not None:
             self._recorder.begin_life()
 
-    def _end_life(self, life: object) -> None:
-        self._lives.discard(life)
+    def _end_writing(self, writer: object) -> None:
+        self._activity.end_writing(writer)
         self._settle()
 
     def _settle(self) -> None:
         """End the time in which files may change, if nothing runs any more."""
-        if not self._lives and self._is_idle:
-            if self._recorder is not None:
-                self._recorder.end_life()
-            if not self._running:
-                # A subagent that was closed takes no memory.
-                self._toolboxes.clear()
-
-    @property
-    def _is_idle(self) -> bool:
-        """True if no command runs in the background."""
-        return all(toolbox.is_idle for toolbox in self._toolboxes)
-
-    @property
-    def _is_quiet(self) -> bool:
-        return not self._running and self._is_idle
+        if self._activity.may_change_files:
+            return
+        if self._recorder is not None:
+            self._recorder.end_life()
+        self._activity.forget_toolboxes()
 
     @property
     def _may_copy(self) -> bool:
-        return self._is_quiet and time.monotonic() > self._next_copy_s
+        return self._activity.is_quiet and time.monotonic() > self._next_copy_s
 
     def _make_copy(self) -> None:
         began_s = time.monotonic()
@@ -241,7 +277,7 @@ class TurnChanges:
 
     async def _copy(self) -> None:
         async with self._lock:
-            if self._is_quiet:
+            if self._activity.is_quiet:
                 await _in_thread(self._make_copy)
 
     @asynccontextmanager
@@ -283,22 +319,22 @@ class TurnChanges:
 
     def _loaded(self):
         if self._recorder is None:
-            from codex_py.patch.undo.recorder import (
-                TurnRecorder,
-            )  # 8 ms behind the tools
+            # Behind the tools.
+            from codex_py.patch.undo.recorder import TurnRecorder  # 8 ms
 
             assert self._thread is not None
             config = self._setup.config
             options = self._setup.options
+            refuses = None
+            if config.files.denies:
+                refuses = denials_of(config.files).refuses
             self._recorder = TurnRecorder(
                 self._home,
                 config.cwd,
                 self._setup.environment,
                 self._thread.thread_id,
                 is_resumed=options.resume is not None or options.resume_last,
-                refuses=denials_of(config.files).refuses
-                if config.files.denies
-                else None,
+                refuses=refuses,
                 folder_times=self._setup.folder_times,
             )
         return self._recorder

@@ -112,10 +112,13 @@ async def asked(
     Raises:
         ModelError: there was no answer.
     """
-    image = {"type": "input_image", "image_url": _RED_PNG, "detail": "auto"}
+    content = [input_text(text)]
+    if with_image:
+        image = {"type": "input_image", "image_url": _RED_PNG, "detail": "auto"}
+        content.append(image)
     prompt = Prompt(
         model=model,
-        input=[message("user", [input_text(text), *([image] if with_image else [])])],
+        input=[message("user", content)],
         cache_key=new_thread_id(),
         instructions="Be brief. Use a tool if one fits.",
         max_output_tokens=MAX_OUTPUT_TOKENS,

@@ -67,7 +67,10 @@ def local_settings(
     if wanted is not None and model is not None:
         return {"model_provider": wanted, "model": model}
     failures: list[str] = []
-    for name in LOCAL_PROVIDERS if wanted is None else [wanted]:
+    names = LOCAL_PROVIDERS
+    if wanted is not None:
+        names = [wanted]
+    for name in names:
         provider = named_provider(config, name, environment)
         try:
             models = [
@@ -121,7 +124,8 @@ def listed_models(
             connection.request("GET", quote(url.path, safe="/%"), headers=headers)
             response = connection.getresponse()
             encoding = response.getheader("content-encoding")
-            status, body = response.status, _body(response)
+            status = response.status
+            body = _body(response)
     except (OSError, HTTPException) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise _unavailable(
@@ -191,7 +195,10 @@ def _chosen(
 
 def _at(provider: Provider) -> str:
     parts = urlsplit(provider.base_url)
-    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+    address = f"{parts.scheme}://{parts.hostname}"
+    if parts.port:
+        return f"{address}:{parts.port}"
+    return address
 
 
 def _unavailable(text: str) -> ModelError:

@@ -143,7 +143,9 @@ def _changed_lines(file: PatchedFile) -> set[int] | None:
                 numbers |= {max(1, number - 1), number}
             elif line.is_added:
                 numbers.add(number)
-            number += line.is_added or line.is_context
+                number += 1
+            elif line.is_context:
+                number += 1
     if not numbers and (file.old or b"") != (file.new or b""):
         return None
     return numbers

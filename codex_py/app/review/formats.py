@@ -56,10 +56,8 @@ def unread_text(review: Review) -> str:
     if not review.unread:
         return ""
     if review.unread == 1:
-        some = "1 finding"
-    else:
-        some = f"{review.unread} findings"
-    return f"{some} could not be read, and {'is' if review.unread == 1 else 'are'} missing here."
+        return "1 finding could not be read, and is missing here."
+    return f"{review.unread} findings could not be read, and are missing here."
 
 
 def _absolute_place(finding: Finding, root: Path) -> str:

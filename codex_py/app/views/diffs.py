@@ -78,15 +78,20 @@ def _lines(hunk: DiffHunk) -> Iterator[DiffLine]:
     for line in hunk.body:
         sign = _SIGNS.get(line[:1], " ")
         text = line[1:].decode(errors="replace")
-        if sign == "-":
-            place = (old, None)
-        else:
-            place = (new, old if sign == " " else None)
-        yield DiffLine(sign, text.removesuffix("\n"), *place)
+        shown = text.removesuffix("\n")
+        match sign:
+            case "-":
+                yield DiffLine("-", shown, old)
+                old += 1
+            case "+":
+                yield DiffLine("+", shown, new)
+                new += 1
+            case _:
+                yield DiffLine(sign, shown, new, old)
+                old += 1
+                new += 1
         if not text.endswith("\n"):
             yield DiffLine("\\", "No newline at end of file")
-        old = old + (sign != "+")
-        new = new + (sign != "-")
 
 
 def _envelope(lines: list[str]) -> Iterator[ShownFile]:
@@ -100,7 +105,8 @@ def _envelope(lines: list[str]) -> Iterator[ShownFile]:
         elif file is None or line.startswith("*** End"):
             continue
         elif line.startswith(_MOVE):
-            file.verb, file.moved_to = "Renamed", line.removeprefix(_MOVE).strip()
+            file.verb = "Renamed"
+            file.moved_to = line.removeprefix(_MOVE).strip()
         elif line.startswith("@@"):
             if file.lines:
                 file.lines.append(DiffLine("@", ""))

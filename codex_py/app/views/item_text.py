@@ -13,7 +13,7 @@ _SHELL = re.compile(r"(\S+) -l?c (?=.)", re.DOTALL)
 _QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|([^\s'"\\]+)""", re.DOTALL)
 LONGEST_SCRIPT = 100_000
 
-AGENT_VERBS = {
+_AGENT_VERBS = {
     "spawn_agent": ("Starting an agent", "Started agent"),
     "send_input": ("Sending input to", "Sent input to"),
     "wait": ("Waiting for", "Waited for"),
@@ -23,6 +23,14 @@ AGENT_VERBS = {
 _LONGEST_ARGUMENTS = 300
 _MOST_PARTS = 20
 """Of a list or an object of JSON."""
+
+
+def agent_verb(tool: str, *, is_done: bool) -> str:
+    """What a call does to subagents, in words that their names follow."""
+    running, done = _AGENT_VERBS[tool]
+    if is_done:
+        return done
+    return running
 
 
 def script_of(command: str, own_shell: str = "") -> str:
@@ -98,10 +106,11 @@ def result_text(result: Mapping[str, Any] | None) -> str:
     if result is None:
         return ""
     content = result.get("content")
+    parts: list[Any] = []
+    if isinstance(content, list):
+        parts = cast("list[Any]", content)[:_MOST_PARTS]
     texts: list[str] = []
-    for part in (
-        cast("list[Any]", content)[:_MOST_PARTS] if isinstance(content, list) else []
-    ):
+    for part in parts:
         match part:
             case {"type": "text", "text": str(text)}:
                 texts.append(text)

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from codex_py.app.export.entries import Text, entries
 from codex_py.app.export.markdown import fenced
 from codex_py.app.views.diffs import read_diff
-from codex_py.app.views.item_text import AGENT_VERBS, script_of
+from codex_py.app.views.item_text import agent_verb, script_of
 from codex_py.protocol import event_items
 from codex_py.protocol.approval import ApprovalRequest
 from codex_py.protocol.calls import shortened
@@ -41,10 +41,8 @@ def shown_call(
     """The fields of an item's call. `is_known`: it was shown before, with the diffs of a patch."""
     (entry,) = entries([item])
     has_failed = entry.failed or getattr(item, "status", None) in {"failed", "declined"}
-    parts = [part for part in entry.parts if isinstance(part, Text)]
     content = [
-        text_content(fenced(part.text) if part.form == "code" else part.text)
-        for part in parts
+        text_content(_markdown(part)) for part in entry.parts if isinstance(part, Text)
     ]
     match item:
         case event_items.FileChange():
@@ -116,7 +114,7 @@ def _title(item: event_items.ThreadItem, *, is_done: bool) -> str | None:
             return tool
         case event_items.CollabToolCall():
             names = [item.names.get(each, each) for each in item.receiver_thread_ids]
-            return " ".join([AGENT_VERBS[item.tool][is_done], *names])
+            return " ".join([agent_verb(item.tool, is_done=is_done), *names])
         case event_items.ContextCompaction():
             return "Sum up the conversation, to make room"
         case _:
@@ -128,15 +126,22 @@ def _call(title: str, kind: str, arguments: Any) -> Fields:
     return {"title": title, "kind": kind, "rawInput": arguments}
 
 
+def _markdown(part: Text) -> str:
+    if part.form == "code":
+        return fenced(part.text)
+    return part.text
+
+
 def _arguments(command: str, cwd: str) -> Fields:
     return {"command": shortened(script_of(command), _MAX_TEXT), "cwd": cwd}
 
 
 def _files(paths: Sequence[Path], cwd: Path, kind: str) -> Fields:
-    names = [
-        str(path.relative_to(cwd) if path.is_relative_to(cwd) else path)
-        for path in paths
-    ]
+    names: list[str] = []
+    for path in paths:
+        if path.is_relative_to(cwd):
+            path = path.relative_to(cwd)
+        names.append(str(path))
     fields = _call(f"{kind.capitalize()} {', '.join(names)}", kind, None)
     places = [{"path": os.path.normpath(path)} for path in paths[:_MAX_FILES]]
     return {**fields, "locations": places}

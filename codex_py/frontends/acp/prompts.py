@@ -82,7 +82,7 @@ def read_prompt(blocks: Sequence[Any]) -> Prompt:
 
 
 def _place(uri: str) -> str:
-    """The path of a `file:` URI, with the lines that an editor puts behind it; any other as it is."""
+    """Convert a `file:` URI to a path, keeping a suffix such as `#L10`. Other URIs are returned unchanged."""
     if not uri.startswith("file://"):
         return uri
     path, sign, fragment = uri.removeprefix("file://").partition("#")
@@ -136,14 +136,14 @@ class Commands:
             (n, p.description or "a prompt", p.argument_hint)
             for n, p in self._prompts.items()
         ]
-        commands = [
-            {
-                "name": name,
-                "description": told,
-                "input": {"hint": hint} if hint else None,
-            }
-            for name, told, hint in (*own, *theirs)
-        ]
+        commands: list[dict[str, Any]] = []
+        for name, description, hint in (*own, *theirs):
+            command: dict[str, Any] = {"name": name, "description": description}
+            if hint:
+                command["input"] = {"hint": hint}
+            else:
+                command["input"] = None
+            commands.append(command)
         return {
             "sessionUpdate": "available_commands_update",
             "availableCommands": commands,

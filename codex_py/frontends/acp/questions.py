@@ -41,7 +41,7 @@ class Client:
 
 
 class Questions:
-    """The approver and the elicitor of one session. Whatever the client answers that is no clear yes is a no.
+    """The approver and the elicitor of one session. Any answer other than an explicit yes means no.
 
     Args:
         send: sends updates of the session.

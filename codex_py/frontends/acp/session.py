@@ -30,7 +30,7 @@ _TITLE: Final = 80
 
 
 def rpc_error(error: CodexError) -> RpcError:
-    """What a request that fails with an error of ours is answered with."""
+    """The JSON-RPC error for a `CodexError`."""
     match error:
         case CodexError(exit_code=ExitCode.AUTHENTICATION):
             code = AUTH_REQUIRED
@@ -99,16 +99,15 @@ class EditorSession(HostedThread):
         prompts = filter(user_prompt, encoded)
         for item in await asyncio.to_thread(thread_items, encoded):
             # The files of its images are gone, the history has them.
-            is_prompt = isinstance(item, event_items.UserMessage)
-            prompt = next(prompts, None) if is_prompt else None
-            if prompt is None:
+            if isinstance(item, event_items.UserMessage):
+                prompt = next(prompts, None)
                 images = []
+                if prompt is not None:
+                    images = prompt_images(prompt)
+                updates = self._updates.prompt(item.text, images)
             else:
-                images = prompt_images(prompt)
-            updates = self._updates
-            for update in (
-                updates.prompt(item.text, images) if is_prompt else updates.item(item)
-            ):
+                updates = self._updates.item(item)
+            for update in updates:
                 self._notify(update)
             await self._rpc.drained()
 

@@ -9,14 +9,13 @@ from typing import Final, TypeAlias
 
 from codex_py.app.export.markdown import fenced
 from codex_py.frontends.acp.calls import Fields, asked_call, shown_call, text_content
+from codex_py.frontends.acp.plan_tags import TagFilter, without_tag_lines
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import ApprovalRequest
-from codex_py.protocol.plans import CLOSING, OPENING
 from codex_py.streams.plain_text import command_output
 
 Update: TypeAlias = Fields
 _LIVE_CHARACTERS: Final = 8_000
-_TAGS: Final = (OPENING, CLOSING)
 
 
 class Updates:
@@ -36,8 +35,7 @@ class Updates:
         """Of the ids that are no item's."""
         self._streamed: dict[str, str] = {}
         """The ids of the message and of the thought that are being streamed."""
-        self._held = ""
-        """The last line of the message, while it may become a tag of a plan."""
+        self._message = TagFilter()
         self._part = 0
         """Of the thought."""
         self._open: dict[str, str] = {}
@@ -49,18 +47,15 @@ class Updates:
         """The updates for an event. Live output is left to `output`."""
         match event:
             case events.MessageDelta(delta):
-                head, newline, line = (self._held + delta).rpartition("\n")
-                if line and any(tag.startswith(line) for tag in _TAGS):
-                    self._held = line
-                else:
-                    self._held = ""
-                shown = _without_tags(head + newline + line.removesuffix(self._held))
+                shown = self._message.feed(delta)
                 if shown:
                     yield self._delta("agent_message", shown)
             case events.ReasoningSummaryDelta(delta, part):
                 begins = part != self._part and "agent_thought" in self._streamed
                 self._part = part
-                yield self._delta("agent_thought", f"\n\n{delta}" if begins else delta)
+                if begins:
+                    delta = f"\n\n{delta}"
+                yield self._delta("agent_thought", delta)
             case events.CommandOutputDelta(item_id, delta):
                 self._live(item_id, self._open.get(self._id(item_id), "") + delta)
             case events.McpToolCallProgress(item_id, message):
@@ -72,7 +67,7 @@ class Updates:
             case events.Reconnecting(message):
                 # What was streamed of the answer cannot be taken back; the next one is another message.
                 self._streamed.clear()
-                self._held = ""
+                self._message.reset()
                 if self._has_notices:
                     yield self._notice(message)
             case events.UsageReported(last, _, window):
@@ -90,12 +85,12 @@ class Updates:
         """The updates for an item that starts, or is done."""
         match item:
             case event_items.AgentMessage(text=text):
-                held = self._held
-                self._held = ""
+                rest = self._message.finish()
                 if "agent_message" not in self._streamed:
-                    yield _chunk("agent_message", _without_tags(text), self._fresh_id())
-                elif held not in {"", *_TAGS}:
-                    yield self._delta("agent_message", held)
+                    whole = without_tag_lines(text)
+                    yield _chunk("agent_message", whole, self._fresh_id())
+                elif rest:
+                    yield self._delta("agent_message", rest)
                 self._streamed.pop("agent_message", None)
             case event_items.ReasoningSummary(text=text):
                 if self._streamed.pop("agent_thought", None) is None:
@@ -134,11 +129,11 @@ class Updates:
 
     def question(self, request: ApprovalRequest) -> tuple[list[Update], Fields]:
         """The updates that come before a question, and the call that it is about."""
-        own = request.item_id if request.agent is None else None
-        if own is None:
+        is_of_subagent = request.agent is not None
+        if is_of_subagent or request.item_id is None:
             call_id = self._fresh_id()
         else:
-            call_id = self._id(own)
+            call_id = self._id(request.item_id)
         fields = asked_call(request, self._cwd)
         is_known = call_id in self._open
         if is_known:
@@ -149,14 +144,18 @@ class Updates:
 
     def answered(self, call_id: str, *, is_allowed: bool) -> Update:
         """Close the call of a subagent, whose items are not shown."""
-        return self._call(call_id, {"status": "completed" if is_allowed else "failed"})
+        if is_allowed:
+            status = "completed"
+        else:
+            status = "failed"
+        return self._call(call_id, {"status": status})
 
     def end(self) -> Iterator[Update]:
         """At the end of a turn: close what is open."""
         for call_id in list(self._open):
             yield self._call(call_id, {"status": "failed"})
         self._streamed.clear()
-        self._held = ""
+        self._message.reset()
 
     def _id(self, item_id: str) -> str:
         return f"{self._prefix}-{item_id}"
@@ -194,13 +193,6 @@ class Updates:
         if is_known:
             return _progress(call_id, **fields)
         return {"sessionUpdate": "tool_call", "toolCallId": call_id, **fields}
-
-
-def _without_tags(text: str) -> str:
-    """A plan stands between lines that Markdown would take for HTML."""
-    return "".join(
-        line for line in text.splitlines(keepends=True) if line.rstrip() not in _TAGS
-    )
 
 
 def _chunk(role: str, text: str, message_id: str) -> Update:

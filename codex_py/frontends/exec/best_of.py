@@ -14,7 +14,7 @@ from itertools import cycle, islice, product
 from pathlib import Path
 from typing import Final
 
-from codex_py.app.best_of.attempt import Attempt, Bench
+from codex_py.app.best_of.attempt import Attempt, AttemptRunner
 from codex_py.app.best_of.choice import best_first, judged
 from codex_py.app.best_of.snapshot import Snapshot, snapshot_of
 from codex_py.app.prices import price_of, unknown_price
@@ -130,7 +130,7 @@ def _require_known(key: str, value: str) -> None:
 class _BestOf(ExecRun):
     variations: Sequence[Mapping[str, str]]
     _attempts: Sequence[Attempt]
-    _bench: Bench
+    _runner: AttemptRunner
     _ends_at: float | None
 
     async def _work(self) -> int:
@@ -151,7 +151,7 @@ class _BestOf(ExecRun):
             self._attempts = [
                 self._attempt(*each, prompt, root) for each in enumerate(spread, 1)
             ]
-            self._bench = Bench(
+            self._runner = AttemptRunner(
                 snapshot,
                 config,
                 self.environment,
@@ -163,7 +163,7 @@ class _BestOf(ExecRun):
                 self._watch,
                 self._warn,
             )
-            with closing(self._bench):
+            with closing(self._runner):
                 await self._make_all()
             return await self._conclude(snapshot)
 
@@ -198,16 +198,16 @@ class _BestOf(ExecRun):
                 raise UsageError(
                     f"--vary: cannot read {text[1:]!r}: {error.strerror}"
                 ) from error
-        places = [Path(os.path.normpath(folder)) for folder in self._add_dirs]
+        folders: list[str] = []
+        for given_folder in self._add_dirs:
+            folder = os.path.normpath(given_folder)
+            # What is in the user's tree is, for an attempt, in its worktree.
+            if Path(folder).is_relative_to(root):
+                folder = os.path.relpath(folder, config.cwd)
+            folders.append(folder)
         own = replace(
             own,
-            # What is in the user's tree is, for an attempt, in its worktree.
-            add_dir=[
-                os.path.relpath(each, config.cwd)
-                if each.is_relative_to(root)
-                else str(each)
-                for each in places
-            ],
+            add_dir=folders,
             image=[str(path) for path in given.images],
             output_schema=given.output_schema
             and str(Path(given.output_schema).absolute()),
@@ -246,7 +246,7 @@ class _BestOf(ExecRun):
                     return
                 attempt.options = [*attempt.options, *limits]
                 self._tell(began, f"attempt {attempt.attempt} begins")
-                await self._bench.make(
+                await self._runner.make(
                     attempt, self._ends_at and self._ends_at + _SLACK_S
                 )
                 if attempt.passed:
@@ -284,7 +284,7 @@ class _BestOf(ExecRun):
         """Pass an event on, unless it is one that only we have asked for."""
         if line.startswith(b'{"type":"usage"'):
             if self._limits() is None:
-                self._bench.end_agents()
+                self._runner.end_agents()
             if not self.arguments.usage_events:
                 return
         if self.arguments.json:
@@ -373,29 +373,44 @@ class _BestOf(ExecRun):
                 "SECONDS",
             )
         ]
-        for each in self._attempts:
-            cells = (
-                each.attempt,
-                " ".join(f"{key}={value}" for key, value in each.varied.items()) or "-",
-                each.state,
-                "yes" if each.passed else "no",
-                *(
-                    "-" if cell is None else cell
-                    for cell in (each.score, each.diff_lines)
-                ),
-                each.usage.total_tokens,
-                "-" if each.seconds is None else round(each.seconds, 1),
-            )
-            rows.append([on_one_line(str(cell)) for cell in cells])
+        rows += map(_cells, self._attempts)
         lines = [line.rstrip() for line in aligned(rows, range(4, 8))]
         if any(each.patch for each in self._attempts):
-            lines.append(f"The patches are in {self._bench.patches}.")
+            lines.append(f"The patches are in {self._runner.patches}.")
         if winner is not None:
-            if is_applied:
+            if not winner.diff:
+                done = "changes nothing"
+            elif is_applied:
                 done = "is applied"
             else:
                 done = "is the best, and is not applied"
-            lines.append(
-                f"Attempt {number} {done if winner.diff else 'changes nothing'}: {why}."
-            )
+            lines.append(f"Attempt {number} {done}: {why}.")
         self.stderr.write_text(printable("\n".join(lines)) + "\n")
+
+
+def _cells(attempt: Attempt) -> list[str]:
+    """The row of the table that is printed at the end."""
+    varied = " ".join(f"{key}={value}" for key, value in attempt.varied.items())
+    passed = "no"
+    if attempt.passed:
+        passed = "yes"
+    seconds = None
+    if attempt.seconds is not None:
+        seconds = round(attempt.seconds, 1)
+    cells = [
+        str(attempt.attempt),
+        varied or "-",
+        attempt.state,
+        passed,
+        _or_dash(attempt.score),
+        _or_dash(attempt.diff_lines),
+        str(attempt.usage.total_tokens),
+        _or_dash(seconds),
+    ]
+    return list(map(on_one_line, cells))
+
+
+def _or_dash(value: object) -> str:
+    if value is None:
+        return "-"
+    return str(value)

@@ -61,11 +61,11 @@ class Evidence:
         """The items that have not ended, by thread and id: whether nothing else has run meanwhile."""
 
     def watch(self, event: Event) -> None:
+        agent = ""
         if isinstance(event, AgentEvent):
             agent = event.thread_id
-        else:
-            agent = ""
-        match event.event if isinstance(event, AgentEvent) else event:
+            event = event.event
+        match event:
             case ItemStarted(CommandExecution() | FileChange() | McpToolCall() as item):
                 # A command may have read a file before what runs beside it changed that.
                 is_alone = not self._running

@@ -199,7 +199,9 @@ class Gates:
 
     def _watch(self, event: Event) -> None:
         self._evidence.watch(event)
-        match event.event if isinstance(event, AgentEvent) else event:
+        if isinstance(event, AgentEvent):
+            event = event.event
+        match event:
             case CallDenied(tool=tool, reason=reason, code=code):
                 self._failures.setdefault("denied", f"{tool}: {reason}")
                 if code == "SandboxDenied":

@@ -108,12 +108,15 @@ class HookRuns:
         if answer.message is not None:
             self._warn(answer.message)
         run = HookRun(hook, answer, asyncio.get_running_loop().time())
-        self._show(
-            hook,
-            "blocked" if ending([run]) else "failed" if answer.failure else "completed",
-        )
-        for note in notes_of([run]) if hook.is_async else ():
-            self._thread.tell(note)
+        if ending([run]):
+            self._show(hook, "blocked")
+        elif answer.failure:
+            self._show(hook, "failed")
+        else:
+            self._show(hook, "completed")
+        if hook.is_async:
+            for note in notes_of([run]):
+                self._thread.tell(note)
         return run
 
     async def _answer(self, hook: Hook, given: Mapping[str, Any]) -> Answer:

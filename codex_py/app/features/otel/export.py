@@ -11,7 +11,7 @@ from contextlib import suppress
 from http.cookiejar import DefaultCookiePolicy
 from logging import NullHandler, getLogger
 from threading import Thread
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import requests
 from google.protobuf.json_format import MessageToDict
@@ -58,7 +58,8 @@ class Exports:
             "resource": Resource.create(dict(resource)),
             "shutdown_on_exit": False,
         }
-        self.traces, self.logs = TracerProvider(**about), LoggerProvider(**about)
+        self.traces = TracerProvider(**about)
+        self.logs = LoggerProvider(**about)
         readers = []
         for signal, exporter in exporters.items():
             match signal:
@@ -180,10 +181,13 @@ def _with_hex_ids(value: Any) -> Any:
     """
     match value:
         case dict():
-            return {
-                k: b64decode(v).hex() if k in _IDS else _with_hex_ids(v)
-                for k, v in value.items()
-            }
+            made: dict[str, Any] = {}
+            for key, each in cast("dict[str, Any]", value).items():
+                if key in _IDS:
+                    made[key] = b64decode(each).hex()
+                else:
+                    made[key] = _with_hex_ids(each)
+            return made
         case list():
             return [_with_hex_ids(each) for each in value]
         case _:

@@ -205,7 +205,8 @@ class _ThreadTelemetry:
         name = _NAME if parent is None else parent.nickname
         agent = {"gen_ai.agent.name": name, "gen_ai.agent.version": __version__}
         own = {"gen_ai.agent.id": self._thread.thread_id, "turn.id": turn.id}
-        self._turn, self._used = self._begun("invoke_agent", name, agent, own), Usage()
+        self._turn = self._begun("invoke_agent", name, agent, own)
+        self._used = Usage()
         token = context.attach(trace.set_span_in_context(self._turn.span))
         try:
             yield

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from codex_py.app.views.diffs import read_diff
 from codex_py.app.views.item_text import (
-    AGENT_VERBS,
+    agent_verb,
     one_line_json,
     result_text,
     search_words,
@@ -180,10 +180,11 @@ def pinned_plan_cell(
     done = sum(entry.completed for entry in item.items)
     now = next((n for n, entry in enumerate(steps) if not entry.completed), done)
     shown = [steps[n] for n in window(now, len(steps), most)]
-    more = f" · +{len(steps) - len(shown)} steps" * (len(shown) < len(steps))
-    head = Text.assemble(
-        ("Plan", "action"), (f" · {done} of {len(steps)} done{more}", "quiet")
-    )
+    progress = f" · {done} of {len(steps)} done"
+    hidden = len(steps) - len(shown)
+    if hidden:
+        progress += f" · +{hidden} steps"
+    head = Text.assemble(("Plan", "action"), (progress, "quiet"))
     return _plan_cell(
         replace(item, items=shown, explanation=None), head, longest=width - 6
     )
@@ -232,8 +233,9 @@ def _agents_line(item: event_items.CollabToolCall, *, is_over: bool) -> Text:
     names = ", ".join(
         item.names.get(each, each) for each in item.receiver_thread_ids[:_MOST_PARTS]
     )
+    verb = agent_verb(item.tool, is_done=is_over)
     return Text.assemble(
-        (f"{AGENT_VERBS[item.tool][is_over]} ", "action"),
+        (f"{verb} ", "action"),
         (one_line(names, 300), "accent"),
     )
 
@@ -329,9 +331,13 @@ def reasoning_cell(text: str) -> RenderableType:
 
 def thought_cell(text: str, seconds: int) -> RenderableType:
     """A thought that is over: how long it took, and its heading."""
-    took_s = f" for {duration(seconds)}" if seconds else ""
+    shown = "  Thought"
+    if seconds:
+        shown += f" for {duration(seconds)}"
     heading = one_line(heading_of(text), 200)
-    return Text(f"  Thought{took_s}{' · ' if heading else ''}{heading}", "thought")
+    if heading:
+        shown += f" · {heading}"
+    return Text(shown, "thought")
 
 
 def greeting_cell(text: str, hint: str) -> RenderableType:
@@ -374,6 +380,8 @@ def counted(diff: str) -> str:
         return ""
     files = read_diff(diff)
     signs = Counter(line.sign for file in files for line in file.lines)
-    return (
-        f"{len(files)} file{'s' * (len(files) != 1)} +{signs['+']} \u2212{signs['-']}"
-    )
+    if len(files) == 1:
+        count = "1 file"
+    else:
+        count = f"{len(files)} files"
+    return f"{count} +{signs['+']} \u2212{signs['-']}"
