@@ -74,7 +74,9 @@ def read_turns(path: Path, running: str | None = None) -> list[dict[str, Any]]:
     Raises:
         SessionError: the file cannot be read.
     """
-    thread_id, cwd = (meta := read_meta(path)).id, meta.cwd
+    meta = read_meta(path)
+    thread_id = meta.id
+    cwd = meta.cwd
     turns: list[list[EncodedItem]] = [[]]
     is_marked = False
     for item in read_conversation(path, _READ_BYTES):
@@ -197,11 +199,19 @@ def _thread(
     updated: int,
     path: Path | None,
 ) -> dict[str, Any]:
+    created = 0
     if meta.timestamp:
         created = int(datetime.fromisoformat(meta.timestamp).timestamp())
-    else:
-        created = 0
-    git = {"sha": meta.git.get("commit_hash"), "branch": meta.git.get("branch")}
+    source = "unknown"
+    if meta.source in ("cli", "vscode", "exec"):
+        source = meta.source
+    git = None
+    if meta.git:
+        git = {
+            "sha": meta.git.get("commit_hash"),
+            "branch": meta.git.get("branch"),
+            "originUrl": meta.git.get("repository_url"),
+        }
     return {
         "id": meta.id,
         "sessionId": meta.root_id or meta.id,
@@ -219,11 +229,7 @@ def _thread(
         "cwd": meta.cwd,
         "cliVersion": meta.cli_version,
         "originator": meta.originator,
-        "source": meta.source
-        if meta.source in ("cli", "vscode", "exec")
-        else "unknown",
-        "gitInfo": {**git, "originUrl": meta.git.get("repository_url")}
-        if meta.git
-        else None,
+        "source": source,
+        "gitInfo": git,
         "turns": [],
     }

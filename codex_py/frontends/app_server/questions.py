@@ -50,21 +50,20 @@ class Questions:
         if request.kind == "patch":
             answer = await self._ask("item/fileChange/requestApproval", params)
             return _review(answer.get("decision"), request, None)
+        rule = None
         if request.prefix:
             rule = {"execpolicy_amendment": list(request.prefix)}
-        else:
-            rule = None
+        decisions: list[Any] = ["accept"]
+        if request.can_last:
+            decisions.append("acceptForSession")
+        if rule:
+            decisions.append({_WITH_RULE: rule})
+        decisions += ["decline", "cancel"]
         params |= {
             "command": request.summary,
             "cwd": str(request.cwd),
             "proposedExecpolicyAmendment": rule and rule["execpolicy_amendment"],
-            "availableDecisions": [
-                "accept",
-                *(["acceptForSession"] if request.can_last else []),
-                *([{_WITH_RULE: rule}] if rule else []),
-                "decline",
-                "cancel",
-            ],
+            "availableDecisions": decisions,
         }
         answer = await self._ask("item/commandExecution/requestApproval", params)
         return _review(answer.get("decision"), request, rule)
