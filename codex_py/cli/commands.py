@@ -150,10 +150,12 @@ def find_command(word: str) -> Command | None:
 def help_text(word: str) -> str:
     """The text for a command; for one without its own text, the list of all commands."""
     command = find_command(word)
-    path = _HELP_TEXTS / f"{command.names[0] if command else 'top'}.txt"
-    return (path if path.exists() else _HELP_TEXTS / "top.txt").read_text(
-        encoding="utf-8"
-    )
+    path = _HELP_TEXTS / "top.txt"
+    if command:
+        own = _HELP_TEXTS / f"{command.names[0]}.txt"
+        if own.exists():
+            path = own
+    return path.read_text(encoding="utf-8")
 
 
 def run_help(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it

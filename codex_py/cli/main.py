@@ -103,31 +103,40 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     arguments = parse_arguments(argv)
     if arguments.version:
         return print_out(f"codex-py {__version__}\n")
-    of_exec = arguments.words[:2] in {("exec", "review"), ("e", "review")}
-    word = next(iter(arguments.words[of_exec:]), "")
+    words = arguments.words
+    if words[:2] in {("exec", "review"), ("e", "review")}:
+        words = words[1:]
+    word = next(iter(words), "")
     command = find_command(word)
-    if command is None and len(arguments.words) > 1:
-        raise _several_words(word)
-    if command is None and arguments.literal_words == () and word.split() == [word]:
-        near = nearest(word, NAMES, alike=TYPING_MISTAKE)
-        if near is not None:
-            mistake = f"unknown command {word!r}. Did you mean {near}?"
-            raise UsageError(f"{mistake} As a prompt: codex-py -- {word}")
-    if command is not None and command.own_options:
+    if command is None:
+        _require_prompt(word, arguments.words, arguments.literal_words)
+        target = f"codex_py.{TERMINAL}"
+    elif command.own_options:
         raise UsageError(
             f"`{word}` takes its own options, behind its name: codex-py help {word}"
         )
-    if arguments.words[1:] == ("help",):
-        raise HelpRequested
-    if command is None:
-        target = f"codex_py.{TERMINAL}"
     else:
         target = command.target()
+    if arguments.words[1:] == ("help",):
+        raise HelpRequested
     if arguments.best_of is not None:
         target = f"codex_py.{BEST_OF}"
     if target.endswith(TERMINAL):
         _require_terminal()
     return load(target)(arguments, environment)
+
+
+def _require_prompt(
+    word: str, words: Sequence[str], literal_words: Sequence[str]
+) -> None:
+    """Refuse a word that is no command, unless it can be meant as a prompt."""
+    if len(words) > 1:
+        raise _several_words(word)
+    if not literal_words and word.split() == [word]:
+        near = nearest(word, NAMES, alike=TYPING_MISTAKE)
+        if near is not None:
+            mistake = f"unknown command {word!r}. Did you mean {near}?"
+            raise UsageError(f"{mistake} As a prompt: codex-py -- {word}")
 
 
 def _require_terminal() -> None:

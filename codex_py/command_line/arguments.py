@@ -325,8 +325,11 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     """
     # Split here, because argparse forgets where the `--` was, and a prompt after it may be "resume".
     end = argv.index("--") if "--" in argv else len(argv)
-    # Its name is optional, and the prompt may be the next word.
-    before = ["--worktree=" if word == "--worktree" else word for word in argv[:end]]
+    before = list(argv[:end])
+    for place, word in enumerate(before):
+        # Its name is optional, and the prompt may be the next word.
+        if word == "--worktree":
+            before[place] = "--worktree="
     parser = CommandParser(Arguments)
     found, words = parser.parse_known_args(before)
     # argparse gives unknown options back among the words.
@@ -402,7 +405,11 @@ def option_words(arguments: Arguments, names: Collection[str]) -> list[str]:
                 values = [value]
             else:
                 values = value
-            words += [name if one is True else f"{name}={one}" for one in values]
+            for one in values:
+                if one is True:
+                    words.append(name)
+                else:
+                    words.append(f"{name}={one}")
     return words
 
 

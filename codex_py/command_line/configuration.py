@@ -132,7 +132,9 @@ def _protection(arguments: Arguments) -> dict[str, Any]:
     found: dict[str, Any] = {
         name: list(values) for name, values in given.items() if values
     }
-    return found | ({"secrets": "allow"} if arguments.bypass else {})
+    if arguments.bypass:
+        found["secrets"] = "allow"
+    return found
 
 
 def _gates(arguments: Arguments) -> dict[str, Any]:

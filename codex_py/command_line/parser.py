@@ -109,10 +109,11 @@ class CommandParser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse the options up to `--` or the first word; the rest is a command with options of its own."""
         at = self.first_word(argv)
+        options = self.parse_args(list(argv[:at]))
         rest = list(argv[at:])
-        return self.parse_args(list(argv[:at])), rest[1:] if rest[:1] == [
-            "--"
-        ] else rest
+        if rest[:1] == ["--"]:
+            rest = rest[1:]
+        return options, rest
 
     def first_word(self, argv: Sequence[str]) -> int:
         """The index of the first word that is neither an option nor its value; `--` counts as a word."""

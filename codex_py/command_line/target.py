@@ -108,9 +108,11 @@ def require_images(arguments: Arguments, target: SessionTarget) -> None:
     absent = (path for path in arguments.images if not path.exists() or path.is_dir())
     missing = next(absent, None)
     if missing:
-        took = len(arguments.image) > 1 and target.prompt is None
-        hint = ": -i takes every word up to the next option; put the prompt before it, or behind --"
-        raise UsageError(f"there is no image {str(missing)!r}{hint if took else ''}")
+        problem = f"there is no image {str(missing)!r}"
+        may_have_taken_prompt = len(arguments.image) > 1 and target.prompt is None
+        if may_have_taken_prompt:
+            problem += ": -i takes every word up to the next option; put the prompt before it, or behind --"
+        raise UsageError(problem)
     for path in arguments.images:
         problem = _no_image(path)
         if problem is not None:

@@ -54,12 +54,13 @@ def run_prompt_input(argv: Sequence[str], environment: Mapping[str, str]) -> int
         raise UsageError("--body needs a prompt: without one, there is no next request")
     arguments = Arguments(**options)
     config = read_config(arguments, environment)
+    choices = None
+    if arguments.plan:
+        choices = replace(configured_choices(config, ()), mode="plan")
     target = SessionOptions(
         resume=resume,
         resume_last=arguments.last,
-        choices=replace(configured_choices(config, ()), mode="plan")
-        if arguments.plan
-        else None,
+        choices=choices,
     )
     request = next_request(
         config,

@@ -47,10 +47,11 @@ def _switch(
         raise CodexError(unknown_feature(name, known), code="feature")
     # Write nothing to a file that cannot be read.
     config = command_config(options, environment, warns=False)
+    key = ["features", name]
     has_settings = isinstance(config.features.get(name), Mapping)
-    set_in_config(
-        config.home, ("features", name, *(("enabled",) if has_settings else ())), value
-    )
+    if has_settings:
+        key.append("enabled")
+    set_in_config(config.home, tuple(key), value)
     return print_out(f"{command.capitalize()}d feature `{name}` in config.toml.\n")
 
 

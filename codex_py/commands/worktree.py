@@ -147,7 +147,9 @@ def _remove(home: Path, kept: _Kept, *, force: bool) -> list[str]:
 
 def _folders(parent: Path) -> Iterator[tuple[str, Path]]:
     """The names and the paths; there is no tree in the folder of one that a kill ended early."""
-    for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
+    if not parent.is_dir():
+        return
+    for folder in sorted(parent.iterdir()):
         if folder.is_dir() and not folder.is_symlink():
             yield (
                 folder.name,

@@ -31,8 +31,10 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) > 1 and not is_option:
         return _fail(_USAGE, "Error: apply_patch accepts exactly one argument.\n")
     try:
-        if arguments:
-            text = os.fsencode(arguments[is_option]).decode()
+        if is_option:
+            text = os.fsencode(arguments[1]).decode()
+        elif arguments:
+            text = os.fsencode(arguments[0]).decode()
         else:
             text = read_stdin().decode()
     except (CodexError, OSError, IndexError, UnicodeDecodeError) as error:

@@ -83,12 +83,10 @@ class Report:
         unasked = [
             note for change in plan.changes if (note := _unasked_note(change, cwd))
         ]
-        for note in (
-            *plan.notes,
-            *links,
-            *unasked,
-            *(committed.notes if committed else ()),
-        ):
+        notes = [*plan.notes, *links, *unasked]
+        if committed:
+            notes += committed.notes
+        for note in notes:
             self.note(note)
         reasons = [reason for reject in plan.rejects for reason in reject.reasons]
         for reason in reasons:

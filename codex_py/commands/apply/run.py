@@ -53,10 +53,11 @@ class _Options(NamedTuple):
     def refuse(self, names: str, reason: str) -> None:
         """Raise a `UsageError` if one of these options was given."""
         for name in names.split():
-            if getattr(self, name) not in {None, False}:
-                raise UsageError(
-                    f"--{'3way' if name == 'three_way' else name} {reason}"
-                )
+            if getattr(self, name) in {None, False}:
+                continue
+            if name == "three_way":
+                raise UsageError(f"--3way {reason}")
+            raise UsageError(f"--{name} {reason}")
 
 
 def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:

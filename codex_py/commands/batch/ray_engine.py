@@ -77,7 +77,8 @@ class RayEngine:
             self._batch.append(SWITCH)
         self._options = options
         self._timeout_s = timeout_s
-        self._environment, self._keys = environment, secret_names(config)
+        self._environment = environment
+        self._keys = secret_names(config)
         self._cwd = str(Path.cwd())
         self._driver = os.getpid() if address == "local" else None
         settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}

@@ -25,7 +25,8 @@ class ResultsFile:
     def __init__(self, path: Path) -> None:
         if path.suffix != ".jsonl":
             raise UsageError("the name of the results file must end in .jsonl")
-        self._path, self.folder = path, path.with_suffix("").absolute()
+        self._path = path
+        self.folder = path.with_suffix("").absolute()
         self.ended: dict[str, tuple[str, str]] = {}
         """By the id of a task: the digest of its line, and its status."""
         try:

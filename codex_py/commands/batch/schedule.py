@@ -45,7 +45,8 @@ class _Lane:
         )
 
     def served(self) -> None:
-        self._refusals, self._served = 0, self._served + 1
+        self._refusals = 0
+        self._served += 1
         if self._served % _GROWS_AFTER == 0:
             self.limit = min(self.limit + 1, self._most)
 

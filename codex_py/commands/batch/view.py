@@ -25,9 +25,11 @@ class View:
         self._is_json = out is not None
         self._total = total
         self._statuses = statuses
-        self._began, self._before = time.monotonic(), statuses.total()
+        self._began = time.monotonic()
+        self._before = statuses.total()
         self._is_log = out is None and not os.isatty(2)
-        self._due, self._usage = self._began, Counter[str]()
+        self._due = self._began
+        self._usage = Counter[str]()
 
     def exit_code(self, code: int) -> int:
         """The exit code of a batch that ended with a code: another one if nobody reads the JSON any more.
@@ -53,7 +55,10 @@ class View:
         now = time.monotonic()
         if exit_code is None and now < self._due:
             return
-        self._due = now + (_LOG_PAUSE_S if self._is_log else _PAUSE_S)
+        if self._is_log:
+            self._due = now + _LOG_PAUSE_S
+        else:
+            self._due = now + _PAUSE_S
         ended = self._statuses.total()
         left = self._total - ended
         rate = (ended - self._before) / max(now - self._began, 0.001)
@@ -84,4 +89,6 @@ class View:
             end = "\n"
         else:
             end = "\r"
-        self._stream.write_text(text + ("" if self._is_log else "\x1b[K") + end)
+        if not self._is_log:
+            text += "\x1b[K"
+        self._stream.write_text(text + end)

@@ -41,10 +41,8 @@ def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         config = command_config(options, environment, warns=False)
     except ConfigError as error:
-        home, problem = (
-            _home(environment),
-            Result("fail", "it cannot be used", str(error)),
-        )
+        home = _home(environment)
+        problem = Result("fail", "it cannot be used", str(error))
         checks = [Check("config.load", "config", lambda: problem)]
     else:
         home = config.home
@@ -93,9 +91,10 @@ def _text(reports: Sequence[Mapping[str, Any]], shows_details: bool) -> str:
         summary = on_one_line(report["summary"])
         lines.append(f"{_MARKS[report['status']]}  {report['category']:<12}  {summary}")
         notes = (report["remediation"] or "").splitlines()
-        for name, value in report["details"].items() if shows_details else ():
-            values = [value] if isinstance(value, str) else value
-            notes += [f"{name}: {each}" for each in values]
+        if shows_details:
+            for name, value in report["details"].items():
+                values = [value] if isinstance(value, str) else value
+                notes += [f"{name}: {each}" for each in values]
         lines += [f"{_INDENT}{on_one_line(note)}" for note in notes]
     counts = Counter(report["status"] for report in reports)
     count = ", ".join(f"{counts[status]} {name}" for status, name in _COUNTED.items())

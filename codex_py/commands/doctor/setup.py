@@ -56,17 +56,20 @@ def _configuration(config: Config) -> Result:
     warnings = [
         text for text in config.warnings if "no effect in this version" not in text
     ]
-    names = [
-        f"{each.name}: {each.path}" if each.path else each.name
-        for each in layers.layers
-    ]
+    names: list[str] = []
+    for each in layers.layers:
+        if each.path:
+            names.append(f"{each.name}: {each.path}")
+        else:
+            names.append(each.name)
+    requirements = "none"
+    if config.requirements.file.values:
+        requirements = str(config.requirements.file.path)
     details = {
         "CODEX_HOME": str(config.home),
         "cwd": str(config.cwd),
         "layers, strongest first": list(dict.fromkeys(names)),
-        "requirements": str(config.requirements.file.path)
-        if config.requirements.file.values
-        else "none",
+        "requirements": requirements,
         "model": config.model,
         "model provider": config.model_provider,
         "project trust": config.trust or "none",

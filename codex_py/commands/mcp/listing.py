@@ -150,14 +150,14 @@ def _settings(config: Config, name: str, *lists: str) -> dict[str, Any]:
 def _timeouts(
     server: McpServerConfig, given: Mapping[str, Any]
 ) -> dict[str, float | None]:
-    """Those that are configured, in seconds."""
-    has_start = "startup_timeout_sec" in given or "startup_timeout_ms" in given
-    return {
-        "startup_timeout_sec": server.startup_timeout_s if has_start else None,
-        "tool_timeout_sec": server.tool_timeout_s
-        if "tool_timeout_sec" in given
-        else None,
-    }
+    """The timeouts in seconds; None for those that are not configured."""
+    startup = None
+    if "startup_timeout_sec" in given or "startup_timeout_ms" in given:
+        startup = server.startup_timeout_s
+    tool = None
+    if "tool_timeout_sec" in given:
+        tool = server.tool_timeout_s
+    return {"startup_timeout_sec": startup, "tool_timeout_sec": tool}
 
 
 def _sorted(table: Mapping[str, str] | None) -> dict[str, str] | None:

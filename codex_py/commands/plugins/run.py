@@ -192,9 +192,10 @@ def _server_line(name: str, table: Mapping[str, Any]) -> str:
     ]
     # A program may be found there.
     place = f", in {table['cwd']}" if "cwd" in table else ""
-    given = f", which gets {', '.join(map(str, variables))} of your environment"
     what = table.get("url") or shlex.join(words) + place
-    return f"MCP server {name}: {what}{given if variables else ''}"
+    if variables:
+        what += f", which gets {', '.join(map(str, variables))} of your environment"
+    return f"MCP server {name}: {what}"
 
 
 def _hooks(

@@ -109,7 +109,8 @@ def export_portable(
                     map_strings(decode_json(line), lambda text: redact(marked(text)))
                 )
             except (ValueError, RecursionError):
-                damaged += line != b"\n"
+                if line != b"\n":
+                    damaged += 1
                 continue
             file.write(text + b"\n")
     if damaged:

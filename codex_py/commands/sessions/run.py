@@ -67,10 +67,13 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return print_out(
             f"There are no sessions{more}{printable(why_none(config.home))}.\n"
         )
-    rows = [
-        (age(each.updated), each.id, *([each.cwd] if options.all else []), _title(each))
-        for each in found
-    ]
+    rows: list[list[str]] = []
+    for each in found:
+        row = [age(each.updated), each.id]
+        if options.all:
+            row.append(each.cwd)
+        row.append(_title(each))
+        rows.append(row)
     return print_table(rows)
 
 
@@ -116,8 +119,11 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     said = [entry for entry in entries(items) if entry.kind != "thought"]
     number = len(details.prompts) - sum(entry.kind == "user" for entry in said)
     for entry in said:
-        number += entry.kind == "user"
-        lines += _in_short(entry, f"{number:3}. " if entry.kind == "user" else "     ")
+        indent = "     "
+        if entry.kind == "user":
+            number += 1
+            indent = f"{number:3}. "
+        lines += _in_short(entry, indent)
     facts = (
         (f"{key.replace('_', ' ')}:", str(value))
         for key, value in data.items()
@@ -130,20 +136,23 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _in_short(entry: Entry, indent: str) -> list[str]:
     """The first lines of what was said, or of what was done without its output."""
-    is_whole = not entry.title or entry.kind == "error"
-    texts = [entry.title, *(part.text for part in entry.parts if is_whole)]
-    found = (
-        "$ " * (entry.kind == "command") + "\n".join(filter(None, texts))
-    ).splitlines()
+    texts = [entry.title]
+    if not entry.title or entry.kind == "error":
+        texts += [part.text for part in entry.parts]
+    text = "\n".join(filter(None, texts))
+    if entry.kind == "command":
+        text = f"$ {text}"
+    found = text.splitlines()
     lines = [cut(line, _SHOWN_PROMPT) for line in found[:_SHOWN_LINES]]
     more = len(found) - len(lines)
     if more:
         lines.append(f"[… {more:,} more lines]")
     if lines and entry.note:
         lines[-1] += f" ({entry.note})"
-    return [
-        f"{' ' * len(indent) if at else indent}{line}" for at, line in enumerate(lines)
-    ]
+    shown = [f"{' ' * len(indent)}{line}" for line in lines]
+    if lines:
+        shown[0] = f"{indent}{lines[0]}"
+    return shown
 
 
 def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -191,7 +191,10 @@ class HumanText:
 
     def _file_change(self, item: event_items.FileChange) -> None:
         label = self._style("bold", "patch:")
-        self._line(f"{label} {'declined' if item.is_declined else item.status}")
+        if item.is_declined:
+            self._line(f"{label} declined")
+        else:
+            self._line(f"{label} {item.status}")
         for change in item.changes:
             self._line(self._style("dim", printable(change.path)))
         # `CallDenied` gives the reason of a refusal.
@@ -236,17 +239,17 @@ class HumanText:
 
 def denied_line(denied: Denied) -> str:
     """`2 calls were refused: the sandbox is read-only. To allow them: -s workspace-write`."""
-    calls, them = (
-        ("1 call was", "it")
-        if denied.calls == 1
-        else (f"{denied.calls} calls were", "them")
-    )
-    why = f": {'; '.join(denied.causes)}" if denied.causes else ""
-    if denied.allow:
-        remedy = f". To allow {them}: {' and '.join(denied.allow)}"
+    if denied.calls == 1:
+        line = "1 call was refused"
+        them = "it"
     else:
-        remedy = ""
-    return f"{calls} refused{why}{remedy}"
+        line = f"{denied.calls} calls were refused"
+        them = "them"
+    if denied.causes:
+        line += f": {'; '.join(denied.causes)}"
+    if denied.allow:
+        line += f". To allow {them}: {' and '.join(denied.allow)}"
+    return line
 
 
 def duration(milliseconds: int) -> str:

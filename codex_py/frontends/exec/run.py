@@ -95,7 +95,9 @@ class ExecRun:
         self.arguments = arguments
         self.target = target
         self.environment = environment
-        self.prompt, self.stdout, self.stderr = prompt, OutputStream(1), stderr
+        self.prompt = prompt
+        self.stdout = OutputStream(1)
+        self.stderr = stderr
         self.interruption = Interruption()
         self.elicitor: Elicitor | None = None
         if arguments.answers is not None:

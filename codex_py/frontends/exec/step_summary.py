@@ -48,8 +48,10 @@ class StepSummary:
 
     def _lines(self, event: TurnCompleted | TurnFailed) -> Iterator[str]:
         is_done = isinstance(event, TurnCompleted)
-        yield f"### codex-py: {'the turn completed' if is_done else 'the turn failed'}\n"
-        if not is_done:
+        if is_done:
+            yield "### codex-py: the turn completed\n"
+        else:
+            yield "### codex-py: the turn failed\n"
             yield f"{_code(event.error.message)}\n"
         if self._answer:
             # As code: the text of a model must not become a link, an image or a mention.

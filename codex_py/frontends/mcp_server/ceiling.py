@@ -32,13 +32,13 @@ class Ceiling:
     def check_settings(self, source: str, values: Mapping[str, Any]) -> None:
         """Raise a `CodexError` if one of the settings is not for a client to give, nor for a profile that it names."""
         for name, value in values.items():
+            inner: dict[str, Any] = {}
             if isinstance(value, dict):
                 inner = cast("dict[str, Any]", value)
-            else:
-                inner = {}
-            for key in (
-                [f"tools.{part}" for part in inner] if name == "tools" else [name]
-            ):
+            keys = [name]
+            if name == "tools":
+                keys = [f"tools.{part}" for part in inner]
+            for key in keys:
                 if key not in _FREE.split():
                     raise _refusal(f"`{source}`: a client may not set {key!r}")
 

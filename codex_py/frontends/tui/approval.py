@@ -116,7 +116,9 @@ class TerminalApprover:
         reasons = [self._rows(each) for each in _facts(request, theme)]
         if room < 2:
             return joined(self._middle_cut(what, body, 1, all_key))
-        gap = int(room >= ROOMY)
+        gap = 0
+        if room >= ROOMY:
+            gap = 1
         left = room - 1 - gap
         spare = left - len(body) - gap
         # On a low screen, a call that fits is shown whole, whatever that leaves for the reason.
@@ -125,7 +127,9 @@ class TerminalApprover:
         else:
             least = 0
         told = self._told(reasons, min(_REASON_ROWS, max(spare, least)))
-        for_body = left - len(told) - (gap if told else 0)
+        for_body = left - len(told)
+        if told:
+            for_body -= gap
         is_folded = len(body) > for_body >= _LEAST_BODY_ROWS
         ends = ends_of(body, for_body, all_key)
         if len(body) > for_body and not is_folded:
@@ -141,7 +145,10 @@ class TerminalApprover:
         )
         title: Fragments = [("bold", asked), ("class:quiet", mark)]
         blank: list[Fragments] = [[]] * gap
-        return joined([title, *blank, *ends, *(blank if told else []), *told])
+        rows = [title, *blank, *ends]
+        if told:
+            rows += [*blank, *told]
+        return joined(rows)
 
     @property
     def _width(self) -> int:

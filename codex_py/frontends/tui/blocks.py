@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from codex_py.protocol.plans import CLOSING, OPENING
+from codex_py.protocol.plans import CLOSING, OPENING, may_become_tag
 
 _PLAN_TITLE = "**Proposed plan**"
 _FENCE = re.compile(r"`{3,}|~{3,}")
@@ -100,10 +100,10 @@ class Blocks:
             if self._partial:
                 return Block(self._partial, "", is_first=False)
             return None
-        partial = self._partial.rstrip()
+        text = "".join(self._lines)
         # The beginning of a tag is no text.
-        is_tag = partial and any(tag.startswith(partial) for tag in (OPENING, CLOSING))
-        text = "".join(self._lines) + ("" if is_tag else self._partial)
+        if not may_become_tag(self._partial.rstrip()):
+            text += self._partial
         if self._fence is not None or text.strip():
             return self._block(text)
         return None
@@ -146,11 +146,7 @@ class Blocks:
         if self._lines and not line[0].isspace():
             if not self._lines[-1].strip() or _HEADING.match(line):
                 self._end()
-            elif (
-                _ITEM.match(line)
-                if _ITEM.match(self._lines[0])
-                else _BEGINS_LIST.match(line)
-            ):
+            elif self._begins_item(line):
                 self._end(continues=True)
         self._lines.append(line)
         self._size += len(line)
@@ -162,6 +158,12 @@ class Blocks:
             header = self._lines[:2] if is_table else []
             self._end(continues=True)
             self._lines = header
+
+    def _begins_item(self, line: str) -> bool:
+        """True if a line begins another item of the list in the block, or a list behind its paragraph."""
+        if _ITEM.match(self._lines[0]):
+            return _ITEM.match(line) is not None
+        return _BEGINS_LIST.match(line) is not None
 
     def _took_tag(self, line: str) -> bool:
         """Begin or end a plan if the line says so. In a fence, only a plan that began before it can end."""

@@ -137,7 +137,8 @@ class Conversation:
 
         Raises a `CodexError` if there is none, if it is not saved, or if `work` fails: then it is open again.
         """
-        thread_id, options = self._saved(await self.opened()), self.new_session()
+        thread_id = self._saved(await self.opened())
+        options = self.new_session()
         self._settled.clear()
         await self._close_session()
         try:
@@ -244,7 +245,8 @@ class Conversation:
 
         `is_asked`: not by a command. Raises a `CodexError` if nothing was found.
         """
-        reviews, panels = (await self.opened()).feature(Reviews), self._surface.panels
+        reviews = (await self.opened()).feature(Reviews)
+        panels = self._surface.panels
         if reviews is None or reviews.last is None or not reviews.last.findings:
             raise CodexError(
                 "no review has found anything; /review begins one", code="review"

@@ -92,12 +92,17 @@ def _frame(theme: Theme, size: os.terminal_size, *, vi: bool) -> str:
         or not (quiet and accent)
     ):
         return ""
-    mode = "INSERT " * vi
+    mode = ""
+    if vi:
+        mode = "INSERT "
+    sign = ">"
+    if theme.unicode:
+        sign = PROMPT
     below = "\n" * (1 + status_gap(rows))
     room = columns - len(mode) - 2 * len(INDENT)
     return (
         "\n" * _ROWS_ABOVE
-        + f"\x1b[0;1m{PROMPT if theme.unicode else '>'} {quiet}{PLACEHOLDER}\x1b[0m{below}"
+        + f"\x1b[0;1m{sign} {quiet}{PLACEHOLDER}\x1b[0m{below}"
         + f"{accent}{mode}\x1b[0m{INDENT}{quiet}{BEGINNING.rjust(room)}\x1b[0m"
         + f"\r\x1b[{len(below)}A\x1b[{len(INDENT)}C"
     )

@@ -28,7 +28,9 @@ _WORKING_ROWS = 2
 def panel_size() -> Size:
     """The rows and columns of the screen that a panel may take."""
     rows, columns = get_app().output.get_size()
-    others = _STATUS_ROWS + status_gap(rows) + (0 if rows < LOW else _WORKING_ROWS)
+    others = _STATUS_ROWS + status_gap(rows)
+    if rows >= LOW:
+        others += _WORKING_ROWS
     return Size(max(1, rows - others), columns)
 
 
@@ -105,7 +107,13 @@ def shortened(row: Fragments, columns: int) -> Fragments:
 
 
 def indented(rows: Sequence[Fragments]) -> list[Fragments]:
-    return [[("", INDENT), *row] if row else row for row in rows]
+    return [_indented(row) for row in rows]
+
+
+def _indented(row: Fragments) -> Fragments:
+    if not row:
+        return row
+    return [("", INDENT), *row]
 
 
 def bar(rows: Sequence[Fragments], columns: int) -> list[Fragments]:

@@ -5,7 +5,7 @@ https://sw.kovidgoyal.net/kitty/keyboard-protocol/
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from string import ascii_lowercase
 from typing import Final, TypeAlias
 
@@ -96,8 +96,11 @@ def keys_of(sequence: str) -> KeyNames:
     fields = [
         [int(part or 0) for part in field.split(":")] for field in match[1].split(";")
     ]
-    code, shifted, base, *_ = (*fields[0], 0, 0)
-    held, event, *_ = (*fields[1], 0) if len(fields) > 1 else (0, 0)
+    code, shifted, base = _padded(fields[0], 3)
+    held = 0
+    event = 0
+    if len(fields) > 1:
+        held, event = _padded(fields[1], 2)
     modifiers = max(held - 1, 0) & _MODIFIERS
     if event == _RELEASED:
         return ()
@@ -105,12 +108,19 @@ def keys_of(sequence: str) -> KeyNames:
         return _from_code(code, shifted, base, modifiers)
     if final == "~" and code == 27 and len(fields) == 3:
         return _from_code(fields[2][0], 0, 0, modifiers)
+    if final == "~" and modifiers:
+        return _known(f"\x1b[{code};{modifiers + 1}~")
     if final == "~":
-        return _known(f"\x1b[{code};{modifiers + 1}~" if modifiers else f"\x1b[{code}~")
+        return _known(f"\x1b[{code}~")
     if modifiers:
         return _known(f"\x1b[1;{modifiers + 1}{final}")
     # F1 to F4 have both forms.
     return _known(f"\x1b[{final}") or _known(f"\x1bO{final}")
+
+
+def _padded(numbers: Sequence[int], count: int) -> Sequence[int]:
+    """The first numbers of a field; those that are missing are 0."""
+    return [*numbers, *[0] * count][:count]
 
 
 def enter_with_modifiers(sequence: str) -> str:

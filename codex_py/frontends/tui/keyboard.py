@@ -191,8 +191,11 @@ class KeyParser(Vt100Parser):
             text = self._bursts.text_of(typed, apart_s)
         else:
             text = None
-        if text is None or (text.isprintable() and self.reads_commands()):
-            for character in typed if text is None else text:
+        if text is None:
+            for character in typed:
+                self._press(plain(character), character)
+        elif text.isprintable() and self.reads_commands():
+            for character in text:
                 self._press(plain(character), character)
         elif text:
             self._press((BURST,), text)

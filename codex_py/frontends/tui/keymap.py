@@ -36,6 +36,7 @@ _ALWAYS: Final = {("c-c",), ("c-z",)}
 _TOGETHER: Final = (COMPOSING, ("approval", "list"), *((each,) for each in CONTEXTS))
 """Contexts in which a key does one thing."""
 _NEWLINE: Final = "editor.insert_newline"
+_LEADER: Final = "leader "
 _CODES: Final = {
     "enter": "c-m",
     "tab": "c-i",
@@ -108,11 +109,10 @@ class Keymap:
         """The text with the key, or all keys, of the actions that stand in it in braces."""
 
         def label(match: re.Match[str]) -> str:
-            keys = self.keys(match[1])[: None if all else 1]
-            return (
-                ", ".join(key.title() if len(key) > 1 else key for key in keys)
-                or "no key"
-            )
+            keys = self.keys(match[1])
+            if not all:
+                keys = keys[:1]
+            return ", ".join(map(_title, keys)) or "no key"
 
         return re.sub(r"\{([a-z]+\.[a-z_]+)\}", label, text)
 
@@ -123,7 +123,7 @@ class Keymap:
         if name:
             read = (name,)
         else:
-            read = tuple(k.value if isinstance(k, Keys) else k for k in keys)
+            read = tuple(map(_key_text, keys))
         effective = [name for each in reversed(contexts) for name in _effective(each)]
         own = {_keys(key): name for name in effective for key in self.keys(name)}
         if "approval" not in contexts:
@@ -154,7 +154,10 @@ class Keymap:
             return _as_keys(keys), data
         if action is not None:
             found = code(action).split("+")
-            return _as_keys(found), found[-1] if len(found[-1]) == 1 else ""
+            text = ""
+            if len(found[-1]) == 1:
+                text = found[-1]
+            return _as_keys(found), text
         if read == ("c-m",) and "composer" in contexts:
             return (Keys.ControlJ,), ""
         # What it would type goes to where text goes.
@@ -173,19 +176,37 @@ class Keymap:
                         name, f"`{key}` {_FIXED[key]}; take another key", config
                     )
                 read = _keys(key)
-                for before, other in taken if name in self._own else ():
-                    is_one = before == read and (
-                        name == other or _NEWLINE in (name, other)
-                    )
-                    size = min(len(before), len(read))
-                    if before[:size] == read[:size] and not is_one:
-                        if before == read:
-                            what = "is a key of"
-                        else:
-                            what = "cannot go with the keys of"
-                        text = f"`{key}` {what} `{other}` too; give that another, or none: []"
-                        raise _error(name, text, config)
+                if name in self._own:
+                    for before, other in taken:
+                        problem = _conflict(name, read, other, before)
+                        if problem:
+                            text = f"`{key}` {problem} `{other}` too; give that another, or none: []"
+                            raise _error(name, text, config)
                 taken.append((read, name))
+
+
+def _conflict(name: str, read: KeyNames, other: str, before: KeyNames) -> str:
+    """Why the keys of two actions cannot both be read; empty if they can."""
+    size = min(len(before), len(read))
+    if before[:size] != read[:size]:
+        return ""
+    if before != read:
+        return "cannot go with the keys of"
+    if name == other or _NEWLINE in (name, other):
+        return ""
+    return "is a key of"
+
+
+def _title(key: str) -> str:
+    if len(key) > 1:
+        return key.title()
+    return key
+
+
+def _key_text(key: str) -> str:
+    if isinstance(key, Keys):
+        return key.value
+    return key
 
 
 def _error(name: str, text: str, config: Config) -> ConfigError:
@@ -194,13 +215,18 @@ def _error(name: str, text: str, config: Config) -> ConfigError:
 
 
 def _listed(keys: str | Sequence[str], leaders: Sequence[str] = ()) -> Sequence[str]:
-    names = [
-        key_name(each) or "" for each in ([keys] if isinstance(keys, str) else keys)
-    ]
-    led = [
-        f"{each} {key[7:]}" for key in names if key[:7] == "leader " for each in leaders
-    ]
-    return [*(key for key in names if key[:7] != "leader "), *led]
+    if isinstance(keys, str):
+        keys = [keys]
+    plain: list[str] = []
+    led: list[str] = []
+    for each in keys:
+        name = key_name(each) or ""
+        if name.startswith(_LEADER):
+            rest = name.removeprefix(_LEADER)
+            led += [f"{leader} {rest}" for leader in leaders]
+        else:
+            plain.append(name)
+    return plain + led
 
 
 @cache
@@ -210,7 +236,13 @@ def code(action: str) -> str:
 
 
 def _as_keys(names: Sequence[str]) -> KeyNames:
-    return tuple(each if len(each) == 1 else Keys(each) for each in names)
+    return tuple(map(_as_key, names))
+
+
+def _as_key(name: str) -> str:
+    if len(name) == 1:
+        return name
+    return Keys(name)
 
 
 @cache

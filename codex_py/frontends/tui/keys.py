@@ -93,12 +93,11 @@ def program_keys(surface: Surface) -> KeyBindings:
     completing = Condition(lambda: composer.completion.is_open)
     _add_ending_keys(surface, composing, keys)
     can_insert = composing & ~vi_navigation_mode
-    for action, work, when in (
-        (code("composer.history_search_previous"), _search_history, can_insert),
-        ("c-v", _paste_image, can_insert),
-        (f"{code('global.open_external_editor')} c-x+c-e", _edit, composing),
-    ):
-        bind(keys, action, lambda _, work=work: surface.start(work(surface)), when)
+    search = code("composer.history_search_previous")
+    bind(keys, search, lambda _: surface.start(_search_history(surface)), can_insert)
+    bind(keys, "c-v", lambda _: surface.start(_paste_image(surface)), can_insert)
+    edit = f"{code('global.open_external_editor')} c-x+c-e"
+    bind(keys, edit, lambda _: surface.start(_edit(surface)), composing)
     outbox = surface.outbox
     can_take_back = composing & Condition(lambda: bool(outbox.queue))
     bind(
@@ -110,19 +109,18 @@ def program_keys(surface: Surface) -> KeyBindings:
     can_list = can_insert & is_empty
     can_answer = composing & announced & ~completing
     at_start = Condition(lambda: composer.buffer.cursor_position == 0)
-    for action, command, when in (
-        (code("global.open_transcript"), "transcript", composing),
-        (code("global.copy"), "copy", composing),
-        (code("global.toggle_vim_mode"), "vim", composing),
-        (code("composer.toggle_shortcuts"), "keymap", composing),
-        ("?", "keymap", can_list),
-        ("c-b", "background", composing & at_start),
-        ("c-o", "pasted", composing),
-        ("s-tab", "plan", composing),
-    ):
-        bind(
-            keys, action, lambda _, name=command: surface.half().run_command(name), when
-        )
+
+    def run(key: str, command: str, when: Filter) -> None:
+        bind(keys, key, lambda _: surface.half().run_command(command), when)
+
+    run(code("global.open_transcript"), "transcript", composing)
+    run(code("global.copy"), "copy", composing)
+    run(code("global.toggle_vim_mode"), "vim", composing)
+    run(code("composer.toggle_shortcuts"), "keymap", composing)
+    run("?", "keymap", can_list)
+    run("c-b", "background", composing & at_start)
+    run("c-o", "pasted", composing)
+    run("s-tab", "plan", composing)
     # Before the composer's own: a question waits until the user has stopped writing.
     bind(keys, "tab", lambda _: surface.panels.call(), can_answer, eager=True)
     # With vi's keys, Alt and a key are Esc and the key in the composer.

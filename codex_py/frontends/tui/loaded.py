@@ -295,11 +295,10 @@ class Loaded:
                 self._transcript.notice(_ANEW)
             return
         self._surface.composer.restore([submission])
-        self._surface.hints.show(
-            f"a command is running; {self._surface.status.stop_key} stops it"
-            if shell.is_running
-            else "! runs a command of yours in your shell: !git status"
-        )
+        hint = "! runs a command of yours in your shell: !git status"
+        if shell.is_running:
+            hint = f"a command is running; {self._surface.status.stop_key} stops it"
+        self._surface.hints.show(hint)
 
     async def _options(self) -> SessionOptions | None:
         """The session that the command line names; None if the user picks none, and so leaves."""
@@ -341,13 +340,15 @@ class Loaded:
 
 def farewell(thread_id: str, used: Usage) -> str:
     """What was used, and how to continue the session, for the shell."""
-    tokens = (
-        f"Token usage: total={used.total_tokens:,} input={used.input_tokens:,}"
-        f" (+ {used.cached_input_tokens:,} cached) output={used.output_tokens:,}\n"
-    )
+    tokens = ""
+    if used.total_tokens:
+        tokens = (
+            f"Token usage: total={used.total_tokens:,} input={used.input_tokens:,}"
+            f" (+ {used.cached_input_tokens:,} cached) output={used.output_tokens:,}\n"
+        )
     # On a line of its own the command is not broken in a narrow terminal.
     how = f"To continue this session, run:\n  codex-py resume {thread_id}\n"
-    return f"\n{tokens if used.total_tokens else ''}{how}"
+    return f"\n{tokens}{how}"
 
 
 async def _settle_trust(config: Config, panels: Panels) -> bool:

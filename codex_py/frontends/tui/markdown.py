@@ -118,7 +118,11 @@ class _Reader:
             else:
                 inline = []
             if inline and (task := _TASK.match(inline[0].content)):
-                sign = sign.removeprefix("- ") + ("☐ " if task[1] == " " else "☑ ")
+                sign = sign.removeprefix("- ")
+                if task[1] == " ":
+                    sign += "☐ "
+                else:
+                    sign += "☑ "
                 token = inline[0].children[0].token
                 if token is not None:
                     token.content = token.content.removeprefix(task[0])
@@ -357,7 +361,10 @@ class Code:
                     yield margin
                     margin = Segment(" " * len(sign))
                 yield from Segment.apply_style(row.render(console), ground)
-                fill = (width if goes_on else room) - row.cell_len
+                if goes_on:
+                    fill = width - row.cell_len
+                else:
+                    fill = room - row.cell_len
                 if fill and ground.bgcolor is not None:
                     yield Segment(" " * fill, ground)
                 if joins and n + 1 < len(rows):

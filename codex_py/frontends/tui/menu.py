@@ -105,6 +105,11 @@ def sign_of(is_selected: bool) -> str:
 
 def with_sign(sign: str, lines: Sequence[Fragments]) -> list[Fragments]:
     """The lines of a row: the sign stands before the first, and blanks of its width before the others."""
-    return [
-        [("", " " * len(sign) if n else sign), *line] for n, line in enumerate(lines)
-    ]
+    blank = " " * len(sign)
+    signed: list[Fragments] = []
+    for line in lines:
+        if signed:
+            signed.append([("", blank), *line])
+        else:
+            signed.append([("", sign), *line])
+    return signed

@@ -102,7 +102,7 @@ class TerminalWriter(io.TextIOBase):
     """Writes from a thread of its own, so that a terminal which takes nothing holds nothing up.
 
     What is written goes out in order, after the next `flush`. Neither of them blocks or raises: see
-    `backlog` before adding what can wait. Of a terminal that is gone, the keyboard tells.
+    `backlog` before adding what can wait. If the terminal is gone, the keyboard reader reports it.
 
     Args:
         unicode: False: the terminal knows ASCII alone, and gets something like the rest.
@@ -191,13 +191,18 @@ def terminal_output(
     before_erase: Callable[[], None],
 ) -> "FrameOutput":
     """`before_erase` may move the cursor before what is below it is erased."""
-    output = (_DumbOutput if theme.dumb else FrameOutput)(
+    if theme.color:
+        depth = _DEPTHS[theme.color_system]
+    else:
+        depth = ColorDepth.DEPTH_1_BIT
+    make = FrameOutput
+    if theme.dumb:
+        make = _DumbOutput
+    output = make(
         writer,  # pyright: ignore[reportArgumentType]  # all of TextIO that is used
         size,
         enable_cpr=False,
-        default_color_depth=_DEPTHS[theme.color_system]
-        if theme.color
-        else ColorDepth.DEPTH_1_BIT,
+        default_color_depth=depth,
     )
     output.before_erase = before_erase
     return output

@@ -5,7 +5,7 @@ What it shows are cells, as they would go to the scrollback, but whole. They are
 
 import asyncio
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -157,7 +157,9 @@ class Overlay(Panel[None]):
     @property
     def _room(self) -> int:
         rows = get_app().output.get_size().rows
-        return max(1, rows - (2 if rows >= _LOW else 1))
+        if rows >= _LOW:
+            return max(1, rows - 2)
+        return max(1, rows - 1)
 
     @property
     def _end(self) -> tuple[int, int]:
@@ -196,14 +198,19 @@ class Overlay(Panel[None]):
         line: Fragments = [
             (each[0], each[1].rstrip()) for each in self._below(columns)[:1]
         ]
-        if self._found:
-            line = [("bold", self._found), *([("", " · "), *line] if line else [])]
+        if self._found and line:
+            line = [("bold", self._found), ("", " · "), *line]
+        elif self._found:
+            line = [("bold", self._found)]
         if line:
             left = max(1, columns - len(_ONE_KEY) - len(" · "))
             line = [*shortened(line, left), ("class:quiet", " · ")]
         room = columns - get_cwidth(fragment_list_to_text(line))
-        more = " · [ ] prompts" * any(each.is_prompt for each in self._pages.sections)
-        more += " · Enter folds, f all" * self._has_folds
+        more = ""
+        if any(each.is_prompt for each in self._pages.sections):
+            more += " · [ ] prompts"
+        if self._has_folds:
+            more += " · Enter folds, f all"
         lists = (_FEW_KEYS + more, _FEW_KEYS, _ONE_KEY)
         lines = (self.named(keys + self._further()) for keys in lists)
         line += [
@@ -273,7 +280,8 @@ class Overlay(Panel[None]):
 
     def _moved(self, place: tuple[int, int], by: int) -> tuple[int, int]:
         """The place so many rows further, or the first or the last one."""
-        (number, row), last = place, len(self._pages.sections)
+        number, row = place
+        last = len(self._pages.sections)
         row += by
         while row < 0 and number > 0:
             number -= 1
@@ -348,15 +356,12 @@ class Overlay(Panel[None]):
     def _search(self, step: int) -> None:
         """To the next row with the text, or to the one before; around the ends."""
         self.changed()
-        sections = self._pages.sections
         here = self._hit or self._place
-        hits = [
-            (number, row)
-            for number in range(len(sections) if self._searched else 0)
-            for row, text in enumerate(self._whole(number))
-            if self._has(text)
-        ]
-        self._found = "nothing found" * bool(self._searched)
+        hits = list(self._hits())
+        if self._searched:
+            self._found = "nothing found"
+        else:
+            self._found = ""
         if hits:
             # A new search may find the row that it begins at.
             if self._hit is None:
@@ -371,6 +376,15 @@ class Overlay(Panel[None]):
             self._found = f"{at % len(hits) + 1}/{len(hits)}"
             self._set_folded(self._hit[0], is_folded=False)
             self._go(self._hit)
+
+    def _hits(self) -> Iterator[tuple[int, int]]:
+        """The places of the rows with the text."""
+        if not self._searched:
+            return
+        for number in range(len(self._pages.sections)):
+            for row, text in enumerate(self._whole(number)):
+                if self._has(text):
+                    yield number, row
 
     def _has(self, row: Fragments) -> bool:
         return self._searched.lower() in fragment_list_to_text(row).lower()

@@ -53,8 +53,7 @@ T = TypeVar("T")
 _WORD_S = 0.3
 """Between the letters of a word that is being typed there is less."""
 _SLOW_WORD_S = 0.8
-"""The same for one who types slowly. Only questions of the agent are so many that waiting longer is a burden, unless
-the answer lasts."""
+"""A longer wait for slow typists, used unless the question comes from the agent and the answer holds only once."""
 _BY_ARROWS = "Only arrows and {list.accept} answer; text goes to your prompt"
 SHOWS_ALL = " ({approval.open_fullscreen} shows all)"
 ROOMY = 9
@@ -167,7 +166,9 @@ class Panel(Generic[T]):
             self.result.set_exception(Postponed())
 
     def refuse_letters(self) -> None:
-        self.by_letter, self.hint = False, self.hint and _BY_ARROWS
+        self.by_letter = False
+        if self.hint:
+            self.hint = _BY_ARROWS
 
     def contain(self, text: Callable[[], Fragments], *, wraps: bool = False) -> None:
         """Show nothing but this text."""
@@ -208,7 +209,9 @@ class Choice(Panel[T]):
     ) -> None:
         super().__init__(cancelled)
         self.hint = hint or self.hint
-        self._answers_from = time.monotonic() + (_WORD_S if waits else 0)
+        self._answers_from = time.monotonic()
+        if waits:
+            self._answers_from += _WORD_S
         self._question = question
         self._options = options
         self.lasting = {
@@ -230,7 +233,10 @@ class Choice(Panel[T]):
         room, columns = panel_size()
         answers = self._answers(columns, room)
         free = max(0, room - len(answers))
-        left = free - (free > ROOMY)
+        left = free
+        if free > ROOMY:
+            # A blank row stands between the question and the answers.
+            left -= 1
         if callable(self._question):
             if left:
                 question = list(split_lines(self._question(left)))
@@ -241,18 +247,16 @@ class Choice(Panel[T]):
             question = ends_of(
                 wrapped(self._question, columns - len(INDENT)), left, more
             )
-        blank: list[Fragments] = [[]] if len(question) < free and not _is_low() else []
-        return joined([*indented(question), *blank, *answers])
+        rows = indented(question)
+        if len(question) < free and not _is_low():
+            rows.append([])
+        return joined(rows + answers)
 
     def _answers(self, columns: int, room: int) -> list[Fragments]:
         """One row each where there is little room, and then as many as there is room for."""
         indent = _MARGIN if self.by_letter else len("> ")
         width = max(1, columns - indent)
-        named = {o.key: self.named(answers().get(o.key, o.key)) for o in self._options}
-        options = [
-            replace(o, key=named[o.key] if self.by_letter else "")
-            for o in self._options
-        ]
+        options = [replace(o, key=self._shown_key(o.key)) for o in self._options]
         text = [
             wrapped(row_of(o, n == self._selected), width)
             for n, o in enumerate(options)
@@ -271,6 +275,12 @@ class Choice(Panel[T]):
             else:
                 rows += lines
         return rows
+
+    def _shown_key(self, key: str) -> str:
+        """The key that gives an answer, as the user has it; empty if letters are refused."""
+        if not self.by_letter:
+            return ""
+        return self.named(answers().get(key, key))
 
     def _enter(self) -> None:
         if time.monotonic() >= self._answers_from:

@@ -224,8 +224,9 @@ class Progress:
     def _greet(self, session: Session) -> None:
         items = _session_items(session)
         may = _PERMISSIONS[session.settings.sandbox_policy.mode]
-        if session.settings.approval_policy is not ApprovalPolicy.NEVER:
-            may += ", asks before more" * (session.settings.sandbox_policy.mode != _ALL)
+        asks = session.settings.approval_policy is not ApprovalPolicy.NEVER
+        if asks and session.settings.sandbox_policy.mode != _ALL:
+            may += ", asks before more"
         self._transcript.greet(
             f"{items['model-with-reasoning']} · {may}", self._status.hint
         )

@@ -96,10 +96,14 @@ class TerminalElicitor:
             label = printable(str(known.get("title") or name))
             needed = name in _sequence(schema.get("required"))
             about = printable(str(known.get("description") or ""))
+            if not needed:
+                label += " (optional)"
+            if about:
+                about = f"\n{about}"
             question: Fragments = [
                 *head,
-                ("bold", f"\n\n{label}{'' if needed else ' (optional)'}"),
-                ("class:quiet", f"\n{about}" if about else ""),
+                ("bold", f"\n\n{label}"),
+                ("class:quiet", about),
             ]
             value = await self._field(question, known, needed=needed)
             if value is not None:
@@ -139,10 +143,12 @@ class TerminalElicitor:
     ) -> Any:
         chosen: list[object] = []
         while True:
-            rows = [
-                Option(f"[{'x' if o.value in chosen else ' '}] {o.label}", o.value)
-                for o in options
-            ]
+            rows: list[Option[object]] = []
+            for option in options:
+                box = "[ ]"
+                if option.value in chosen:
+                    box = "[x]"
+                rows.append(Option(f"{box} {option.label}", option.value))
             picked = await self._choose(
                 question, [*rows, Option("Done", _DONE)], len(rows)
             )

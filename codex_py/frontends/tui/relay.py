@@ -47,10 +47,10 @@ class Modes:
         for numbers, letter, keyboard, margins, keypad in _MODE.findall(data):
             for number in filter(None, numbers.split(b";")):
                 self._set(number, is_on=letter == b"h")
-            if keyboard:
-                self._keyboards = max(
-                    0, self._keyboards + (1 if keyboard == b">" else -1)
-                )
+            if keyboard == b">":
+                self._keyboards += 1
+            elif keyboard:
+                self._keyboards = max(0, self._keyboards - 1)
             self._has_margins = self._has_margins or bool(margins)
             if keypad:
                 self._has_keypad = keypad == b"="
@@ -66,8 +66,13 @@ class Modes:
             # It moves the cursor.
             parts.append(b"\x1b7\x1b[r\x1b8")
         for number, is_on in self._changed.items():
-            parts.append(b"\x1b[?%b%b" % (number, b"l" if is_on else b"h"))
-        return b"".join((*parts, b"\x1b>" * self._has_keypad, b"\x1b[0m"))
+            if is_on:
+                parts.append(b"\x1b[?%bl" % number)
+            else:
+                parts.append(b"\x1b[?%bh" % number)
+        if self._has_keypad:
+            parts.append(b"\x1b>")
+        return b"".join((*parts, b"\x1b[0m"))
 
     def _set(self, number: bytes, *, is_on: bool) -> None:
         if is_on is (number in _FIRST_ON):
@@ -141,7 +146,10 @@ class Relay:
         else:
             printed = self.command.output
         last_row = command_output(_COVERED.sub("", printed)).rpartition("\n")[2]
-        self._writer.send(self._modes.taken_back() + (b"\r\n" if last_row else b""))
+        sequences = self._modes.taken_back()
+        if last_row:
+            sequences += b"\r\n"
+        self._writer.send(sequences)
 
     def _look(self) -> None:
         if self._writer.backlog > _MOST_WAITING // 2:

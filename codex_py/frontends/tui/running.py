@@ -98,8 +98,12 @@ class Running:
         heads = [beginning_of(cell, 1, width)[0] for cell in cells]
         room = max(max_rows - 2, 0)
         hidden = len(heads) - room
-        more: Fragments = [("class:quiet", f"  … +{hidden} running")]
-        return ([[], *heads] if hidden <= 1 else [[], *heads[:room], more])[:max_rows]
+        if hidden <= 1:
+            rows = [[], *heads]
+        else:
+            more: Fragments = [("class:quiet", f"  … +{hidden} running")]
+            rows = [[], *heads[:room], more]
+        return rows[:max_rows]
 
     def _cells(
         self, renderer: Renderer, width: int, *, tail: int

@@ -182,9 +182,10 @@ class Screen:
         )
         # Around all that the terminal is asked to report, or it would print the reports.
         with raw_mode(self._keyboard):
-            self.send(
-                _ENTER + (_ASK_BACKGROUND if self.theme.asks_for_background else "")
-            )
+            if self.theme.asks_for_background:
+                self.send(_ENTER + _ASK_BACKGROUND)
+            else:
+                self.send(_ENTER)
             try:
                 await self.app.run_async(
                     handle_sigint=False, set_exception_handler=False

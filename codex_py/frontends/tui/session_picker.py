@@ -64,8 +64,15 @@ class _Sessions:
 
     def _describe(self, problem: str = "") -> None:
         """The title and the row of keys."""
-        said = ", ".join(_LISTS[key][on] for key, on in self.chosen.items())
-        keys = [f"{key} {_LISTS[key][not on]}" for key, on in self.chosen.items()]
+        shown: list[str] = []
+        keys: list[str] = []
+        for key, is_second in self.chosen.items():
+            now, other = _LISTS[key]
+            if is_second:
+                now, other = other, now
+            shown.append(now)
+            keys.append(f"{key} {other}")
+        said = ", ".join(shown)
         if self.chosen["^A"]:
             move = "^X bring back"
         else:

@@ -127,11 +127,14 @@ class Status:
             }
             if get_cwidth(dot.join(more.values())) <= room or not kept:
                 kept = more
-        words = [(mode, "accent")] * bool(mode)
-        words += [(text, self._style(name)) for name, text in kept.items()]
+        words = [(text, self._style(name)) for name, text in kept.items()]
+        if mode:
+            words.insert(0, (mode, "accent"))
         line: Fragments = [("", INDENT)]
         for n, (text, style) in enumerate(words):
-            line += [("class:quiet", dot if n else ""), (f"class:{style}", text)]
+            if n > 0:
+                line.append(("class:quiet", dot))
+            line.append((f"class:{style}", text))
         used = sum(get_cwidth(text) for _, text, *_ in line)
         if self.hint and used + len(self.hint) + 2 * len(INDENT) <= columns:
             line.append(("class:quiet", self.hint.rjust(columns - used - len(INDENT))))
@@ -192,25 +195,39 @@ class Status:
             what = f"Starting MCP servers: {printable(', '.join(missing))} "
             return "accent", what, f"({age} • {self.stop_key.lower()} to go on without)"
         if self.reconnecting is not None:
-            cause, tries, at = self.reconnecting
-            wait_s = math.ceil(at - time.monotonic())
-            soon = f" in {duration(wait_s)}" if wait_s > 0 else ""
-            what = f"Trying again{soon}"
-            told = f" (try {tries + 1}, {age}; {self.stop_key} stops)"
-            room = columns - len(f"• . {what}{told} ")
-            why = printable(fit(cause.removeprefix("unexpected status "), room)) + ". "
-            return "warning", why.replace("….", "…") * (room > 0) + what, told
+            return "warning", *self._trying_again(*self.reconnecting, age, columns)
         if self.hooks and time.monotonic() - self.hooks[0][1] >= _NOTABLE_HOOK_S:
             return "accent", f"{self.hooks[0][0]} ", f"({age} • {stops})"
+        return "accent", *self._at_work(age, stops, columns)
+
+    def _trying_again(
+        self, cause: str, tries: int, at: float, age: str, columns: int
+    ) -> tuple[str, str]:
+        """What is said while a request waits to be sent again, and the remark on it."""
+        what = "Trying again"
+        wait_s = math.ceil(at - time.monotonic())
+        if wait_s > 0:
+            what += f" in {duration(wait_s)}"
+        remark = f" (try {tries + 1}, {age}; {self.stop_key} stops)"
+        room = columns - len(f"• . {what}{remark} ")
+        if room <= 0:
+            return what, remark
+        why = printable(fit(cause.removeprefix("unexpected status "), room)) + ". "
+        return why.replace("….", "…") + what, remark
+
+    def _at_work(self, age: str, stops: str, columns: int) -> tuple[str, str]:
+        """What is said while the model or a call is at work, and the remark on it."""
         if self.agents:
             agents = f" {_counted(self.agents, 'agent')}"
         else:
             agents = ""
         silent_s = int(time.monotonic() - self.heard_at)
-        is_silent = not self.is_calling and silent_s >= _SILENT_S
-        silence = f"nothing received for {duration(silent_s)}" * is_silent
-        away = self.background_key and f"{self.background_key}: background"
-        away *= bool(self.is_calling and self.commands)
+        silence = ""
+        if not self.is_calling and silent_s >= _SILENT_S:
+            silence = f"nothing received for {duration(silent_s)}"
+        away = ""
+        if self.background_key and self.is_calling and self.commands:
+            away = f"{self.background_key}: background"
         facts = [age, self.known.get("turn-usage", ""), silence, away, stops]
         # The first that fits, else the last.
         for kept in (
@@ -227,7 +244,7 @@ class Status:
             thought = fit(printable(self.thought), room)
         else:
             thought = ""
-        return "accent", f"{thought or 'Working'} ", f"({told}){agents}"
+        return f"{thought or 'Working'} ", f"({told}){agents}"
 
     def title(self) -> str:
         """For the terminal's window; empty if the user wants none."""
@@ -252,7 +269,9 @@ class Status:
 
 
 def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count > 1 else ''}"
+    if count > 1:
+        return f"{count} {what}s"
+    return f"{count} {what}"
 
 
 def notifications(

@@ -146,10 +146,14 @@ class Theme:
 def _for_fragments(style: str) -> str:
     words: list[str] = []
     for word in style.replace("on ", "bg:").split():
-        ground = word[:3] * word.startswith("bg:")
+        ground = ""
+        if word.startswith("bg:"):
+            ground = "bg:"
         color = word.removeprefix("bg:")
         is_named = color not in _ATTRIBUTES and not color.startswith("#")
-        words.append(ground + (f"ansi{color.replace('_', '')}" if is_named else color))
+        if is_named:
+            color = f"ansi{color.replace('_', '')}"
+        words.append(ground + color)
     return " ".join(words)
 
 

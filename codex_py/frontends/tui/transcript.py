@@ -252,7 +252,9 @@ class Transcript:
             if rest.is_spaced:
                 rows += [[]]
             rows += self.renderer.fragments(cell, width)
-        return [*(rows[-room:] if room > 0 else []), *running]
+        if room <= 0:
+            return running
+        return rows[-room:] + running
 
     def _plan_rows(self, width: int, max_rows: int) -> list[Fragments]:
         """The plan of this turn until it is done; on a low screen, the steps around the one in progress."""
@@ -358,7 +360,12 @@ class Transcript:
             is_aborted = event.error.code == "aborted"
             self.notice(_INTERRUPTED if is_aborted else event.error.message, "error")
         else:
-            steps = f"{left} step{'s' * (left > 1)} left" * bool(left)
+            if left == 0:
+                steps = ""
+            elif left == 1:
+                steps = "1 step left"
+            else:
+                steps = f"{left} steps left"
             self.print(
                 worked_cell(int(worked_s) * 1000, steps, event.diff or "", self._now())
             )

@@ -125,7 +125,10 @@ def _decision(context: CommandContext, hook: Hook) -> Choice[_Change]:
     options: list[Option[_Change]] = [Option("Back", None, "b")]
     if not hook.is_managed:
         switch = partial(enable, home, hook, enabled=is_off)
-        options.insert(0, Option(f"Switch it {'on' if is_off else 'off'}", switch, "o"))
+        label = "Switch it off"
+        if is_off:
+            label = "Switch it on"
+        options.insert(0, Option(label, switch, "o"))
     if hook.needs_review:
         options.insert(0, Option("Trust it", partial(trust, home, [hook]), "t"))
     whole = Pages(_name(hook))
@@ -166,17 +169,21 @@ async def _preview(hook: Hook) -> str:
 
 def _described(hook: Hook, most: int = _MOST_SHOWN, more: str = "…") -> str:
     """All about a hook, in lines for a terminal, the most important ones first; `most` characters of each."""
-    rows = {
-        "runs" if hook.kind == "command" else "calls": hook.target,
-        "with": json.dumps(hook.arguments, ensure_ascii=False)
-        if hook.arguments
-        else "",
-        "for": hook.matcher or "all",
-        "from": str(hook.source),
-        "state": "set by the administrator" if hook.is_managed else _STATES[hook.state],
-        "stops after": f"{hook.timeout_s:g} s"
-        + (", in the background" if hook.is_async else ""),
-    }
+    rows: dict[str, str] = {}
+    if hook.kind == "command":
+        rows["runs"] = hook.target
+    else:
+        rows["calls"] = hook.target
+    if hook.arguments:
+        rows["with"] = json.dumps(hook.arguments, ensure_ascii=False)
+    rows["for"] = hook.matcher or "all"
+    rows["from"] = str(hook.source)
+    rows["state"] = _STATES[hook.state]
+    if hook.is_managed:
+        rows["state"] = "set by the administrator"
+    rows["stops after"] = f"{hook.timeout_s:g} s"
+    if hook.is_async:
+        rows["stops after"] += ", in the background"
     lines = (f"{name}: {cut(text, most, more)}" for name, text in rows.items() if text)
     return printable("\n".join(lines))
 

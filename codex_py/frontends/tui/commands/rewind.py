@@ -252,8 +252,14 @@ def _take_back(context: CommandContext, session: Session, place: _Place) -> None
     prompt = session.rollback(turns)
     said = conversation.progress.said
     places = [n for n, item in enumerate(said) if isinstance(item, UserMessage)]
-    del said[places[-turns] if turns <= len(places) else 0 :]
-    context.transcript.notice(f"Went back {turns} prompt{'s' if turns > 1 else ''}.")
+    first = 0
+    if turns <= len(places):
+        first = places[-turns]
+    del said[first:]
+    if turns == 1:
+        context.transcript.notice("Went back 1 prompt.")
+    else:
+        context.transcript.notice(f"Went back {turns} prompts.")
     context.surface.composer.set_text(
         prompt.text, [Path(image) for image in prompt.images]
     )

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from codex_py.app.permissions import allowed_permissions
+from codex_py.app.permissions import Permissions, allowed_permissions
 from codex_py.app.session_tools import SessionTools
 from codex_py.app.settings import model_choice, selectable_models
 from codex_py.app.views.cost import CostReport
@@ -55,10 +55,10 @@ async def _model(context: CommandContext, argument: str) -> None:
     longest = min(max(map(len, names)), _LONGEST_MODEL)
 
     def row(name: str) -> Option[str]:
-        about = printable(model_choice(config, name).about)
-        return Option(
-            f"{name:{longest}}", name, note="(now) " * (name == current) + about
-        )
+        note = printable(model_choice(config, name).about)
+        if name == current:
+            note = f"(now) {note}"
+        return Option(f"{name:{longest}}", name, note=note)
 
     model = words[0] if words else None
     if model is None:
@@ -110,17 +110,17 @@ async def _permissions(context: CommandContext, _: str) -> None:
     now = (await conversation.opened()).settings.choices
     add_dirs = context.surface.launch.add_dirs
     allowed = allowed_permissions(now, context.config, add_dirs)
-    rows = [
-        Option(
-            each.label,
-            each,
-            note=f"{'(now) ' if each.are_those_of(now) else ''}{each.note}",
-        )
-        for each in allowed
-    ]
-    selected = next((n for n, each in enumerate(allowed) if each.are_those_of(now)), 0)
+    rows: list[Option[Permissions]] = []
+    selected = None
+    for place, each in enumerate(allowed):
+        note = each.note
+        if each.are_those_of(now):
+            note = f"(now) {note}"
+            if selected is None:
+                selected = place
+        rows.append(Option(each.label, each, note=note))
     picked = await context.surface.panels.show(
-        Picker("Permissions", rows, selected=selected)
+        Picker("Permissions", rows, selected=selected or 0)
     )
     if picked is None:
         return
@@ -268,9 +268,16 @@ async def _background(context: CommandContext, _: str) -> None:
 
 async def _stop(context: CommandContext, _: str) -> None:
     tools = _tools(context)
-    count = context.shell.stop_all() + (0 if tools is None else tools.stop_commands())
-    done = f"Stopped {count} command{'' if count == 1 else 's'}."
-    context.transcript.notice(done if count else "No command is running.")
+    count = context.shell.stop_all()
+    if tools is not None:
+        count += tools.stop_commands()
+    match count:
+        case 0:
+            context.transcript.notice("No command is running.")
+        case 1:
+            context.transcript.notice("Stopped 1 command.")
+        case _:
+            context.transcript.notice(f"Stopped {count} commands.")
 
 
 async def _theme(context: CommandContext, argument: str) -> None:
@@ -299,7 +306,10 @@ async def _theme(context: CommandContext, argument: str) -> None:
 
 async def _vim(context: CommandContext, _: str) -> None:
     on = context.surface.composer.toggle_vi()
-    context.surface.hints.show(f"vi keys are {'on' if on else 'off'}")
+    if on:
+        context.surface.hints.show("vi keys are on")
+    else:
+        context.surface.hints.show("vi keys are off")
 
 
 async def _mcp(context: CommandContext, argument: str) -> None:
@@ -308,8 +318,9 @@ async def _mcp(context: CommandContext, argument: str) -> None:
     session = await context.conversation.opened()
     lines: list[str] = []
     servers = session.feature(McpServers)
-    for status in () if servers is None else servers.statuses():
-        lines += _lines(status, verbose=argument == "verbose")
+    if servers is not None:
+        for status in servers.statuses():
+            lines += _lines(status, verbose=argument == "verbose")
     lines += [
         f"{name}: off"
         for name, c in context.config.mcp_servers.items()

@@ -125,13 +125,14 @@ async def _take_back(context: CommandContext, _: str, *, redo: bool) -> None:
             if not await confirmed(context, title, other):
                 return
         plan = await agreed_plan(context, journal, [number], what)
-        if plan:
-            await carry_out(
-                context, plan, f"{'Made again' if redo else 'Undid'} {what}"
-            )
+        if plan and redo:
+            await carry_out(context, plan, f"Made again {what}")
+        elif plan:
+            await carry_out(context, plan, f"Undid {what}")
 
 
-_undo, _redo = partial(_take_back, redo=False), partial(_take_back, redo=True)
+_undo = partial(_take_back, redo=False)
+_redo = partial(_take_back, redo=True)
 
 UNDOING = [
     Command(

@@ -234,10 +234,11 @@ def editor_command(programs: Programs, environment: Mapping[str, str]) -> list[s
         words = shlex.split(line)
     except ValueError:
         words = []
-    if not words:
-        for name in _EDITORS if not line.strip() else ():
+    if not line.strip():
+        for name in _EDITORS:
             with suppress(FileNotFoundError):
                 return [programs.find(name, environment)]
+    if not words:
         raise CodexError(
             "set VISUAL or EDITOR to the editor that you like", code="editor"
         )

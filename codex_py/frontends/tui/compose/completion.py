@@ -172,7 +172,9 @@ class Completion:
         shown = window(self._selected, len(self._found), most)
         names: list[str] = []
         for each in (self._found[n] for n in shown):
-            most = int((width - 4) * (_MAX_NAME if each.note else 1))
+            most = width - 4
+            if each.note:
+                most = int(most * _MAX_NAME)
             names.append(fit(printable(each.name), most))
         room = max(map(get_cwidth, names), default=0) + 2
         rows: list[Fragments] = []

@@ -54,14 +54,13 @@ class Display(Processor):
         if not is_special and (len(line) > _LONGEST or get_cwidth(line) <= room):
             return Transformation(fragments)
         start = document.translate_row_col_to_index(transformation_input.lineno, 0)
-        units: Fragments = [
-            self._unit(style, character, document.text[: start + n])
-            if is_special
-            else (style, character)
-            for n, (style, character, *_) in enumerate(
-                explode_text_fragments(fragments)
-            )
-        ]
+        units: Fragments = []
+        exploded = explode_text_fragments(fragments)
+        for n, (style, character, *_) in enumerate(exploded):
+            unit = (style, character)
+            if is_special:
+                unit = self._unit(style, character, document.text[: start + n])
+            units.append(unit)
         shown, places = _between_words(units, room)
         last = len(places) - 1
         return Transformation(

@@ -193,7 +193,10 @@ def _beside(cwd: Path, query: str, limit: int) -> list[str]:
         for entry in islice(entries, _MAX_WALKED):
             is_hidden = entry.name.startswith(".") and not name.startswith(".")
             if not is_hidden and _folded(entry.name).startswith(_folded(name)):
-                found.append(f"{folder}/{entry.name}{'/' if entry.is_dir() else ''}")
+                path = f"{folder}/{entry.name}"
+                if entry.is_dir():
+                    path += "/"
+                found.append(path)
     # A name that is not UTF-8 cannot be written into a prompt.
     return sorted(path for path in found if path.isprintable())[:limit]
 
