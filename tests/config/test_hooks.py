@@ -290,7 +290,7 @@ def test_events_of_others_are_told_and_so_are_unknown_fields(place: Place):
 
 
 _FLAT = command("a")
-_LOST = [
+_LOST: list[tuple[dict[str, Any], str]] = [
     # A group without hooks: what should refuse would never run.
     (_FLAT, "`hooks.PreToolUse.0` has no list `hooks`, so nothing of it runs; write"),
     ({"matcher": "Bash", "command": "a"}, '; write `{"hooks": […]}` around its hook.'),
@@ -384,7 +384,8 @@ def test_fields_of_handlers_that_do_not_run_are_not_told(place: Place):
 
 def test_too_many_unknown_fields_cost_the_file(place: Place):
     unknown = {f"matcher{number}": 1 for number in range(100_000)}
-    path = place.user(hooks(command("a"), **unknown), "hooks.json")
+    groups = [{"hooks": [command("a")], **unknown}]
+    path = place.user(json.dumps({"hooks": {_EVENT: groups}}), "hooks.json")
     assert found(place) == Hooks(
         warnings=(
             f"failed to parse hooks config {path}: it has more than 100 names that are unknown",

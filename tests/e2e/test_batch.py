@@ -908,7 +908,10 @@ def test_json_that_cannot_be_written_is_an_error_and_the_tasks_end(
         place.configure(server)
         with Path("/dev/full").open("wb") as full:
             program = start_codex_py(
-                arguments("--json"), place.cwd, environment(place.home), stdout=full
+                arguments("--json"),
+                place.cwd,
+                environment(place.home),
+                stdout=full.fileno(),
             )
             _, told = program.communicate(timeout=120)
     assert program.returncode == 1

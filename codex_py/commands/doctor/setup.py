@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from codex_py.app.installed import installed_features
 from codex_py.app.model import configured_provider, provider_key
@@ -199,7 +198,7 @@ def _hooks(config: Config, environment: Mapping[str, str]) -> Result:
 
 
 def _extensions(config: Config) -> Result:
-    tables: Mapping[str, Any] = config.values.get("extensions", {})
+    tables = config.settings.extensions
     if not tables:
         return Result("ok", "none is configured")
 

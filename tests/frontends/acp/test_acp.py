@@ -566,7 +566,8 @@ def test_sessions_run_side_by_side_each_in_its_folder(
 def test_a_server_of_the_editor_is_not_looked_for_in_the_configuration(
     place: Workplace,
 ) -> None:
-    bad = {"name": "bad", "command": "/no/such/program", "args": [], "env": []}
+    bad: dict[str, Any] = {"name": "bad", "command": "/no/such/program"}
+    bad |= {"args": [], "env": []}
     with ScriptedServer([DONE]) as server, editor_of(place, server) as client:
         session = new_session(client, place, mcpServers=[bad])
         assert prompt(client, session, "go") == "end_turn"
