@@ -14,6 +14,7 @@ from scripts.benchmarks.agent import Agent
 from scripts.benchmarks.app_server import app_server
 from scripts.benchmarks.batch import batch
 from scripts.benchmarks.figures import HEADING, rows
+from scripts.benchmarks.hops import hops, print_functions
 from scripts.benchmarks.samples import Benchmark, Sample
 from scripts.benchmarks.sandbox import sandbox
 from scripts.benchmarks.server import BenchmarkServer
@@ -57,6 +58,7 @@ _BENCHMARKS: dict[str, tuple[Benchmark, int]] = {
     "terminal-turns": (terminal_turns, 1),
     "patch": (patches.patch, 5),
     "patch-worst": (patches.worst, 5),
+    "hops": (hops, 1),
 }
 """Each with the number of runs that gives a steady median."""
 _BY_NAME_ONLY = {"resume-large"}
@@ -67,6 +69,9 @@ def main() -> None:
     arguments = _parser().parse_args()
     with _program(arguments.program, editable=arguments.editable) as program:
         agents = [Agent("codex-py", program)]
+        if arguments.functions:
+            print_functions(agents[0])
+            return
         if arguments.peer is not None:
             agents.append(Agent("peer", arguments.peer.resolve()))
         with BenchmarkServer() as server:
@@ -85,12 +90,14 @@ def main() -> None:
 
 def _compared(name: str, agents: Sequence[Agent]) -> Sequence[Agent]:
     """Who takes part: Codex has no `apply` of files, but git has; ways to hold a command, APIs, undo, batches,
-    subagents of a name that is not searched for, and what only we promise of sessions are ours alone."""
+    subagents of a name that is not searched for, functions of Python, and what only we promise of sessions are ours
+    alone."""
     if name in {
         "sandbox",
         "wires",
         "agents",
         "batch",
+        "hops",
         "undo",
         "resume-large",
         "sessions",
@@ -149,6 +156,11 @@ def _parser() -> argparse.ArgumentParser:
         "--editable",
         action="store_true",
         help="measure .venv instead of an installation",
+    )
+    parser.add_argument(
+        "--functions",
+        action="store_true",
+        help="name the functions that `hops` counts, and measure nothing",
     )
     return parser
 

@@ -166,6 +166,19 @@ FIGURES = {
         ),
         Figure(name="version", what="--version", unit="ms", at_most=40),
         *(
+            figure
+            for path, what, functions, modules in (
+                ("exec", "start to first byte", 350, 75),
+                ("call", "a command to the next request", 220, 50),
+                ("patch", "a patch to the next request", 290, 62),
+                ("key", "a key to its row", 45, 14),
+            )
+            for figure in (
+                Figure(name=f"hops, {path}", what=what, at_most=functions),
+                Figure(name=f"modules, {path}", what="modules of it", at_most=modules),
+            )
+        ),
+        *(
             Figure(
                 name=f"sandbox, {backend}",
                 what="`true`, more than without",

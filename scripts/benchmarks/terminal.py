@@ -9,7 +9,7 @@ import subprocess
 import termios
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from fcntl import ioctl
 from functools import partial
@@ -36,7 +36,7 @@ _COMPOSER = "\u203a".encode()
 """Stands before what is typed."""
 _END = "Worked"
 """Begins the line that says how long the turn took."""
-_MODEL = "mock-model"
+MODEL = "mock-model"
 """Stands in the last line as soon as something can be typed. Of one that Codex knows it would say first that
 there is a better one."""
 _ROWS, _COLUMNS = 40, 120
@@ -85,16 +85,16 @@ def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def terminal(server: BenchmarkServer, agent: Agent) -> Sample:
-    with _trusted_place(server, _conversation) as place:
+    with trusted_place(server.play(_conversation)) as place:
         return {"terminal": _cpu_s(agent, place)}
 
 
 def terminal_start(server: BenchmarkServer, agent: Agent) -> Sample:
     """From the start of the program until its first frame."""
-    with _trusted_place(server, _conversation) as place:
+    with trusted_place(server.play(_conversation)) as place:
         started_s = time.monotonic()
-        with _in_terminal(agent, place) as (_, master):
-            _read_until(master, _COMPOSER, started_s + _DEADLINE_S, quiet_s=0)
+        with in_terminal(agent, place) as (_, master):
+            read_until(master, _COMPOSER, started_s + _DEADLINE_S, quiet_s=0)
             shown_s = time.monotonic()
     return {"terminal start": (shown_s - started_s) * 1_000}
 
@@ -102,13 +102,13 @@ def terminal_start(server: BenchmarkServer, agent: Agent) -> Sample:
 def terminal_keys(server: BenchmarkServer, agent: Agent) -> Sample:
     """From a key to its letter on the screen, while the answer streams in."""
     with (
-        _trusted_place(server, _conversation) as place,
-        _in_terminal(agent, place) as running,
+        trusted_place(server.play(_conversation)) as place,
+        in_terminal(agent, place) as running,
     ):
         _, master = running
-        _read_until(master, _MODEL.encode(), time.monotonic() + _DEADLINE_S)
+        read_until(master, MODEL.encode(), time.monotonic() + _DEADLINE_S)
         _send_prompt(master)
-        _read_until(master, b"loader", time.monotonic() + _DEADLINE_S, quiet_s=0)
+        read_until(master, b"loader", time.monotonic() + _DEADLINE_S, quiet_s=0)
         taken = sorted(_echo_s(master, key) * 1_000 for key in _TYPED)
     return {
         "keys": statistics.median(taken),
@@ -119,7 +119,7 @@ def terminal_keys(server: BenchmarkServer, agent: Agent) -> Sample:
 def _echo_s(master: int, key: str) -> float:
     pressed_s = time.monotonic()
     os.write(master, key.encode())
-    _read_until(master, key.encode(), pressed_s + _DEADLINE_S, quiet_s=0)
+    read_until(master, key.encode(), pressed_s + _DEADLINE_S, quiet_s=0)
     shown_s = time.monotonic()
     while (left_s := pressed_s + _KEY_S - time.monotonic()) > 0:
         _read(master, left_s)
@@ -129,20 +129,20 @@ def _echo_s(master: int, key: str) -> float:
 def terminal_waits(server: BenchmarkServer, agent: Agent) -> Sample:
     """Ten seconds without anything to do, and ten in which the model says nothing."""
     with (
-        _trusted_place(server, _silence) as place,
-        _in_terminal(agent, place) as running,
+        trusted_place(server.play(_silence)) as place,
+        in_terminal(agent, place) as running,
     ):
         process, master = running
         deadline = time.monotonic() + _DEADLINE_S
-        _read_until(master, _MODEL.encode(), deadline)
-        _read_for(master, _SETTLED_S)
+        read_until(master, MODEL.encode(), deadline)
+        read_for(master, _SETTLED_S)
         switches = _voluntary_switches(process.pid)
-        _read_for(master, _WAIT_S)
+        read_for(master, _WAIT_S)
         switches = _voluntary_switches(process.pid) - switches
         _send_prompt(master)
-        _read_for(master, _SETTLED_S)
+        read_for(master, _SETTLED_S)
         cpu_s = _own_cpu_s(process.pid)
-        written = _read_for(master, _WAIT_S)
+        written = read_for(master, _WAIT_S)
         cpu_s = _own_cpu_s(process.pid) - cpu_s
     return {"idle": switches, "waiting": written / 1_000, "waiting, CPU": cpu_s}
 
@@ -151,21 +151,21 @@ def terminal_turns(server: BenchmarkServer, agent: Agent) -> Sample:
     """Many short turns of one conversation: the last ones over the first ones, in time and memory."""
     taken: list[float] = []
     with (
-        _trusted_place(server, _short_turns) as place,
-        _in_terminal(agent, place) as running,
+        trusted_place(server.play(_short_turns)) as place,
+        in_terminal(agent, place) as running,
     ):
         process, master = running
-        _read_until(master, _MODEL.encode(), time.monotonic() + _DEADLINE_S)
+        read_until(master, MODEL.encode(), time.monotonic() + _DEADLINE_S)
         memory = 0
         for turn in range(_TURNS):
             begun_s = time.monotonic()
             os.write(master, b"go")
-            _read_until(master, b"go", begun_s + _DEADLINE_S, quiet_s=0.03)
+            read_until(master, b"go", begun_s + _DEADLINE_S, quiet_s=0.03)
             begun_s = time.monotonic()
             os.write(master, b"\r")
-            _read_until(master, b"Done-%d." % turn, begun_s + _DEADLINE_S, quiet_s=0)
+            read_until(master, b"Done-%d." % turn, begun_s + _DEADLINE_S, quiet_s=0)
             taken.append(time.monotonic() - begun_s)
-            _read_for(master, 0.1)
+            read_for(master, 0.1)
             if turn == _SOME:
                 memory = _resident_bytes(process.pid)
         more = _resident_bytes(process.pid) - memory
@@ -202,12 +202,10 @@ def _resident_bytes(pid: int) -> int:
 
 
 @contextmanager
-def _trusted_place(
-    server: BenchmarkServer, replies: Callable[[], list[Reply]]
-) -> Generator[Place]:
-    with fresh_place(server.play(replies)) as place:
+def trusted_place(config_toml: str) -> Generator[Place]:
+    with fresh_place(config_toml) as place:
         config = place.home / "config.toml"
-        text = config.read_text(encoding="utf-8").replace("gpt-5.5", _MODEL)
+        text = config.read_text(encoding="utf-8").replace("gpt-5.5", MODEL)
         text += f'[projects."{place.repository}"]\ntrust_level = "trusted"\n'
         config.write_text(text, encoding="utf-8")
         yield place
@@ -274,10 +272,10 @@ def _release(pauses: list[Pause]) -> None:
 def _cpu_s(agent: Agent, place: Place) -> float:
     """Processor time of the whole program, with that of its children."""
     deadline = time.monotonic() + _DEADLINE_S
-    with _in_terminal(agent, place) as (process, master):
-        _read_until(master, _MODEL.encode(), deadline)
+    with in_terminal(agent, place) as (process, master):
+        read_until(master, MODEL.encode(), deadline)
         _send_prompt(master)
-        _read_until(master, _END.encode(), deadline)
+        read_until(master, _END.encode(), deadline)
         os.write(master, b"\x04")
         while process.returncode is None:
             _read(master, 0.05)
@@ -293,12 +291,12 @@ def _cpu_s(agent: Agent, place: Place) -> float:
 def _send_prompt(master: int) -> None:
     deadline = time.monotonic() + _DEADLINE_S
     os.write(master, PROMPT.encode())
-    _read_until(master, PROMPT.split()[-1].encode(), deadline)
+    read_until(master, PROMPT.split()[-1].encode(), deadline)
     os.write(master, b"\r")
 
 
 @contextmanager
-def _in_terminal(
+def in_terminal(
     agent: Agent, place: Place
 ) -> Generator[tuple[subprocess.Popen[bytes], int]]:
     """The program, and the other end of its terminal; it is killed at the end, unless it has ended."""
@@ -326,7 +324,7 @@ def _in_terminal(
         os.close(master)
 
 
-def _read_until(
+def read_until(
     master: int, text: bytes, deadline: float, *, quiet_s: float = _QUIET_S
 ) -> None:
     """Until the text has been written, and nothing is any more for so long, which may be 0."""
@@ -340,7 +338,7 @@ def _read_until(
             raise RuntimeError(f"waited for {text!r} in vain; last was {seen[-300:]!r}")
 
 
-def _read_for(master: int, seconds: float) -> int:
+def read_for(master: int, seconds: float) -> int:
     """Take in what is written within the time; the bytes of it."""
     written, deadline = 0, time.monotonic() + seconds
     while (left_s := deadline - time.monotonic()) > 0:

@@ -1,0 +1,94 @@
+"""Run codex-py and write down each function of it that is entered: `python trace.py FILE ARGUMENT…`.
+
+A line of the file is a time in seconds of `time.monotonic`, the number of functions of codex-py around this one, its
+name, its file and its line, with tabs between them. It is run by path, with the Python of the program that is measured.
+"""
+
+import inspect
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NoReturn
+
+_FLUSH_BYTES = 1 << 20
+
+
+class Trace:
+    """Counts functions of the package alone: no bodies of modules and classes, no lambdas and no comprehensions."""
+
+    def __init__(self, file: Path, package: Path) -> None:
+        self._stream = file.open("w", _FLUSH_BYTES, encoding="utf-8")
+        self._package = f"{package}{os.sep}"
+        self._places: dict[CodeType, str | None] = {}
+
+    def start(self) -> None:
+        os.register_at_fork(after_in_child=self._stop)
+        threading.setprofile(self._entered)
+        sys.setprofile(self._entered)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def _stop(self) -> None:
+        threading.setprofile(None)
+        sys.setprofile(None)
+
+    def _entered(self, frame: FrameType, event: str, _: Any) -> None:
+        if event != "call":
+            return
+        place = self._place(frame.f_code)
+        if place is not None:
+            self._stream.write(f"{time.monotonic()}\t{self._depth(frame)}\t{place}\n")
+
+    def _depth(self, frame: FrameType) -> int:
+        depth = 0
+        around = frame.f_back
+        while around is not None:
+            if self._place(around.f_code) is not None:
+                depth += 1
+            around = around.f_back
+        return depth
+
+    def _place(self, code: CodeType) -> str | None:
+        """The name, file and line of a function that counts; None of any other code."""
+        if code not in self._places:
+            self._places[code] = self._described(code)
+        return self._places[code]
+
+    def _described(self, code: CodeType) -> str | None:
+        is_function = code.co_flags & inspect.CO_OPTIMIZED
+        is_named = not code.co_name.startswith("<")
+        if not (
+            is_function and is_named and code.co_filename.startswith(self._package)
+        ):
+            return None
+        module = code.co_filename.removeprefix(self._package)
+        return f"{code.co_qualname}\t{module}\t{code.co_firstlineno}"
+
+
+def main() -> None:
+    file = Path(sys.argv[1])
+    sys.argv[:2] = ["codex-py"]
+    # The folder of this file, whose modules are not for the program.
+    del sys.path[0]
+    import codex_py.__main__ as program  # noqa: PLC0415 - found only now
+
+    assert program.__file__ is not None
+    trace = Trace(file, Path(program.__file__).parent)
+    leave = os._exit
+
+    def leave_with_trace(code: int) -> NoReturn:
+        sys.setprofile(None)
+        trace.flush()
+        leave(code)
+
+    os._exit = leave_with_trace
+    trace.start()
+    program.main()
+
+
+if __name__ == "__main__":
+    main()
