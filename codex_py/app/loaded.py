@@ -166,7 +166,7 @@ class LoadedTools:
     async def dispatch(
         self, call: ToolCall, emit: EventSink
     ) -> Sequence[Note | OutputItem]:
-        """See `ItemHandlers`."""
+        """See `ToolCalls`."""
         try:
             items = await self.router.dispatch(call, self._context(call.call_id, emit))
         finally:
@@ -177,7 +177,7 @@ class LoadedTools:
         return items
 
     def answer(self, call: ToolCall, output: ToolOutput, emit: EventSink) -> OutputItem:
-        """See `ItemHandlers`."""
+        """See `ToolCalls`."""
         return self.router.answer(call, output, self._context(call.call_id, emit))
 
     @contextmanager

@@ -166,7 +166,7 @@ class _Opener:
                     settings,
                     settings_for=settings_for,
                     model=clients.connect(provider),
-                    handlers=toolbox.handlers,
+                    tools=toolbox,
                     retries=lambda: _retries(provider, options),
                     features=[
                         _watching(RolloutEvents(file.event_msg)),
@@ -180,6 +180,7 @@ class _Opener:
                         parent, child, config, None
                     ),
                 )
+                toolbox.attach(session)
                 _check_names(session.extension.tools)
                 await stack.enter_async_context(session.opened())
             except BaseException:

@@ -1,7 +1,7 @@
 """Loads the tools of a session after its first request was sent. LIGHT."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,13 @@ from typing import Any
 from codex_py.app.options import SessionSetup
 from codex_py.config.layers import SYSTEM_FOLDER
 from codex_py.config.project_trust import Trusted
-from codex_py.core.response_items import item_events
 from codex_py.core.session import Session
-from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ExitCode
+from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, Thread, TurnStart
-from codex_py.protocol.items import ResponseItem
-from codex_py.protocol.tools import ToolCall
+from codex_py.protocol.items import OutputItem, ResponseItem
+from codex_py.protocol.prompts import Note
+from codex_py.protocol.tools import ToolCall, ToolOutput
 from codex_py.tools.plan_notes import plan_notes
 
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
@@ -46,21 +46,25 @@ class SessionTools:
             turn_facts=self._turn_facts,
         )
 
-    def handlers(self, session: Session) -> ItemHandlers:
-        """The handlers of the session's turns. The tools are not loaded yet."""
+    def attach(self, session: Session) -> None:
+        """Run the calls of this session. The tools are not loaded yet."""
         self._session = session
 
-        def build_tool_call(item: ResponseItem) -> ToolCall | None:
-            if item.type in _CALLS:
-                return self.tools().router.build_tool_call(item)
-            return None
+    def build_tool_call(self, item: ResponseItem) -> ToolCall | None:
+        """See `ToolCalls`."""
+        if item.type in _CALLS:
+            return self.tools().router.build_tool_call(item)
+        return None
 
-        return ItemHandlers(
-            build_tool_call=build_tool_call,
-            dispatch=lambda call, emit: self.tools().dispatch(call, emit),
-            answer=lambda call, output, emit: self.tools().answer(call, output, emit),
-            item_events=lambda item: item_events(item, session.next_item_id),
-        )
+    async def dispatch(
+        self, call: ToolCall, emit: EventSink
+    ) -> Sequence[Note | OutputItem]:
+        """See `ToolCalls`."""
+        return await self.tools().dispatch(call, emit)
+
+    def answer(self, call: ToolCall, output: ToolOutput, emit: EventSink) -> OutputItem:
+        """See `ToolCalls`."""
+        return self.tools().answer(call, output, emit)
 
     def load_soon(self) -> None:
         """A request was sent: load the tools, unless its turn ends at once."""

@@ -11,10 +11,10 @@ from http import HTTPStatus
 from typing import Final, Literal
 
 from codex_py.core.context import is_context_message
-from codex_py.core.host import Host
+from codex_py.core.retry import RetryBudget
+from codex_py.core.session_state import SessionState
 from codex_py.core.shorten import shortened, weight
 from codex_py.core.summary import size_for, summary_by_model
-from codex_py.core.turn import RetryBudget
 from codex_py.errors import (
     QUOTA_CODES,
     CodexError,
@@ -54,9 +54,9 @@ _MOST_TOKENS_FOR_ESTIMATED: Final = 4
 class Compactor:
     """Compacts the history of a thread when it is nearly full, and when a request was too long."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
-        self._log = host.log
+    def __init__(self, session: SessionState) -> None:
+        self._session = session
+        self._log = session.log
         self._problem: CodexError | None = None
         """The reason why the model gave no summary the last time."""
         self._failed_in: str | None = None
@@ -82,7 +82,7 @@ class Compactor:
         Raises:
             CodexError: an extension ended the turn.
         """
-        settings = self._host.settings
+        settings = self._session.settings
         limit = settings.auto_compact_token_limit
         used_tokens = (
             self._log.used_tokens(settings) + len(pending.encode(errors="replace")) // 4
@@ -108,13 +108,13 @@ class Compactor:
             problem = error
         if problem is not None:
             self._problem, self._failed_in = problem, self._turn_id
-            self._host.warn(
+            self._session.warn(
                 f"The conversation could not be compacted: {problem}. It goes on in full length."
             )
 
     def _is_doubtful(self, used_tokens: int) -> bool:
         """True if a compacted history cannot have so many tokens, as the provider reports."""
-        estimated = self._log.request(self._host.settings).estimated_tokens
+        estimated = self._log.request(self._session.settings).estimated_tokens
         if used_tokens <= _MOST_TOKENS_FOR_ESTIMATED * estimated:
             return False
         return any(map(is_summary, self._log.items))
@@ -123,8 +123,8 @@ class Compactor:
         if self._has_told_doubt:
             return
         self._has_told_doubt = True
-        estimated = self._log.request(self._host.settings).estimated_tokens
-        self._host.warn(
+        estimated = self._log.request(self._session.settings).estimated_tokens
+        self._session.warn(
             f"The provider reports about {used_tokens} tokens for a conversation that was compacted and has about"
             f" {estimated}. It is not compacted again because of such reports."
         )
@@ -152,7 +152,7 @@ class Compactor:
         if not (is_guess and self._has_more_than(_LARGE_TOKENS)):
             return False
         self._guessed_in = self._turn_id
-        self._host.warn(
+        self._session.warn(
             f"The conversation may be too long for the model, and is shortened once: {failure}"
         )
         return await self._compact(
@@ -173,7 +173,7 @@ class Compactor:
         Raises:
             CodexError: there is no summary. The history is unchanged.
         """
-        await self._compact("manual", lambda: summary_by_model(self._host, retries))
+        await self._compact("manual", lambda: summary_by_model(self._session, retries))
 
     async def _compact(
         self,
@@ -186,18 +186,18 @@ class Compactor:
         Args:
             ask: returns the summary. None, here or from it: the history is shortened without one.
         """
-        host = self._host
-        item_id = host.next_live_id()
+        session = self._session
+        item_id = session.next_live_id()
         is_done = False
         kept: list[Note] = []
-        host.emit(events.ItemStarted(event_items.ContextCompaction(id=item_id)))
+        session.emit(events.ItemStarted(event_items.ContextCompaction(id=item_id)))
         try:
-            async with host.extension.around_compaction(
+            async with session.extension.around_compaction(
                 Compaction(trigger, kept.append)
             ):
                 summary = None if ask is None else await ask()
-                notes = [*host.extension.context("compact"), *kept]
-                context = self._log.new_context(host.settings, notes)
+                notes = [*session.extension.context("compact"), *kept]
+                context = self._log.new_context(session.settings, notes)
                 if summary is not None:
                     text = f"{instruction_text('compact/summary.md')}\n{summary}"
                     items = [*context, *self._latest_prompts()]
@@ -207,7 +207,7 @@ class Compactor:
                 is_done = is_done or self._shorten(context, failure)
         finally:
             status = "completed" if is_done else "failed"
-            host.emit(
+            session.emit(
                 events.ItemCompleted(
                     event_items.ContextCompaction(id=item_id, status=status)
                 )
@@ -217,18 +217,18 @@ class Compactor:
     def _replace(
         self, items: Sequence[EncodedItem], last_text: str, *, only_shorter: bool
     ) -> bool:
-        settings = self._host.settings
+        settings = self._session.settings
         items = [*items, message("user", [input_text(last_text)])]
         before = self._log.request(settings).input
         if only_shorter and sum(map(len, items)) >= sum(map(len, before)):
             return False
         self._log.compact(items, last_text, settings)
         tokens = estimated_tokens(self._log.items)
-        self._host.count(Usage(), Usage(input_tokens=tokens))
+        self._session.count(Usage(), Usage(input_tokens=tokens))
         return True
 
     def _latest_prompts(self) -> Sequence[EncodedItem]:
-        window = self._host.settings.context_window
+        window = self._session.settings.context_window
         room = 4 * min(_KEPT_PROMPT_TOKENS, window // _KEPT_PART_OF_WINDOW)
         prompts = [item for item in self._log.items if user_prompt(item) is not None]
         return shortened(prompts, room).items
@@ -237,7 +237,7 @@ class Compactor:
         self, context: Sequence[EncodedItem], failure: ModelError | None
     ) -> bool:
         """Cut the history behind its context to half, and to half of the window at most. False if nothing can go."""
-        settings = self._host.settings
+        settings = self._session.settings
         request = self._log.request(settings)
         mark = instruction_text("compact/shortened.md")
         head = [*context, message("user", [input_text(mark)])]
@@ -270,7 +270,7 @@ class Compactor:
             why = ""
         else:
             why = f" ({self._problem})"
-        self._host.warn(
+        self._session.warn(
             f"The conversation was shortened without a summary{why}, from about {before} tokens to"
             f" {self._log.request(settings).estimated_tokens}. Outputs cut: {short.outputs};"
             " turns that lost answers and"
@@ -287,7 +287,7 @@ class Compactor:
 
     @property
     def _turn_id(self) -> str:
-        turn = self._host.turn
+        turn = self._session.turn
         assert turn is not None
         return turn.id
 
@@ -300,7 +300,7 @@ class Compactor:
         if self._turn_id not in {self._failed_in, self._refused_in}:
             self._problem = None
             try:
-                return await summary_by_model(self._host, retries)
+                return await summary_by_model(self._session, retries)
             except (ModelError, CompactionFailed) as error:
                 self._problem = error
                 if isinstance(error, ModelError) and error.is_too_long:

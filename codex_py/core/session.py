@@ -4,17 +4,19 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-from codex_py.core.compact import Compactor
+from codex_py.core.compact import Compactor, is_worth_compacting
 from codex_py.core.history import past_prompts
-from codex_py.core.session_turn import SessionTurn, TurnResult
+from codex_py.core.retry import RetryBudget
+from codex_py.core.running_turn import RunningTurn
+from codex_py.core.session_state import SessionState, ToolCalls
+from codex_py.core.session_turn import TurnResult, run_turn
 from codex_py.core.thread_log import ThreadLog
-from codex_py.core.turn import ItemHandlers, RetryBudget
+from codex_py.core.turn import Turn
 from codex_py.errors import CodexError, ConfigError, UsageError
-from codex_py.protocol import event_items, events
+from codex_py.protocol import events
 from codex_py.protocol.combined import combined
 from codex_py.protocol.extension import (
     ChildThread,
@@ -28,7 +30,7 @@ from codex_py.protocol.extension import (
     TurnStart,
 )
 from codex_py.protocol.ids import new_thread_id
-from codex_py.protocol.messages import EncodedItem, estimated_tokens
+from codex_py.protocol.messages import estimated_tokens
 from codex_py.protocol.output_model import answer_schema
 from codex_py.protocol.prompts import (
     Note,
@@ -41,12 +43,12 @@ from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import ModelClient, ToolChoice, Usage
 
 
-class Session:
+class Session(SessionState):
     """One thread. One turn, or one compaction, runs at a time. Its features see it as a `protocol.extension.Thread`.
 
     Args:
         settings_for: the settings that follow from a user's choices.
-        handlers: makes those of its turns, once.
+        tools: runs the calls of its turns.
         retries: gives each turn its budget.
         features: in the order of their extensions, the outermost first; the sinks of events are among them.
         run_command: see `Thread`; so does `open_child`.
@@ -59,7 +61,7 @@ class Session:
         *,
         settings_for: Callable[[Choices], TurnSettings],
         model: ModelClient,
-        handlers: Callable[["Session"], ItemHandlers],
+        tools: ToolCalls,
         retries: Callable[[], RetryBudget],
         features: Sequence[Feature],
         run_command: Callable[
@@ -69,10 +71,8 @@ class Session:
             ["Session", NewChild], AbstractAsyncContextManager[ChildThread]
         ],
     ) -> None:
+        super().__init__(log, settings, tools)
         thread = log.thread
-        self.thread_id = thread.id
-        self.parent = thread.parent
-        self.session_file = thread.file
         self.name = thread.name
         """The user's name for the thread; see `rename`."""
         self.is_resumed = thread.model is not None
@@ -80,27 +80,15 @@ class Session:
         self.initial_items = thread.read_conversation
         """Reads the history from before this session, for `thread_items`. Raises a `SessionError` if it cannot be
         read."""
-        self.settings = settings
-        self.log = log
-        self.steered: list[UserPrompt] = []
-        """Prompts that go out with the next request of the running turn."""
         self._settings_for = settings_for
         self._features: Sequence[object] = features
-        self._unsaid: list[str] | None = []
-        """Warnings from before `ThreadStarted`; None after it."""
-        self._item_ids, self._live_ids = count(), count()
         self._retries = retries
-        self._running: SessionTurn | None = None
-        """The running turn or compaction."""
         self._is_closed = False
         self._idle = asyncio.Event()
         self._run_command = run_command
         self._open_child = open_child
-        self.extension: Extension = combined(
-            [self._extension_of(each) for each in features]
-        )
+        self.extension = combined([self._extension_of(each) for each in features])
         self.model = self.extension.wrap_model(model.stream)
-        self.handlers = handlers(self)
         self._compactor = Compactor(self)
         self._use(settings)
 
@@ -118,8 +106,8 @@ class Session:
                 yield
             finally:
                 self._is_closed = True
-                if self._running is not None:
-                    self._running.end()
+                if self.running is not None:
+                    self.running.end()
                     await self._idle.wait()
 
     def announce(self) -> None:
@@ -146,58 +134,14 @@ class Session:
             (feature for feature in self._features if isinstance(feature, kind)), None
         )
 
-    def warn(self, text: str) -> None:
-        """Show the user a warning."""
-        if self._unsaid is not None:
-            self._unsaid.append(text)
-        else:
-            self.emit(
-                events.ItemCompleted(
-                    event_items.ErrorItem(id=self.next_item_id(), message=text)
-                )
-            )
-
-    def next_item_id(self) -> str:
-        """`item_0`, `item_1`, … in the order of first appearance."""
-        return f"item_{next(self._item_ids)}"
-
-    def next_live_id(self) -> str:
-        """A fresh `live_N` for a live-only item, so that the ids in `--json` have no gaps."""
-        return f"live_{next(self._live_ids)}"
-
-    def emit(self, event: events.Event) -> None:
-        if self._running is not None:
-            self._running.watch(event)
-        self.extension.sink(event)
-
     @property
     def is_running(self) -> bool:
-        return self._running is not None
+        return self.running is not None
 
     @property
     def is_unfinished(self) -> bool:
         """True if the last turn failed or was interrupted: see `retry`."""
         return self.log.is_unfinished
-
-    @property
-    def turn(self) -> TurnStart | None:
-        """The running turn or compaction."""
-        if self._running is None:
-            return None
-        return self._running.start
-
-    @property
-    def items(self) -> Sequence[EncodedItem]:
-        """The history as it is sent to the model, base prompt first. A live view; see `thread_items`."""
-        return self.log.items
-
-    @property
-    def token_usage(self) -> events.UsageReported:
-        """As last reported, or as read from the session file."""
-        log = self.log
-        return events.UsageReported(
-            log.last_usage, log.usage, self.settings.context_window
-        )
 
     async def run_turn(
         self,
@@ -234,7 +178,7 @@ class Session:
             choice = ToolChoice.parse(tool_choice)
         prompt = UserPrompt(text, tuple(map(str, images)))
         start = TurnStart(new_thread_id(), prompt, choice, answer_schema(output_schema))
-        return await self._run(start, SessionTurn.answer)
+        return await self._run(start, self._answer)
 
     async def retry(self, *, output_schema: Any = None) -> TurnResult:
         """Continue a turn that failed or was interrupted. No prompt is added, and no call runs again.
@@ -250,7 +194,7 @@ class Session:
         start = TurnStart(
             new_thread_id(), None, output_schema=answer_schema(output_schema)
         )
-        return await self._run(start, SessionTurn.answer)
+        return await self._run(start, self._answer)
 
     async def compact(self) -> TurnResult:
         """Replace the history by a summary. Events, errors and cancellation are those of a turn.
@@ -258,7 +202,7 @@ class Session:
         Raises:
             RuntimeError: a turn is running.
         """
-        return await self._run(TurnStart(new_thread_id(), None), SessionTurn.compact)
+        return await self._run(TurnStart(new_thread_id(), None), self._compact)
 
     def steer(self, text: str, *, images: Sequence[Path] = ()) -> bool:
         """Add a prompt to the running turn. It goes out with the turn's next request.
@@ -267,7 +211,7 @@ class Session:
         the prompt is in the history. False if no turn is running, or the turn has sent its last request or
         was aborted: then run a turn with the prompt.
         """
-        if self._running is None or not self._running.takes_steering:
+        if self.running is None or not self.running.takes_steering:
             return False
         self.steered.append(UserPrompt(text, tuple(map(str, images))))
         return True
@@ -277,13 +221,13 @@ class Session:
 
         For code that runs inside the turn, which cannot cancel the turn without cancelling its caller too.
         """
-        if self._running is not None:
-            self._running.end()
+        if self.running is not None:
+            self.running.end()
 
     def end(self, error: CodexError) -> None:
         """End the running turn, if there is one, with this error: its calls are answered `aborted: {error}`."""
-        if self._running is not None:
-            self._running.end(error)
+        if self.running is not None:
+            self.running.end(error)
 
     def take_unsent(self) -> list[UserPrompt]:
         """Take the steered prompts that were not sent because the turn failed or was cancelled."""
@@ -299,12 +243,6 @@ class Session:
         self.log.notes.append(note)
         if not self.is_running:
             self.log.send_notes()
-
-    def count(self, usage: Usage, last: Usage | None = None) -> None:
-        """Add the tokens that others used for this thread. `last`: those of its own last response, if that has
-        changed."""
-        self.log.count(usage, last)
-        self.emit(self.token_usage)
 
     def change(self, choices: Choices) -> None:
         """Run with other settings from the next call and the next request on, also within the running turn:
@@ -357,22 +295,35 @@ class Session:
         self.name = name
 
     async def _run(
-        self, start: TurnStart, work: Callable[[SessionTurn], Awaitable[None]]
+        self,
+        start: TurnStart,
+        work: Callable[[RunningTurn, RetryBudget], Awaitable[None]],
     ) -> TurnResult:
         self._must_be_idle()
-        turn = SessionTurn(self, self._compactor, start, self._retries())
-        self._running = turn
+        turn = RunningTurn(start)
+        retries = self._retries()
+        self.running = turn
         self._idle.clear()
         try:
-            return await turn.run(work)
+            return await run_turn(self, turn, lambda: work(turn, retries))
         finally:
-            self._running = None
+            self.running = None
             self._idle.set()
             self.log.send_notes()
 
+    async def _answer(self, turn: RunningTurn, retries: RetryBudget) -> None:
+        await Turn(self, turn, self._compactor, retries).run()
+
+    async def _compact(self, _: RunningTurn, retries: RetryBudget) -> None:
+        if not is_worth_compacting(self.items):
+            raise CodexError(
+                "there is nothing to compact yet", code="nothing_to_compact"
+            )
+        await self._compactor.compact(retries)
+
     def _must_be_idle(self) -> None:
         """Raises a `RuntimeError` if a turn is running, or the session is closed."""
-        if self._running is not None:
+        if self.running is not None:
             raise RuntimeError(
                 "a turn of this session is running; wait for its end, or cancel it"
             )

@@ -2,19 +2,18 @@
 
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Final, NoReturn
+from typing import Final
 
-from codex_py.core.host import Host
+from codex_py.core.response import receive
+from codex_py.core.retry import RetryBudget, recover
+from codex_py.core.session_state import SessionState
 from codex_py.core.shorten import Size, shortened, weight
-from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
-from codex_py.errors import CompactionFailed, ModelError
+from codex_py.errors import CompactionFailed, ModelError, TurnLimit
 from codex_py.instructions import instruction_text
-from codex_py.protocol import events
-from codex_py.protocol.items import Message, ResponseItem
+from codex_py.protocol.items import Message
 from codex_py.protocol.messages import input_text, message
-from codex_py.protocol.prompts import Note, context_length
-from codex_py.protocol.response_order import Place
-from codex_py.protocol.stream import Prompt, Usage
+from codex_py.protocol.prompts import context_length
+from codex_py.protocol.stream import Completed, OutputItemDone, ResponseEvent
 
 _MAX_SHORTER: Final = 8
 """How often the request for a summary is shortened by a quarter. After that, a tenth of it is left."""
@@ -26,7 +25,7 @@ _SUMMARY_TOKENS: Final = 2_000
 _BYTES_PER_TOKEN: Final = 4
 
 
-async def summary_by_model(host: Host, retries: RetryBudget) -> str:
+async def summary_by_model(session: SessionState, retries: RetryBudget) -> str:
     """The model's summary of the history, which is not changed.
 
     The request begins like every other one of the thread, tools included, so that the prompt cache
@@ -36,16 +35,7 @@ async def summary_by_model(host: Host, retries: RetryBudget) -> str:
         ModelError: there was no answer.
         CompactionFailed: there was one without a text.
     """
-    conversation = _Summarising(host)
-    turn = Turn(
-        conversation, host.model, _NOTHING_RUNS, retries, max_responses=_MAX_REQUESTS
-    )
-    await turn.run()
-    if not conversation.text.strip():
-        raise CompactionFailed(
-            "the model gave no summary of the conversation", code="no_summary"
-        )
-    return conversation.text
+    return await _Summary(session, retries).text()
 
 
 def size_for(failure: ModelError | None) -> Size:
@@ -59,51 +49,60 @@ def size_for(failure: ModelError | None) -> Size:
     return weight
 
 
-class _Summarising:
-    """The conversation of one compaction. Only the last text of the model is kept, and only `Reconnecting` is
-    emitted."""
+class _Summary:
+    """The requests of one compaction. Only the last text of the model is kept, and only `Reconnecting` is emitted."""
 
-    ending = None
-
-    def __init__(self, host: Host) -> None:
-        self.text = ""
-        self._host = host
+    def __init__(self, session: SessionState, retries: RetryBudget) -> None:
+        self._text = ""
+        self._session = session
+        self._retries = retries
         self._shorter = 0
-        self._prompt = host.log.request(host.settings)
+        self._prompt = session.log.request(session.settings)
         self._items = list(self._prompt.input)
-        request = host.settings.compact_prompt or instruction_text("compact/prompt.md")
+        wanted = session.settings.compact_prompt
+        request = wanted or instruction_text("compact/prompt.md")
         self._request = message("user", [input_text(request)])
 
-    async def prompt(self) -> Prompt:
-        self.text = ""
-        return replace(self._prompt, input=[*self._items, self._request])
+    async def text(self) -> str:
+        for _ in range(_MAX_REQUESTS):
+            failure = await self._ask()
+            while failure is not None and not await recover(
+                failure, self._retries, self._remedy, self._session.emit
+            ):
+                failure = await self._ask()
+            self._retries.renew()
+            if failure is not None:
+                continue
+            if self._text.strip():
+                return self._text
+            if not self._prompt.tools:
+                raise CompactionFailed(
+                    "the model gave no summary of the conversation", code="no_summary"
+                )
+            # The model called a tool instead. Ask again without tools.
+            self._prompt = replace(self._prompt, tools=())
+        raise TurnLimit(f"the turn was stopped after {_MAX_REQUESTS} responses")
 
-    def record(self, item: ResponseItem | Note, place: Place) -> None:  # noqa: ARG002
-        if isinstance(item, Message) and item.role == "assistant":
-            self.text = item.text or self.text
+    async def _ask(self) -> ModelError | None:
+        """Send the request once. Returns the failure of its stream."""
+        self._text = ""
+        prompt = replace(self._prompt, input=[*self._items, self._request])
+        try:
+            await receive(self._session.model, prompt, self._take)
+        except ModelError as error:
+            return error
+        return None
 
-    def leave_open(self, place: Place) -> None: ...
+    def _take(self, event: ResponseEvent) -> None:
+        match event:
+            case OutputItemDone(_, Message(role="assistant") as item):
+                self._text = item.text or self._text
+            case Completed(usage):
+                self._session.count(usage, usage)
+            case _:
+                pass
 
-    def settle(self, *, whole: bool) -> None: ...
-
-    def emit(self, event: events.Event) -> None:
-        if isinstance(event, events.Reconnecting):
-            self._host.emit(event)
-
-    def report_hidden(self, bug: Exception) -> None:
-        """Nothing is shown, so nothing can fail to be shown."""
-
-    def add_usage(self, usage: Usage) -> None:
-        self._host.count(usage, usage)
-
-    async def should_continue(self, *, follow_up: bool) -> bool:  # noqa: ARG002
-        if self.text.strip() or not self._prompt.tools:
-            return False
-        # The model called a tool instead. Ask again without tools.
-        self._prompt = replace(self._prompt, tools=())
-        return True
-
-    async def recover(self, failure: ModelError, retries_left: int) -> bool:
+    async def _remedy(self, failure: ModelError, retries_left: int) -> bool:
         if self._shorter < _tries(failure):
             self._shorter += 1
             before = self._items
@@ -121,7 +120,7 @@ class _Summarising:
             ]
             if sum(map(len, self._items)) < sum(map(len, before)):
                 return True
-        return await self._host.extension.recover(failure, retries_left)
+        return await self._session.extension.recover(failure, retries_left)
 
 
 def _tries(failure: ModelError) -> int:
@@ -132,15 +131,3 @@ def _tries(failure: ModelError) -> int:
     if failure.limit_tokens is None:
         return _MAX_SHORTER
     return _MAX_SHORTER_IF_TOLD
-
-
-def _never_called(*_: object) -> NoReturn:
-    raise NotImplementedError
-
-
-_NOTHING_RUNS = ItemHandlers(
-    build_tool_call=lambda _: None,
-    dispatch=_never_called,
-    answer=_never_called,
-    item_events=lambda _: (),
-)

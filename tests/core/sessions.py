@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from codex_py.core.response_items import item_events
+from codex_py.core.retry import RetryBudget
 from codex_py.core.session import Session
 from codex_py.core.thread_log import ThreadLog, ThreadState
-from codex_py.core.turn import ItemHandlers
 from codex_py.errors import ModelError
 from codex_py.protocol.approval import ApprovalPolicy, SandboxPolicy
 from codex_py.protocol.events import Event, EventSink, ThreadStarted
@@ -80,6 +79,27 @@ class FakeBudget:
         pass
 
 
+class FakeTools:
+    """Its calls emit no items of their own."""
+
+    def __init__(self, tool: "Tool", output_tokens: int) -> None:
+        self.build_tool_call = router_of().build_tool_call
+        self._tool = tool
+        self._output_tokens = output_tokens
+
+    async def dispatch(
+        self, call: ToolCall, emit: EventSink
+    ) -> list[FunctionCallOutput]:
+        return [self.answer(call, ToolOutput(await self._tool(call)), emit)]
+
+    def answer(
+        self, call: ToolCall, output: ToolOutput, emit: EventSink
+    ) -> FunctionCallOutput:
+        item = output_item(call, output, limit_tokens=self._output_tokens)
+        assert isinstance(item, FunctionCallOutput)
+        return item
+
+
 async def echo(call: ToolCall) -> str:
     return f"output of {call.call_id}"
 
@@ -119,6 +139,7 @@ def make_session(
     compact_prompt: str | None = None,
     features: Sequence[Feature] = (),
     output_tokens: int = 1000,
+    retries: Callable[[], RetryBudget] = FakeBudget,
 ) -> Session:
     def feature(_: Thread) -> Extension:
         return Extension(sink=said, around_turn=around_turn)
@@ -139,16 +160,6 @@ def make_session(
                     await end_turn(session)
                     raise
 
-    def answer(
-        call: ToolCall, output: ToolOutput, emit: EventSink
-    ) -> FunctionCallOutput:
-        item = output_item(call, output, limit_tokens=output_tokens)
-        assert isinstance(item, FunctionCallOutput)
-        return item
-
-    async def dispatch(call: ToolCall, emit: EventSink) -> list[FunctionCallOutput]:
-        return [answer(call, ToolOutput(await tool(call)), emit)]
-
     thread = ThreadState(
         id="t",
         instructions="You are an agent.",
@@ -161,13 +172,8 @@ def make_session(
         replace(settings, compact_prompt=compact_prompt),
         settings_for=settings_for,
         model=model,
-        handlers=lambda session: ItemHandlers(
-            build_tool_call=router_of().build_tool_call,
-            dispatch=dispatch,
-            answer=answer,
-            item_events=lambda item: item_events(item, session.next_item_id),
-        ),
-        retries=FakeBudget,
+        tools=FakeTools(tool, output_tokens),
+        retries=retries,
         features=[*features, feature],
         run_command=_no_command,
         open_child=_no_child,

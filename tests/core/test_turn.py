@@ -2,22 +2,29 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from codex_py.core.response_items import item_events
-from codex_py.core.turn import ItemHandlers, RetryBudget, Turn
+from codex_py.core.compact import Compactor
+from codex_py.core.retry import RetryBudget
+from codex_py.core.running_turn import RunningTurn
+from codex_py.core.session_state import SessionState
+from codex_py.core.thread_log import ThreadLog, ThreadState
+from codex_py.core.turn import Turn
 from codex_py.errors import CodexError, ModelError, StreamError, TurnSuspended
+from codex_py.protocol.combined import combined
 from codex_py.protocol.event_items import AgentMessage, ErrorItem
 from codex_py.protocol.events import Event, EventSink, ItemCompleted, MessageDelta
+from codex_py.protocol.extension import TurnStart
 from codex_py.protocol.items import FunctionCallOutput, Reasoning, ResponseItem
-from codex_py.protocol.messages import EncodedItem, input_text, message
+from codex_py.protocol.messages import input_text, message
 from codex_py.protocol.prompts import Note
-from codex_py.protocol.response_order import Place, in_order
+from codex_py.protocol.response_order import Place
 from codex_py.protocol.stream import (
     OutputItemAdded,
     OutputTextDelta,
@@ -26,8 +33,8 @@ from codex_py.protocol.stream import (
     Retry,
     Usage,
 )
-from codex_py.protocol.tools import ToolCall, ToolOutput
-from codex_py.tools.router import output_item
+from codex_py.protocol.tools import ToolCall
+from tests.core.sessions import SETTINGS, FakeRecorder, FakeTools, Tool, echo
 from tests.support.model import (
     ScriptedModel,
     Step,
@@ -37,52 +44,42 @@ from tests.support.model import (
     reconnecting,
     says,
 )
-from tests.support.tool_context import router_of
 
 
-class FakeConversation:
-    ending = None
+class NotedLog(ThreadLog):
+    """Notes what is recorded, beside what is shown."""
 
-    def __init__(self) -> None:
-        self.items: list[EncodedItem] = [message("user", [input_text("go")])]
-        self.events: list[Event] = []
-        self.usage = Usage()
-        self._response: list[Any] = []
-        self.log: list[str] = []
-        """What was recorded and what was shown, in this order."""
-
-    async def prompt(self) -> Prompt:
-        return Prompt(model="m", input=list(self.items), cache_key="thread")
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
+        items = [message("user", [input_text("go")])]
+        thread = ThreadState(id="thread", instructions="", items=items, model="m")
+        super().__init__(thread, FakeRecorder(), lambda _: [])
 
     def record(self, item: ResponseItem | Note, place: Place) -> None:
-        self.log.append(
-            f"record {getattr(item, 'call_id', '')}{getattr(item, 'output', '')}"
-        )
-        self._response.append((place, getattr(item, "type", ""), item))
+        call_id = getattr(item, "call_id", "")
+        self._notes.append(f"record {call_id}{getattr(item, 'output', '')}")
+        super().record(item, place)
 
     def leave_open(self, place: Place) -> None:
-        self.log.append(f"leave open {place.position}")
+        self._notes.append(f"leave open {place.position}")
+        super().leave_open(place)
 
-    def settle(self, *, whole: bool) -> None:
-        self.items += [item.encoded() for item in in_order(self._response)]
-        self._response = []
+
+class FakeSession(SessionState):
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.said: list[str] = []
+        """What was recorded and what was shown, in this order."""
+        self.extension = combined([])
+        super().__init__(NotedLog(self.said), SETTINGS, FakeTools(echo, 1000))
 
     def emit(self, event: Event) -> None:
         self.events.append(event)
         if isinstance(event, ItemCompleted):
-            self.log.append(f"show {event.item.id}")
+            self.said.append(f"show {event.item.id}")
 
-    def report_hidden(self, bug: Exception) -> None:
-        raise bug
-
-    def add_usage(self, usage: Usage) -> None:
-        self.usage += usage
-
-    async def should_continue(self, *, follow_up: bool) -> bool:
-        return follow_up
-
-    async def recover(self, failure: ModelError, retries_left: int) -> bool:
-        return False
+    def count(self, usage: Usage, last: Usage | None = None) -> None:
+        self.log.count(usage, last)
 
 
 class FakeBudget:
@@ -97,62 +94,56 @@ class FakeBudget:
         pass
 
 
-Tool = Callable[[ToolCall], Awaitable[str]]
-
-
-async def echo(call: ToolCall) -> str:
-    return f"output of {call.call_id}"
-
-
 async def play(
     *responses: Sequence[Step],
     tool: Tool = echo,
     retries: int = 0,
     max_responses: int = 10,
-) -> tuple[FakeConversation, ScriptedModel]:
-    conversation = FakeConversation()
+) -> tuple[FakeSession, ScriptedModel]:
+    session = FakeSession()
     model = ScriptedModel(*responses)
-    turn = make_turn(conversation, model, tool, FakeBudget(retries), max_responses)
+    turn = make_turn(session, model, tool, FakeBudget(retries), max_responses)
     await turn.run()
-    return conversation, model
+    return session, model
+
+
+class ShownTools(FakeTools):
+    async def dispatch(
+        self, call: ToolCall, emit: EventSink
+    ) -> list[FunctionCallOutput]:
+        try:
+            return await super().dispatch(call, emit)
+        finally:
+            emit(ItemCompleted(ErrorItem(id=call.call_id, message="ended")))
+
+
+class PlayedTurn:
+    def __init__(self, session: FakeSession, retries: RetryBudget) -> None:
+        self._session = session
+        self._retries = retries
+
+    async def run(self) -> None:
+        session = self._session
+        # In the task of the turn, which may be cancelled.
+        running = RunningTurn(TurnStart("turn", None))
+        session.running = running
+        await Turn(session, running, Compactor(session), self._retries).run()
 
 
 def make_turn(
-    conversation: FakeConversation,
+    session: FakeSession,
     model: ScriptedModel,
     tool: Tool,
     retries: RetryBudget | None = None,
     max_responses: int = 10,
     *,
     shows_calls: bool = False,
-) -> Turn:
-    def answer(
-        call: ToolCall, output: ToolOutput, emit: EventSink
-    ) -> FunctionCallOutput:
-        item = output_item(call, output, limit_tokens=1000)
-        assert isinstance(item, FunctionCallOutput)
-        return item
-
-    async def dispatch(call: ToolCall, emit: EventSink) -> list[FunctionCallOutput]:
-        try:
-            return [answer(call, ToolOutput(await tool(call)), emit)]
-        finally:
-            if shows_calls:
-                emit(ItemCompleted(ErrorItem(id=call.call_id, message="ended")))
-
-    handlers = ItemHandlers(
-        build_tool_call=router_of().build_tool_call,
-        dispatch=dispatch,
-        answer=answer,
-        item_events=lambda item: item_events(item, lambda: "item_0"),
-    )
-    return Turn(
-        conversation,
-        model.stream,
-        handlers,
-        retries or FakeBudget(0),
-        max_responses=max_responses,
-    )
+) -> PlayedTurn:
+    tools = ShownTools if shows_calls else FakeTools
+    session.tools = tools(tool, 1000)
+    session.model = model.stream
+    session.settings = replace(SETTINGS, max_responses=max_responses)
+    return PlayedTurn(session, retries or FakeBudget(0))
 
 
 def outputs(sent: list[dict[str, str]]) -> list[tuple[str, str]]:
@@ -162,7 +153,7 @@ def outputs(sent: list[dict[str, str]]) -> list[tuple[str, str]]:
 
 
 def test_a_turn_ends_with_the_first_response_that_calls_nothing() -> None:
-    conversation, model = asyncio.run(
+    session, model = asyncio.run(
         play([calls("c1"), completed()], [says("all done"), completed()])
     )
     assert [item.get("type") for item in model.inputs[1]] == [
@@ -171,17 +162,15 @@ def test_a_turn_ends_with_the_first_response_that_calls_nothing() -> None:
         "function_call_output",
     ]
     assert outputs(model.inputs[1]) == [("c1", "output of c1")]
-    assert conversation.usage == Usage(input_tokens=20, output_tokens=10)
-    assert conversation.events == [
-        ItemCompleted(AgentMessage(id="item_0", text="all done"))
-    ]
+    assert session.log.usage == Usage(input_tokens=20, output_tokens=10)
+    assert session.events == [ItemCompleted(AgentMessage(id="item_0", text="all done"))]
 
 
 def test_an_output_is_recorded_before_its_call_is_shown_as_completed() -> None:
     async def run() -> list[str]:
         first_was_shown = asyncio.Event()
 
-        class Watched(FakeConversation):
+        class Watched(FakeSession):
             def emit(self, event: Event) -> None:
                 super().emit(event)
                 first_was_shown.set()
@@ -195,16 +184,14 @@ def test_an_output_is_recorded_before_its_call_is_shown_as_completed() -> None:
                 await asyncio.Event().wait()
             return "!"
 
-        conversation = Watched()
+        session = Watched()
         model = ScriptedModel(
             [calls("slow"), calls("quick", index=1), completed()],
             [calls("long"), calls("fails", index=1), completed()],
         )
         with pytest.raises(CodexError, match="the end"):
-            await make_turn(conversation, model, tool, shows_calls=True).run()
-        return [
-            re.sub("Wall.*\n", "", line, flags=re.DOTALL) for line in conversation.log
-        ]
+            await make_turn(session, model, tool, shows_calls=True).run()
+        return [re.sub("Wall.*\n", "", line, flags=re.DOTALL) for line in session.said]
 
     aborted = "[ERROR:Canceled] aborted: the end"
     assert asyncio.run(run()) == [
@@ -276,7 +263,7 @@ def test_a_broken_stream_is_retried_with_the_call_and_its_output() -> None:
         return "once"
 
     broken = StreamError("cut", started=True)
-    conversation, model = asyncio.run(
+    session, model = asyncio.run(
         play(
             [says("before"), calls("c1", index=1), broken],
             # A server that plays the same response again must not make the call run again.
@@ -289,15 +276,13 @@ def test_a_broken_stream_is_retried_with_the_call_and_its_output() -> None:
     assert ran == ["c1"]
     assert outputs(model.inputs[1]) == [("c1", "once")]
     assert model.inputs[2] == model.inputs[1]
-    assert reconnecting("cut", "stream") in conversation.events
+    assert reconnecting("cut", "stream") in session.events
 
 
 def test_each_retry_is_announced_with_its_cause_before_the_wait() -> None:
     refused = StreamError("refused", code="connection", status=503)
-    conversation, _ = asyncio.run(
-        play([refused], [says("hello"), completed()], retries=1)
-    )
-    assert conversation.events == [
+    session, _ = asyncio.run(play([refused], [says("hello"), completed()], retries=1))
+    assert session.events == [
         reconnecting("refused", "connection", 503),
         ItemCompleted(AgentMessage(id="item_0", text="hello")),
     ]
@@ -311,22 +296,22 @@ def test_a_wait_before_a_retry_can_be_interrupted() -> None:
 
         announced = asyncio.Event()
 
-        class Watched(FakeConversation):
+        class Watched(FakeSession):
             def emit(self, event: Event) -> None:
                 super().emit(event)
                 announced.set()
 
-        conversation = Watched()
+        session = Watched()
         model = ScriptedModel(
             [StreamError("slow down", code="rate_limited", status=429)]
         )
-        made = make_turn(conversation, model, echo, OneHour(1))
+        made = make_turn(session, model, echo, OneHour(1))
         turn = asyncio.create_task(made.run())
         await asyncio.wait_for(announced.wait(), 5)
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
-        return conversation.events
+        return session.events
 
     assert asyncio.run(run()) == [
         reconnecting("slow down", "rate_limited", 429, wait_s=3600.0)
@@ -336,7 +321,7 @@ def test_a_wait_before_a_retry_can_be_interrupted() -> None:
 def test_a_request_that_succeeds_gives_the_next_one_a_full_allowance() -> None:
     cut = StreamError("cut", started=True)
     rounds = [[[cut], [cut], [calls(f"c{n}"), completed()]] for n in range(40)]
-    conversation = FakeConversation()
+    session = FakeSession()
     model = ScriptedModel(*(part for each in rounds for part in each), [completed()])
     at_once = SimpleNamespace(attempt=1, maximum=2, delay_s=0.0)
 
@@ -350,7 +335,7 @@ def test_a_request_that_succeeds_gives_the_next_one_a_full_allowance() -> None:
         def renew(self) -> None:
             self.left = 2
 
-    turn = make_turn(conversation, model, echo, Counted(), max_responses=41)
+    turn = make_turn(session, model, echo, Counted(), max_responses=41)
     asyncio.run(turn.run())
     assert len(outputs(model.inputs[-1])) == 40
 
@@ -373,27 +358,26 @@ def test_reasoning_that_a_broken_stream_left_alone_is_not_sent_back() -> None:
 
 
 def test_reasoning_that_an_interruption_left_alone_is_not_kept() -> None:
-    async def run() -> FakeConversation:
+    async def run() -> FakeSession:
         thinking = asyncio.Event()
 
         async def forever() -> None:
             thinking.set()
             await asyncio.Event().wait()
 
-        conversation = FakeConversation()
+        session = FakeSession()
         model = ScriptedModel([says("hi"), done(1, Reasoning(summary=[])), forever])
-        turn = asyncio.create_task(make_turn(conversation, model, echo).run())
+        turn = asyncio.create_task(make_turn(session, model, echo).run())
         await asyncio.wait_for(thinking.wait(), 5)
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
-        return conversation
+        return session
 
-    conversation = asyncio.run(run())
-    assert [json.loads(item)["type"] for item in conversation.items] == [
-        "message",
-        "message",
-    ]
+    session = asyncio.run(run())
+    asked, said, interrupted = map(json.loads, session.items)
+    assert (asked["role"], said["role"]) == ("user", "assistant")
+    assert "<turn_aborted>" in interrupted["content"][0]["text"]
 
 
 def test_reasoning_of_a_call_that_is_sent_again_is_not_kept_twice() -> None:
@@ -502,15 +486,15 @@ def test_a_cancelled_turn_leaves_every_call_with_an_output() -> None:
         async def forever() -> None:
             await asyncio.Event().wait()
 
-        conversation = FakeConversation()
+        session = FakeSession()
         model = ScriptedModel([calls("quick"), calls("slow", index=1), forever])
-        turn = asyncio.create_task(make_turn(conversation, model, tool).run())
+        turn = asyncio.create_task(make_turn(session, model, tool).run())
         await asyncio.wait_for(hanging.wait(), 5)
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
         model = ScriptedModel([completed()])
-        await make_turn(conversation, model, tool).run()
+        await make_turn(session, model, tool).run()
         return outputs(model.inputs[0])
 
     (_, quick), (slow_id, slow) = asyncio.run(run())
@@ -527,15 +511,15 @@ def test_a_tool_that_crashes_leaves_every_call_with_an_output() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def run() -> FakeConversation:
-        conversation = FakeConversation()
+    async def run() -> FakeSession:
+        session = FakeSession()
         model = ScriptedModel([calls("bad"), calls("slow", index=1), completed()])
         with pytest.raises(RuntimeError, match="a mistake of ours"):
-            await asyncio.wait_for(make_turn(conversation, model, tool).run(), 5)
-        return conversation
+            await asyncio.wait_for(make_turn(session, model, tool).run(), 5)
+        return session
 
-    conversation = asyncio.run(run())
-    answered = outputs([json.loads(item) for item in conversation.items])
+    session = asyncio.run(run())
+    answered = outputs([json.loads(item) for item in session.items])
     assert [call_id for call_id, _ in answered] == ["bad", "slow"]
     assert all(text.endswith("aborted: internal error") for _, text in answered)
 
@@ -586,14 +570,14 @@ def test_what_a_wrapper_of_the_model_raises_ends_the_turn_and_its_calls(
         await asyncio.Event().wait()
         raise AssertionError
 
-    async def run() -> FakeConversation:
-        conversation = FakeConversation()
-        turn = make_turn(conversation, WrappedModel(error, moment), tool, FakeBudget(3))
+    async def run() -> FakeSession:
+        session = FakeSession()
+        turn = make_turn(session, WrappedModel(error, moment), tool, FakeBudget(3))
         with pytest.raises(type(error)) as caught:
             await asyncio.wait_for(turn.run(), 5)
         assert caught.value is error
         assert (error.__context__, error.__cause__) == (None, None)
-        return conversation
+        return session
 
     answered = outputs([json.loads(item) for item in asyncio.run(run()).items])
     assert [call_id for call_id, _ in answered] == (
@@ -615,7 +599,7 @@ def test_what_a_wrapper_of_the_model_raises_ends_the_turn_and_its_calls(
 def test_what_a_call_raises_ends_the_turn_and_the_other_calls(
     moment: str, error: Exception, aborted: str
 ) -> None:
-    async def run() -> FakeConversation:
+    async def run() -> FakeSession:
         slow_runs, may_raise = asyncio.Event(), asyncio.Event()
 
         async def tool(call: ToolCall) -> str:
@@ -638,12 +622,12 @@ def test_what_a_call_raises_ends_the_turn_and_the_other_calls(
 
         steps: list[Step] = [calls("slow"), calls("bad", index=1)]
         steps += [in_the_middle, completed(), at_the_end]
-        conversation = FakeConversation()
-        turn = make_turn(conversation, ScriptedModel(steps), tool, FakeBudget(3))
+        session = FakeSession()
+        turn = make_turn(session, ScriptedModel(steps), tool, FakeBudget(3))
         with pytest.raises(type(error)) as caught:
             await asyncio.wait_for(turn.run(), 5)
         assert caught.value is error
-        return conversation
+        return session
 
     answered = outputs([json.loads(item) for item in asyncio.run(run()).items])
     assert {call_id for call_id, _ in answered} >= {"bad"}
@@ -651,7 +635,7 @@ def test_what_a_call_raises_ends_the_turn_and_the_other_calls(
 
 
 def test_a_cancellation_is_not_lost_if_a_call_answers_it_with_an_error() -> None:
-    async def run() -> FakeConversation:
+    async def run() -> FakeSession:
         runs = asyncio.Event()
 
         async def tool(_: ToolCall) -> str:
@@ -662,40 +646,40 @@ def test_a_cancellation_is_not_lost_if_a_call_answers_it_with_an_error() -> None
                 raise SPENT
             raise AssertionError
 
-        conversation = FakeConversation()
+        session = FakeSession()
         model = ScriptedModel([calls("c"), completed()])
-        turn = asyncio.create_task(make_turn(conversation, model, tool).run())
+        turn = asyncio.create_task(make_turn(session, model, tool).run())
         await asyncio.wait_for(runs.wait(), 5)
         turn.cancel()
         with pytest.raises(asyncio.CancelledError):
             await turn
-        return conversation
+        return session
 
     ((_, text),) = outputs([json.loads(item) for item in asyncio.run(run()).items])
     assert text.endswith("aborted by user")
 
 
 def test_a_final_failure_stops_the_calls_that_still_run() -> None:
-    async def run() -> FakeConversation:
+    async def run() -> FakeSession:
         async def tool(_call: ToolCall) -> str:
             await asyncio.Event().wait()
             raise AssertionError
 
-        conversation = FakeConversation()
+        session = FakeSession()
         model = ScriptedModel([calls("c1"), ModelError("over quota")])
         with pytest.raises(ModelError, match="over quota"):
-            await asyncio.wait_for(make_turn(conversation, model, tool).run(), 5)
-        return conversation
+            await asyncio.wait_for(make_turn(session, model, tool).run(), 5)
+        return session
 
-    conversation = asyncio.run(run())
-    assert b"aborted: the provider failed" in conversation.items[-1]
+    session = asyncio.run(run())
+    assert b"aborted: the provider failed" in session.items[-1]
 
 
 def test_text_is_passed_on_as_it_arrives() -> None:
-    conversation, _ = asyncio.run(
+    session, _ = asyncio.run(
         play([OutputTextDelta(0, "he"), OutputTextDelta(0, "llo"), completed()])
     )
-    assert conversation.events == [MessageDelta("he"), MessageDelta("llo")]
+    assert session.events == [MessageDelta("he"), MessageDelta("llo")]
 
 
 def test_what_comes_all_at_once_does_not_keep_others_waiting() -> None:
@@ -707,7 +691,7 @@ def test_what_comes_all_at_once_does_not_keep_others_waiting() -> None:
                 assert isinstance(step, ResponseEvent)
                 yield step
 
-    class Slow(FakeConversation):
+    class Slow(FakeSession):
         def emit(self, event: Event) -> None:
             seen.append("shown")
             asyncio.get_running_loop().call_soon(seen.append, "key")
@@ -733,11 +717,13 @@ def test_a_suspended_turn_ends_when_the_other_calls_have_ended() -> None:
             await asyncio.sleep(0)
         return "worked to its end"
 
-    conversation = FakeConversation()
+    session = FakeSession()
     model = ScriptedModel([calls("c1"), calls("c2", index=1), completed()])
     with pytest.raises(TurnSuspended, match="it waits"):
-        asyncio.run(make_turn(conversation, model, tool).run())
-    log = conversation.log
-    worked = next(n for n, line in enumerate(log) if line.endswith("worked to its end"))
-    assert log.index("leave open 0") < worked
+        asyncio.run(make_turn(session, model, tool).run())
+    said = session.said
+    worked = next(
+        n for n, line in enumerate(said) if line.endswith("worked to its end")
+    )
+    assert said.index("leave open 0") < worked
     assert len(model.prompts) == 1

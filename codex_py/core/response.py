@@ -1,0 +1,247 @@
+"""One response: its items go into the history, and its calls run, each with exactly one output."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from codex_py.core.response_items import item_events
+from codex_py.core.session_state import SessionState
+from codex_py.errors import CodexError, ModelError, TurnSuspended, single_error
+from codex_py.protocol.bugs import bug_found, bug_line
+from codex_py.protocol.events import (
+    CallDenied,
+    Event,
+    ItemCompleted,
+    MessageDelta,
+    ReasoningSummaryDelta,
+)
+from codex_py.protocol.items import OutputItem, ResponseItem
+from codex_py.protocol.prompts import Note
+from codex_py.protocol.response_order import OpenCall, Place
+from codex_py.protocol.stream import (
+    Completed,
+    ModelStream,
+    OutputItemDone,
+    OutputTextDelta,
+    Prompt,
+    ReasoningDelta,
+    ResponseEvent,
+)
+from codex_py.protocol.tools import ToolCall, ToolOutput, coded_text
+
+_WITHOUT_PAUSE_S = 0.005
+_SERVICE_FAILED = "aborted: the provider failed"
+
+
+async def receive(
+    model: ModelStream, prompt: Prompt, take: Callable[[ResponseEvent], None]
+) -> None:
+    """Send a request, and take the events of its response. Raises a `ModelError` if the stream fails."""
+    async with model(prompt) as events:
+        paused_at = time.monotonic()
+        async for event in events:
+            take(event)
+            # A key that was pressed does not wait until all that has come is shown.
+            if time.monotonic() - paused_at > _WITHOUT_PAUSE_S:
+                await asyncio.sleep(0)
+                paused_at = time.monotonic()
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call of the response. Its completion is shown only after its output is recorded: a kill loses nothing that was
+    shown."""
+
+    call: ToolCall
+    place: Place
+    """Of its output."""
+    session: SessionState
+    task: asyncio.Task[None] | None = None
+    is_answered: bool = False
+    suspended: TurnSuspended | None = None
+    """Raised by the call: the turn ends with it when the other calls have ended."""
+    held: list[Event] = field(default_factory=list[Event])
+    started_at: float = field(default_factory=time.monotonic)
+
+    def emit(self, event: Event) -> None:
+        if self.is_answered or not isinstance(event, ItemCompleted | CallDenied):
+            self.session.emit(event)
+        else:
+            # In their order: the reason of a refusal stands behind the call.
+            self.held.append(event)
+
+    async def run(self) -> None:
+        try:
+            self.answer(await self.session.tools.dispatch(self.call, self.emit))
+        except TurnSuspended as error:
+            self.session.log.leave_open(self.place)
+            self.suspended = error
+
+    def refuse(self, text: str, code: str | None = None) -> None:
+        output = ToolOutput(text, success=False, error_code=code)
+        self.answer([self.session.tools.answer(self.call, output, self.emit)])
+
+    def abort(self, aborted: str) -> None:
+        elapsed_s = time.monotonic() - self.started_at
+        items = (getattr(event, "item", None) for event in self.held)
+        if any(getattr(item, "status", None) == "completed" for item in items):
+            aborted += "; the call itself was done, only its output is lost"
+        text = f"Wall time: {elapsed_s:.1f} seconds\n{aborted}"
+        self.refuse(coded_text("Canceled", text))
+
+    def answer(self, items: Sequence[Note | OutputItem]) -> None:
+        for item in items:
+            self.session.log.record(item, self.place)
+        self.is_answered = True
+        for event in self.held:
+            try:
+                self.session.emit(event)
+            except CodexError:
+                raise
+            except Exception as bug:  # noqa: BLE001 - the item is the tool's, and the call has its output already
+                self.session.emit(bug_found(bug))
+                self.session.warn(f"A call could not be shown: {bug_line(bug)}")
+
+
+class Response:
+    """One request, its response, and the calls in it.
+
+    `ThreadLog.ran` lists the calls that ran in earlier, failed attempts: a call runs once, however often the server
+    sends it. A later turn can continue with it if this one fails.
+    """
+
+    def __init__(self, session: SessionState) -> None:
+        self._session = session
+        self._earlier = list(session.log.ran)
+        self._calls: list[_Call] = []
+        self._number = time.time_ns() // 1000
+        self._arrivals = 0
+        self._is_whole = False
+        self._has_repeated = False
+        """A call was left out because it ran before: reasoning that led to it is not the end of the response."""
+        self._failure: ModelError | None = None
+        self.follow_up = False
+        """The response asks for another request."""
+
+    async def run(self, prompt: Prompt) -> ModelError | None:
+        """Stream the response and answer its calls. Returns the failure that ended the stream, if one did.
+
+        When cancelled, every call has its output in the history.
+
+        Raises:
+            CodexError: a call, or a wrapper of the model, ended the turn. If it is a `ModelError`, a call raised it:
+                the stream's own is returned.
+        """
+        await self._answered(self._stream(prompt))
+        return self._failure
+
+    async def answer(self, open_call: OpenCall) -> None:
+        """Run a call of an earlier response, which the history has without an output. Raises as `run` does."""
+
+        async def run() -> None:
+            async with asyncio.TaskGroup() as calls:
+                call = self._session.tools.build_tool_call(open_call.item)
+                if call is not None:
+                    self._start(call, open_call.place, calls)
+
+        await self._answered(run())
+
+    async def _answered(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work, a group of calls, and answer each call."""
+        # In a task of its own: before Python 3.12, a group whose call fails at the end leaves its task cancelled.
+        task = asyncio.create_task(work)
+        current = asyncio.current_task()
+        assert current is not None
+        cancellations = current.cancelling()
+        end: BaseException | None = None
+        try:
+            await task
+            end = next((each.suspended for each in self._calls if each.suspended), None)
+        except BaseExceptionGroup as group:
+            end = single_error(group)
+            if isinstance(end, CodexError) and current.cancelling() > cancellations:
+                # A call that answers its cancellation with an error makes the group forget the cancellation:
+                # https://github.com/python/cpython/issues/116720
+                end = asyncio.CancelledError()
+        finally:
+            self._settle(end)
+        if end is not None:
+            raise end
+
+    async def _stream(self, prompt: Prompt) -> None:
+        async with asyncio.TaskGroup() as calls:
+            try:
+                await receive(
+                    self._session.model, prompt, lambda event: self._take(event, calls)
+                )
+            except ModelError as error:
+                self._failure = error
+                if not error.retryable:
+                    for call in self._calls:
+                        if call.task is not None:
+                            call.task.cancel()
+
+    def _take(self, event: ResponseEvent, calls: asyncio.TaskGroup) -> None:
+        match event:
+            case OutputTextDelta(_, delta):
+                self._session.emit(MessageDelta(delta))
+            case ReasoningDelta(_, delta, part, raw=False):
+                self._session.emit(ReasoningSummaryDelta(delta, part))
+            case OutputItemDone(index, item):
+                self._take_item(index, item, calls)
+            case Completed(usage, end_turn):
+                self._is_whole = True
+                self._session.count(usage, usage)
+                self.follow_up = self.follow_up or end_turn is False
+            case _:
+                pass
+
+    def _take_item(
+        self, index: int, item: ResponseItem, calls: asyncio.TaskGroup
+    ) -> None:
+        place = Place(self._number, False, index, self._arrivals)
+        self._arrivals += 1
+        call = self._session.tools.build_tool_call(item)
+        self.follow_up = self.follow_up or call is not None
+        if call in self._earlier:
+            # A retry sent the call again. The history already has it, with its output.
+            self._has_repeated = True
+            return
+        self._session.log.record(item, place)
+        if call is not None:
+            self._start(call, place._replace(is_output=True), calls)
+        for event in item_events(item, self._session.next_item_id):
+            self._session.emit(event)
+
+    def _start(self, call: ToolCall, place: Place, calls: asyncio.TaskGroup) -> None:
+        is_repeated = any(call.call_id == other.call.call_id for other in self._calls)
+        running = _Call(call, place, self._session)
+        self._calls.append(running)
+        if is_repeated:
+            text = f"duplicate call_id {call.call_id!r}: this call was not run; give each its own"
+            running.refuse(text, "InvalidArgs")
+        else:
+            self._session.log.ran.append(call)
+            running.task = calls.create_task(running.run())
+
+    def _settle(self, end: BaseException | None) -> None:
+        """Answer the calls that did not end, and add the items to the history."""
+        for call in self._calls:
+            if not call.is_answered:
+                call.abort(self._aborted(end))
+        is_whole = self._is_whole and not self._has_repeated
+        self._session.log.settle(whole=is_whole)
+
+    def _aborted(self, end: BaseException | None) -> str:
+        """The output of a call that did not end."""
+        if end is None or isinstance(end, asyncio.CancelledError):
+            running = self._session.running
+            assert running is not None
+            end = running.ending
+            if end is None:
+                if self._failure is None:
+                    return "aborted by user"
+                return _SERVICE_FAILED
+        return f"aborted: {end if isinstance(end, CodexError) else 'internal error'}"

@@ -1,0 +1,60 @@
+"""What follows a failed request: it is changed, or sent again after a wait, or the turn fails."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from codex_py.errors import ModelError
+from codex_py.protocol.events import EventSink, Reconnecting
+from codex_py.protocol.stream import Retry
+
+
+class RetryBudget(Protocol):
+    """Bounds the failed requests of one turn."""
+
+    def next(self, error: ModelError) -> Retry | None:
+        """None if another attempt cannot help, or the budget is spent."""
+        ...
+
+    def renew(self) -> None:
+        """A request succeeded: the next one has a full allowance."""
+        ...
+
+
+async def recover(
+    failure: ModelError,
+    retries: RetryBudget,
+    remedy: Callable[[ModelError, int], Awaitable[bool]],
+    emit: EventSink,
+) -> bool:
+    """Make another request possible. False if the same one is sent again, after a wait.
+
+    Args:
+        remedy: tries to make the next request succeed, for instance by compacting. Gets the failure, and how many
+            retries are left; returns True if the next request is worth sending.
+
+    Raises:
+        ModelError: the failure is final.
+    """
+    retry = retries.next(failure)
+    if retry is None:
+        left = 0
+    else:
+        left = retry.maximum - retry.attempt + 1
+    if await remedy(failure, left):
+        return True
+    if retry is None:
+        raise failure
+    emit(
+        Reconnecting(
+            f"Reconnecting... {retry.attempt}/{retry.maximum} ({failure})",
+            failure.code,
+            failure.status,
+            cause=str(failure),
+            attempt=retry.attempt,
+            max_attempts=retry.maximum,
+            wait_s=round(retry.delay_s, 3),
+        )
+    )
+    await asyncio.sleep(retry.delay_s)
+    return False

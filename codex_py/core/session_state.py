@@ -1,0 +1,110 @@
+"""What the turns and the compactions of a session share: its history and settings, its extensions, and what it says."""
+
+from collections.abc import Sequence
+from itertools import count
+from typing import Protocol
+
+from codex_py.core.running_turn import RunningTurn
+from codex_py.core.thread_log import ThreadLog
+from codex_py.protocol import event_items, events
+from codex_py.protocol.events import EventSink
+from codex_py.protocol.extension import Extension, TurnStart
+from codex_py.protocol.items import OutputItem, ResponseItem
+from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.settings import TurnSettings
+from codex_py.protocol.stream import ModelStream, Usage
+from codex_py.protocol.tools import ToolCall, ToolOutput
+
+
+class ToolCalls(Protocol):
+    """Runs the calls of a session. The core is handed it, as it knows no tool."""
+
+    def build_tool_call(self, item: ResponseItem) -> ToolCall | None:
+        """The call that an item asks for; None if it asks for none."""
+        ...
+
+    async def dispatch(
+        self, call: ToolCall, emit: EventSink
+    ) -> Sequence[Note | OutputItem]:
+        """Run a call, whose events `emit` gets. Returns its notes, then its output; see `Dispatch`."""
+        ...
+
+    def answer(self, call: ToolCall, output: ToolOutput, emit: EventSink) -> OutputItem:
+        """Make the output of a call that did not run or did not end."""
+        ...
+
+
+class SessionState:
+    """The one owner of the state; `Session` adds what a caller and a feature may do with it."""
+
+    extension: Extension
+    """Of all features together."""
+    model: ModelStream
+    """Wrapped by the extensions."""
+
+    def __init__(
+        self, log: ThreadLog, settings: TurnSettings, tools: ToolCalls
+    ) -> None:
+        thread = log.thread
+        self.thread_id = thread.id
+        self.parent = thread.parent
+        self.session_file = thread.file
+        self.log = log
+        self.settings = settings
+        self.tools = tools
+        self.steered: list[UserPrompt] = []
+        """Prompts that go out with the next request of the running turn."""
+        self.running: RunningTurn | None = None
+        """The running turn or compaction."""
+        self._unsaid: list[str] | None = []
+        """Warnings from before `ThreadStarted`; None after it."""
+        self._item_ids = count()
+        self._live_ids = count()
+
+    @property
+    def turn(self) -> TurnStart | None:
+        """The start of the running turn or compaction."""
+        if self.running is None:
+            return None
+        return self.running.start
+
+    @property
+    def items(self) -> Sequence[EncodedItem]:
+        """The history as it is sent to the model, base prompt first. A live view; see `thread_items`."""
+        return self.log.items
+
+    @property
+    def token_usage(self) -> events.UsageReported:
+        """As last reported, or as read from the session file."""
+        log = self.log
+        return events.UsageReported(
+            log.last_usage, log.usage, self.settings.context_window
+        )
+
+    def emit(self, event: events.Event) -> None:
+        if self.running is not None:
+            self.running.watch(event)
+        self.extension.sink(event)
+
+    def warn(self, text: str) -> None:
+        """Show the user a warning."""
+        if self._unsaid is not None:
+            self._unsaid.append(text)
+        else:
+            item = event_items.ErrorItem(id=self.next_item_id(), message=text)
+            self.emit(events.ItemCompleted(item))
+
+    def next_item_id(self) -> str:
+        """`item_0`, `item_1`, … in the order of first appearance."""
+        return f"item_{next(self._item_ids)}"
+
+    def next_live_id(self) -> str:
+        """A fresh `live_N` for a live-only item, so that the ids in `--json` have no gaps."""
+        return f"live_{next(self._live_ids)}"
+
+    def count(self, usage: Usage, last: Usage | None = None) -> None:
+        """Add tokens that were used for this thread, also by others. `last`: those of the last response, if that has
+        changed."""
+        self.log.count(usage, last)
+        self.emit(self.token_usage)
