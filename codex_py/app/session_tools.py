@@ -1,16 +1,29 @@
-"""Loads the tools of a session after its first request was sent. LIGHT."""
+"""The tools of a session: loaded after its first request was sent, they run its calls. LIGHT."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import os
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Generator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from codex_py.app.options import SessionSetup
+from codex_py.app.user_programs import Start
+from codex_py.config.environment import without_variables
 from codex_py.config.layers import SYSTEM_FOLDER
 from codex_py.config.project_trust import Trusted
 from codex_py.core.session import Session
 from codex_py.errors import ExitCode
+from codex_py.protocol.approval import SandboxPolicy
+from codex_py.protocol.dispatch import Dispatch, ItemIds, ToolContext, ToolUse
 from codex_py.protocol.events import EventSink
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.items import OutputItem, ResponseItem
@@ -21,20 +34,28 @@ from codex_py.tools.plan_notes import plan_notes
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
 """Types of the items that tools answer."""
 _LOAD_AFTER_S = 0.2
+_RELEASE_AFTER_S = 0.3
+"""The next command often comes at once, and what a command left behind takes a moment to die."""
 
 
 class SessionTools:
-    """The feature of the tools, and the item handlers. The tools are loaded while the model thinks, or by its first
-    call."""
+    """The feature of the tools, and the `ToolCalls` of the session. What they are made of is loaded while the model
+    thinks, or by its first call."""
+
+    _session: Session
+    """Set by `attach`."""
 
     def __init__(self, setup: SessionSetup) -> None:
         """Raises a `ConfigError` if a rules file cannot be read or parsed."""
         self._setup = setup
+        self._warn_once = cache(setup.warn)
         self._rules = _rules(setup)
-        self._session: Session | None = None
         self._waiting: asyncio.TimerHandle | None = None
         self._loaded = None
-        """The `LoadedTools`, once `tools` has made them."""
+        """The `ToolParts`, once there are some; see `parts`."""
+        self._confined = 0
+        """The number of commands that run within `confined`."""
+        self._release: asyncio.TimerHandle | None = None
 
     def __call__(self, thread: Thread) -> Extension:
         return Extension(
@@ -50,37 +71,133 @@ class SessionTools:
         """Run the calls of this session. The tools are not loaded yet."""
         self._session = session
 
+    def load_soon(self) -> None:
+        """A request was sent: load the tools, unless its turn ends at once."""
+        if self._loaded is None and self._waiting is None:
+            # The model usually thinks for longer than this; a turn that ends sooner never loads the tools.
+            loop = asyncio.get_running_loop()
+            self._waiting = loop.call_later(_LOAD_AFTER_S, lambda: self.parts)
+
+    @property
+    def parts(self):
+        """The `ToolParts`, loaded now if they are not."""
+        if self._loaded is None:
+            from codex_py.app.loaded import make_parts  # 13 ms
+
+            self._loaded = make_parts(
+                self._setup,
+                self._session,
+                self._rules,
+                with_latest_settings=self._with_latest_settings,
+                last_finished=self._release_soon,
+            )
+            self._session.extension.loaded()
+        return self._loaded
+
     def build_tool_call(self, item: ResponseItem) -> ToolCall | None:
         """See `ToolCalls`."""
         if item.type in _CALLS:
-            return self.tools().router.build_tool_call(item)
+            return self.parts.router.build_tool_call(item)
         return None
 
     async def dispatch(
         self, call: ToolCall, emit: EventSink
     ) -> Sequence[Note | OutputItem]:
         """See `ToolCalls`."""
-        return await self.tools().dispatch(call, emit)
+        parts = self.parts
+        context = self._context(call.call_id, emit)
+        try:
+            items = await parts.router.dispatch(call, context)
+        finally:
+            # A command that could not start does not finish either.
+            self._release_soon()
+        for text in filter(None, (parts.sandbox.unavailable, parts.sandbox.warning)):
+            self._setup.warn(text)
+        return items
 
     def answer(self, call: ToolCall, output: ToolOutput, emit: EventSink) -> OutputItem:
         """See `ToolCalls`."""
-        return self.tools().answer(call, output, emit)
+        context = self._context(call.call_id, emit)
+        return self.parts.router.answer(call, output, context)
 
-    def load_soon(self) -> None:
-        """A request was sent: load the tools, unless its turn ends at once."""
-        if self._loaded is None and self._waiting is None:
-            # The model usually thinks for longer than this; a turn that ends sooner never loads the tools.
-            loop = asyncio.get_running_loop()
-            self._waiting = loop.call_later(_LOAD_AFTER_S, self.tools)
+    def _context(self, call_id: str, emit: EventSink) -> ToolContext:
+        parts = self.parts
+        session = self._session
+        settings = session.settings
+        return ToolContext(
+            call_id=call_id,
+            cwd=settings.cwd,
+            environment={**parts.environment, "CODEX_TOOL_CALL_ID": call_id},
+            approval_policy=settings.approval_policy,
+            sandbox_policy=self._policy(),
+            approvals=parts.approvals,
+            emit=emit,
+            next_item_id=ItemIds(session.next_item_id),
+            output_token_limit=parts.output_token_limit,
+        )
 
-    def tools(self):
-        """The `LoadedTools`, loaded now if they are not."""
-        if self._loaded is None:
-            assert self._session is not None
-            from codex_py.app.loaded import LoadedTools  # 13 ms
+    def _with_latest_settings(self, inner: Dispatch) -> Dispatch:
+        """Run each call with the settings of when its turn comes: those may have changed while it waited."""
 
-            self._loaded = LoadedTools(self._setup, self._rules, self._session)
-        return self._loaded
+        def dispatch(use: ToolUse) -> Awaitable[ToolOutput]:
+            policy = self._session.settings.approval_policy
+            context = replace(
+                use.context, approval_policy=policy, sandbox_policy=self._policy()
+            )
+            return inner(replace(use, context=context))
+
+        return dispatch
+
+    def _policy(self) -> SandboxPolicy:
+        # The user may have changed the settings since the last turn.
+        settings = self._session.settings
+        policy = settings.sandbox_policy
+        if os.path.realpath(settings.cwd) != str(settings.cwd):
+            # It had no links. A command of another session can put one there, to where this one may not write.
+            roots = (
+                r for r in policy.writable_roots if not r.is_relative_to(settings.cwd)
+            )
+            policy = replace(policy, writable_roots=tuple(roots))
+            self._warn_once(
+                f"{settings.cwd} was replaced by a link, so nothing is written there."
+            )
+        self.parts.record(policy)
+        return policy
+
+    @contextmanager
+    def confined(
+        self, command: str | Sequence[str], environment: Mapping[str, str], cwd: Path
+    ) -> Generator[Start]:
+        """How the command is started as those of the model are. It has ended when this is left.
+
+        Raises:
+            ToolError: no sandbox is available.
+        """
+        parts = self.parts
+        if isinstance(command, str):
+            argv = [*parts.script_shell, command]
+        else:
+            argv = command
+        argv = without_variables(argv, parts.hidden)
+        self._confined += 1
+        try:
+            argv = parts.sandbox.command(argv, self._policy(), cwd)
+            yield Start(argv, cwd, {**parts.environment, **environment})
+        finally:
+            self._confined -= 1
+            self._release_soon()
+
+    def _release_soon(self, delay_s: float = _RELEASE_AFTER_S) -> None:
+        def release() -> None:
+            parts = self.parts
+            runs = parts.processes.is_running or self._confined
+            if not runs and not parts.sandbox.release(0):
+                # What lives on may do so for days.
+                self._release_soon(2 * delay_s)
+
+        if self._release is not None:
+            self._release.cancel()
+        self._release = asyncio.get_running_loop().call_later(delay_s, release)
 
     def stop_commands(self) -> int:
         """Kill all running commands, also those in the background. Returns their number."""
@@ -126,13 +243,25 @@ class SessionTools:
         finally:
             if self._waiting is not None:
                 self._waiting.cancel()
-            if self._loaded is not None:
-                await self._loaded.aclose()
+            await self._end_processes()
 
     async def end_commands(self) -> None:
         """End all commands and what they left behind, unless they may outlive the turn. More can be started."""
-        if self._loaded is not None and not self._setup.options.keep_commands:
-            await self._loaded.aclose()
+        if not self._setup.options.keep_commands:
+            await self._end_processes()
+
+    async def _end_processes(self) -> None:
+        """Stop the processes that the tools started. The tools can be used again."""
+        parts = self._loaded
+        if parts is None:
+            return
+        try:
+            await asyncio.gather(parts.login_shell.aclose(), parts.processes.aclose())
+        finally:
+            if self._release is not None:
+                self._release.cancel()
+            parts.sandbox.release()
+            parts.profile_sandbox.release()
 
     def _turn_facts(self) -> Mapping[str, Any]:
         is_unavailable = (

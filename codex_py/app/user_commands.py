@@ -29,7 +29,7 @@ class UserCommands:
 
         self._runner = runner = self._runner or ProgramRunner()
         if how["sandboxed"]:
-            started = self._tools.tools().confined
+            started = self._tools.confined
         else:
             started = self._outside
         cwd = how.get("cwd") or session.settings.cwd
