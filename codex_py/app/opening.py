@@ -1,0 +1,312 @@
+"""How a session is opened: each part is made by a step of its own, from those before it. LIGHT."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import replace
+from functools import partial
+
+from codex_py.app.child_events import ChildEvents
+from codex_py.app.features.output_schema import output_schema
+from codex_py.app.features.recovery import Recovery
+from codex_py.app.features.table import configured_features
+from codex_py.app.model import ModelClients, configured_provider
+from codex_py.app.options import SessionOptions, SessionSetup
+from codex_py.app.session_tools import SessionTools
+from codex_py.app.settings import configured_choices, turn_settings
+from codex_py.app.thread import (
+    OpenThread,
+    new_thread,
+    session_to_resume,
+    thread_context,
+)
+from codex_py.app.user_commands import UserCommands
+from codex_py.config.config import Config
+from codex_py.config.paths import worktrees_folder
+from codex_py.core.session import Session
+from codex_py.core.thread_log import ThreadLog, ThreadState
+from codex_py.filesystem.git import for_another_tree
+from codex_py.model.providers import Provider
+from codex_py.model.retry import Retries
+from codex_py.protocol.events import EventSink
+from codex_py.protocol.extension import (
+    Extension,
+    Feature,
+    NewChild,
+    OfferedTool,
+    ParentThread,
+    Thread,
+)
+from codex_py.protocol.frozen import frozen
+from codex_py.protocol.prompts import Note, UserPrompt
+from codex_py.protocol.settings import TurnSettings
+from codex_py.protocol.tools import MCP_PREFIX, called_tool
+from codex_py.rollout.writer import RolloutEvents
+from codex_py.tools.offered import own_names
+
+
+class Warnings:
+    """Collects warnings until there is a thread, then passes them on. Each text is passed on once, to the session or to
+    one of its children."""
+
+    def __init__(self, known: set[str] | None = None) -> None:
+        """`known`: texts that were passed on already. None: there are none."""
+        self._known: set[str] = set() if known is None else known
+        self._unsent: list[str] = []
+        self._thread: Thread | None = None
+
+    def __call__(self, text: str) -> None:
+        if text in self._known:
+            return
+        self._known.add(text)
+        if self._thread is None:
+            self._unsent.append(text)
+        else:
+            self._thread.warn(text)
+
+    def child(self) -> "Warnings":
+        """The warnings of a child session."""
+        return Warnings(self._known)
+
+    def feature(self, thread: Thread) -> Extension:
+        self._thread = thread
+        for text in self._unsent:
+            thread.warn(text)
+        return Extension()
+
+
+@frozen
+class Given:
+    """What a session has from its caller, or from the session above it."""
+
+    extensions: Sequence[Feature]
+    """Given by the caller, as `functions` are."""
+    functions: Sequence[Feature]
+    further: Sequence[Feature] = ()
+    """Given with the session by the one that opened it, or by one above."""
+    clients: ModelClients | None = None
+    """Of the parent; None if there is none."""
+    configured: Sequence[Feature | None] = ()
+    """Of the parent, see `configured_features`."""
+
+
+class Opening:
+    """Opens one session. Its children are opened by further ones."""
+
+    _clients: ModelClients
+    """For the children, as `_configured` is; both are there before the first one is opened."""
+    _configured: Sequence[Feature | None]
+
+    def __init__(self, setup: SessionSetup, given: Given, warnings: Warnings) -> None:
+        """`warnings`: those of the setup."""
+        config = setup.config
+        # If a hook of git started us, its variables lead to the tree of the hook.
+        if config.cwd.is_relative_to(worktrees_folder(config.home)):
+            setup = replace(setup, environment=for_another_tree(setup.environment))
+        self._setup = setup
+        self._given = given
+        self._warnings = warnings
+
+    @asynccontextmanager
+    async def opened(self, sink: EventSink) -> AsyncGenerator[Session]:
+        """Announce the session; it is ready for its first turn."""
+        async with AsyncExitStack() as stack:
+            provider = self._provider()
+            settings = self._settings(provider)
+            thread, file = self._thread(settings)
+            stack.callback(file.close)
+            try:
+                session = self._session((thread, file), provider, settings, sink, stack)
+                await stack.enter_async_context(session.opened())
+            except BaseException:
+                # `resume --last` should find the previous session, not an empty one.
+                file.discard()
+                raise
+            untouched = len(session.items)
+            try:
+                yield session
+            finally:
+                is_new = thread.model is None and session.name is None
+                if is_new and len(session.items) == untouched:
+                    # A new thread without a prompt is not worth resuming.
+                    file.discard()
+
+    @asynccontextmanager
+    async def made(self) -> AsyncGenerator[Session]:
+        """Make the session, and announce nothing: no feature starts anything, and no request can be sent."""
+        async with AsyncExitStack() as stack:
+            provider = self._provider()
+            settings = self._settings(provider)
+            open_thread = new_thread(self._setup, settings)
+            stack.callback(open_thread[1].discard)
+            yield self._session(open_thread, provider, settings, lambda _: None, stack)
+
+    def _provider(self) -> Provider:
+        provider = configured_provider(self._setup.config, self._setup.environment)
+        if provider.warning is not None:
+            self._setup.warn(provider.warning)
+        return provider
+
+    def _settings(self, provider: Provider) -> TurnSettings:
+        options = self._setup.options
+        choices = options.choices
+        if choices is None:
+            choices = configured_choices(self._setup.config, options.add_dirs)
+        return turn_settings(self._setup, provider, choices)
+
+    def _thread(self, settings: TurnSettings) -> OpenThread:
+        path = session_to_resume(self._setup)
+        if path is None:
+            return new_thread(self._setup, settings)
+        from codex_py.app.resumed import resumed_thread  # 4 ms
+
+        return resumed_thread(self._setup, settings, path)
+
+    def _session(
+        self,
+        open_thread: OpenThread,
+        provider: Provider,
+        settings: TurnSettings,
+        sink: EventSink,
+        stack: AsyncExitStack,
+    ) -> Session:
+        """`stack`: closes what the session needs."""
+        setup = self._setup
+        thread, file = open_thread
+        tools = SessionTools(setup)
+        self._clients = self._make_clients(thread, provider, tools)
+        stack.push_async_callback(self._clients.aclose)
+        commands = stack.enter_context(closing(UserCommands(setup, tools)))
+        full = replace(
+            setup, connect=self._clients.connect, open_child=self._open_child
+        )
+        self._configured = configured_features(full, self._given.configured)
+        features = [
+            _watching(RolloutEvents(file.event_msg)),
+            self._warnings.feature,
+            *self._features(full),
+            tools,
+            _watching(sink),
+        ]
+        session = Session(
+            ThreadLog(thread, file, lambda s: thread_context(setup, s)[0]),
+            settings,
+            settings_for=partial(turn_settings, setup, provider),
+            model=self._clients.connect(provider),
+            tools=tools,
+            retries=lambda: _retries(provider, setup.options),
+            features=features,
+            run_command=commands.run,
+            open_child=lambda parent, child: self._open_child(
+                parent, child, setup.config, None
+            ),
+        )
+        tools.attach(session)
+        _check_names(session.extension.tools)
+        return session
+
+    def _make_clients(
+        self, thread: ThreadState, provider: Provider, tools: SessionTools
+    ) -> ModelClients:
+        return ModelClients(
+            self._setup,
+            thread.id,
+            home=thread.provider or provider.id,
+            of_parent=self._given.clients,
+            sent=tools.load_soon,
+        )
+
+    def _features(self, setup: SessionSetup) -> Sequence[Feature]:
+        """The features in their order, the outermost first."""
+        given = self._given
+        return [
+            _image_warning,
+            *given.extensions,
+            *(each for each in self._configured if each is not None),
+            *given.functions,
+            *given.further,
+            # The innermost: what the others wrap holds for every model.
+            Recovery(setup),
+            # It wraps nothing, and is asked last: another may still want more of the model.
+            output_schema,
+        ]
+
+    @asynccontextmanager
+    async def _open_child(
+        self, thread: Thread, new: NewChild, config: Config, resume: str | None
+    ) -> AsyncGenerator[Session]:
+        """See `OpenChild`."""
+        options = replace(
+            self._setup.options,
+            parent=_parent(thread, new),
+            choices=new.choices or thread.settings.choices,
+            history=tuple(new.history),
+            resume=resume,
+            resume_last=False,
+            fork=False,
+            suspension=None,
+            text_deltas=False,
+        )
+        warnings = self._warnings.child()
+        for text in config.warnings:
+            warnings(text)
+        setup = replace(self._setup, config=config, options=options, warn=warnings)
+        given = replace(
+            self._given,
+            further=(*self._given.further, *new.features),
+            clients=self._clients,
+            configured=self._configured,
+        )
+        events = ChildEvents(thread, new)
+        async with Opening(setup, given, warnings).opened(events) as session:
+            events.counted = session.token_usage.total
+            yield session
+
+
+def _parent(thread: Thread, new: NewChild) -> ParentThread:
+    """The thread, as the parent of a new child."""
+    above = thread.parent
+    if above is None:
+        root_id = thread.thread_id
+        depth = 1
+    else:
+        root_id = above.root_id
+        depth = above.depth + 1
+    return ParentThread(
+        thread_id=thread.thread_id,
+        root_id=root_id,
+        depth=depth,
+        nickname=new.nickname,
+        role=new.role,
+        session_file=thread.session_file,
+    )
+
+
+def _retries(provider: Provider, options: SessionOptions) -> Retries:
+    request = provider.request_max_retries
+    stream = provider.stream_max_retries
+    return Retries(
+        4 if request is None else request,
+        options.stream_retries if stream is None else stream,
+    )
+
+
+def _check_names(tools: Sequence[OfferedTool]) -> None:
+    for name, count in Counter(called_tool(None, tool.name) for tool in tools).items():
+        if count > 1 or name in own_names() or name.startswith(MCP_PREFIX):
+            raise ValueError(f"the tool {name!r} needs another name: this one is taken")
+
+
+def _watching(sink: EventSink) -> Feature:
+    return lambda _: Extension(sink=sink)
+
+
+def _image_warning(thread: Thread) -> Extension:
+    async def before_prompt(prompt: UserPrompt) -> Sequence[Note]:
+        if prompt.images and not thread.settings.abilities.images:
+            thread.warn(
+                f"{thread.settings.model!r} takes no images: it only reads that there are some."
+            )
+        return ()
+
+    return Extension(before_prompt=before_prompt)
