@@ -88,7 +88,7 @@ class SessionTools:
                 self._setup,
                 self._session,
                 self._rules,
-                with_latest_settings=self._with_latest_settings,
+                with_latest_settings=self.with_latest_settings,
                 last_finished=self._release_soon,
             )
             self._session.extension.loaded()
@@ -103,7 +103,7 @@ class SessionTools:
     async def dispatch(
         self, call: ToolCall, emit: EventSink
     ) -> Sequence[Note | OutputItem]:
-        """See `ToolCalls`."""
+        """Run a call with the tools, which are loaded now if they are not, and make its output; see `ToolCalls`."""
         parts = self.parts
         context = self._context(call.call_id, emit)
         try:
@@ -136,7 +136,7 @@ class SessionTools:
             output_token_limit=parts.output_token_limit,
         )
 
-    def _with_latest_settings(self, inner: Dispatch) -> Dispatch:
+    def with_latest_settings(self, inner: Dispatch) -> Dispatch:
         """Run each call with the settings of when its turn comes: those may have changed while it waited."""
 
         def dispatch(use: ToolUse) -> Awaitable[ToolOutput]:

@@ -117,6 +117,7 @@ COMMANDS = (
         members={
             "models": "commands.providers.run:run_catalogue",
             "prompt-input": "commands.debug",
+            "wrappers": "commands.debug:run_wrappers",
         },
     ),
     Command("completion", "cli.completion"),

@@ -1,5 +1,7 @@
-"""`codex-py debug prompt-input`: the next request of a session. Nothing is sent, and no session file is written or
-changed."""
+"""`codex-py debug prompt-input`, the next request of a session, and `codex-py debug wrappers`, the chain around a call.
+
+Nothing is sent, and no session file is written or changed.
+"""
 
 import asyncio
 import json
@@ -12,8 +14,14 @@ from typing import Any, Final
 import httpx
 
 from codex_py.app.options import SessionOptions
-from codex_py.app.session import open_session
+from codex_py.app.session import made_session, open_session
 from codex_py.app.settings import configured_choices
+from codex_py.app.wrappers import (
+    Wrapper,
+    approval_wrappers,
+    call_wrappers,
+    request_wrappers,
+)
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config
 from codex_py.command_line.parser import CommandParser, given
@@ -25,7 +33,8 @@ from codex_py.protocol.extension import Extension, Thread
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import prompt_of
 from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
-from codex_py.streams.standard import print_json, tell
+from codex_py.streams.standard import print_json, print_out, tell
+from codex_py.streams.terminal import printable
 
 _OPTIONS: Final = {
     "overrides",
@@ -37,6 +46,7 @@ _OPTIONS: Final = {
     "last",
     "plan",
 }
+_OPTIONS_OF_WRAPPERS: Final = {"overrides", "model", "profile", "sandbox", "cd"}
 _NO_PROMPT = "There is no prompt."
 
 
@@ -72,6 +82,41 @@ def run_prompt_input(argv: Sequence[str], environment: Mapping[str, str]) -> int
     )
     seen, sent = asyncio.run(request)
     return print_json(sent if body else seen, indent=2, ensure_ascii=False)
+
+
+def run_wrappers(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Print who wraps a call, an approval and a request; the exit code."""
+    parser = CommandParser(Arguments, only=_OPTIONS_OF_WRAPPERS)
+    arguments = Arguments(**given(parser.parse_args(list(argv))))
+    config = read_config(arguments, environment)
+    return print_out(asyncio.run(wrapper_report(config, environment)))
+
+
+async def wrapper_report(config: Config, environment: Mapping[str, str]) -> str:
+    """The chains of a session with this configuration. Nothing of it is started.
+
+    Raises:
+        CodexError: the session cannot be made.
+    """
+    options = SessionOptions(ephemeral=True)
+    async with made_session(config, options, environment=environment) as session:
+        return "\n".join(
+            [
+                _chain("A call of the model passes", call_wrappers(session)),
+                _chain("A request for an approval passes", approval_wrappers(session)),
+                _chain("A request to the model passes", request_wrappers(session)),
+            ]
+        )
+
+
+def _chain(title: str, wrappers: Sequence[Wrapper]) -> str:
+    lines = [f"{title}, in this order:"]
+    for number, wrapper in enumerate(wrappers, 1):
+        lines.append(f"{number:>3}. {wrapper.name} ({wrapper.module})")
+        if wrapper.what:
+            lines.append(f"       {wrapper.what}")
+    # Extensions of others have a word in it.
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 async def next_request(

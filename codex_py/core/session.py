@@ -81,13 +81,15 @@ class Session(SessionState):
         """Reads the history from before this session, for `thread_items`. Raises a `SessionError` if it cannot be
         read."""
         self._settings_for = settings_for
-        self._features: Sequence[object] = features
+        self.features: Sequence[object] = features
         self._retries = retries
         self._is_closed = False
         self._idle = asyncio.Event()
         self._run_command = run_command
         self._open_child = open_child
-        self.extension = combined([self._extension_of(each) for each in features])
+        self.extensions = [self._extension_of(each) for each in features]
+        """Of the features, in their order; `extension` is all of them together."""
+        self.extension = combined(self.extensions)
         self.model = self.extension.wrap_model(model.stream)
         self._compactor = Compactor(self)
         self._use(settings)
@@ -131,7 +133,7 @@ class Session(SessionState):
     def feature(self, kind: type[FeatureT]) -> FeatureT | None:
         """The feature of this class, for a frontend to talk to; None if this session does not have it."""
         return next(
-            (feature for feature in self._features if isinstance(feature, kind)), None
+            (feature for feature in self.features if isinstance(feature, kind)), None
         )
 
     @property

@@ -112,6 +112,7 @@ class HttpModelClient:
     async def stream(
         self, prompt: Prompt
     ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
+        """Send a request to the provider, and read the events of its answer."""
         body = self._wire.body(prompt)
         request = self._http.build_request(
             "POST",

@@ -51,6 +51,79 @@ def test_the_next_request_is_printed_and_not_sent(place: Workplace) -> None:
     assert (body["model"], body["tools"]) == (sent["model"], sent["tools"])
 
 
+def wrappers(place: Workplace, config: str) -> dict[str, dict[str, str]]:
+    """The names of each chain in their order, with what they do."""
+    (place.home / "config.toml").write_text(config, encoding="utf-8")
+    done = run_codex_py(["debug", "wrappers"], place.home, place.cwd)
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    chains: dict[str, dict[str, str]] = {}
+    for chain in done.stdout.decode().split("\n\n"):
+        title, *lines = chain.splitlines()
+        names = [line.split()[1] for line in lines[::2]]
+        chains[title] = dict(zip(names, map(str.strip, lines[1::2]), strict=True))
+    return chains
+
+
+CALL = "A call of the model passes, in this order:"
+APPROVAL = "A request for an approval passes, in this order:"
+REQUEST = "A request to the model passes, in this order:"
+
+
+def test_the_chain_around_a_call_is_printed_in_its_order(place: Workplace) -> None:
+    before = files(place)
+    chains = wrappers(place, "")
+    (place.home / "config.toml").unlink()
+    assert files(place) == before
+    assert [*chains[CALL]] == [
+        *("SessionTools.dispatch", "ToolRouter.dispatch", "CallQueue.turn"),
+        "SessionTools.with_latest_settings",
+        *("ToolChoices", "TurnChanges", "NestedAgentsMd", "PlanMode", "SubAgents"),
+        "Tool",
+    ]
+    assert [*chains[APPROVAL]] == ["Approvals.ask"]
+    assert [*chains[REQUEST]] == ["ToolChoices", "Recovery", "HttpModelClient.stream"]
+
+
+def test_features_that_the_configuration_asks_for_are_in_the_chains(
+    place: Workplace,
+) -> None:
+    config = f"""
+        log_file = "{place.home / "log"}"
+        approvals_reviewer = "auto_review"
+        [features]
+        undo = false
+        [budget]
+        max_turns = 5
+        [[hooks.PreToolUse]]
+        hooks = [{{ type = "command", command = "touch ran" }}]
+        [[hooks.SessionStart]]
+        hooks = [{{ type = "command", command = "touch ran" }}]
+        [mcp_servers.docs]
+        command = "touch"
+        args = ["ran"]
+    """
+    chains = wrappers(place, config)
+    # The hooks are inside of the log, and outside of the features that a refused call must not reach.
+    assert [*chains[CALL]][4:-1] == [
+        *("DebugLog", "ToolChoices", "HooksFeature"),
+        *("NestedAgentsMd", "PlanMode", "SubAgents"),
+    ]
+    assert [*chains[APPROVAL]][1:] == ["HooksFeature", "ApprovalReviewer"]
+    assert {"McpFeature", "BudgetFeature"} <= {*chains[REQUEST]}
+    assert all(what for chain in chains.values() for what in chain.values())
+    assert not (place.cwd / "ran").exists()
+    assert not (place.home / "sessions").exists()
+
+
+def test_the_chain_of_a_wrong_configuration_is_its_error(place: Workplace) -> None:
+    (place.home / "config.toml").write_text(
+        'model_provider = "nowhere"', encoding="utf-8"
+    )
+    done = run_codex_py(["debug", "wrappers"], place.home, place.cwd)
+    assert (done.returncode, done.stdout) == (78, b"")
+    assert "nowhere" in done.stderr.decode()
+
+
 def test_the_next_request_of_an_earlier_session_has_its_history(
     place: Workplace,
 ) -> None:

@@ -16,7 +16,12 @@ from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
 from codex_py.errors import ModelError
 from codex_py.instructions import instruction_text
-from codex_py.protocol.approval import ApprovalRequest, Review, ReviewDecision
+from codex_py.protocol.approval import (
+    ApprovalRequest,
+    Approver,
+    Review,
+    ReviewDecision,
+)
 from codex_py.protocol.extension import Extension, Thread, TurnStart
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import Message
@@ -68,7 +73,11 @@ class ApprovalReviewer:
 
     def __call__(self, thread: Thread) -> Extension:
         self._thread = thread
-        return Extension(wrap_approver=lambda _: self)
+        return Extension(wrap_approver=self._wrap_approver)
+
+    def _wrap_approver(self, _: Approver) -> Approver:
+        """Let a model review each request for an approval, in place of the user."""
+        return self
 
     async def review(self, request: ApprovalRequest) -> Review:
         """See `Approver`. The user is not asked, and reads the verdict."""

@@ -221,6 +221,8 @@ class _ThreadBudget:
         """The number of reminders of the rollout budget that were due at the last request."""
 
     def wrap_model(self, model: ModelStream) -> ModelStream:
+        """Count the tokens of each response, and send no request that a limit forbids."""
+
         @asynccontextmanager
         async def stream(
             prompt: Prompt,

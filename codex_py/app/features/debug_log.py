@@ -68,6 +68,8 @@ class DebugLog:
         )
 
         def wrap_model(inner: ModelStream) -> ModelStream:
+            """Write each request, and how it ended, to the log file."""
+
             @asynccontextmanager
             async def stream(
                 prompt: Prompt,
@@ -91,6 +93,8 @@ class DebugLog:
             return stream
 
         def wrap_dispatch(inner: Dispatch) -> Dispatch:
+            """Write each call, and how it ended, to the log file."""
+
             async def dispatch(use: ToolUse) -> ToolOutput:
                 self._write(name, "call", tool=use.tool.name, id=use.call.call_id)
                 output = await inner(use)

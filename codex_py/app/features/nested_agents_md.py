@@ -47,6 +47,8 @@ class NestedAgentsMd:
         )
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        """Tell the model of the `AGENTS.md` files of folders that a call has touched."""
+
         async def dispatch(use: ToolUse) -> ToolOutput:
             output = await inner(use)
             self._follow_history()

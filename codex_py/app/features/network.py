@@ -55,6 +55,8 @@ class NetworkList:
         yield
 
     def _wrap(self, inner: Dispatch) -> Dispatch:
+        """Tell which call it was that tried to reach a host outside of the list."""
+
         async def dispatch(use: ToolUse) -> ToolOutput:
             call_id = use.context.call_id
             self._latest = self._running[call_id] = use.context

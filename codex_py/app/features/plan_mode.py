@@ -69,6 +69,8 @@ class PlanMode:
         self._thread = thread
 
         def wrap_dispatch(inner: Dispatch) -> Dispatch:
+            """In Plan mode, refuse calls that change files, and make commands read-only."""
+
             async def dispatch(use: ToolUse) -> ToolOutput:
                 if self.is_on:
                     _refuse_changes(use)

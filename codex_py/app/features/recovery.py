@@ -60,6 +60,8 @@ class Recovery:
         return self._chain
 
     def _wrap_model(self, model: ModelStream) -> ModelStream:
+        """Send a request to the model in use, without what its server refuses."""
+
         def stream(
             prompt: Prompt,
         ) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:

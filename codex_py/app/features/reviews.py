@@ -69,6 +69,8 @@ class Reviews:
             yield
 
         def wrap_model(inner: ModelStream) -> ModelStream:
+            """Answer with the result of a review, in the turns that ask for one; other requests are passed on."""
+
             def stream(
                 prompt: Prompt,
             ) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:

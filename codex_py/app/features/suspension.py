@@ -87,6 +87,8 @@ class SuspendedApprovals:
             raise
 
     def _wrap_approver(self, approver: Approver) -> Approver:
+        """Answer an approval from the request that a person has decided on, or suspend the turn."""
+
         self._approver = approver
         return self
 
@@ -95,6 +97,8 @@ class SuspendedApprovals:
         return ()
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        """Leave the calls alone that come behind one which waits for an approval."""
+
         async def dispatch(use: ToolUse) -> ToolOutput:
             self._take_answer(use.call)
             if self._open_request and (self._is_exclusive or not use.tool.parallel):

@@ -55,6 +55,8 @@ class ToolChoices:
                 pass
 
     def _wrap_model(self, inner: ModelStream) -> ModelStream:
+        """Ask the model for the tool that the turn wants, and hold it to it."""
+
         def stream(prompt: Prompt):
             self._is_first = self._is_first and not self._is_answered
             choice = self._choice
@@ -72,6 +74,8 @@ class ToolChoices:
         return stream
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        """Refuse calls that the choice of tools for this turn excludes."""
+
         async def dispatch(use: ToolUse) -> ToolOutput:
             _check_call(self._choice, use.call.tool_name, is_first=self._is_first)
             self._is_met = self._is_met or self._is_first

@@ -125,6 +125,7 @@ class TurnChanges:
                 pass
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        """Record what a call changes, for the diff of the turn and for undo."""
         if not self._is_on:
             return inner
 

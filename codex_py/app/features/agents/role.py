@@ -122,11 +122,15 @@ class RoleLimits:
         return Extension(wrap_model=self._wrap_model, wrap_dispatch=self._wrap_dispatch)
 
     def _wrap_model(self, inner: ModelStream) -> ModelStream:
+        """Offer the tools that the role of this agent allows."""
+
         return lambda prompt: inner(
             replace(prompt, tools=tuple(filter(self._is_offered, prompt.tools)))
         )
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        """Refuse calls of tools that the role of this agent does not allow."""
+
         async def dispatch(use: ToolUse) -> ToolOutput:
             if self._tools.isdisjoint(_names(use)):
                 text = f"the role {self._role.name!r} of this agent does not allow `{use.call.tool_name}`"

@@ -39,7 +39,7 @@ class OfServer(Protocol):
 
 
 class HookedCalls:
-    """The `Dispatch` of a session."""
+    """Runs the hooks before a call, which may refuse or rewrite it, and those behind it: a `Dispatch`."""
 
     def __init__(self, runs: HookRuns, dispatch: Dispatch) -> None:
         self._run = runs.run
@@ -107,6 +107,8 @@ class HookedCalls:
 
 
 class HookedApprover:
+    """Lets `PermissionRequest` hooks decide about an approval, or else the user."""
+
     def __init__(self, runs: HookRuns, approver: Approver) -> None:
         self._run = runs.run
         self._approver = approver

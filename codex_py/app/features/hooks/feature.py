@@ -6,6 +6,7 @@ Part of the composition root.
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from codex_py.app.features.hooks.calls import HookedApprover, HookedCalls
@@ -71,8 +72,8 @@ class HooksFeature:
         runs = HookRuns(self.may_run, self._setup, thread)
         at = _SessionEvents(runs, self._setup, thread)
         return Extension(
-            wrap_dispatch=lambda dispatch: HookedCalls(runs, dispatch),
-            wrap_approver=lambda approver: HookedApprover(runs, approver),
+            wrap_dispatch=partial(HookedCalls, runs),
+            wrap_approver=partial(HookedApprover, runs),
             context=at.context,
             before_prompt=at.before_prompt,
             before_stop=at.before_stop,

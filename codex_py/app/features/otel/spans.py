@@ -223,6 +223,8 @@ class _ThreadTelemetry:
             self._turn = None
 
     def wrap_model(self, inner: ModelStream) -> ModelStream:
+        """Record a span and the figures of each request."""
+
         @asynccontextmanager
         async def stream(
             prompt: Prompt,
@@ -248,6 +250,8 @@ class _ThreadTelemetry:
         return stream
 
     def wrap_dispatch(self, inner: Dispatch) -> Dispatch:
+        """Record a span and the result of each call."""
+
         async def dispatch(use: ToolUse) -> ToolOutput:
             name = use.tool.name
             call = use.call
@@ -279,6 +283,8 @@ class _ThreadTelemetry:
         return dispatch
 
     def wrap_approver(self, inner: Approver) -> Approver:
+        """Record each decision on an approval."""
+
         return _ToldApprover(inner, self.log)
 
     async def _counted(

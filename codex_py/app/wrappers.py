@@ -1,0 +1,75 @@
+"""The chain around a call, an approval and a request of a session: who wraps it, in their order."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, cast
+
+from codex_py.app.session_tools import SessionTools
+from codex_py.core.session import Session
+from codex_py.model.client import HttpModelClient
+from codex_py.protocol.dispatch import Approvals, Tool
+from codex_py.protocol.frozen import frozen
+from codex_py.tools.router import CallQueue, ToolRouter
+
+
+@frozen
+class Wrapper:
+    name: str
+    """Of the feature, or of the function."""
+    module: str
+    what: str
+    """What it does, in a sentence or two; empty if its author does not say."""
+
+
+def call_wrappers(session: Session) -> Sequence[Wrapper]:
+    """Who has a call of the model, from the first to the tool."""
+    return [
+        _described(SessionTools.dispatch),
+        _described(ToolRouter.dispatch),
+        _described(CallQueue.turn),
+        _described(SessionTools.with_latest_settings),
+        *_of_features(session, lambda extension: extension.wrap_dispatch),
+        _described(Tool),
+    ]
+
+
+def approval_wrappers(session: Session) -> Sequence[Wrapper]:
+    """Who has a request for an approval, from the tool to the one who decides."""
+    return [
+        _described(Approvals.ask),
+        *_of_features(session, lambda extension: extension.wrap_approver),
+    ]
+
+
+def request_wrappers(session: Session) -> Sequence[Wrapper]:
+    """Who has a request to the model, from the turn to the client that sends it."""
+    return [
+        *_of_features(session, lambda extension: extension.wrap_model),
+        _described(HttpModelClient.stream),
+    ]
+
+
+def _of_features(
+    session: Session, field: Callable[[Any], Callable[[Any], Any]]
+) -> Iterator[Wrapper]:
+    for feature, extension in zip(session.features, session.extensions, strict=True):
+        wrap = field(extension)
+        inner = object()
+        # A feature that wraps nothing gives back what it was given.
+        if wrap(inner) is not inner:
+            what = _described(wrap).what
+            named = _described(feature)
+            yield Wrapper(named.name, named.module, what or named.what)
+
+
+def _described(part: object) -> Wrapper:
+    """A class, a function, or an object by its class."""
+    while isinstance(part, partial):
+        part = cast("partial[Any]", part).func
+    is_named = inspect.isroutine(part) or inspect.isclass(part)
+    named: Any = part if is_named else type(part)
+    name = named.__qualname__.partition(".<locals>")[0]
+    text = inspect.getdoc(named) or ""
+    paragraph = text.partition("\n\n")[0]
+    return Wrapper(name, named.__module__, " ".join(paragraph.split()))
