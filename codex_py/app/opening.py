@@ -8,7 +8,7 @@ from functools import partial
 
 from codex_py.app.child_events import ChildEvents
 from codex_py.app.features.output_schema import output_schema
-from codex_py.app.features.recovery import Recovery
+from codex_py.app.features.recovery import ModelChain
 from codex_py.app.features.table import configured_features
 from codex_py.app.model import ModelClients, configured_provider
 from codex_py.app.options import SessionOptions, SessionSetup
@@ -226,7 +226,7 @@ class Opening:
             *given.functions,
             *given.further,
             # The innermost: what the others wrap holds for every model.
-            Recovery(setup),
+            ModelChain(setup),
             # It wraps nothing, and is asked last: another may still want more of the model.
             output_schema,
         ]

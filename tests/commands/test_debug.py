@@ -81,7 +81,7 @@ def test_the_chain_around_a_call_is_printed_in_its_order(place: Workplace) -> No
         "Tool",
     ]
     assert [*chains[APPROVAL]] == ["Approvals.ask"]
-    assert [*chains[REQUEST]] == ["ToolChoices", "Recovery", "HttpModelClient.stream"]
+    assert [*chains[REQUEST]] == ["ToolChoices", "ModelChain", "HttpModelClient.stream"]
 
 
 def test_features_that_the_configuration_asks_for_are_in_the_chains(

@@ -49,7 +49,7 @@ NOT_IN_A_PLAIN_TURN = {
         "codex_py.app.resumed",
     ),
     *("codex_py.config.skills", "codex_py.app.features.skills"),
-    *("codex_py.app.features.model_chain", "codex_py.app.features.budget"),
+    "codex_py.app.features.budget",
 }
 BEHIND_THE_REQUEST = {
     "codex_py.app.loaded",

@@ -17,7 +17,7 @@ from codex_py.app.features.budget_meters import (
     limit_reached,
     meters,
 )
-from codex_py.app.features.recovery import Recovery
+from codex_py.app.features.recovery import ModelChain
 from codex_py.app.options import SessionSetup
 from codex_py.app.prices import price_of, unknown_price
 from codex_py.errors import CodexError, ConfigError, ExitCode, ModelError
@@ -268,7 +268,7 @@ class _ThreadBudget:
 
     @property
     def _in_use(self) -> tuple[str, str]:
-        recovery = self._thread.feature(Recovery)
+        recovery = self._thread.feature(ModelChain)
         assert recovery is not None
         return recovery.in_use
 

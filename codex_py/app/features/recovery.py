@@ -1,63 +1,117 @@
-"""Goes on with a turn whose provider fails or refuses something; see `model_chain`, which is loaded then. LIGHT."""
+"""The models that may answer a thread: its own, and `model_fallbacks`. LIGHT.
 
-from collections.abc import AsyncIterator
+If a request fails for good, the next one that can do the job goes on with the same history, in the middle of the turn.
+A server that refuses a part of the request is asked again without it; see `refusals`.
+"""
+
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final
+from dataclasses import replace
+from typing import Any
 
+from codex_py.app.features.image_refusals import refused_images, takes_no_images
+from codex_py.app.features.refusals import remedy
+from codex_py.app.features.text_tools import FormatStrikes
+from codex_py.app.features.tool_refusals import ToolRefusals
 from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
-from codex_py.errors import ModelError
-from codex_py.protocol.extension import Extension, Thread
-from codex_py.protocol.stream import ModelStream, Prompt, ResponseEvent
+from codex_py.app.settings import turn_settings
+from codex_py.errors import CodexError, ConfigError, ModelError, StreamError
+from codex_py.model.catalog import model_info
+from codex_py.model.client import UnavailableClient
+from codex_py.model.failures import another_may_answer
+from codex_py.model.provider_data import without_maker
+from codex_py.model.providers import Provider
+from codex_py.protocol.extension import Compaction, Extension, Thread, TurnStop
+from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.prompts import Note
+from codex_py.protocol.settings import TurnSettings
+from codex_py.protocol.stream import (
+    ModelClient,
+    ModelStream,
+    Prompt,
+    ResponseEvent,
+    ToolChoice,
+)
+from codex_py.tools.offered import own_names
 
-_NOTHING: Final = Extension()
+_FIRST_AGAIN_S = 300.0
+"""When the first provider is tried again, if it does not say."""
+_TOO_LONG = "context_length_exceeded"
 
 
-class Recovery:
-    """Passes on to a `ModelChain`, once there is one."""
+def fallbacks(setup: SessionSetup) -> list[tuple[Provider, str]]:
+    """The providers of `model_fallbacks`, and the model of each.
+
+    Raises:
+        ConfigError: there is no such provider, or it is configured wrongly.
+    """
+    found: list[tuple[Provider, str]] = []
+    for provider, model in setup.config.model_fallbacks:
+        config = replace(setup.config, model_provider=provider, model=model)
+        try:
+            found.append((configured_provider(config, setup.environment), model))
+        except ConfigError as error:
+            raise ConfigError(
+                f"model_fallbacks: {error}", key=("model_fallbacks",)
+            ) from error
+    return found
+
+
+class _Link:
+    """One model of the chain."""
+
+    def __init__(self, provider: Provider, model: str | None) -> None:
+        """`model`: None is that of the thread, with the thread's own client."""
+        self.provider = provider
+        self.model = model
+        self.client: ModelStream | None = None
+        self.settings: TurnSettings | None = None
+        self.stripped: dict[EncodedItem, EncodedItem | None] = {}
+        """Items that the server refuses as they are, and what is sent in their place."""
+        self.takes_images = True
+        """False once its provider has refused all images, whatever the catalogue says."""
+        self.tools = ToolRefusals()
+        self.stated_window: int | None = None
+        """The tokens that the model takes, by the words with which it refused a request."""
+
+
+class ModelChain:
+    """The feature of a thread that goes on when its provider fails or refuses something."""
+
+    _thread: Thread
+    """Set when the session is made, as are the links."""
+    _links: list[_Link]
 
     def __init__(self, setup: SessionSetup) -> None:
         self._setup = setup
-        self._chain = None
         self._prompt: Prompt | None = None
+        """The last request, before it was adapted to the model in use."""
+        self._current = 0
+        """The index of the link in use."""
+        self._last_fallback = 0
+        """The index of the link that was in use before the first one was tried again; 0 if that is not on trial."""
+        self._first_again_at_s = 0.0
+        """When the first link is tried again, `time.monotonic()`."""
+        self._failed_first_model = ""
+        """The thread's model when the first link failed. If the user has chosen another one, that is tried at once."""
+        self._strikes = FormatStrikes()
 
     def __call__(self, thread: Thread) -> Extension:
         """Raises a `ConfigError` if there is no such provider, or a fallback is configured wrongly."""
         self._thread = thread
-        config = self._setup.config
-        provider = configured_provider(config, self._setup.environment)
-        if config.model_fallbacks or provider.profile.tools == "text":
-            self._loaded()
+        first = configured_provider(self._setup.config, self._setup.environment)
+        others = [_Link(*fallback) for fallback in fallbacks(self._setup)]
+        self._links = [_Link(first, None), *others]
         return Extension(
             wrap_model=self._wrap_model,
             recover=self._recover,
-            before_request=lambda: self._now.before_request(),
-            before_stop=lambda stop: self._now.before_stop(stop),
-            around_compaction=lambda compaction: self._now.around_compaction(
-                compaction
-            ),
-            turn_facts=lambda: self._now.turn_facts(),
+            before_request=self._before_request,
+            before_stop=self._before_stop,
+            around_compaction=self._around_compaction,
+            turn_facts=self._turn_facts,
         )
-
-    @property
-    def in_use(self) -> tuple[str, str]:
-        """The provider and the model that get the next request."""
-        settings = self._thread.settings
-        if self._chain:
-            return self._chain.in_use
-        return (settings.provider, settings.model)
-
-    @property
-    def _now(self):
-        """The chain, or what does nothing as long as there is none."""
-        return self._chain or _NOTHING
-
-    def _loaded(self):
-        if self._chain is None:
-            from codex_py.app.features.model_chain import ModelChain  # 5 ms
-
-            self._chain = ModelChain(self._setup, self._thread)
-        return self._chain
 
     def _wrap_model(self, model: ModelStream) -> ModelStream:
         """Send a request to the model in use, without what its server refuses."""
@@ -66,14 +120,284 @@ class Recovery:
             prompt: Prompt,
         ) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
             self._prompt = prompt
-            if self._chain:
-                return self._chain.stream(model, prompt)
-            return model(prompt)
+            link = self._link
+            prompt = self._adapted(prompt, link)
+            if link.settings is not None:
+                problem = _too_small(prompt, link.settings)
+                if problem is not None:
+                    raise ModelError(f"{self._name(link)}: {problem}", code=_TOO_LONG)
+            response = (link.client or model)(prompt)
+            if self._writes_calls:
+                return self._strikes.watched(response)
+            return response
 
         return stream
 
     async def _recover(self, error: ModelError, retries_left: int) -> bool:
+        """Make the next request succeed: changed, or sent to another model. False if it cannot."""
         prompt = self._prompt
-        return prompt is not None and self._loaded().recover(
-            error, retries_left, prompt
+        if prompt is None:
+            return False
+        if self._is_remedied(error, prompt):
+            return True
+        if error.limit_tokens is not None:
+            self._link.stated_window = error.limit_tokens
+        if not another_may_answer(error) or (retries_left and not self._last_fallback):
+            return False
+        first = self._last_fallback or self._current + 1
+        for place in range(first, len(self._links)):
+            link = self._links[place]
+            problem = self._problem(link, error, prompt)
+            if problem is not None:
+                self._thread.warn(f"{self._name(link)} cannot go on: {problem}")
+                continue
+            if self._current == 0:
+                self._rest(error)
+            failed = self._link
+            self._current = place
+            self._last_fallback = 0
+            self._thread.warn(
+                f"provider {failed.provider.id} failed: {error}; going on with {self._name(link)}"
+            )
+            return True
+        return False
+
+    async def _before_request(self) -> Sequence[Note]:
+        is_due = time.monotonic() >= self._first_again_at_s
+        has_other_model = self._thread.settings.model != self._failed_first_model
+        if self._current and (is_due or has_other_model):
+            self._last_fallback = self._current
+            self._current = 0
+            self._thread.warn(f"trying {self._name(self._link)} again")
+        else:
+            # A request to the first provider has succeeded since.
+            self._last_fallback = 0
+        if self._writes_calls:
+            note = self._strikes.note(is_end=False)
+        else:
+            note = None
+        if note is None:
+            return ()
+        return (note,)
+
+    async def _before_stop(self, _: TurnStop) -> Note | None:
+        if self._writes_calls:
+            return self._strikes.note(is_end=True)
+        return None
+
+    def _around_compaction(self, _: Compaction) -> AbstractAsyncContextManager[None]:
+        # A summary calls nothing.
+        return self._strikes.ignored()
+
+    @property
+    def in_use(self) -> tuple[str, str]:
+        """The provider and the model that get the next request."""
+        return self._link.provider.id, self._link.model or self._thread.settings.model
+
+    def _turn_facts(self) -> Mapping[str, Any]:
+        if len(self._links) == 1:
+            return {}
+        provider, model = self.in_use
+        return {"model": model, "provider": provider}
+
+    @property
+    def _link(self) -> _Link:
+        return self._links[self._current]
+
+    @property
+    def _writes_calls(self) -> bool:
+        return self._link.provider.profile.tools == "text"
+
+    def _name(self, link: _Link) -> str:
+        return f"{link.provider.id}/{link.model or self._thread.settings.model}"
+
+    def _rest(self, error: ModelError) -> None:
+        """Leave the first provider alone for a while."""
+        if isinstance(error, StreamError):
+            wait_s = error.retry_after_s
+        else:
+            wait_s = None
+        if wait_s is None or self._last_fallback:
+            # A server that asks for a second again and again would be tried before each request.
+            wait_s = max(wait_s or 0.0, _FIRST_AGAIN_S)
+        self._first_again_at_s = time.monotonic() + wait_s
+        self._failed_first_model = self._thread.settings.model
+
+    def _is_remedied(self, error: ModelError, prompt: Prompt) -> bool:
+        """Change what is sent to the provider in use, if that is what it wants."""
+        link = self._link
+        if error.code == "tape":
+            # It quotes the request.
+            return False
+        if (
+            error.code == "invalid_encrypted_content"
+            or "encrypted content" in str(error).lower()
+        ):
+            new = {
+                item: without_maker(item)
+                for item in prompt.input
+                if b'"id"' in item or b'"encrypted_content"' in item
+            }
+            if new.keys() <= link.stripped.keys():
+                return False
+            link.stripped |= new
+            what = "refuses its earlier reasoning, which is left out"
+        elif change := self._without_refused_parts(error, prompt):
+            what = change
+        elif found := remedy(
+            error, link.provider.profile, may_write_calls=self._may_write(prompt)
+        ):
+            profile, what = found
+            link.provider = replace(link.provider, profile=profile)
+            link.client = self._connect(link.provider).stream
+        elif change := link.tools.change_all(error, prompt.tools):
+            what = change
+        else:
+            return False
+        self._thread.warn(f"provider {link.provider.id} {what}: {error}")
+        return True
+
+    def _without_refused_parts(self, error: ModelError, prompt: Prompt) -> str | None:
+        """Change the tool, or leave out the images, that a refusal is about. Returns the change, as a clause."""
+        change = self._link.tools.change_named(error, prompt.tools)
+        return change or self._without_refused_images(error, prompt)
+
+    def _without_refused_images(self, error: ModelError, prompt: Prompt) -> str | None:
+        """Leave images out of what is sent, if a refusal is about them. Returns the change, as a clause."""
+        link = self._link
+        if link.takes_images and takes_no_images(error) and _has_images(prompt):
+            link.takes_images = False
+            return "takes no images: a note is in the place of each from now on"
+        new = refused_images(error, prompt.input, link.stripped)
+        if not (link.takes_images and new):
+            return None
+        link.stripped |= new
+        count = "an image" if len(new) == 1 else "images"
+        return f"refuses {count} of the conversation; a note is sent instead"
+
+    def _may_write(self, prompt: Prompt) -> bool:
+        """True if calls may be written as text. A model that is known to call tools would only do worse."""
+        link = self._link
+        model = link.model or self._thread.settings.model
+        info = model_info(model, self._setup.config.model_catalog_json)
+        return bool(prompt.tools) and not (
+            info.known and link.provider.wire_api == "responses"
         )
+
+    def _connect(self, provider: Provider) -> ModelClient:
+        assert self._setup.connect is not None
+        return self._setup.connect(provider)
+
+    def _problem(self, link: _Link, error: ModelError, prompt: Prompt) -> str | None:
+        """Why a link cannot go on with a request; None if it can."""
+        try:
+            # These are about the configured model.
+            config = replace(
+                self._setup.config,
+                model_context_window=None,
+                model_max_output_tokens=None,
+                model_auto_compact_token_limit=None,
+            )
+            assert link.model is not None
+            choices = replace(self._thread.settings.choices, model=link.model)
+            setup = replace(self._setup, config=config)
+            settings = link.settings = turn_settings(setup, link.provider, choices)
+            if link.client is None:
+                client = self._connect(link.provider)
+                if isinstance(client, UnavailableClient):
+                    return str(client.error)
+                link.client = client.stream
+        except CodexError as failure:
+            return str(failure)
+        if error.is_too_long and self._is_no_larger(link):
+            return "its context window is not larger"
+        profile = link.provider.profile
+        takes_images = (
+            link.takes_images
+            and settings.abilities.images
+            and not profile.text_content_only
+        )
+        if not takes_images and _has_images(prompt):
+            return "it takes no images"
+        return _too_small(self._adapted(prompt, link), settings)
+
+    def _is_no_larger(self, link: _Link) -> bool:
+        """True if a link's window is known not to be larger than that of the model in use. A guess excludes nothing."""
+        theirs = self._window(link)
+        now = self._window(self._link)
+        return theirs is not None and now is not None and theirs <= now
+
+    def _window(self, link: _Link) -> int | None:
+        """All tokens of a link's window; None if nobody has told."""
+        if link.stated_window is not None:
+            return link.stated_window
+        config = self._setup.config
+        if link.model is None and config.model_context_window is not None:
+            return config.model_context_window
+        info = model_info(
+            link.model or self._thread.settings.model, config.model_catalog_json
+        )
+        if info.known:
+            return info.context_window
+        return None
+
+    def _adapted(self, prompt: Prompt, link: _Link) -> Prompt:
+        """A request of the thread as the model of a link is sent it."""
+        if link.stripped:
+            items = [link.stripped.get(item, item) for item in prompt.input]
+            prompt = replace(prompt, input=[item for item in items if item is not None])
+        if link.settings is not None:
+            prompt = self._for_another_model(prompt, link, link.settings)
+        if not link.takes_images:
+            prompt = replace(prompt, abilities=replace(prompt.abilities, images=False))
+        return replace(prompt, tools=link.tools.offered(prompt.tools))
+
+    def _for_another_model(
+        self, prompt: Prompt, link: _Link, settings: TurnSettings
+    ) -> Prompt:
+        is_same = link.provider.id == self._links[0].provider.id
+        most = settings.max_output_tokens
+        own = prompt.max_output_tokens
+        if own and own != self._thread.settings.max_output_tokens:
+            # An extension wants a shorter answer.
+            most = min(own, most or own)
+        prompt = replace(
+            prompt,
+            model=settings.model,
+            reasoning=settings.reasoning,
+            verbosity=settings.verbosity,
+            max_output_tokens=most,
+            abilities=settings.abilities,
+            parallel_tool_calls=settings.parallel_tool_calls,
+            service_tier=settings.service_tier if is_same else None,
+        )
+        if not prompt.tools:
+            return prompt
+        offered = {spec.name for spec in prompt.tools}
+        own = {spec.name for spec in self._thread.settings.tools}.intersection(
+            own_names()
+        )
+        tools = [
+            *(spec for spec in settings.tools if spec.name not in own - offered),
+            *(spec for spec in prompt.tools if spec.name not in own),
+        ]
+        names = {spec.name for spec in tools}
+        choice = prompt.tool_choice
+        choice = ToolChoice(
+            choice.mode, tuple(name for name in choice.names if name in names)
+        )
+        return replace(prompt, tools=tools, tool_choice=choice)
+
+
+def _has_images(prompt: Prompt) -> bool:
+    return any(b'"input_image"' in item for item in prompt.input)
+
+
+def _too_small(prompt: Prompt, settings: TurnSettings) -> str | None:
+    tokens = prompt.estimated_tokens
+    window = settings.context_window
+    if tokens <= window:
+        return None
+    return (
+        f"its context window takes {window} tokens, the conversation has about {tokens}"
+    )

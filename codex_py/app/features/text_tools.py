@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from codex_py.errors import CodexError
-from codex_py.model.text.format import FORMAT_REMINDER
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.stream import Completed, ResponseEvent
 
@@ -64,6 +63,8 @@ class FormatStrikes:
                 f"the model wrote its tool calls wrongly {_MAX_STRIKES} times in a row: {wrong}",
                 code="tool_format",
             )
+        from codex_py.model.text.format import FORMAT_REMINDER  # 4 ms
+
         return Note(
             f"{wrong[0].upper()}{wrong[1:]}, so it was not run. {FORMAT_REMINDER}",
             "user",

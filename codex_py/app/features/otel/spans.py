@@ -18,7 +18,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from codex_py.app.features.otel.export import Exports
 from codex_py.app.features.otel.settings import exporters_of
-from codex_py.app.features.recovery import Recovery
+from codex_py.app.features.recovery import ModelChain
 from codex_py.app.options import SessionSetup
 from codex_py.errors import CodexError, ConfigError
 from codex_py.protocol.approval import (
@@ -356,7 +356,7 @@ class _ThreadTelemetry:
 
     @property
     def _in_use(self) -> tuple[str, str]:
-        recovery = self._thread.feature(Recovery)
+        recovery = self._thread.feature(ModelChain)
         assert recovery is not None
         return recovery.in_use
 
