@@ -113,7 +113,8 @@ class ThreadLog:
             self._base = [message("developer", [input_text(text)])]
         else:
             self._base = []
-        self._items = [*self._base, *thread.items]
+        self.items = [*self._base, *thread.items]
+        """The history, base prompt first. A live view, until the history is replaced."""
         self._response: list[tuple[Place, str, EncodedItem]] = []
         """The items of the running response with their places and types, in the order of their coming."""
         self._told_model = thread.model
@@ -137,11 +138,6 @@ class ThreadLog:
         """Those of the last response; an estimate after a compaction."""
         self._counted = 0
         """The number of items when `last_usage` was counted."""
-
-    @property
-    def items(self) -> Sequence[EncodedItem]:
-        """A live view of the history, base prompt first, until the history is replaced."""
-        return self._items
 
     def request(self, settings: TurnSettings, output_schema: Any = None) -> Prompt:
         """The request that sends the whole history."""
@@ -245,7 +241,7 @@ class ThreadLog:
             encoded = item.encoded()
         else:
             encoded = item
-        self._items.append(encoded)
+        self.items.append(encoded)
         self._recorder.response_item(encoded)
 
     def record(self, item: ResponseItem | Note, place: Place) -> None:
@@ -278,8 +274,8 @@ class ThreadLog:
             self._recorder.event_msg({"type": COMPLETED}, place)
         at = self._output_index
         self._output_index = None
-        at = len(self._items) if at is None else at
-        self._items[at:at] = in_order(self._response)
+        at = len(self.items) if at is None else at
+        self.items[at:at] = in_order(self._response)
         self._response.clear()
 
     def abort(self, error: CodexError | None) -> None:
@@ -303,7 +299,7 @@ class ThreadLog:
         self, items: Sequence[EncodedItem], text: str, settings: TurnSettings
     ) -> None:
         """Replace the history after the base prompt. `items` begin with a `new_context` and end with `text`."""
-        self._items = [*self._base, *items]
+        self.items = [*self._base, *items]
         self._context_is_current = True
         self._introduction = None
         self._told_settings = settings
@@ -312,7 +308,7 @@ class ThreadLog:
 
     def rollback(self, turns: int) -> None:
         """Drop the last `turns` prompts and everything after them. Raises a `ValueError` if there are fewer prompts."""
-        self._items = without_turns(self.items, turns)
+        self.items = without_turns(self.items, turns)
         self._context_is_current = False
         self._recorder.event_msg({"type": "thread_rolled_back", "num_turns": turns})
         # There is nothing to retry.

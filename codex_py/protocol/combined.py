@@ -11,7 +11,7 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from codex_py.protocol.events import Event, StopOverridden
 from codex_py.protocol.extension import (
@@ -23,44 +23,69 @@ from codex_py.protocol.extension import (
 )
 from codex_py.protocol.prompts import Note
 
+ValueT = TypeVar("ValueT")
+_EMPTY: Final = Extension()
+
 
 def combined(extensions: Sequence[Extension]) -> Extension:
     """Combine extensions in the order given: the first is the outermost, entered first and left last."""
-    sinks = [each.sink for each in extensions]
+    sinks = _set(extensions, lambda each: each.sink)
+    finders = _set(extensions, lambda each: each.find_tool)
+    contexts = _set(extensions, lambda each: each.context)
+    around_turn = _set(extensions, lambda each: each.around_turn)
+    around_compaction = _set(extensions, lambda each: each.around_compaction)
+    around_session = _set(extensions, lambda each: each.around_session)
+    turn_facts = _set(extensions, lambda each: each.turn_facts)
+    loaded = _set(extensions, lambda each: each.loaded)
 
     def sink(event: Event) -> None:
         for emit in sinks:
             emit(event)
 
     def find_tool() -> ToolFinder:
-        finders = [each.find_tool() for each in extensions]
+        found = [find() for find in finders]
         return lambda name: next(
-            (t for find in finders if (t := find(name)) is not None), None
+            (t for find in found if (t := find(name)) is not None), None
         )
 
     return Extension(
         tools=[tool for each in extensions for tool in each.tools],
         find_tool=find_tool,
-        wrap_model=_wrapping([each.wrap_model for each in extensions]),
-        recover=_first([each.recover for each in extensions]),
-        wrap_dispatch=_wrapping([each.wrap_dispatch for each in extensions]),
-        wrap_approver=_wrapping([each.wrap_approver for each in extensions]),
+        wrap_model=_wrapping(_set(extensions, lambda each: each.wrap_model)),
+        recover=_first(_set(extensions, lambda each: each.recover)),
+        wrap_dispatch=_wrapping(_set(extensions, lambda each: each.wrap_dispatch)),
+        wrap_approver=_wrapping(_set(extensions, lambda each: each.wrap_approver)),
         context=lambda occasion: [
-            note for each in extensions for note in each.context(occasion)
+            note for context in contexts for note in context(occasion)
         ],
-        before_prompt=_all([each.before_prompt for each in extensions]),
-        before_request=_all([each.before_request for each in extensions]),
-        before_stop=_all_content([_bounded(each) for each in extensions]),
-        max_rounds=sum(each.max_rounds for each in extensions),
-        around_turn=lambda turn: _nested(each.around_turn(turn) for each in extensions),
-        around_compaction=lambda compaction: _nested(
-            each.around_compaction(compaction) for each in extensions
+        before_prompt=_all(_set(extensions, lambda each: each.before_prompt)),
+        before_request=_all(_set(extensions, lambda each: each.before_request)),
+        before_stop=_all_content(
+            [
+                _bounded(each)
+                for each in extensions
+                if each.before_stop is not _EMPTY.before_stop
+            ]
         ),
-        around_session=lambda: _nested(each.around_session() for each in extensions),
-        turn_facts=lambda: _merged(each.turn_facts() for each in extensions),
-        loaded=lambda: [each.loaded() for each in extensions],
+        max_rounds=sum(each.max_rounds for each in extensions),
+        around_turn=lambda turn: _nested(around(turn) for around in around_turn),
+        around_compaction=lambda compaction: _nested(
+            around(compaction) for around in around_compaction
+        ),
+        around_session=lambda: _nested(around() for around in around_session),
+        turn_facts=lambda: _merged(facts() for facts in turn_facts),
+        loaded=lambda: [tell() for tell in loaded],
         sink=sink,
     )
+
+
+def _set(
+    extensions: Sequence[Extension], field: Callable[[Extension], ValueT]
+) -> list[ValueT]:
+    """The values of a field, without those of the extensions that leave it out."""
+    default = field(_EMPTY)
+    values = map(field, extensions)
+    return [value for value in values if value is not default]
 
 
 def _wrapping(wraps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:

@@ -48,7 +48,10 @@ def lenient_integer(value: object) -> int | None:
 
 def object_field(fields: Mapping[str, Any], key: str) -> JsonObject:
     """An object, or an empty one where there is none."""
-    return as_object(fields.get(key))
+    value = fields.get(key)
+    if isinstance(value, dict):
+        return cast("JsonObject", value)
+    return {}
 
 
 def as_object(value: object) -> JsonObject:

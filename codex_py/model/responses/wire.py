@@ -26,6 +26,7 @@ class ResponsesWire(ProfiledWire):
     """A `Wire`. The base prompt travels as the first item of the input, not as `instructions`."""
 
     path = "/responses"
+    _encoded: tuple[tuple[ToolSpec, ...], bytes] | None = None
 
     @cached_property
     def _own(self) -> OwnItems:
@@ -68,13 +69,7 @@ class ResponsesWire(ProfiledWire):
             settings["max_output_tokens"] = prompt.max_output_tokens
         fragments = [encode_json(self._profile.adjusted(settings)).removesuffix(b"}")]
         if prompt.tools:
-            if functions_only:
-                tools = function_specs(prompt.tools)
-            else:
-                tools = prompt.tools
-            flat = functions_only or not self._profile.tool_namespaces
-            entries = b",".join(map(encode_json, _tool_entries(tools, flat=flat)))
-            fragments.append(b',"tools":[' + entries + b"]")
+            fragments.append(b',"tools":[' + self._tools(prompt.tools) + b"]")
         items = list(self._own.of(prompt.input, images=prompt.abilities.images))
         if prompt.instructions:
             items.insert(0, _base_item(prompt.instructions))
@@ -83,6 +78,20 @@ class ResponsesWire(ProfiledWire):
         rest = [b"".join((*fragments, b',"input":[', first)), *rest]
         rest[-1] += b"]}"
         return b",".join(rest)
+
+    def _tools(self, specs: Sequence[ToolSpec]) -> bytes:
+        """The entries of `tools`, which are made once for requests that offer the same."""
+        specs = tuple(specs)
+        if self._encoded is None or self._encoded[0] != specs:
+            profile = self._profile
+            flat = profile.function_tools_only or not profile.tool_namespaces
+            if profile.function_tools_only:
+                tools = function_specs(specs)
+            else:
+                tools = specs
+            entries = b",".join(map(encode_json, _tool_entries(tools, flat=flat)))
+            self._encoded = specs, entries
+        return self._encoded[1]
 
     def decoder(self, prompt: Prompt) -> Decoder:
         if self._profile.function_tools_only:

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self, TypeAlias
 from codex_py.errors import PatchError
 from codex_py.patch.lines import BLANK, BOM
 
-_BEGIN = "*** Begin Patch"
+BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
 _END_OF_FILE = "*** End of File"
 _ENVIRONMENT = "*** Environment ID:"
@@ -122,8 +122,8 @@ def _split(text: str) -> list[str]:
 
 def _boundary_error(lines: Sequence[str]) -> PatchError | None:
     if len(lines) > 1 or lines[0]:
-        if lines[0].strip(BLANK) != _BEGIN:
-            return _invalid(f"The first line of the patch must be '{_BEGIN}'")
+        if lines[0].strip(BLANK) != BEGIN:
+            return _invalid(f"The first line of the patch must be '{BEGIN}'")
         if lines[-1].strip(BLANK) == _END:
             return None
     return _invalid(f"The last line of the patch must be '{_END}'")
@@ -151,9 +151,9 @@ def _without_heredoc(lines: list[str]) -> list[str]:
 def _peel(lines: Sequence[str]) -> list[str] | None:
     """The one patch that stands among other text; None where that is not certain."""
     bare = [line.rstrip(BLANK) for line in lines]
-    if bare.count(_BEGIN) != 1 or bare.count(_END) != 1:
+    if bare.count(BEGIN) != 1 or bare.count(_END) != 1:
         return None
-    begin = bare.index(_BEGIN)
+    begin = bare.index(BEGIN)
     end = bare.index(_END)
     around = [*bare[:begin], *bare[end + 1 :]]
     if begin > end or any(line.startswith(_LOOKS_LIKE_PATCH) for line in around):

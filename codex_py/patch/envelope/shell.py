@@ -12,10 +12,12 @@ Everything else is the shell's to run.
 import re
 from collections.abc import Sequence
 
-from codex_py.patch.envelope.reader import is_enveloped
+from codex_py.patch.envelope.reader import BEGIN, is_enveloped
 from codex_py.protocol.frozen import frozen
 
 _NAMES = {"apply_patch", "applypatch"}
+_MARKS = (*_NAMES, BEGIN)
+"""A command without one of these words neither is a patch nor applies one."""
 _SHELLS = {"bash", "sh", "zsh"}
 
 _COMMAND = re.compile(
@@ -40,6 +42,11 @@ class ShellPatch:
     patch: str
     workdir: str | None
     """The directory of a `cd` in front, as written; relative to that of the command."""
+
+
+def mentions_patch(argv: Sequence[str]) -> bool:
+    """False for nearly all commands: they are no patch, and apply none."""
+    return any(mark in word for word in argv for mark in _MARKS)
 
 
 def find_patch(argv: Sequence[str]) -> ShellPatch | None:

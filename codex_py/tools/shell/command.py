@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, cast
 from codex_py.errors import ToolError
 from codex_py.execpolicy.place import Place
 from codex_py.execpolicy.safety import is_known_safe
-from codex_py.patch.envelope.shell import find_patch, is_bare_patch
+from codex_py.patch.envelope.shell import find_patch, is_bare_patch, mentions_patch
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol import event_items, events
@@ -105,6 +105,8 @@ class CommandRunner:
 
         A bare patch is refused in Codex's words: it may not be meant as a command.
         """
+        if not mentions_patch(argv):
+            return None
         if is_bare_patch(argv):
             return ToolOutput(_BARE_PATCH, success=False, error_code="PatchFailed")
         found = find_patch(argv)
