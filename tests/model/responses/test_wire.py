@@ -154,3 +154,24 @@ def test_ids_of_calls_are_mapped_for_a_server_that_wants_it() -> None:
     assert longer[:-1] == sent
     verbatim = json.loads(ResponsesWire().body(Prompt("m", items, "t")))["input"]
     assert verbatim == [json.loads(item) for item in items]
+
+
+def test_the_tools_of_a_request_are_those_that_it_offers() -> None:
+    wire = ResponsesWire()
+    shell = FunctionSpec("shell", "Run.", {})
+    tools = [shell]
+
+    def sent() -> list[str]:
+        body = wire.body(Prompt(model="m", input=[], cache_key="t", tools=tools))
+        return [tool["description"] for tool in json.loads(body).get("tools", [])]
+
+    assert sent() == sent() == ["Run."]
+    # Also if the list itself is another one now.
+    tools.append(FunctionSpec("look", "Look.", {}))
+    assert sent() == ["Run.", "Look."]
+    tools[:] = [FunctionSpec("shell", "Run it.", {})]
+    assert sent() == ["Run it."]
+    tools.clear()
+    assert sent() == []
+    tools.append(shell)
+    assert sent() == ["Run."]
