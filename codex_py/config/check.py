@@ -298,17 +298,22 @@ def escaped(text: str) -> str:
 
     Bytes that are not UTF-8 are left as they are, because TOML has no escapes for them.
     """
-    return "".join(
-        c if c.isprintable() or "\ud800" <= c <= "\udfff" else f"\\U{ord(c):08X}"
-        for c in text
-    )
+    return "".join(map(_escaped_character, text))
+
+
+def _escaped_character(character: str) -> str:
+    if character.isprintable() or "\ud800" <= character <= "\udfff":
+        return character
+    return f"\\U{ord(character):08X}"
 
 
 def dotted(key: Sequence[str]) -> str:
     """A key as TOML writes it: parts that are not plain names are quoted."""
-    return ".".join(
-        part
-        if part and part.isascii() and part.replace("-", "").replace("_", "").isalnum()
-        else '"' + escaped(part.replace("\\", "\\\\").replace('"', '\\"')) + '"'
-        for part in key
-    )
+    return ".".join(map(_key_part, key))
+
+
+def _key_part(part: str) -> str:
+    if part.isascii() and part.replace("-", "").replace("_", "").isalnum():
+        return part
+    text = part.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped(text)}"'

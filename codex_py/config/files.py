@@ -117,19 +117,15 @@ def require_shallow(value: Any, source: str) -> None:
     level: list[Any] = [value]
     for _ in range(_MAX_DEPTH):
         # One level at a time and without recursion: a dotted key nests as deep as it is long.
-        level = [
-            part
-            for outer in level
-            if isinstance(outer, dict | list)
-            for part in cast(
-                "list[Any]",
-                outer
-                if isinstance(outer, list)
-                else cast("dict[str, Any]", outer).values(),
-            )
-        ]
-        if not level:
+        below: list[Any] = []
+        for outer in level:
+            if isinstance(outer, list):
+                below += cast("list[Any]", outer)
+            elif isinstance(outer, dict):
+                below += cast("dict[str, Any]", outer).values()
+        if not below:
             return
+        level = below
     raise _too_deep(source)
 
 

@@ -248,7 +248,8 @@ class _Reader:
             keys = ", ".join(
                 _unknown(layer, problem.key) for problem in found[:_MAX_NAMED]
             )
-            keys += f" and {len(found) - _MAX_NAMED} more" * (len(found) > _MAX_NAMED)
+            if len(found) > _MAX_NAMED:
+                keys += f" and {len(found) - _MAX_NAMED} more"
             if len(found) == 1:
                 count = "an unknown setting"
             else:

@@ -145,11 +145,13 @@ def _server(name: str, table: Mapping[str, Any]) -> McpServerConfig:
             f"{key}: `bearer_token` is not supported; name a variable in `bearer_token_env_var` instead"
         )
     _check_kind(key, table)
-    settings: dict[str, Any] = {
-        name: tuple(cast("list[str]", value)) if isinstance(value, list) else value
-        for name, value in table.items()
-        if name in {each.name for each in fields(McpServerConfig)}
-    }
+    names = {each.name for each in fields(McpServerConfig)}
+    settings: dict[str, Any] = {}
+    for setting, value in table.items():
+        if setting in names and isinstance(value, list):
+            settings[setting] = tuple(cast("list[str]", value))
+        elif setting in names:
+            settings[setting] = value
     settings["env_vars"] = tuple(
         _variable(key, entry) for entry in table.get("env_vars", ())
     )

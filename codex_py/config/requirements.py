@@ -442,11 +442,12 @@ def _without_profiles(layer: Layer, names: Collection[str]) -> Layer:
 def _in_homes(entries: Mapping[str, Any]) -> dict[str, Any]:
     """The entries of paths, those below `~` in the home of the password database too: a user chooses `$HOME`."""
     own = str(user_home({}))
-    return {
-        path: access
-        for name, access in entries.items()
-        for path in (name, own + name[1:] if name.startswith("~/") else name)
-    }
+    found: dict[str, Any] = {}
+    for name, access in entries.items():
+        found[name] = access
+        if name.startswith("~/"):
+            found[own + name[1:]] = access
+    return found
 
 
 def _check(file: Layer) -> None:

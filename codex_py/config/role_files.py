@@ -184,8 +184,18 @@ def _names(given: Mapping[str, Any], path: Path) -> tuple[str, str]:
             raise ConfigError(f"{path}:1: it has no `{key}`")
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{path}: {name[:80]!r} is not a name for a role")
-    printable = "".join(c if c.isprintable() else "\ufffd" for c in description)
-    return name, printable[:_MAX_DESCRIPTION]
+    return name, _printable(description)[:_MAX_DESCRIPTION]
+
+
+def _printable(text: str) -> str:
+    """The text with U+FFFD in the place of what is not printable."""
+    shown = ""
+    for character in text:
+        if character.isprintable():
+            shown += character
+        else:
+            shown += "\ufffd"
+    return shown
 
 
 def _nicknames(given: Iterable[str], path: Path) -> tuple[str, ...]:

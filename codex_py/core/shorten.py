@@ -157,7 +157,8 @@ def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
         # A response has its items side by side: outputs and notes follow.
         if is_prompt or (is_model and not was_model):
             response += 1
-        turn += is_prompt
+        if is_prompt:
+            turn += 1
         is_output = kind.endswith("_output")
         entries.append(_Entry(item, turn, None if is_prompt else response, is_output))
         was_model = is_model

@@ -420,8 +420,11 @@ class TurnRecorder:
                 if self._last_number is None:
                     entries = Entries(self._journal)
                     self._last_number = entries.last_turn_number(self._thread_id)
+                least = self._last_number
+                if is_new:
+                    least += 1
                 # After a compaction there are fewer prompts than turns.
-                number = max(prompts, self._last_number + is_new, 1)
+                number = max(prompts, least, 1)
                 turn = self._turn(number, files)
                 self._journal.record(
                     turn_entry(self._net, self._folders, turn, self._in_place)
