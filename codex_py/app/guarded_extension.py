@@ -259,8 +259,20 @@ def _is_stop(value: Any) -> str | None:
 
 
 _FUNCTIONS: Final = (
-    *("find_tool", "wrap_model", "recover", "wrap_dispatch", "wrap_approver"),
-    *("context", "before_prompt", "before_request", "before_stop", "around_turn"),
-    *("around_compaction", "around_session", "turn_facts", "loaded", "sink"),
+    "find_tool",
+    "wrap_model",
+    "recover",
+    "wrap_dispatch",
+    "wrap_approver",
+    "context",
+    "before_prompt",
+    "before_request",
+    "before_stop",
+    "around_turn",
+    "around_compaction",
+    "around_session",
+    "turn_facts",
+    "loaded",
+    "sink",
 )
 """The fields of an `Extension` that are functions."""

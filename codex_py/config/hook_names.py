@@ -20,8 +20,15 @@ _CLAUDE_EVENTS: Final = (
 """Events of Claude Code that resemble one of ours. Codex accepts them in its own files, which may be copies."""
 _GROUP: Final = ("matcher", "hooks")
 _HANDLER: Final = (
-    *("type", "command", "server", "tool", "input"),
-    *("timeout", "async", "statusMessage", "additionalContextLimit"),
+    "type",
+    "command",
+    "server",
+    "tool",
+    "input",
+    "timeout",
+    "async",
+    "statusMessage",
+    "additionalContextLimit",
 )
 _OF_WINDOWS: Final = frozenset({"commandWindows", "command_windows"})
 """Codex knows these; they have no effect on other systems."""
