@@ -1,3 +1,4 @@
+import ast
 import os
 import time
 from pathlib import Path
@@ -5,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.errors import CodexError
+from codex_py.filesystem import own_folder as own_folder_module
 from codex_py.filesystem.own_folder import own_folder
 from codex_py.filesystem.private import locked
 
@@ -53,3 +55,49 @@ def test_the_folders_of_killed_programs_are_removed_and_no_others(
     with locked(place / "git.used", 0), own_folder(tmp_path, "git") as folder:
         left = {path.name for path in place.iterdir()}
     assert left == {"git.used", "git.new", folder.name}
+
+
+ELSEWHERE = {
+    "app/agent/conversation.py": "a home of its own, which commands cannot write",
+    "app/exec_process.py": "a file without a name",
+    "commands/batch/run.py": "a file without a name",
+    "frontends/demo/run.py": "the project of the demo, with a home of its own",
+    "frontends/tui/compose/attachments.py": "an image of the clipboard, made and written at once",
+    "sandbox/probes.py": "what the probes of the sandbox try to reach",
+}
+MAKERS = {
+    "TemporaryDirectory",
+    "TemporaryFile",
+    "NamedTemporaryFile",
+    "mkdtemp",
+    "mkstemp",
+}
+
+
+def makers_without_a_folder(source: str) -> list[str]:
+    """The calls that make something in the folder for temporary files."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            options = {keyword.arg for keyword in node.keywords}
+            if name in MAKERS and "dir" not in options:
+                found.append(name)
+    return found
+
+
+def test_nothing_of_the_program_lies_where_commands_write() -> None:
+    product = Path(own_folder_module.__file__).parents[1]
+    found = {
+        str(path.relative_to(product)): makers_without_a_folder(path.read_text("utf-8"))
+        for path in product.rglob("*.py")
+    }
+    assert {name for name, calls in found.items() if calls} == set(ELSEWHERE)
+
+
+def test_such_a_call_is_found() -> None:
+    assert makers_without_a_folder("tempfile.mkdtemp(prefix='a')") == ["mkdtemp"]
+    assert makers_without_a_folder("with TemporaryDirectory() as f: pass") == [
+        "TemporaryDirectory"
+    ]
+    assert makers_without_a_folder("TemporaryDirectory(dir=place)") == []
