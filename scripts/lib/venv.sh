@@ -42,12 +42,18 @@ is_current() {
 use_venv() {
     if is_current "${1:-}"; then return; fi
     python=$(find_python)
+    # Ctrl-C ends Python with a traceback, which helps nobody.
+    trap 'echo "codex-py: the installation was interrupted; the next start makes it anew" >&2; exit 130' INT
     # Two scripts may start at once: the second one waits. The lock belongs to the open file, which this shell
     # keeps; so it ends with the shell, however that ends.
     exec 9>"$root/.venv.lock"
-    "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
+    if ! "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)' 2>/dev/null; then
+        echo "codex-py: $root/.venv.lock cannot be locked" >&2
+        exit 1
+    fi
     is_current "${1:-}" || install "$python" "${1:-}"
     exec 9>&-
+    trap - INT
 }
 
 pip_install() { "$root/.venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" </dev/null; }
@@ -57,8 +63,6 @@ install() {
     size="some 100 MB, half a minute"
     if [ "$2" = dev ]; then size="with the tools of the tests: some 450 MB, a minute or two"; fi
     echo "codex-py: installing into $root/.venv ($size)" >&2
-    # Ctrl-C ends Python with a traceback, which helps nobody.
-    trap 'echo "codex-py: the installation was interrupted; the next start makes it anew" >&2; exit 130' INT
     # One that is of no use, of another Python or half made, is made anew.
     if ! "$root/.venv/bin/python" -m pip --version >/dev/null 2>&1; then
         rm -rf "$root/.venv"
@@ -79,8 +83,7 @@ install() {
         fi
         echo "codex-py: a version in constraints.txt is not available here; the newest versions are installed" >&2
     fi
-    trap - INT
     # Without compiled files the first start takes some 0.3 s longer.
-    "$root/.venv/bin/python" -m compileall -q "$root/codex_py" || true
+    "$root/.venv/bin/python" -m compileall -q "$root/codex_py" 2>/dev/null || true
     wanted_stamp "$2" >"$root/.venv/installed"
 }
