@@ -4,8 +4,9 @@ import sys
 
 from codex_py.version import __version__
 
-# Not from `typing`: with `python -m codex_py` the working directory, which may have a `typing.py` of its
-# own, is still the first place that is looked in. It would take 5 ms as well, in which Ctrl-C shows a traceback.
+# This does not come from `typing`: with `python -m codex_py`, Python still searches the working
+# directory first, which may have its own `typing.py`. The import would also take 5 ms, during which
+# Ctrl-C shows a traceback.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ _NAMES = {
     "codex_py.protocol.tools": "FunctionSpec ToolCall ToolOutput",
     "codex_py.tools.python.function": "tool",
 }
-"""The public names by their module."""
+"""The public names of each module."""
 __all__ = ["__version__", *" ".join(_NAMES.values()).split()]  # pyright: ignore[reportUnsupportedDunderAll] -- it knows them by the imports above
 
 

@@ -1,4 +1,4 @@
-"""Where the program starts and ends."""
+"""The start and the end of the program."""
 
 import os
 import sys
@@ -9,7 +9,8 @@ if __name__ == "__main__" and not sys.flags.safe_path:
     # `python -m` puts the working directory first, and a repository may hold a `json.py`.
     del sys.path[0]
 if os.environ.get("PYTHONPATH") and not sys.flags.ignore_environment:
-    # It is for the commands: a project may be httpx, or have a `json.py`. It may also list where we and Python are.
+    # `PYTHONPATH` is for commands, not for us: a project may be httpx, or have a `json.py`. Folders
+    # of our own package and of Python stay on the path even if it lists them.
     import site
 
     _own = (os.__file__.rpartition("/")[0], site.USER_SITE, *site.getsitepackages())
@@ -20,14 +21,14 @@ if os.environ.get("PYTHONPATH") and not sys.flags.ignore_environment:
 from codex_py.version import __version__
 
 _APPLY_PATCH = {"apply_patch", "applypatch"}
-"""Called by one of these names, through a symbolic link, the program does nothing but apply a patch, as Codex does."""
+"""The names of symbolic links under which the program only applies a patch, as Codex does."""
 _RUN_AS_APPLY_PATCH = "--codex-run-as-apply-patch"
 
 
 def main() -> None:
     """Run the program and leave the process.
 
-    A bug leaves through its traceback instead, as in any Python program.
+    A bug ends it with a traceback instead, as in any Python program.
     """
     try:
         _leave(_run(sys.argv[1:]))
@@ -41,21 +42,23 @@ def _run(argv: list[str]) -> int:
     by_name = sys.argv[0].rpartition("/")[2] in _APPLY_PATCH
     if argv in (["--version"], ["-V"]) and not by_name:
         return _write_version()
-    # `--version` takes 12 ms, most of it the interpreter's.
+    # `--version` takes 12 ms, most of it for the interpreter.
     from codex_py.cli.start import start  # 3 ms
 
     return start(argv, as_apply_patch=by_name or argv[:1] == [_RUN_AS_APPLY_PATCH])
 
 
 def _use_utf8() -> None:
-    """Start again if the locale has another encoding: names in patches and on the wire are UTF-8.
+    """Restart the program if the locale has another encoding: names in patches and on the wire are
+    UTF-8.
 
-    Codex knows no other encoding either. Python takes the locale `C` for UTF-8 by itself, so this is
+    Codex has no other encoding either. Python itself treats the locale `C` as UTF-8, so this is
     for old locales, and for systems with PYTHONUTF8=0.
     """
     if sys.getfilesystemencoding() == "utf-8":
         return
-    # An option of the interpreter that asks for another encoding would be repeated: leave it alone.
+    # The restart would repeat an interpreter option that asks for another encoding, so do not
+    # restart then.
     if "utf8" not in sys._xoptions:  # pyright: ignore[reportPrivateUsage] -- documented all the same
         try:
             os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
@@ -78,16 +81,16 @@ def _write_version() -> int:
     try:
         os.write(1, f"codex-py {__version__}\n".encode())
     except OSError:
-        # Nobody reads it: a shell reports SIGPIPE so.
+        # The reader is gone. A shell reports SIGPIPE with this code.
         return 141
     return 0
 
 
 def _leave(code: int) -> None:
-    """Exit at once: the interpreter's own way out costs 20 to 50 ms with our imports."""
+    """Exit at once: the interpreter's normal exit takes 20 to 50 ms with our imports."""
     for stream in (sys.stdout, sys.stderr):
         try:
-            # None if the program was started without it.
+            # The stream is None if the program was started without it.
             if stream is not None:  # pyright: ignore[reportUnnecessaryComparison]
                 stream.flush()
         except (OSError, ValueError):

@@ -1,19 +1,19 @@
 """Every error that this program raises on purpose.
 
-    CodexError                 the user is told; it ends the turn, or the program
+    CodexError                 the user reads it; it ends the turn, or the program
     ├── UsageError             the command line cannot be understood
     ├── ConfigError            the configuration, or a file it names, cannot be used
     ├── SessionError           a session file is missing or cannot be read
     ├── TurnAborted            the user, or a signal, ended the turn
-    ├── TurnLimit              the model was not done after so many responses
-    ├── TurnSuspended          the turn goes on in a later session, with the call that raised this
+    ├── TurnLimit              the turn reached its limit of responses
+    ├── TurnSuspended          the turn continues in a later session, with the call that raised this
     ├── PromptRefused          an extension does not let a prompt go to the model
     ├── CompactionFailed       the history was not compacted
     ├── PatchError             a patch cannot be read or does not fit; nothing was changed
     └── ModelError             the provider cannot answer this request as it is
         ├── StreamError        this attempt failed; another may succeed
-        └── MalformedItem      an item of a known type lacks what its type promises
-    ToolError                  the model is told; the turn goes on
+        └── MalformedItem      an item of a known type lacks a field of its type
+    ToolError                  the model reads it; the turn continues
     └── CallRefused            a policy does not let the call run
 
 A bug is none of these. In a call, it becomes the output of the call; anywhere else it crashes with its traceback.
@@ -33,7 +33,7 @@ QUOTA_CODES: Final = (
     "billing_error",
     "billing_hard_limit_reached",
 )
-"""The codes of a `ModelError` for a quota that is used up."""
+"""The codes of a `ModelError` for an exhausted quota."""
 _TOO_LONG: Final = ("context_length_exceeded", "request_too_large")
 
 
@@ -46,18 +46,18 @@ class ExitCode(IntEnum):
     GATE = 3
     """An extension, such as hooks, refused the prompt, or did not accept the result after its last round."""
     SCHEMA = 4
-    """The final answer breaks `--output-schema`."""
+    """The final answer violates `--output-schema`."""
     DENIED = 5
     SANDBOX = 6
     PATCH = 7
     SUSPENDED = 8
     """A call waits for an approval."""
     TURN_LIMIT = 53
-    """A limit of responses was reached, or the model repeated itself."""
+    """The limit on responses was reached, or the model repeated itself."""
     BUDGET = 54
-    """A limit on tokens or cost is reached."""
+    """A limit on tokens or cost was reached."""
     WALL_CLOCK = 55
-    """The limit on time is reached."""
+    """The limit on time was reached."""
     INPUT = 65
     """The input cannot be parsed."""
     UNAVAILABLE = 69
@@ -68,9 +68,10 @@ class ExitCode(IntEnum):
 
 
 def cause(error: Exception) -> str:
-    """Why something failed, as a clause for a message.
+    """The reason of a failure, as a clause for a message.
 
-    Of an `OSError`, that is the words of the system and the path, without `[Errno 2]` and `PosixPath('…')`.
+    For an `OSError`, the clause is the system's text and the path, without `[Errno 2]` and
+    `PosixPath('…')`.
     """
     if not isinstance(error, OSError) or not error.strerror:
         return str(error) or type(error).__name__
@@ -88,14 +89,14 @@ class CodexError(Exception):
     """An error whose text is a sentence for the user."""
 
     code = "error"
-    """Stable name of what happened, for programs (`code` in the JSONL events)."""
+    """The stable name of the error, for programs (`code` in the JSONL events)."""
     exit_code = ExitCode.TURN_FAILED
     retryable = False
-    """Another attempt may succeed; true for `StreamError` alone."""
+    """True if another attempt may succeed; only for a `StreamError`."""
     status: int | None = None
-    """HTTP status, where a server answered with one."""
+    """The HTTP status, if a server answered with one."""
     result: Any = None
-    """What a turn of an `Agent` had brought when it failed: its `Result`."""
+    """The `Result` of an `Agent`'s turn at the time of the failure."""
 
     def __init__(
         self,
@@ -122,13 +123,13 @@ class UsageError(CodexError):
 
 
 class ConfigError(CodexError):
-    """The message names the file, the line where known, and the key."""
+    """A setting cannot be used. The message names the file, the line if known, and the key."""
 
     code = "config"
     exit_code = ExitCode.CONFIGURATION
 
     def __init__(self, message: str, *, key: Sequence[str] = ()) -> None:
-        """`key`: the path of the setting, if who raises the error does not know where it is set."""
+        """`key`: the path of the setting, if the raising code does not know where it is set."""
         super().__init__(message)
         self.key = tuple(key)
 
@@ -153,14 +154,15 @@ class TurnAborted(CodexError):
 
 
 class TurnLimit(CodexError):
-    """The model was not done after so many responses, or repeated itself."""
+    """The turn reached its limit of responses, or the model repeated itself."""
 
     code = "turn_limit"
     exit_code = ExitCode.TURN_LIMIT
 
 
 class TurnSuspended(CodexError):
-    """Ends the turn, which may go on in a later session: the call that raises it has no output in the session file."""
+    """Ends the turn, which may continue in a later session: the raising call has no output in the
+    session file."""
 
     code = "suspended"
     exit_code = ExitCode.SUSPENDED
@@ -173,14 +175,14 @@ class PromptRefused(CodexError):
 
 
 class TurnSkipped(PromptRefused):
-    """An extension ends the turn as if it was complete: no further request is sent. The user is warned with the
-    text."""
+    """An extension ends the turn as if it were complete: no further request is sent. The text is a
+    warning to the user."""
 
     exit_code = ExitCode.GATE
 
 
 class CompactionFailed(CodexError):
-    """The history was not compacted, and is as it was."""
+    """The history was not compacted, and is unchanged."""
 
     code = "compaction"
 
@@ -192,9 +194,9 @@ class PatchError(CodexError):
     """A patch cannot be read, does not fit, or may not or could not be written. No file was changed.
 
     Attributes:
-        kind: `parse` the patch is malformed, `empty` it has no sections, `match` its lines are not in the
-            file, `file` the file system failed, `refused` a path may not be written.
-        line: of the patch, from 1 at its first line; for `parse` errors that concern one line.
+        kind: `parse`: the patch is malformed; `empty`: it has no sections; `match`: its lines are
+            not in the file; `file`: the file system failed; `refused`: a path may not be written.
+        line: the number of the patch's line, from 1, for `parse` errors that concern one line.
         reason: the message without the words that name the line.
     """
 
@@ -222,9 +224,10 @@ class ModelError(CodexError):
     """The request cannot succeed as it is.
 
     Attributes:
-        words: all that the server said, including what a gateway says of the service behind it.
-        limit_tokens: what fits into the model by these words, if there was too much.
-        may_be_too_long: the words may mean that the request is too long, but it is not certain.
+        words: the full text from the server, including a gateway's report on the service behind it.
+        limit_tokens: the model's limit by these words, if the request was too long.
+        may_be_too_long: True if the words may mean, but not certainly, that the request is too
+            long.
         refused_tool: the name of the offered tool that the server does not accept.
     """
 
@@ -236,7 +239,8 @@ class ModelError(CodexError):
 
     @property
     def is_too_long(self) -> bool:
-        """The request has more tokens than the model takes, or more bytes than the server takes (status 413)."""
+        """True if the request has too many tokens for the model, or too many bytes for the server
+        (status 413)."""
         return self.code in _TOO_LONG or self.status == 413
 
 
@@ -244,10 +248,11 @@ class StreamError(ModelError):
     """This attempt failed; another may succeed.
 
     Attributes:
-        retry_after_s: the delay that the server asked for, seconds.
-        started: whether a response had begun to stream; the two phases have budgets of their own.
-        local: a server of this machine that has not answered yet cannot be reached: it is tried again for seconds, not
-            for minutes.
+        retry_after_s: the delay that the server asked for, in seconds.
+        started: True if a response had begun to stream. The phases before and after have separate
+            retry budgets.
+        local: True if a server on this machine, which has not answered yet, cannot be reached. It
+            is retried for seconds, not for minutes.
     """
 
     code = "stream"
@@ -271,7 +276,7 @@ class StreamError(ModelError):
 
     @classmethod
     def broke_off(cls, cause: str, *, code: str = "disconnected") -> "StreamError":
-        """A response that began, and did not come to its end."""
+        """The error for a response that began but did not end."""
         return cls(
             f"stream disconnected before completion: {cause}",
             code=code,
@@ -285,7 +290,7 @@ class MalformedItem(ModelError):
 
 
 class ToolError(Exception):
-    """The call failed in a way that the model should read about.
+    """A failure of a call that the model should read about.
 
     Attributes:
         code: a name the model can match on: an errno name (`ENOENT`), `Timeout`, `Canceled`,
@@ -301,8 +306,8 @@ class CallRefused(ToolError):
     """A policy does not let the call run.
 
     Attributes:
-        cause: why, as a clause for the user: `the sandbox is read-only`.
-        allow: the option or setting that would allow the call; None where none would.
+        cause: the reason, as a clause for the user: `the sandbox is read-only`.
+        allow: the option or setting that would allow the call; None if no option or setting would.
     """
 
     def __init__(
@@ -314,15 +319,16 @@ class CallRefused(ToolError):
 
 
 def nearest(word: str, known: Iterable[str], *, alike: float = 0.6) -> str | None:
-    """The known word that an unknown one may have been meant for. `alike`: at least this share of their letters is
-    common."""
+    """The known word that is most like an unknown one; None if none is. `alike`: the least share of
+    letters in common."""
     from difflib import get_close_matches  # 2 ms
 
     return next(iter(get_close_matches(word, known, n=1, cutoff=alike)), None)
 
 
 def single_error(error: BaseException) -> BaseException:
-    """The error that a group stands for: its first bug, else its first `CodexError`. Any other error is itself."""
+    """The error that represents a group: its first bug, or else its first `CodexError`. Any other
+    error is returned unchanged."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     group = cast("BaseExceptionGroup[BaseException]", error)

@@ -1,9 +1,9 @@
-"""The texts that the model is told: Markdown files in `instructions/`."""
+"""The texts for the model: Markdown files in `instructions/`."""
 
 from functools import cache
 from pathlib import Path
 
-# A wheel carries the files inside the package, a checkout beside it.
+# A wheel has the files inside the package, a checkout beside it.
 _FOLDERS = (
     Path(__file__).with_suffix(""),
     Path(__file__).parent.parent / "instructions",
@@ -12,9 +12,9 @@ _FOLDERS = (
 
 @cache
 def instruction_text(name: str) -> str:
-    """The text of one file, named by its path below `instructions/`: `tools/apply_patch.md`.
+    """The text of the file with this path below `instructions/`, such as `tools/apply_patch.md`.
 
-    The line end at the very end of the file is not part of the text.
+    A newline at the very end of the file is not part of the text.
     """
     folder = next(
         (folder for folder in _FOLDERS if (folder / name).is_file()), _FOLDERS[-1]

@@ -1,9 +1,10 @@
-"""Finds programs on a `$PATH`. Nothing else looks there; ruff's TID251 and S607 see to that.
+"""Finds programs on a `$PATH`. No other module searches it; ruff's TID251 and S607 enforce that.
 
 The programs that we start ourselves, such as git, an editor or an MCP server, run outside of the sandbox. A project can
-bring one of any name, and a command of the model can leave one behind for a later session. So none is taken from a
-project, from a folder for temporary files, or from a folder that commands of this home were ever allowed to write to.
-Commands with full access are not recorded: they could write anywhere. LIGHT.
+contain a program of any name, and a command of the model can leave one behind for a later session.
+So no program is taken from a project, from a folder for temporary files, or from a folder that
+commands of this home were ever allowed to write to. Commands with full access are not recorded:
+they could write anywhere. LIGHT.
 """
 
 import errno
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 ONLY_INSIDE: Final = "it was found only inside the project or a writable folder"
 _MARKS: Final = (".git", ".venv")
-"""Entries of folders around the working directory that are part of the project."""
+"""Entries that mark a folder around the working directory as part of the project."""
 _MAX_ROOTS: Final = 1000
 _MAX_BYTES: Final = 16 * 1024 * 1024
 _APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -34,7 +35,8 @@ _Test: TypeAlias = Callable[[str | Path], bool]
 def find_program(
     name: str, search_path: str, may_use: _Test = lambda _: True
 ) -> str | None:
-    """The absolute path of a program in an absolute folder of a `$PATH`. `may_use` is asked about both."""
+    """The absolute path of a program in an absolute folder of a `$PATH`. `may_use` must accept the
+    folder and the path."""
     for folder in search_path.split(os.pathsep):
         if folder.startswith("/") and may_use(folder):
             found = shutil.which(name, path=folder)  # noqa: TID251 - the one place
@@ -45,21 +47,23 @@ def find_program(
 
 @frozen
 class Programs:
-    """The programs outside of folders that a project or the model could have put one into."""
+    """The programs outside of barred folders: those into which a project or the model could have
+    put a program."""
 
     home: Path
     """`$CODEX_HOME`."""
     user_home: Path
-    """Without links. Even if it is in one of the folders, the user's own programs below it are found."""
+    """The user's home, without links. Even if it lies in a barred folder, the user's own programs
+    below it are found."""
     folders: frozenset[Path]
     """Barred folders, without links, besides the recorded ones."""
 
     def find(
         self, name: str, environment: Mapping[str, str], cwd: Path = Path("/")
     ) -> str:
-        """The absolute path of a program; a path is returned unchanged.
+        """The absolute path of a program; a name that is a path is returned unchanged.
 
-        A path need not exist, unless it has the look of a whole command line.
+        A path need not exist, unless it looks like a whole command line.
 
         Args:
             cwd: the folder in which the program will start. A relative path begins there.
@@ -84,8 +88,8 @@ class Programs:
     def environment(
         self, environment: Mapping[str, str], *lists: str
     ) -> dict[str, str]:
-        """Remove barred folders from `PATH`, on which scripts find their interpreters, and from further lists of
-        folders."""
+        """Remove barred folders from `PATH`, where scripts find their interpreters, and from other
+        lists of folders."""
         may_use = self.test()
         changed = dict(environment)
         for name in {"PATH", *lists} & environment.keys():
@@ -99,7 +103,8 @@ class Programs:
         return changed
 
     def test(self) -> _Test:
-        """Returns a function that is False for paths in barred folders, links followed. Reads the record anew."""
+        """Return a function that follows links and is False for paths in barred folders. Reads the
+        record again."""
         barred = {*self.folders, *_recorded(self.home)}
 
         def may_use(path: str | Path) -> bool:
@@ -113,12 +118,12 @@ class Programs:
 
 
 def _is_command_line(name: str) -> bool:
-    """Whether there are several words in the name. Some paths have blanks as well."""
+    """True if the name has several words. Some paths have blanks as well."""
     return len(name.split()) > 1
 
 
 def _is_missing(path: Path) -> bool:
-    """Whether nothing is at the path, not even a link. It is False for a path that we may not look at."""
+    """True if no file or link exists at the path. False for a path that we may not look at."""
     try:
         os.lstat(path)
     except PermissionError:
@@ -142,13 +147,13 @@ def programs_outside(
     project: Path | None = None,
     *writable: Path,
 ) -> Programs:
-    """Bar the project, temporary folders and further ones.
+    """Bar the project, temporary folders and other writable folders.
 
     Args:
         home: `$CODEX_HOME`, absolute.
-        project: a folder of the project, absolute. Work trees around it, and those that they were made from, are barred
-        too.
-        writable: further folders that commands may write to, absolute.
+        project: a folder of the project, absolute. Work trees around it are barred too, and the
+            main work trees that they were made from.
+        writable: other folders that commands may write to, absolute.
     """
     folders = {home / "worktrees", *writable, Path("/tmp"), Path("/var/tmp")}
     temporary = environment.get("TMPDIR", "")
@@ -169,14 +174,16 @@ def _trees(project: Path) -> set[Path]:
 
 
 def record_project(home: Path, environment: Mapping[str, str], project: Path) -> None:
-    """Bar a project from now on: a git worktree that is made from it does not always tell where it is."""
+    """Bar a project permanently: a git worktree that is made from it does not always give the
+    project's place."""
     _record(home, environment, _trees(project))
 
 
 def record_writable_roots(
     home: Path, environment: Mapping[str, str], policy: "SandboxPolicy"
 ) -> None:
-    """Bar folders that commands with this environment may write to, in all sessions of a home that can be written."""
+    """Bar the folders that commands with this environment may write to, in all later sessions of a
+    writable home."""
     if policy.mode != "workspace-write":
         return
     if policy.exclude_tmpdir_env_var:
@@ -189,12 +196,12 @@ def record_writable_roots(
 def _record(
     home: Path, environment: Mapping[str, str], folders: Iterable[Path]
 ) -> None:
-    # A temporary folder is barred in sessions that have it in their environment.
+    # Sessions with a temporary folder in their environment bar it themselves.
     known = programs_outside(home, {**environment, "TMPDIR": ""})
     may_use = known.test()
     old = _recorded(home)
     real = [Path(os.path.realpath(folder)) for folder in folders]
-    # These would bar everything.
+    # The user's home and `/` would bar everything.
     new = [r for r in real if may_use(r) and r not in {known.user_home, Path("/")}]
     if not new:
         return
@@ -203,7 +210,7 @@ def _record(
     file = home / "codex-py" / "writable-roots"
     with suppress(OSError):
         make_private(file.parent)
-        # Appending needs no lock, which a command could hold.
+        # Appending needs no lock. A command could hold a lock.
         appended = os.fdopen(os.open(file, _APPEND, 0o600), "ab")
         with appended, written_whole(file) if is_full else appended as output:
             output.write(
@@ -212,7 +219,7 @@ def _record(
 
 
 def _recorded(home: Path) -> list[Path]:
-    """The folders on file, without links, the oldest first."""
+    """The recorded folders, without links, oldest first."""
     with suppress(OSError):
         lines = read_whole(home / "codex-py" / "writable-roots", _MAX_BYTES).split(
             b"\n"

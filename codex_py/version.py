@@ -3,4 +3,4 @@
 __version__ = "0.1.0"
 
 DISTRIBUTION = "codex-py-agent"
-"""The name of the package in an index: `codex-py` is too much like one that is there."""
+"""The name of the package in an index: `codex-py` is too similar to an existing name."""

@@ -20,10 +20,10 @@ from codex_py.protocol.prompts import AGENTS_MD
 
 _NAMES: Final = ("AGENTS.override.md", "AGENTS.md")
 _MAX_GLOBAL_BYTES: Final = 262_144
-"""A bound for the user's own file, which no setting limits: some 65,000 tokens."""
+"""The limit for the user's own file, which no setting limits: some 65,000 tokens."""
 _MAX_DEPTH: Final = 5
 _MAX_MENTIONS: Final = 200
-"""In one file; each costs a look at the disk."""
+"""The number of mentions in one file; each costs a look at the disk."""
 _MENTION: Final = r"(?:^|(?<=[\s(]))@((?:\\ |[^\s\\])+)"
 _PUNCTUATION: Final = ".,;:!?)]}'\"*_"
 
@@ -31,18 +31,18 @@ _PUNCTUATION: Final = ".,;:!?)]}'\"*_"
 @frozen
 class AgentsMd:
     text: str | None
-    """A part of the first user message; None if there are no instructions."""
+    """A part of the first user message; None without instructions."""
     warnings: tuple[str, ...] = ()
-    """One sentence for each file that was cut, left out or cannot be read."""
+    """One sentence for each file that was cut or left out, or that cannot be read."""
 
 
 @frozen
 class _Document:
     path: Path
     content: bytes
-    """In UTF-8, without a byte order mark."""
+    """The text in UTF-8, without a byte order mark."""
     size: int
-    """Of the whole file and of what it imports, bytes."""
+    """The size in bytes of the whole file and its imports."""
 
 
 def agents_md(
@@ -77,7 +77,7 @@ def agents_md(
                 _read(folder / name, max_bytes, root, warnings, refuses)
                 for name in names
             )
-            # A blank one counts, so that an empty override silences the others.
+            # A blank file counts, so that an empty override silences the others.
             document = next(filter(None, files), None)
             if document is not None and document.content.strip():
                 documents.append(document)
@@ -115,7 +115,11 @@ def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str])
 def _text(
     document: _Document, kept: bytes, warnings: list[str], limit: str = ""
 ) -> str:
-    """The kept text, and a note if that is not all of it. `limit`: the setting behind that, for the note."""
+    """Return the kept text, with a note if it is not the whole text.
+
+    Args:
+        limit: the setting behind the cut, for the note.
+    """
     if len(kept) == document.size:
         return kept.decode()
     note = f"Only the first {len(kept)} of {document.size} bytes of {document.path} were loaded"
@@ -137,7 +141,7 @@ def _read(
     warnings: list[str],
     refuses: Refusal | None,
 ) -> _Document | None:
-    """The first bytes of a file and of what it imports; None if there is none, or if it cannot be read."""
+    """Read the first bytes of a file and its imports; None if it is missing or cannot be read."""
     try:
         content, size = _read_text(path, max_bytes, root, warnings, refuses)
     except (FileNotFoundError, NotADirectoryError):
@@ -163,10 +167,12 @@ def _read_text(
     warnings: list[str],
     refuses: Refusal | None,
 ) -> tuple[bytes, int]:
-    """The first bytes of a text in UTF-8, and the size of all of it; a fault in it is added to the warnings.
+    """Read the first bytes of a text in UTF-8, and the size of the whole text.
+
+    Faults in the text are added to the warnings.
 
     Raises:
-        OSError, ValueError: it cannot be read, or it is not text.
+        OSError, ValueError: the file cannot be read, or is not text.
     """
     read, size = read_start(path, max_bytes, root=root, refuses=refuses)
     is_cut = len(read) < size
@@ -189,13 +195,14 @@ def with_imports(
     The text of the document itself stays as it is, and an `@name` that is no file is only text.
 
     Args:
-        path: of the document, absolute.
-        content: all of it, in UTF-8.
+        path: the absolute path of the document.
+        content: the whole document, in UTF-8.
         root: a folder that no import may lead out of.
-        max_bytes: for all together.
+        max_bytes: the limit for the document and its imports together.
 
     Returns:
-        The first `max_bytes`, the size of all in bytes, and one sentence for each file that is left out.
+        The first `max_bytes`, the whole size in bytes, and one sentence for each file that is left
+        out.
     """
     parts = [content]
     size = len(content)
@@ -228,7 +235,7 @@ def with_imports(
 
 
 def _mentioned(document: Path, content: bytes) -> Iterator[tuple[str, Path]]:
-    """The names behind an `@` in a document that mean files, with the absolute paths."""
+    """Yield each name after an `@` in a document that means a file, with its absolute path."""
     text = without_code(content.decode(errors="ignore"))
     names = dict.fromkeys(
         match[1] for match in re.finditer(_MENTION, text, re.MULTILINE)
@@ -250,9 +257,10 @@ def _refuse(path: Path, real: Path, root: Path, depth: int) -> None:
 
 
 def _file(folder: Path, name: str) -> Path | None:
-    """The file that a mention means: the name may be followed by the end of a sentence."""
+    """Return the file that a mention means. The name may be followed by the end of a sentence."""
     for each in dict.fromkeys((name, name.rstrip(_PUNCTUATION))):
-        # Any word may be a mention: `Path.expanduser` and `is_file` raise for what is no path.
+        # Any word may be a mention, and `Path.expanduser` and `is_file` raise for words that cannot
+        # be paths.
         path = normpath(folder / os.path.expanduser(each))  # noqa: PTH111
         if os.path.isfile(path):  # noqa: PTH113
             return Path(path)

@@ -1,4 +1,4 @@
-"""What the parent of a child session learns of it. LIGHT."""
+"""The events of a child session that its parent is told of. LIGHT."""
 
 from dataclasses import replace
 
@@ -17,11 +17,14 @@ from codex_py.protocol.stream import Usage
 
 
 class ChildEvents:
-    """The sink of a child. It counts the tokens, and passes on to the parent what concerns it too."""
+    """The sink of a child.
+
+    It counts the tokens, and passes on the events that concern the parent too.
+    """
 
     def __init__(self, parent: Thread, child: NewChild) -> None:
         self.counted = Usage()
-        """The tokens that the parent has counted, or that are older than this session."""
+        """The tokens that the parent has counted, and those from before this session."""
         self._parent = parent
         self._child = child
         self._id = ""

@@ -1,6 +1,7 @@
-"""Runs `codex-py exec --json` as a process of its own, to its end: for commands that start many agents.
+"""Runs `codex-py exec --json` to its end, for commands that start many agents.
 
-Its events go straight into a file, and what matters in them is read when it has ended. It does not outlive us.
+It is a separate process that does not outlive us. Its events go straight into a file, and the
+important ones are read after its end.
 """
 
 import asyncio
@@ -25,13 +26,13 @@ PROGRAM: Final = (sys.executable, "-P", "-m", "codex_py")
 """Starts this very program, and nothing from the working directory."""
 _TERM_GRACE_S = 5.0
 _MAX_EVENT_BYTES = 64 * 1024 * 1024
-"""A longer one is left out."""
+"""The limit of an event; a longer one is left out."""
 
 
 @frozen
 class ExecCommand:
     options: Sequence[str]
-    """Behind `exec --json`; no words."""
+    """Options after `exec --json`; no prompt."""
     prompt: str
     cwd: Path
     environment: Mapping[str, str]
@@ -41,7 +42,7 @@ class ExecCommand:
 @frozen
 class ExecResult:
     exit_code: int | None
-    """None if a signal ended it."""
+    """The exit code; None if a signal ended the process."""
     signal: int | None
     timed_out: bool
     seconds: float
@@ -61,15 +62,17 @@ async def run_exec(
     *,
     grace_s: float = _TERM_GRACE_S,
 ) -> ExecResult:
-    """Run it to its end. After the time-out, or a cancellation, it gets SIGTERM, and SIGKILL `grace_s` later.
+    """Run the agent to its end.
+
+    After a time-out or a cancellation it gets SIGTERM, and SIGKILL `grace_s` later.
 
     Call it in the main thread: on Linux the agent ends with the thread that started it.
 
     Args:
-        folder: for `events.jsonl` and `stderr`, which are replaced.
+        folder: the folder for `events.jsonl` and `stderr`, which are replaced.
 
     Raises:
-        OSError: it cannot be started, or a file cannot be written.
+        OSError: the agent cannot be started, or a file cannot be written.
         ValueError: an option has a NUL.
     """
     began = time.monotonic()
@@ -83,7 +86,8 @@ async def run_exec(
         stdin.write(command.prompt.encode(errors="surrogateescape"))
         stdin.seek(0)
         child = guardian.spawn(
-            # The prompt is not for those who list processes, and may be longer than an argument.
+            # Other users who list processes must not see the prompt, and it may be longer than an
+            # argument.
             [*PROGRAM, "exec", "--json", *command.options, "--", "-"],
             cwd=command.cwd,
             environment=command.environment,
@@ -102,7 +106,7 @@ async def run_exec(
                 child.send_signal(signal.SIGTERM)
                 await is_set_within(exited, grace_s)
         finally:
-            # What it started dies with it: its own guardian sees it go.
+            # The processes that it started die with it: its own guardian notices its end.
             if not exited.is_set():
                 child.kill()
             code = child.process.wait()
@@ -121,23 +125,26 @@ async def run_exec(
 
 
 def _bound_to(parent: int) -> Callable[[], None]:
-    """Ties a child to us, between fork and exec, also where somebody kills the guardian."""
+    """Return a function that ties a child to us, called between fork and exec.
+
+    It works even if somebody kills the guardian.
+    """
 
     def prepare() -> None:
-        # A worker of Ray has SIGINT blocked, and every child inherits that.
+        # A worker of Ray blocks SIGINT, and every child inherits that.
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         if sys.platform == "linux":
             with suppress(OSError):
                 kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
-            # We were killed before that.
+            # Our process was killed before the call above.
             kernel.leave(128 + signal.SIGKILL)
 
     return prepare
 
 
 def _read_events(path: Path) -> dict[str, Any]:
-    """The fields of `ExecResult` that are in the events."""
+    """Return the fields of `ExecResult` that the events contain."""
     found: dict[str, Any] = {}
     with path.open("rb") as file:
         for line in iter(partial(file.readline, _MAX_EVENT_BYTES), b""):

@@ -1,4 +1,7 @@
-"""The extension of a stranger: whatever it raises or returns wrongly is told with its name and the field."""
+"""Guards a third-party extension: its errors and wrong results are reported with their source.
+
+The report has the name of the extension and the field.
+"""
 
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -18,24 +21,32 @@ from codex_py.protocol.extension import Extension, Feature, OfferedTool, Thread
 from codex_py.protocol.prompts import Note
 
 _Check = Callable[[Any], str | None]
-"""What a value should have been, as in `a Note or None`; None if it is right."""
+"""Returns the type that the value should have, as in `a Note or None`; None if the value is
+right."""
 
 
 class ExtensionBug(Exception):
-    """A function of an extension raised what is no `CodexError`, or returned a wrong value. The text is a clause."""
+    """Raised for a function of an extension that fails or returns a wrong value.
+
+    A `CodexError` does not count as a failure. The text is a clause.
+    """
 
     def __repr__(self) -> str:
         return str(self)
 
 
 class GuardedFeature:
-    """A feature whose mistakes name it. To others it is the feature itself, which they find by its class."""
+    """A feature whose mistakes are reported with its name.
+
+    `isinstance` sees the class of the feature itself.
+    """
 
     def __init__(self, feature: Feature, name: str, key: KeyPath) -> None:
-        """
+        """Guard a feature.
+
         Args:
-            name: of the extension, for users.
-            key: of its table in the configuration.
+            name: the name of the extension, for users.
+            key: the key of its table in the configuration.
         """
         self._feature = feature
         self._guard = _Guard(name, key)
@@ -48,7 +59,7 @@ class GuardedFeature:
         return type(self._feature)
 
     def __call__(self, thread: Thread) -> Extension:
-        """Raises a `ConfigError` if it fails, or returns no `Extension`."""
+        """Raises a `ConfigError` if the feature fails or does not return an `Extension`."""
         with self._guard.opening("its feature"):
             made = self._feature(thread)
             extension = self._guard.checked("its feature", made, _is_extension)
@@ -62,7 +73,10 @@ class _Guard:
 
     @contextmanager
     def opening(self, what: str) -> Generator[None]:
-        """While no turn runs, a mistake is one of the configuration, which names the extension."""
+        """Report a mistake as a `ConfigError` that names the extension.
+
+        Use it while no turn runs.
+        """
         try:
             with self._naming(what):
                 yield
@@ -87,7 +101,7 @@ class _Guard:
         if wanted is None:
             return value
         if inspect.iscoroutine(value):
-            # It will never be awaited.
+            # Nothing will await this coroutine.
             value.close()
         found = "None" if value is None else type(value).__name__
         raise ExtensionBug(f"{self._name}: {what} returned {found}, not {wanted}")
@@ -124,7 +138,7 @@ class _Guard:
         return call
 
     def _wrap_model(self, given: Extension) -> Any:
-        # It is called when the session is made.
+        # This is called when the session is made.
         wrap = self._plain("wrap_model", given, _is_function)
 
         def call(model: Any) -> Any:
@@ -161,7 +175,7 @@ class _Guard:
 
 
 class _Around(AbstractAsyncContextManager[object]):
-    """A context of an extension. What is raised inside of it by others passes through as it is."""
+    """A context of an extension. Errors of others within the context pass through unchanged."""
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
-"""A session in a task of its own: any task of the loop may open it, run its turns, close it and open it again.
+"""A session in a separate task. Any task of the loop may open it, run its turns and close it.
 
-The threads of a server are such sessions; those that were used longest ago are closed, and go on from their files.
+It can also be opened again. The threads of a server are such sessions. Those that were used longest
+ago are closed, and continue from their files.
 """
 
 import asyncio
@@ -14,11 +15,14 @@ from codex_py.core.session import Session
 
 _T = TypeVar("_T")
 _MAX_IDLE: Final = 16
-"""Sessions that stay open between turns, with their MCP servers and connections."""
+"""The number of sessions that stay open between turns, with their MCP servers and connections."""
 
 
 class HostedSession:
-    """A session, open or not. The task that holds it closes it too, as when a loop ends and cancels its tasks."""
+    """A session, open or closed.
+
+    The task that holds it also closes it, as when a loop ends and cancels its tasks.
+    """
 
     def __init__(self) -> None:
         self._session: Session | None = None
@@ -36,22 +40,22 @@ class HostedSession:
         return self._session is not None
 
     async def host(self, opening: AbstractAsyncContextManager[Session]) -> Session:
-        """Open the session. Raises what opening it raises."""
+        """Open the session. Raises the errors of `opening`."""
         self._opened = asyncio.get_running_loop().create_future()
         self._closing = asyncio.Event()
         self._host = asyncio.create_task(self._hold(opening))
         try:
             self._session = session = await asyncio.shield(self._opened)
         except BaseException:
-            # For instance, the client left meanwhile.
+            # This happens if the client has left, for instance.
             await HostedSession.close(self)
             raise
         return session
 
     async def run(self, turn: Coroutine[Any, Any, _T]) -> _T:
-        """Run a turn, or what else takes the whole session, in a task of its own.
+        """Run a turn, or another exclusive operation, as a separate task.
 
-        Cancelling this ends the turn in order, and waits for its end.
+        A cancellation ends the turn in order, and waits for its end.
         """
         task = asyncio.create_task(turn)
         try:
@@ -63,7 +67,10 @@ class HostedSession:
         return task.result()
 
     async def close(self) -> None:
-        """End a running turn, and close the session. Once is enough. Raises what a bug has ended the session with."""
+        """End a running turn and close the session.
+
+        Further calls do nothing. Raises the exception if a bug has ended the session.
+        """
         self.let_close()
         try:
             host = self._host
@@ -75,7 +82,10 @@ class HostedSession:
             self._session = self._host = None
 
     def let_close(self) -> None:
-        """As `close`, without waiting for it. A session that is still opening is not opened."""
+        """Start to close the session, without waiting.
+
+        A session that is still opening is not opened.
+        """
         self._closing.set()
         if self._host is not None and not self._opened.done():
             self._host.cancel()
@@ -92,7 +102,7 @@ class HostedSession:
                 self._opened.cancel()
                 raise
             self._opened.set_exception(error)
-            # Nobody may wait for it any more, which asyncio would complain about.
+            # If nobody waits for the error any more, asyncio would complain.
             self._opened.exception()
 
 
@@ -100,8 +110,8 @@ class HostedThread(HostedSession):
     """A thread of a server for programs or editors.
 
     Attributes:
-        options: those that the session is opened with the next time.
-        lock: held by whoever opens or closes the session, or starts a turn.
+        options: the options for the next opening of the session.
+        lock: held while the session is opened or closed, and while a turn starts.
     """
 
     def __init__(self, options: SessionOptions) -> None:
@@ -111,17 +121,20 @@ class HostedThread(HostedSession):
 
     @property
     def is_idle(self) -> bool:
-        """True if it can be closed, and opened again later."""
+        """True if the session can be closed, and opened again later."""
         return self.is_open and not self.lock.locked()
 
     async def host(self, opening: AbstractAsyncContextManager[Session]) -> Session:
         session = await super().host(opening)
-        # A fork is one thread from now on.
+        # From now on, the fork is a thread of its own.
         self.options = replace(self.options, resume=session.thread_id, fork=False)
         return session
 
     async def close(self) -> None:
-        """End the turn, and close the session. The choices of its user hold when it is opened again."""
+        """End the turn and close the session.
+
+        The user's choices still hold when it is opened again.
+        """
         if self.is_open:
             self.options = replace(self.options, choices=self.session.settings.choices)
         await super().close()
@@ -131,22 +144,22 @@ _ThreadT = TypeVar("_ThreadT", bound=HostedThread)
 
 
 class HostedThreads(Generic[_ThreadT]):
-    """The threads of a server, by their ids. One may have several."""
+    """The threads of a server, by id. A thread may have several ids."""
 
     def __init__(self) -> None:
         self._threads: dict[str, _ThreadT] = {}
-        """The one that was used last at the end."""
+        """The threads in the order of their last use, the latest at the end."""
         self._closing: set[asyncio.Task[None]] = set()
 
     def __iter__(self) -> Iterator[_ThreadT]:
-        """Each once."""
+        """Yield each thread once."""
         return iter(dict.fromkeys(self._threads.values()))
 
     def get(self, thread_id: str) -> _ThreadT | None:
         return self._threads.get(thread_id)
 
     def use(self, thread_id: str, thread: _ThreadT) -> None:
-        """Add a thread, or note that it is used again."""
+        """Add a thread, or record that it is used again."""
         self._threads.pop(thread_id, None)
         self._threads[thread_id] = thread
 

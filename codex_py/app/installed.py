@@ -1,5 +1,7 @@
-"""Extensions of installed packages: entry points of the group `codex_py.extensions`. Loaded if the configuration names
-one."""
+"""Extensions of installed packages: entry points of the group `codex_py.extensions`.
+
+The module is loaded only if the configuration names an extension.
+"""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
@@ -9,15 +11,16 @@ from codex_py.app.guarded_extension import GuardedFeature
 from codex_py.errors import ConfigError
 from codex_py.protocol.extension import Feature
 
-_GROUP: Final = ".".join(("codex_py", "extensions"))  # No module of ours.
+_GROUP: Final = ".".join(("codex_py", "extensions"))  # Not a module of ours.
 
 
 def installed_features(tables: Mapping[str, Mapping[str, Any]]) -> Sequence[Feature]:
-    """The features of the tables `[extensions.NAME]`, each made by the entry point NAME from its table. Their mistakes
-    name them.
+    """Return the features of the tables `[extensions.NAME]`.
+
+    The entry point NAME makes each feature from its table. Mistakes are reported with the name.
 
     Raises:
-        ConfigError: one is not installed, or fails.
+        ConfigError: an extension is not installed, or fails.
     """
     return [_made(_found(name), table) for name, table in tables.items()]
 

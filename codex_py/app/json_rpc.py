@@ -1,4 +1,4 @@
-"""JSON-RPC with one client, a message a line: what the servers for programs and for editors share.
+"""JSON-RPC with one client, one message a line, for the servers for programs and for editors.
 
 Source: the JSON-RPC 2.0 specification. Codex's app server leaves the member `jsonrpc` out.
 """
@@ -24,10 +24,10 @@ INTERNAL_ERROR: Final = -32603
 OVERLOADED: Final = -32001
 
 _ID: Final = re.compile(rb'\s*\{[^{}\[\]]*"id"\s*:\s*(\d{1,18})\s*[,}]')
-"""The id of a message that is too long, if it stands before the params."""
+"""The id of a message that is too long, if the id stands before the params."""
 _HEAD_BYTES: Final = 200
 _MAX_OPEN_REQUESTS: Final = 1_000
-"""Of the client. Each takes memory until it is answered."""
+"""The number of open requests of a client. Each takes memory until it is answered."""
 _LIVE_UNREAD_BYTES: Final = 4 * 1024 * 1024
 _MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
 
@@ -36,7 +36,7 @@ RequestId: TypeAlias = int | str | None
 
 
 class RpcError(Exception):
-    """What a request is answered with if it fails, or what the client answers."""
+    """The error of a request that fails, ours or the client's."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         super().__init__(message)
@@ -45,15 +45,18 @@ class RpcError(Exception):
 
 
 class Service(Protocol):
-    """What a client talks to."""
+    """Answers the messages of a client."""
 
     async def requested(self, method: str, params: Any, /) -> Any:
-        """Answer a request. What it raises besides an `RpcError` is a bug: the client is told so, and
-        standard error gets the traceback. It is cancelled when the client leaves."""
+        """Answer a request.
+
+        Any error besides an `RpcError` is a bug: the client is told so, and standard error gets the
+        traceback. The request is cancelled when the client leaves.
+        """
         ...
 
     def notified(self, method: str, params: Any, /) -> None:
-        """Take a notification, at once and in order with the requests."""
+        """Handle a notification at once, in order with the requests."""
         ...
 
     async def aclose(self) -> None:
@@ -82,15 +85,17 @@ class JsonRpc:
         self._working: set[asyncio.Task[None]] = set()
 
     async def serve(self, service: Service) -> None:
-        """Take messages until the client leaves; then every open request is cancelled, and awaited.
+        """Handle messages until the client leaves.
 
-        The reader waits for no answer: a handler begins in the order of the messages, and runs beside the others.
+        Then cancel every open request and wait for its end. The reader does not wait for answers:
+        handlers begin in the order of the messages, and run side by side.
         """
         try:
             while line := await self._line():
                 if line.strip():
                     self._take(line, service)
-                    # What is read already suspends nobody: let the handler begin before the next message.
+                    # Reading a line that has already arrived does not suspend: let the handler
+                    # begin before the next message.
                     await asyncio.sleep(0)
         except ConnectionError:
             pass
@@ -109,10 +114,11 @@ class JsonRpc:
         params: dict[str, Any],
         ended: Callable[[int, bool], None] = lambda _, __: None,
     ) -> Any:
-        """Ask the client; an answer that comes after this was cancelled counts for nothing.
+        """Ask the client. An answer that comes after a cancellation is ignored.
 
         Args:
-            ended: called with the request's id, and True, once it has an answer; with False, if it needs none any more.
+            ended: called with the request's id: with True once it has an answer, with False after a
+                cancellation.
 
         Raises:
             RpcError: the client answers with an error, or leaves.
@@ -132,14 +138,16 @@ class JsonRpc:
         """Send a notification, in order with everything else.
 
         Args:
-            is_live: a client that does not read misses it, beyond 4 MB. One that leaves more than 64 MB of others
-                unread is taken for gone.
+            is_live: drop the notification if the client has more than 4 MB unread. For other
+                notifications, a client with more than 64 MB unread counts as gone.
         """
         if not (is_live and self._unread > _LIVE_UNREAD_BYTES):
             self._send({"method": method, "params": params})
 
     async def drained(self) -> None:
-        """Wait until the client has read nearly all. For who sends much at once, such as a long conversation.
+        """Wait until the client has read nearly everything.
+
+        Call it when sending much at once, such as a long conversation.
 
         Raises:
             RpcError: the client left.
@@ -169,7 +177,7 @@ class JsonRpc:
         try:
             message: Any = decode_json(line.decode())
         except (ValueError, RecursionError):
-            # Half a line at the end: the client left as it wrote.
+            # Half a line at the end means that the client left while it wrote.
             if line.endswith(b"\n"):
                 self._refuse(None, PARSE_ERROR, "this is no JSON")
             return
@@ -241,14 +249,14 @@ class JsonRpc:
     def _send(self, message: dict[str, Any]) -> None:
         if self._writer.is_closing():
             return
-        # Many a reader refuses the whole message for a lone surrogate.
+        # Many readers refuse the whole message because of a lone surrogate.
         self._writer.write(encode_json(self._envelope | message) + b"\n")
         if self._unread > _MAX_UNREAD_BYTES:
             self._writer.transport.abort()
 
 
 def first_mistake(error: ValidationError) -> str:
-    """The first thing that is wrong with params: its place and why."""
+    """Describe the first mistake in params: its place and the reason."""
     first = error.errors(include_url=False, include_input=False)[0]
     return f"`{'.'.join(map(str, first['loc'])) or 'params'}`: {first['msg']}"
 

@@ -1,4 +1,7 @@
-"""The parts that the tools of a session need. Loaded behind its first request: router, sandbox and processes."""
+"""The parts that the tools of a session need: router, sandbox and processes.
+
+Loaded after its first request.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -44,17 +47,17 @@ class ToolParts:
     plan: UpdatePlan
     sandbox: PlatformSandbox
     profile_sandbox: PlatformSandbox
-    """Of the login shell's profile: a session that runs no command may do without a sandbox. Offline, if there is a
-    list of domains."""
+    """The sandbox of the login shell's profile, as a session that runs no command may do without a
+    sandbox. It is offline if there is a list of domains."""
     login_shell: LoginShell
     script_shell: Sequence[str]
-    """The user's shell with the option that gives it a script."""
+    """The user's shell with the option that takes a script."""
     environment: dict[str, str]
-    """For child processes."""
+    """The environment of child processes."""
     hidden: frozenset[str]
-    """Names of the variables that they must not see."""
+    """The names of variables that child processes must not see."""
     record: Callable[[SandboxPolicy], None]
-    """Writes down what the sandbox lets commands write to, for `programs`."""
+    """Writes down the paths that the sandbox lets commands write to, for `programs`."""
     output_token_limit: int
 
 
@@ -66,11 +69,12 @@ def make_parts(
     with_latest_settings: Callable[[Dispatch], Dispatch],
     last_finished: Callable[[], None],
 ) -> ToolParts:
-    """
+    """Make the parts.
+
     Args:
-        rules: for commands; None if there are none.
+        rules: the rules for commands; None without rules.
         with_latest_settings: the outermost wrapper of each call, when its turn has come.
-        last_finished: called when no command runs any more.
+        last_finished: called when the last running command has ended.
     """
     config = setup.config
     extension = session.extension
@@ -144,7 +148,7 @@ def _hidden(setup: SessionSetup) -> frozenset[str]:
 def _sandboxes(
     setup: SessionSetup, environment: Mapping[str, str]
 ) -> tuple[PlatformSandbox, PlatformSandbox]:
-    """The sandbox of commands, and that of the login shell's profile."""
+    """Return the sandbox of commands, and the sandbox of the login shell's profile."""
     config = setup.config
     programs = user_programs(config, setup.environment, setup.options.add_dirs)
     # The home is read-only for commands: the configuration says what they may do.
@@ -165,11 +169,14 @@ def _login_shell(
     environment: dict[str, str],
     sandbox: PlatformSandbox,
 ) -> LoginShell:
-    """The shell whose profile commands get; it is asked at once, if they may have one."""
+    """Return the shell whose profile commands get.
+
+    It is asked at once if commands may have the profile.
+    """
 
     def confined(argv: Sequence[str]) -> Sequence[str]:
         settings = session.settings
-        # No profile has to write to the workspace, so nothing in it needs protection meanwhile.
+        # A profile need not write to the workspace, so nothing there needs protection meanwhile.
         policy = replace(settings.sandbox_policy, writable_roots=())
         return sandbox.command(argv, policy, settings.cwd)
 
@@ -227,7 +234,10 @@ def _write_rule(session: Session, setup: SessionSetup, prefix: Sequence[str]) ->
 def _finder(
     builtin: Mapping[str, Callable[[], Tool[Any]]], extension: Extension
 ) -> ToolFinder:
-    """Finds our tools and those of extensions. One that is always offered is loaded by its first call."""
+    """Finds our tools and those of extensions.
+
+    A tool that is always offered is loaded by its first call.
+    """
     offered = {tool.name: tool.load for tool in extension.tools}
     load = {name: cache(load) for name, load in {**offered, **builtin}.items()}
     others = extension.find_tool()

@@ -8,7 +8,8 @@ from typing import Any
 def load(target: str) -> Any:
     """Import the function, or another value, that `module:name` names.
 
-    Ctrl-C waits for the end: some modules take an exception in an import of theirs for one that is not there.
+    Ctrl-C waits for the end of the import: some modules take an exception while they import another
+    module for its absence.
     """
     module, _, name = target.partition(":")
     unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -7,7 +7,7 @@ _SPAN = r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)"
 
 
 def without_code(text: str) -> str:
-    """The text without blocks and spans of code. Its lines keep their numbers."""
+    """Return the text without blocks and spans of code. Its lines keep their numbers."""
     lines: list[str] = []
     fence = ""
     for line in text.splitlines():

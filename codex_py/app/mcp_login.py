@@ -1,4 +1,7 @@
-"""Logins to MCP servers: log in, log out, show, and use in sessions. Part of the composition root. LIGHT."""
+"""Logins to MCP servers: log in, log out, show the status, and log in for sessions. LIGHT.
+
+Part of the composition root.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +20,17 @@ from codex_py.mcp.settings import MakeAuth
 AuthStatus: TypeAlias = Literal[
     "unsupported", "not_logged_in", "bearer_token", "o_auth", "unknown"
 ]
-"""As in `mcp list --json` of Codex 0.169. `unsupported` includes servers that need no login."""
+"""The values of `mcp list --json` in Codex 0.169. `unsupported` includes servers that need no
+login."""
 
 _PROBE_TIMEOUT_S = 5.0
 
 
 def login_store(config: Config, name: str) -> StoredLogins | None:
-    """Where the login to a server is stored; None if the server does not use one."""
+    """Return the place where the login to a server is stored.
+
+    Returns None if the server does not use a login.
+    """
     server = config.mcp_servers[name]
     if server.url is None or server.auth not in {None, "oauth"} or _has_token(server):
         return None
@@ -33,7 +40,10 @@ def login_store(config: Config, name: str) -> StoredLogins | None:
 
 
 def session_auth(config: Config, name: str) -> MakeAuth | None:
-    """Makes the `Auth` for requests to a server; None if the server does not use a login."""
+    """Return a function that makes the `Auth` for requests to a server.
+
+    Returns None if the server does not use a login.
+    """
     store = login_store(config, name)
     if store is None:
         return None
@@ -51,10 +61,10 @@ def session_auth(config: Config, name: str) -> MakeAuth | None:
 
 
 def log_out(config: Config, name: str) -> bool:
-    """Delete the login to a server. True if there was one.
+    """Delete the login to a server. Returns True if there was one.
 
     Raises:
-        CodexError: it cannot be deleted, or the server has no URL.
+        CodexError: the login cannot be deleted, or the server has no URL.
     """
     if config.mcp_servers[name].url is None:
         raise CodexError(
@@ -78,8 +88,8 @@ async def log_in(
     """Let the user log in to a server, and store the login.
 
     Args:
-        headers: of requests to the server.
-        scopes: replace the configured ones.
+        headers: the headers of requests to the server.
+        scopes: these replace the configured scopes.
 
     Raises:
         CodexError: the login failed.
@@ -127,10 +137,12 @@ async def log_in(
 async def auth_statuses(
     config: Config, headers: Callable[[str], Mapping[str, str]]
 ) -> dict[str, AuthStatus]:
-    """The login status of each server. Those that may need a login are asked concurrently, for up to 5 s.
+    """Return the login status of each server.
+
+    Those that may need a login are asked concurrently, for up to 5 s.
 
     Args:
-        headers: of requests to the server of a name.
+        headers: returns the headers of requests to the server with this name.
 
     Raises:
         ConfigError: the stored logins cannot be read.
@@ -151,7 +163,7 @@ async def auth_statuses(
 
 
 def _known_status(config: Config, name: str) -> AuthStatus:
-    """`unknown` if the server has to be asked."""
+    """Return the known login status; `unknown` if the server has to be asked."""
     server = config.mcp_servers[name]
     store = login_store(config, name)
     if server.url is None or not server.enabled:

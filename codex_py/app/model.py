@@ -42,19 +42,21 @@ _DEFAULT: Final = Settings.model
 _WITHOUT_DEFAULT: Final = {*BUILT_IN_PROVIDERS} - {"openai", "azure", "openrouter"}
 """Providers that do not serve the default model."""
 _MISSPELT_PROVIDER: Final = 0.9
-"""How alike two names are if one is a misspelling of the other: `anthropc`, but not `mistralai`."""
+"""The similarity of two names from which one is taken for a misspelling: `anthropc`, but not
+`mistralai`."""
 _WITHOUT_PATHS: Final = {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS}
-"""Providers none of whose models is called by a path."""
+"""The providers that name no model by a path."""
 
 
 def configured_provider(config: Config, environment: Mapping[str, str]) -> Provider:
-    """The provider of a session, fitted to what is known of its model.
+    """Return the provider of a session, fitted to the known facts about its model.
 
     Raises:
-        ConfigError: there is no such provider, no model of it is named, or the model has no such effort.
+        ConfigError: the provider is unknown, none of its models is named, or the model has no such
+            effort.
     """
     name = config.model_provider
-    # A server of the user's own may call a model by its path.
+    # A server of the user's own may name a model by its path.
     first, _, rest = config.model.rpartition("/")
     if not rest.strip() or (
         not first and "/" in config.model and name in _WITHOUT_PATHS
@@ -77,7 +79,8 @@ def configured_provider(config: Config, environment: Mapping[str, str]) -> Provi
 
 
 def _require_known_efforts(config: Config) -> None:
-    # A catalogue of the user's, and a model that is not known here, may have efforts of their own.
+    # Models of the user's own catalogue, and models that are not known here, may have other
+    # efforts.
     if config.model_catalog_json is None and model_info(config.model).known:
         for key in ("model_reasoning_effort", "plan_mode_reasoning_effort"):
             effort = getattr(config, key)
@@ -89,9 +92,10 @@ def _require_known_efforts(config: Config) -> None:
 def misspelt_provider(
     provider: Provider, model: str, known: Collection[str]
 ) -> str | None:
-    """A sentence if `model` seems to be `provider/model`, but no such provider is known.
+    """Return a sentence if `model` seems to be `provider/model`, but the provider is unknown.
 
-    OpenAI has no model with a slash in its name. Another provider may have: `mistralai/…` is no misspelt `mistral/…`.
+    OpenAI has no model with a slash in its name. Another provider may have one: `mistralai/…` is
+    not a misspelt `mistral/…`.
 
     Args:
         known: the ids of the user's own providers.
@@ -123,7 +127,7 @@ def misspelt_provider(
 def named_provider(
     config: Config, name: str, environment: Mapping[str, str]
 ) -> Provider:
-    """The provider of this name; a `ConfigError` if there is none."""
+    """Return the provider with this name. Raises a `ConfigError` if it is unknown."""
     layers = config.layers
     key = ("model_providers", name, "env_key")
     try:
@@ -142,14 +146,16 @@ def named_provider(
 
 
 def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
-    """Says which key the provider needs and cannot be found; None if nothing is missing.
+    """Name the key that the provider needs and that cannot be found.
+
+    Returns None if no key is missing.
 
     Raises:
         ConfigError: there is no such provider, or `auth.json` cannot be read.
     """
     provider = configured_provider(config, environment)
     if provider.auth is not None:
-        # A program prints the key; it is run when the key is needed.
+        # A program prints the key, and is run when the key is needed.
         return None
     try:
         provider_key(config, provider, environment)
@@ -195,10 +201,11 @@ class ModelClients:
         of_parent: "ModelClients | None" = None,
         sent: Callable[[], None] = lambda: None,
     ) -> None:
-        """
+        """Prepare to make clients.
+
         Args:
             home: the first provider of the thread.
-            of_parent: has the connections, if the thread has a parent.
+            of_parent: the clients of the parent thread, which have the connections.
             sent: see `HttpModelClient`.
         """
         self._setup = setup
@@ -216,7 +223,9 @@ class ModelClients:
         return self._of_parent._root
 
     def connect(self, provider: Provider) -> ModelClient:
-        """The client for a provider. Without a key, a client whose requests raise the reason.
+        """Make the client for a provider.
+
+        Without a key, the requests of the client raise the reason.
 
         Raises:
             ConfigError: `auth.json` cannot be read, or the provider is configured wrongly.
@@ -252,7 +261,7 @@ class ModelClients:
             headers["x-codex-parent-thread-id"] = parent.thread_id
         region = setup.config.requirements.keys.enforce_residency
         if region is not None:
-            # As in Codex. No header of the provider replaces it.
+            # The name is Codex's. No header of the provider replaces it.
             name = "x-openai-internal-codex-residency"
             given = provider.http_headers, provider.env_http_headers
             own, env = (

@@ -1,4 +1,4 @@
-"""How a session is opened: each part is made by a step of its own, from those before it. LIGHT."""
+"""Opens a session: a separate step makes each part, from the parts before it. LIGHT."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
@@ -46,11 +46,13 @@ from codex_py.tools.offered import own_names
 
 
 class Warnings:
-    """Collects warnings until there is a thread, then passes them on. Each text is passed on once, to the session or to
-    one of its children."""
+    """Collects warnings until there is a thread, then passes them on.
+
+    Each text is passed on once, to the session or to one of its children.
+    """
 
     def __init__(self, known: set[str] | None = None) -> None:
-        """`known`: texts that were passed on already. None: there are none."""
+        """`known`: texts that were passed on already; None without any."""
         self._known: set[str] = set() if known is None else known
         self._unsent: list[str] = []
         self._thread: Thread | None = None
@@ -65,7 +67,7 @@ class Warnings:
             self._thread.warn(text)
 
     def child(self) -> "Warnings":
-        """The warnings of a child session."""
+        """Return the warnings of a child session."""
         return Warnings(self._known)
 
     def feature(self, thread: Thread) -> Extension:
@@ -77,30 +79,31 @@ class Warnings:
 
 @frozen
 class Given:
-    """What a session has from its caller, or from the session above it."""
+    """The parts that a session gets from its caller, or from the session above it."""
 
     extensions: Sequence[Feature]
-    """Given by the caller, as `functions` are."""
+    """Features from the caller, as `functions` are."""
     functions: Sequence[Feature]
     further: Sequence[Feature] = ()
-    """Given with the session by the one that opened it, or by one above."""
+    """Features that came with the session, from the session that opened it or from one above."""
     clients: ModelClients | None = None
-    """Of the parent; None if there is none."""
+    """The clients of the parent; None without a parent."""
     configured: Sequence[Feature | None] = ()
-    """Of the parent, see `configured_features`."""
+    """The features of the parent; see `configured_features`."""
 
 
 class Opening:
-    """Opens one session. Its children are opened by further ones."""
+    """Opens one session. Its children are opened by further `Opening`s."""
 
     _clients: ModelClients
-    """For the children, as `_configured` is; both are there before the first one is opened."""
+    """The clients for the children. They and `_configured` are set before the first child is
+    opened."""
     _configured: Sequence[Feature | None]
 
     def __init__(self, setup: SessionSetup, given: Given, warnings: Warnings) -> None:
-        """`warnings`: those of the setup."""
+        """`warnings`: the warnings of the setup."""
         config = setup.config
-        # If a hook of git started us, its variables lead to the tree of the hook.
+        # If a git hook started us, its variables lead to the work tree of the hook.
         if config.cwd.is_relative_to(worktrees_folder(config.home)):
             setup = replace(setup, environment=for_another_tree(setup.environment))
         self._setup = setup
@@ -109,7 +112,7 @@ class Opening:
 
     @asynccontextmanager
     async def opened(self, sink: EventSink) -> AsyncGenerator[Session]:
-        """Announce the session; it is ready for its first turn."""
+        """Announce the session, which is then ready for its first turn."""
         async with AsyncExitStack() as stack:
             provider = self._provider()
             settings = self._settings(provider)
@@ -133,7 +136,10 @@ class Opening:
 
     @asynccontextmanager
     async def made(self) -> AsyncGenerator[Session]:
-        """Make the session, and announce nothing: no feature starts anything, and no request can be sent."""
+        """Make the session without announcing it.
+
+        No feature starts anything, and no request can be sent.
+        """
         async with AsyncExitStack() as stack:
             provider = self._provider()
             settings = self._settings(provider)
@@ -170,7 +176,7 @@ class Opening:
         sink: EventSink,
         stack: AsyncExitStack,
     ) -> Session:
-        """`stack`: closes what the session needs."""
+        """Make the session. `stack`: closes the parts that the session needs."""
         setup = self._setup
         thread, file = open_thread
         tools = SessionTools(setup)
@@ -217,7 +223,7 @@ class Opening:
         )
 
     def _features(self, setup: SessionSetup) -> Sequence[Feature]:
-        """The features in their order, the outermost first."""
+        """Return the features in their order, the outermost first."""
         given = self._given
         return [
             _image_warning,
@@ -225,9 +231,9 @@ class Opening:
             *(each for each in self._configured if each is not None),
             *given.functions,
             *given.further,
-            # The innermost: what the others wrap holds for every model.
+            # The innermost: the features around it apply to every model.
             ModelChain(setup),
-            # It wraps nothing, and is asked last: another may still want more of the model.
+            # It wraps nothing, and is asked last: another feature may want more from the model.
             output_schema,
         ]
 
@@ -235,7 +241,7 @@ class Opening:
     async def _open_child(
         self, thread: Thread, new: NewChild, config: Config, resume: str | None
     ) -> AsyncGenerator[Session]:
-        """See `OpenChild`."""
+        """Open a child; see `OpenChild`."""
         options = replace(
             self._setup.options,
             parent=_parent(thread, new),
@@ -264,7 +270,7 @@ class Opening:
 
 
 def _parent(thread: Thread, new: NewChild) -> ParentThread:
-    """The thread, as the parent of a new child."""
+    """Describe the thread as the parent of a new child."""
     above = thread.parent
     if above is None:
         root_id = thread.thread_id

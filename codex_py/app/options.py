@@ -1,4 +1,4 @@
-"""How a session is opened. LIGHT."""
+"""The options and the setup with which a session is opened. LIGHT."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,41 +23,43 @@ from codex_py.sandbox.network.report import NetworkReport
 McpStartupWait: TypeAlias = Callable[
     [Callable[[], Sequence[str]], Awaitable[None]], Awaitable[None]
 ]
-"""Waits for MCP servers to start, or for a while. Gets a function that lists the pending ones, and an awaitable that
-completes when none are."""
+"""Waits for MCP servers to start, or for a limited time. Gets a function that lists the pending
+ones, and an awaitable that completes when none are."""
 Connect: TypeAlias = Callable[[Provider], ModelClient]
 OpenChild: TypeAlias = Callable[
     [Thread, NewChild, Config, str | None], AbstractAsyncContextManager[Session]
 ]
-"""Opens a child of the thread, as `open_session` does, with this configuration; the last is the id of a session to
-resume. A configured feature that is `Inherited` is that of the parent, the others are the child's own."""
+"""Opens a child of the thread, as `open_session` does, with this configuration. The last argument
+is the id of a session to resume. The child gets the parent's `Inherited` features; its other
+configured features are its own."""
 
 
 @frozen
 class Suspension:
-    """A call that needs an approval suspends the run. See `app.features.suspension`."""
+    """Makes a call that needs an approval suspend the run. See `app.features.suspension`."""
 
     folder: Path
-    """For the requests that are left; absolute."""
+    """The absolute path of the folder for requests."""
     lifetime_s: float
-    """Of a request."""
+    """The time after which a request expires."""
     key: bytes
-    """Signs the requests."""
+    """The key that signs the requests."""
     answer: Path | None = None
-    """The request that a person has decided on; with `resume`. The session goes on with its call."""
+    """The request that a person has decided on; with `resume`. The session continues with its
+    call."""
     is_approved: bool = False
     because: str | None = None
-    """Why it is refused, for the model."""
+    """The reason of a refusal, for the model."""
     options: tuple[str, ...] = ()
-    """Words of the command line that goes on with the call, for the message that shows it."""
+    """The words of the command line that continues with the call, for the message that shows it."""
 
 
 @frozen
 class SessionOptions:
-    """How a session is opened, besides its configuration."""
+    """The options with which a session is opened, besides its configuration."""
 
     source: Literal["exec", "cli", "mcp", "vscode"] = "exec"
-    """For the session file; `vscode` is that of Codex's app server."""
+    """The source in the session file; `vscode` stands for Codex's app server."""
     originator: str = "codex_exec"
     ephemeral: bool = False
     """Write no session file."""
@@ -66,23 +68,25 @@ class SessionOptions:
     resume_last: bool = False
     """Continue the newest session of this working directory and provider."""
     resume_all: bool = False
-    """With `resume_last`: of any working directory."""
+    """With `resume_last`: continue the newest session of any working directory."""
     needs_own_worktree: bool = False
-    """Refuse to continue the session of a git worktree anywhere else: the user has not named a folder for it."""
+    """Refuse to continue the session of a git worktree in another folder: the user has named no
+    folder for it."""
     parent: ParentThread | None = None
-    """The session is a child of this one."""
+    """The parent, if the session is a child."""
     history: tuple[EncodedItem, ...] = ()
-    """Of the parent: what a new child begins with, behind its context."""
+    """Items of the parent with which a new child begins, after its own context."""
     fork: bool = False
     """Continue in a copy with a new id; with `resume` or `resume_last`."""
     choices: Choices | None = None
-    """Replace the choices from the configuration and `add_dirs`."""
+    """These replace the choices from the configuration and `add_dirs`."""
     add_dirs: tuple[Path, ...] = ()
-    """Writable roots besides those of the configuration; absolute."""
+    """Absolute paths of writable roots besides those of the configuration."""
     record: Path | None = None
     """Write the exchange with the model to this tape."""
     bundle: Callable[[Callable[[int], str]], None] | None = None
-    """Gets, when a turn ends well, the function that makes its change bundle for an exit code; see `patch.bundle`."""
+    """Called when a turn ends well, with a function. The function makes the turn's change bundle
+    for an exit code; see `patch.bundle`."""
     replay: Path | None = None
     """Answer from this tape instead of the provider."""
     transport: Any = None
@@ -92,29 +96,32 @@ class SessionOptions:
     ignore_rules: bool = False
     """Ignore the files with rules for commands."""
     bypass_hook_trust: bool = False
-    """Run the hooks that the user has not reviewed, too."""
+    """Also run the hooks that the user has not reviewed."""
     cleared: bool = False
-    """The conversation replaces another one on the same screen; hooks are told."""
+    """The conversation replaces another one on the same screen. Hooks are told."""
     keep_commands: bool = False
-    """Commands keep running between turns. False: they end with the turn, so that their items complete before it."""
+    """Keep commands running between turns. If False, they end with the turn, so that their items
+    complete before it."""
     suspension: Suspension | None = None
-    """None: a call that needs an approval asks the approver. It has none of its own."""
+    """None: a call that needs an approval asks the approver. With a suspension, the session has no
+    approver."""
     can_review: bool = False
-    """The session may be asked for a review, see `Reviews`."""
+    """The session may be asked for a review; see `Reviews`."""
     text_deltas: bool = True
-    """Emit the text of answers and of reasoning as it streams. If nobody shows it, it is not even parsed."""
+    """Emit the text of answers and of reasoning while it streams. If nobody shows it, it is not
+    even parsed."""
     mcp_startup_wait: McpStartupWait | None = None
     """Delays a request until MCP servers have started, or for a limited time; None waits for all."""
 
     @property
     def begins_with_call(self) -> bool:
-        """The session goes on with a call that waits, before it sends a request."""
+        """True if the session continues with a waiting call before it sends a request."""
         return self.suspension is not None and self.suspension.answer is not None
 
 
 @frozen
 class SessionSetup:
-    """What the factories of features get."""
+    """The setup that the factories of features get."""
 
     config: Config
     options: SessionOptions
@@ -130,15 +137,17 @@ class SessionSetup:
     backend_problems: dict[str, str | None] = field(
         default_factory=dict[str, "str | None"]
     )
-    """What a session found out about the backends of the sandbox, for its children; see `PlatformSandbox`."""
+    """The findings of a session about the backends of the sandbox, for its children; see
+    `PlatformSandbox`."""
     folder_times: FolderTimes = field(default_factory=FolderTimes)
-    """What the sandboxes of a session and of its children do to folders, for its undo."""
+    """The changes that the sandboxes of a session and its children make to folders, for its
+    undo."""
     shell_snapshots: dict[Any, Any] = field(default_factory=dict[Any, Any])
-    """What a session knows of the user's login shell, for its children; see `LoginShell`."""
+    """The user's login shell as a session knows it, for its children; see `LoginShell`."""
     network: NetworkReport = field(default_factory=NetworkReport)
-    """Of the commands of a session and of its children that may reach some hosts alone."""
+    """Reports on the commands of a session and its children that may reach some hosts alone."""
     connect: Connect | None = None
-    """Makes a client for another provider of the thread. None while there is no thread: factories of features have
-    it."""
+    """Makes a client for another provider of the thread. None before there is a thread; the
+    factories of features have one."""
     open_child: OpenChild | None = None
-    """Opens a child session of this one. None in the same cases."""
+    """Opens a child session of this one. None before there is a thread."""

@@ -1,4 +1,4 @@
-"""The JSON Schema that a final answer has to satisfy, and the check that it does.
+"""The JSON Schema of a final answer, and the check of an answer against it.
 
 The request contains the schema, but not every provider enforces it. Importing this module loads jsonschema
 (60 ms), so it is imported only if a schema is given.
@@ -50,7 +50,9 @@ def load_schema(path: Path) -> Any:
 
 
 def answer_check(schema: Any) -> Callable[[str], str | None]:
-    """Return a function that says in one sentence how an answer breaks the schema; None if it does not.
+    """Return a function that describes in one sentence how an answer breaks the schema.
+
+    It returns None if the answer does not.
 
     The function raises `ConfigError` if the schema refers to one that it does not contain: nothing is fetched.
 
@@ -96,7 +98,7 @@ def _violation(schema: Any, text: str) -> str | None:
 
 
 def _validator_class(schema: Any) -> Any:
-    # Whatever else stands there, jsonschema looks up and fails.
+    # jsonschema looks up any other value there, and fails.
     draft = as_object(schema).get("$schema")
     known = {"$schema": draft} if isinstance(draft, str) else True
     return validator_for(known, default=Draft202012Validator)
@@ -104,7 +106,7 @@ def _validator_class(schema: Any) -> Any:
 
 def _reason(error: ValidationError | SchemaError) -> str:
     """`at $.path: what is wrong`; bounded, because the message may quote the whole answer."""
-    # The end says what was expected, the beginning shows what was found.
+    # The end of the message tells the expectation, the beginning shows the value.
     return f"at {error.json_path}: {shortened(error.message, _MAX_REASON_CHARACTERS)}"
 
 

@@ -34,23 +34,23 @@ class SessionPatch:
 
     text: str
     cwd: Path
-    """Absolute; relative paths in the patch start here."""
+    """The absolute folder in which relative paths of the patch start."""
     thread_id: str
 
 
 def opened_bundle(data: bytes | str, environment: Mapping[str, str]) -> Bundle:
-    """See `read_bundle`."""
+    """Read a bundle; see `read_bundle`."""
     return read_bundle(data, bundle_key(environment))
 
 
 def last_patch(home: Path, cwd: Path) -> SessionPatch:
-    """The last patch in the newest session of a directory.
+    """Return the last patch in the newest session of a directory.
 
     It may not have been applied, for instance if the sandbox refused it.
 
     Args:
         home: `$CODEX_HOME`.
-        cwd: absolute.
+        cwd: the absolute path of the directory.
 
     Raises:
         SessionError: the session cannot be read.
@@ -77,7 +77,10 @@ def last_patch(home: Path, cwd: Path) -> SessionPatch:
 
 
 def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The patch that a call of any tool applies, and the folder of that call; None for any other item."""
+    """Return the patch that a call of any tool applies, and the folder of that call.
+
+    Returns None for any other item.
+    """
     match item:
         case {"type": "custom_tool_call", "input": str(text)}:
             fields: dict[str, Any] = {"input": text}
@@ -108,7 +111,7 @@ def _patch_of(item: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
-    """A three-way merge with blobs from the repository around `cwd`.
+    """Make a three-way merge with blobs from the repository around `cwd`.
 
     Raises a `CodexError` if git is not installed, or the repository belongs to something else.
     """
@@ -127,7 +130,8 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
         return None
 
     def merge(ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, bool]:
-        # Outside of the repository, so that its configuration has no effect.
+        # The folder is outside of the repository, so that the repository's configuration has no
+        # effect.
         with own_folder(git.home, "merge") as folder:
             names = ("ours", "base", "patch")
             for name, data in zip(names, (ours, base, theirs), strict=True):
@@ -149,7 +153,10 @@ def changes_since_commit(
     environment: Mapping[str, str],
     rules: FileRules = NO_RULES,
 ) -> str:
-    """The diff between the last commit and the work tree around `cwd`, for people. Raises as `repository_of` does."""
+    """Return the diff between the last commit and the work tree around `cwd`, for people.
+
+    Raises the errors of `repository_of`.
+    """
     repository = repository_of(cwd, programs, environment)
     return work_tree_diff(*repository, denials_of(rules).refuses)
 
@@ -157,7 +164,7 @@ def changes_since_commit(
 def repository_of(
     cwd: Path, programs: Programs, environment: Mapping[str, str]
 ) -> tuple[Git, Path]:
-    """The git for the work tree around `cwd`, and its top.
+    """Return the git for the work tree around `cwd`, and the top of that tree.
 
     Raises:
         CodexError: there is no repository, or git is not installed.

@@ -28,16 +28,20 @@ class Permissions:
     def given_to(
         self, choices: Choices, config: Config, add_dirs: Sequence[Path]
     ) -> Choices:
-        """The choices with these permissions. `add_dirs`: see `Config.sandbox_policy`."""
+        """Return the choices with these permissions. `add_dirs`: see `Config.sandbox_policy`."""
         sandbox = replace(config, sandbox_mode=self.sandbox).sandbox_policy(add_dirs)
-        # As it was chosen: who uses the choices says if the administrator does not allow it.
+        # The mode is kept as it was chosen: the code that uses it reports if the administrator
+        # forbids it.
         sandbox = replace(sandbox, mode=self.sandbox)
         return replace(choices, approval_policy=self.policy, sandbox_policy=sandbox)
 
     def is_allowed(
         self, choices: Choices, config: Config, add_dirs: Sequence[Path]
     ) -> bool:
-        """True if the administrator lets a user choose them. Arguments: as for `given_to`."""
+        """True if the administrator lets a user choose these permissions.
+
+        For the arguments, see `given_to`.
+        """
         chosen = self.given_to(choices, config, add_dirs)
         return self.are_those_of(config.requirements.held_choices(chosen))
 
@@ -45,7 +49,10 @@ class Permissions:
 def allowed_permissions(
     choices: Choices, config: Config, add_dirs: Sequence[Path]
 ) -> list[Permissions]:
-    """The permissions that a user can choose. Arguments: as for `Permissions.given_to`."""
+    """Return the permissions that a user can choose.
+
+    For the arguments, see `Permissions.given_to`.
+    """
     return [each for each in PERMISSIONS if each.is_allowed(choices, config, add_dirs)]
 
 
@@ -80,4 +87,4 @@ PERMISSIONS: Final = (
     ),
 )
 EFFORTS: Final = ("minimal", "low", "medium", "high", "xhigh")
-"""Of reasoning; a model has a default."""
+"""The efforts of reasoning; a model has a default."""

@@ -1,5 +1,7 @@
-"""The price of a model at a provider. LIGHT: the table of known models is read only if the configuration has no
-price."""
+"""The price of a model at a provider. LIGHT.
+
+The table of known models is read only if the configuration has no price.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -11,12 +13,14 @@ from codex_py.model.known_models import Price, known_model
 
 
 def price_of(config: Config, model: str, provider: str) -> Price | None:
-    """The price in `[model_prices."PROVIDER/MODEL"]`, else in `[model_prices."MODEL"]`, over that of the table; None if
-    unknown.
+    """Return the price of a model; None if unknown.
 
-    The table has the prices of the providers that make or serve the models: others may ask for more, unless the user
-    says so.
-    Raises a `ConfigError` if `same_as` names no model of the table.
+    The price in `[model_prices."PROVIDER/MODEL"]` comes first, then `[model_prices."MODEL"]`, then
+    the table. The table has the prices of the providers that make or serve the models: others may
+    ask for more, unless the user says otherwise.
+
+    Raises:
+        ConfigError: `same_as` names no model of the table.
     """
     full = f"{provider}/{model}"
     name = full if full in config.model_prices else model
@@ -39,7 +43,7 @@ def price_of(config: Config, model: str, provider: str) -> Price | None:
 
 
 def unknown_price(model: str, provider: str) -> str:
-    """A clause that tells how to set a price that `price_of` does not know."""
+    """Return a clause that tells how to set a price that `price_of` does not know."""
     known = known_model(model)
     if known is not None and known.provider != provider:
         table = dotted(("model_prices", f"{provider}/{model}"))

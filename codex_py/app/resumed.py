@@ -25,7 +25,8 @@ from codex_py.rollout.writer import RolloutWriter, must_be_unused
 
 _REDACTED: Final = REDACTED.encode()
 _SHOWN_BYTES: Final = 32_000_000
-"""Read from the end of the file for display: a terminal shows the last few hundred items."""
+"""The bytes that are read from the end of the file for display: a terminal shows the last few
+hundred items."""
 
 
 def resumed_thread(
@@ -46,7 +47,7 @@ def resumed_thread(
     fork = options.fork
     forks = fork or read_meta(path).native
     if forks and not fork and not options.ephemeral:
-        # Its running turn would be missing.
+        # The items of its running turn would be missing.
         must_be_unused(path)
     file, stored = _read(setup, path, is_continued=not (forks or options.ephemeral))
     base = stored.meta.base_instructions
@@ -71,7 +72,7 @@ def resumed_thread(
     else:
         name = thread_names(config.home).get(stored.thread_id)
     if name is not None and thread_id != stored.thread_id:
-        # The name should lead to the continuation.
+        # The name must lead to the continuation.
         file.rename(name)
     warnings = list(thread_context(setup, settings)[1])
     warnings += _origin(setup, stored, thread_id)
@@ -98,7 +99,7 @@ def resumed_thread(
 def _origin(
     setup: SessionSetup, stored: StoredSession, thread_id: str
 ) -> Iterator[str]:
-    """Warnings if the thread goes on under another id, or with another provider, than the user may expect."""
+    """Yield warnings if the thread continues with an unexpected id or provider."""
     options = setup.options
     provider = setup.config.model_provider
     asked = options.resume

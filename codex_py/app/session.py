@@ -42,7 +42,7 @@ async def open_session(
     Args:
         sink: takes every event; a plain function, which is never awaited. None: warnings go to the logger
             `codex_py`, and nothing else is told.
-        environment: None: that of the program.
+        environment: None: the environment of the program.
         approver: decides what the approval policy leaves to the user; None denies it.
         elicitor: answers the questions of MCP servers and of the model to the user. None: those of servers are
             declined, and the model is not offered `request_user_input`.
@@ -81,8 +81,10 @@ async def open_session(
 async def made_session(
     config: Config, options: SessionOptions, *, environment: Mapping[str, str]
 ) -> AsyncGenerator[Session]:
-    """Make a session with its features, and start nothing: for what is to be known of it. Raises as `open_session`
-    does."""
+    """Make a session with its features and start nothing, to find out facts about it.
+
+    Raises the errors of `open_session`.
+    """
     config.require_enforced()
     warnings = Warnings()
     setup = SessionSetup(
@@ -129,6 +131,6 @@ def _check_approver(approver: Approver | None) -> None:
 
 
 def log_warnings(event: Event) -> None:
-    """An `EventSink` that gives warnings to the logger `codex_py`."""
+    """Pass warnings on to the logger `codex_py`; for use as an `EventSink`."""
     if isinstance(event, ItemCompleted) and isinstance(event.item, ErrorItem):
         getLogger("codex_py").warning(event.item.message)

@@ -1,4 +1,7 @@
-"""The tools of a session: loaded after its first request was sent, they run its calls. LIGHT."""
+"""The tools of a session, which run its calls.
+
+They are loaded after its first request was sent. LIGHT.
+"""
 
 import asyncio
 import os
@@ -32,18 +35,21 @@ from codex_py.protocol.tools import ToolCall, ToolOutput
 from codex_py.tools.plan_notes import plan_notes
 
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
-"""Types of the items that tools answer."""
+"""The types of the items that tools answer."""
 _LOAD_AFTER_S = 0.2
 _RELEASE_AFTER_S = 0.3
-"""The next command often comes at once, and what a command left behind takes a moment to die."""
+"""The wait before a release: the next command often comes at once, and left processes take a moment
+to end."""
 
 
 class SessionTools:
-    """The feature of the tools, and the `ToolCalls` of the session. What they are made of is loaded while the model
-    thinks, or by its first call."""
+    """The feature of the tools, and the `ToolCalls` of the session.
+
+    The parts of the tools are loaded while the model thinks, or by the first call.
+    """
 
     _session: Session
-    """Set by `attach`."""
+    """The session; set by `attach`."""
 
     def __init__(self, setup: SessionSetup) -> None:
         """Raises a `ConfigError` if a rules file cannot be read or parsed."""
@@ -52,7 +58,7 @@ class SessionTools:
         self._rules = _rules(setup)
         self._waiting: asyncio.TimerHandle | None = None
         self._loaded = None
-        """The `ToolParts`, once there are some; see `parts`."""
+        """The `ToolParts` once they are loaded; see `parts`."""
         self._confined = 0
         """The number of commands that run within `confined`."""
         self._release: asyncio.TimerHandle | None = None
@@ -68,11 +74,11 @@ class SessionTools:
         )
 
     def attach(self, session: Session) -> None:
-        """Run the calls of this session. The tools are not loaded yet."""
+        """Run the calls of this session. This does not load the tools yet."""
         self._session = session
 
     def load_soon(self) -> None:
-        """A request was sent: load the tools, unless its turn ends at once."""
+        """Load the tools soon after a request was sent, unless its turn ends at once."""
         if self._loaded is None and self._waiting is None:
             # The model usually thinks for longer than this; a turn that ends sooner never loads the tools.
             loop = asyncio.get_running_loop()
@@ -80,7 +86,7 @@ class SessionTools:
 
     @property
     def parts(self):
-        """The `ToolParts`, loaded now if they are not."""
+        """Return the `ToolParts`; they are loaded first if necessary."""
         if self._loaded is None:
             from codex_py.app.loaded import make_parts  # 13 ms
 
@@ -109,7 +115,7 @@ class SessionTools:
         try:
             items = await parts.router.dispatch(call, context)
         finally:
-            # A command that could not start does not finish either.
+            # A command that could not start does not end either.
             self._release_soon()
         for text in filter(None, (parts.sandbox.unavailable, parts.sandbox.warning)):
             self._setup.warn(text)
@@ -149,11 +155,12 @@ class SessionTools:
         return dispatch
 
     def _policy(self) -> SandboxPolicy:
-        # The user may have changed the settings since the last turn.
+        # The user may have changed the settings since the last turn began.
         settings = self._session.settings
         policy = settings.sandbox_policy
         if os.path.realpath(settings.cwd) != str(settings.cwd):
-            # It had no links. A command of another session can put one there, to where this one may not write.
+            # The root had no links. A command of another session can put one there, to a place that
+            # is not writable here.
             roots = (
                 r for r in policy.writable_roots if not r.is_relative_to(settings.cwd)
             )
@@ -168,7 +175,11 @@ class SessionTools:
     def confined(
         self, command: str | Sequence[str], environment: Mapping[str, str], cwd: Path
     ) -> Generator[Start]:
-        """How the command is started as those of the model are. It has ended when this is left.
+        """Return the start of the command in the sandbox of the model's commands.
+
+        The command has ended when the context is left.
+
+        Leave the context after its end.
 
         Raises:
             ToolError: no sandbox is available.
@@ -192,7 +203,7 @@ class SessionTools:
             parts = self.parts
             runs = parts.processes.is_running or self._confined
             if not runs and not parts.sandbox.release(0):
-                # What lives on may do so for days.
+                # Processes that outlive the command may run for days.
                 self._release_soon(2 * delay_s)
 
         if self._release is not None:
@@ -200,13 +211,16 @@ class SessionTools:
         self._release = asyncio.get_running_loop().call_later(delay_s, release)
 
     def stop_commands(self) -> int:
-        """Kill all running commands, also those in the background. Returns their number."""
+        """Kill all running commands, including those in the background. Returns their number."""
         if self._loaded is None:
             return 0
         return self._loaded.processes.kill_running()
 
     def let_commands_go(self) -> int:
-        """Have the calls answered whose commands run, which go on in the background. Returns their number."""
+        """Answer the calls of running commands, which continue in the background.
+
+        Returns their number.
+        """
         if self._loaded is None:
             return 0
         return self._loaded.processes.let_go()
@@ -218,7 +232,7 @@ class SessionTools:
 
     @property
     def is_idle(self) -> bool:
-        """True if no command runs, also in the background."""
+        """True if no command runs, not even in the background."""
         return self._loaded is None or self._loaded.processes.is_idle
 
     @asynccontextmanager
@@ -246,7 +260,10 @@ class SessionTools:
             await self._end_processes()
 
     async def end_commands(self) -> None:
-        """End all commands and what they left behind, unless they may outlive the turn. More can be started."""
+        """End all commands and their remaining processes, unless they may outlive the turn.
+
+        New commands can be started.
+        """
         if not self._setup.options.keep_commands:
             await self._end_processes()
 
@@ -273,8 +290,10 @@ class SessionTools:
 
 
 def _rules(setup: SessionSetup):
-    """The `Rules` of the system, of the user and of a trusted project, and those that are required, which no option
-    switches off; None if there are no rules."""
+    """Read the `Rules` of the system, of the user and of a trusted project, and the required rules.
+
+    No option switches the required rules off. Returns None if there are no rules.
+    """
     config = setup.config
     is_on = not setup.options.ignore_rules
     if is_on:
@@ -285,7 +304,7 @@ def _rules(setup: SessionSetup):
     tables = config.requirements.file.values.get("rules", {}).get("prefix_rules", ())
     trusted: Mapping[Path, str] = {}
     if is_on and isinstance(trust, Trusted):
-        # The texts that were checked for trust; the files may have changed since.
+        # These texts were checked for trust; the files may have changed since.
         trusted = trust.files
     project = {path: text for path, text in trusted.items() if path.suffix == ".rules"}
     if not (tables or project) and not any(

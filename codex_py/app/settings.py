@@ -1,4 +1,4 @@
-"""The settings of turns, from the configuration and the model catalogue.
+"""Makes the settings of turns from the configuration and the model catalogue.
 
 Part of the composition root.
 """
@@ -36,14 +36,17 @@ _UNKNOWN_MODEL = (
     " performance and cause issues. A window of {:,} tokens is assumed; `model_context_window` sets it."
 )
 _MISSPELT: Final = 0.9
-"""How alike a model's name and a known one are if it is a misspelling: `gpt5.5`, but not one with another number."""
+"""The similarity at which a name is taken for a misspelt known one: `gpt5.5`, but no name with
+another number."""
 _COMPACT_AT_PERCENT = 90
-"""Of the model's window, as in Codex. A configured limit applies only if it is lower."""
+"""The percentage of the model's window, as in Codex. A configured limit applies only if it is
+lower."""
 
 
 def selectable_models(config: Config, environment: Mapping[str, str]) -> list[str]:
-    """The models that the user can choose, the configured one first; those of other providers with a key as
-    `provider/model`.
+    """Return the models that the user can choose, the configured one first.
+
+    Models of other providers with a key are named `provider/model`.
 
     Raises:
         ConfigError: the configured catalogue cannot be read.
@@ -56,7 +59,7 @@ def selectable_models(config: Config, environment: Mapping[str, str]) -> list[st
     if config.model_provider == "openai" or not own:
         own = [model.slug for model in catalog_models(config.model_catalog_json)]
         if config.model_catalog_json is None:
-            # An entry of ours stands for several models.
+            # One of our entries stands for several models.
             full = [
                 model.slug for model in known_models() if model.provider == "openai"
             ]
@@ -74,21 +77,22 @@ def selectable_models(config: Config, environment: Mapping[str, str]) -> list[st
 
 @frozen
 class ModelChoice:
-    """A model as the user can choose it."""
+    """A model that the user can choose."""
 
     provider: str
     name: str
     about: str
-    """What is known of it: its name, what it is for, its prices, its window. From files: not safe for a terminal."""
+    """A description: the model's name, its purpose, its prices, its window. It comes from files, so
+    it is not safe for a terminal."""
     is_known: bool
     efforts: Sequence[str]
-    """To choose from."""
+    """The efforts that the user can choose."""
 
     def check_effort(self, effort: str) -> str:
-        """A sentence about an effort that the model may not have, or an empty text.
+        """Return a sentence if the model may not have an effort, else an empty text.
 
         Raises:
-            ConfigError: no model has it, or this one has none.
+            ConfigError: no model has the effort, or this model has no efforts.
         """
         if not self.efforts:
             raise ConfigError(f"{self.name} cannot be asked for an effort")
@@ -103,7 +107,10 @@ class ModelChoice:
 
 
 def model_choice(config: Config, model: str) -> ModelChoice:
-    """Raises as `selectable_models`. `model`: one of those, or any other."""
+    """Describe a model.
+
+    `model`: one of `selectable_models`, or any other. Raises the errors of `selectable_models`.
+    """
     provider, name = provider_and_model(config, model)
     info = model_info(name, config.model_catalog_json)
     price = price_of(config, name, provider)
@@ -130,7 +137,7 @@ def model_choice(config: Config, model: str) -> ModelChoice:
 
 
 def provider_and_model(config: Config, name: str) -> tuple[str, str]:
-    """What `PROVIDER/MODEL` names; other names are of models of the configured provider."""
+    """Split `PROVIDER/MODEL`. Any other name means a model of the configured provider."""
     named = split_model(name, {*BUILT_IN_PROVIDERS, *config.model_providers})
     return named or (config.model_provider, name)
 
@@ -138,7 +145,7 @@ def provider_and_model(config: Config, name: str) -> tuple[str, str]:
 def described_models(
     config: Config, environment: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """The `selectable_models` in the form of Codex's catalogue, see `in_form_of_codex`."""
+    """Return the `selectable_models` in the form of Codex's catalogue; see `in_form_of_codex`."""
     names = selectable_models(config, environment)
     return [
         in_form_of_codex(model_info(name, config.model_catalog_json)) for name in names
@@ -146,14 +153,15 @@ def described_models(
 
 
 def model_of_provider(config: Config, model: str) -> str:
-    """The model without the provider that may be named before it.
+    """Return the model without the provider that may be named before it.
 
     Raises:
-        ConfigError: it is a model of another provider than the configured one.
+        ConfigError: the model belongs to another provider than the configured one.
     """
     named = split_model(model, {*BUILT_IN_PROVIDERS, *config.model_providers})
     if named and named[0] != config.model_provider and "/" in config.model:
-        # The models of this provider are named with their publishers, which may be called like other providers.
+        # Models of this provider are named with their publishers, which may have the names of other
+        # providers.
         return model
     known = known_model(model)
     own = {each.provider for each in known_models()}
@@ -163,7 +171,7 @@ def model_of_provider(config: Config, model: str) -> str:
         provider = known.provider
     else:
         provider = config.model_provider
-    # A provider without models of its own may have those of any other.
+    # A provider without known models may serve the models of any other provider.
     if provider != config.model_provider and (named or config.model_provider in own):
         raise ConfigError(
             f"it is one of {provider}, and this conversation is with {config.model_provider}"
@@ -174,7 +182,7 @@ def model_of_provider(config: Config, model: str) -> str:
 
 
 def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
-    """The choices in the configuration. `add_dirs`: writable folders besides those in it."""
+    """Return the choices in the configuration. `add_dirs`: writable folders besides those in it."""
     return Choices(
         model=config.model,
         reasoning_effort=config.model_reasoning_effort,
@@ -185,7 +193,7 @@ def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
 
 
 def _similar_model(provider: Provider, name: str) -> str:
-    """` Did you mean …?` for a known model of the provider, or an empty string."""
+    """Return ` Did you mean …?` for a known model of the provider, or an empty string."""
     known = [model.slug for model in known_models() if model.provider == provider.id]
     near = nearest(name, known, alike=_MISSPELT)
     if near:
@@ -196,8 +204,10 @@ def _similar_model(provider: Provider, name: str) -> str:
 def turn_settings(
     setup: SessionSetup, provider: Provider, choices: Choices
 ) -> TurnSettings:
-    """The settings that follow from a user's choices. Warns of a model that the catalogue does not have, or that seems
-    to name a provider."""
+    """Return the settings that follow from a user's choices.
+
+    Warns about a model that the catalogue does not have, or that seems to name a provider.
+    """
     config = setup.config
     held = config.requirements.held_choices(choices)
     for asked, given in (
@@ -226,7 +236,7 @@ def turn_settings(
     ) and not config.model_fallbacks
     max_output_tokens = config.model_max_output_tokens
     if not max_output_tokens and provider.wire_api == "anthropic":
-        # Messages are the one API that demands a limit.
+        # The Messages API is the only one that requires a limit.
         max_output_tokens = info.max_output_tokens
     shell = info.shell_tool
     if config.features.get("shell_tool") is False:
@@ -270,7 +280,7 @@ def turn_settings(
 
 
 def _reasoning(choices: Choices, info: ModelInfo) -> dict[str, str] | None:
-    """What a request asks for; None if the model does as it likes."""
+    """Return the `reasoning` of a request; None leaves it to the model."""
     reasoning: dict[str, str] = {}
     effort = choices.reasoning_effort or info.default_reasoning_effort
     if effort == "ultra":

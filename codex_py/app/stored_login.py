@@ -1,4 +1,7 @@
-"""`auth.json`, the login that Codex shares with this program: in the form and under the lock of Codex 0.169."""
+"""`auth.json`, the login that Codex shares with this program.
+
+Its form and its lock are those of Codex 0.169.
+"""
 
 import json
 import re
@@ -19,7 +22,10 @@ _SHOWN_END = 5
 
 
 def stored_login(config: Config) -> str | None:
-    """The API key in `auth.json`, masked; empty for another login, such as that with ChatGPT; None without a login.
+    """Return the API key in `auth.json`, masked.
+
+    Returns an empty text for another kind of login, such as a login with ChatGPT, and None without
+    a login.
 
     Raises:
         ConfigError: the configuration names another store, or the file cannot be read.
@@ -34,7 +40,7 @@ def stored_login(config: Config) -> str | None:
 
 
 def checked_key(text: str) -> str:
-    """The text; a `CodexError` if no key can be like that."""
+    """Return the text. Raises a `CodexError` if no key can have this form."""
     if not re.fullmatch(r"[!-~]+", text):
         problem = "it holds blanks, several lines, or characters that no key can have."
         raise CodexError(f"This is no API key: {problem}", code="login")
@@ -49,7 +55,7 @@ def store_key(config: Config, key: str) -> None:
         ConfigError: the configuration names another store, or the file cannot be written.
     """
     if config.settings.forced_login_method == "chatgpt":
-        # The words are Codex's.
+        # The wording is Codex's.
         raise CodexError(
             "API key login is disabled. Use ChatGPT login instead.", code="login"
         )
@@ -69,7 +75,7 @@ def store_key(config: Config, key: str) -> None:
 
 
 def remove_login(config: Config) -> bool:
-    """Remove `auth.json`, whatever kind of login it holds. False if there was none.
+    """Remove `auth.json`, whatever kind of login it holds. Returns False if there was no login.
 
     Raises:
         ConfigError: the configuration names another store, or the file cannot be removed.
@@ -82,7 +88,7 @@ def remove_login(config: Config) -> bool:
 
 
 def masked(key: str) -> str:
-    """The two ends of a key, as Codex shows them; nothing of a short one."""
+    """Return the two ends of a key, as Codex shows them; nothing of a short key."""
     if len(key) <= _SHOWN_START + _SHOWN_END:
         return "***"
     return f"{key[:_SHOWN_START]}***{key[-_SHOWN_END:]}"

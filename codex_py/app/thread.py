@@ -45,7 +45,7 @@ from codex_py.version import __version__
 class ThreadFile(Recorder, Protocol):
     @property
     def path(self) -> Path | None:
-        """None if the session is not saved."""
+        """The path of the session file; None if the session is not saved."""
         ...
 
     def close(self) -> None: ...
@@ -69,10 +69,11 @@ def new_file(
     continues: bool = False,
     provider: str | None = None,
 ) -> ThreadFile:
-    """
+    """Create the file of a thread.
+
     Args:
         continues: this file continues the thread that it is forked from.
-        provider: that of the items which name none; None: the configured one.
+        provider: the provider of the items that name none; None: the configured one.
 
     Raises:
         SessionError: the file cannot be written.
@@ -104,14 +105,17 @@ def new_file(
 
 
 def masked_lines(setup: SessionSetup) -> Callable[[bytes], bytes]:
-    """What is kept of a line of the session file: with `history.redact`, no keys."""
+    """Return the function that masks a line of the session file.
+
+    With `history.redact`, it removes keys.
+    """
     if not setup.config.settings.history.redact:
         return bytes
     return Redactor(setup.environment, setup.config.home).line
 
 
 def _spawned(parent: ParentThread) -> dict[str, Any]:
-    """The `source` of a subagent, as Codex writes it."""
+    """Return the `source` of a subagent, as Codex writes it."""
     spawn = {
         "parent_thread_id": parent.thread_id,
         "depth": parent.depth,
@@ -123,7 +127,10 @@ def _spawned(parent: ParentThread) -> dict[str, Any]:
 
 
 def thread_items(items: Sequence[EncodedItem]) -> list[ThreadItem]:
-    """The thread items of a continued session, for a frontend to show. See `app.transcript.past_items`."""
+    """Return the thread items of a continued session, for a frontend to show.
+
+    See `app.transcript.past_items`.
+    """
     if not items:
         return []
     from codex_py.app.transcript import past_items  # 18 ms
@@ -134,7 +141,7 @@ def thread_items(items: Sequence[EncodedItem]) -> list[ThreadItem]:
 def thread_context(
     setup: SessionSetup, settings: TurnSettings
 ) -> tuple[list[EncodedItem], tuple[str, ...]]:
-    """The first items of a new thread, and the warnings about AGENTS.md files."""
+    """Return the first items of a new thread, and the warnings about AGENTS.md files."""
     config = setup.config
     environment = setup.environment
     agents = agents_md(
@@ -155,10 +162,10 @@ def thread_context(
         timezone=timezone_name(environment),
     )
     required = config.requirements.keys.additional_developer_instructions
-    # In the order of Codex.
+    # The order is Codex's.
     developer = [
         config.developer_instructions,
-        # A tag, so that a continued thread is told too.
+        # A tag marks this text, so that a continued thread is told too.
         required
         and f"{ADMINISTRATORS}\n{required}\n{ADMINISTRATORS.replace('<', '</')}",
         permissions if config.include_permissions_instructions else None,
@@ -175,10 +182,10 @@ def base_instructions(config: Config) -> str:
 
 
 def session_to_resume(setup: SessionSetup) -> Path | None:
-    """The file of the session to resume; None to start a new one.
+    """Return the file of the session to resume; None to start a new one.
 
     Raises:
-        SessionError: it is not there, or must not go on in this folder.
+        SessionError: the session is missing, or must not continue in this folder.
     """
     path = _named_session(setup)
     if path is not None and setup.options.needs_own_worktree:
@@ -187,7 +194,10 @@ def session_to_resume(setup: SessionSetup) -> Path | None:
 
 
 def _named_session(setup: SessionSetup) -> Path | None:
-    """The file of the session that the options name. Raises a `SessionError` if it is not there."""
+    """Return the file of the session that the options name.
+
+    Raises a `SessionError` if it is missing.
+    """
     config = setup.config
     options = setup.options
     if options.resume is not None:
@@ -205,7 +215,7 @@ def _named_session(setup: SessionSetup) -> Path | None:
         and (root := config.project_root) is not None
         and (main := main_work_tree(root)) is not None
     ):
-        # A new worktree has no session yet.
+        # A new worktree has no session yet, so the main checkout is searched.
         cwd = main / cwd.relative_to(root)
         path = latest_session(config.home, cwd=cwd)
     if path is None:

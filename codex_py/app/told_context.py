@@ -1,4 +1,4 @@
-"""What a model is told of its environment and its permissions, as Codex 0.169 lays it out. LIGHT."""
+"""Describes the environment and the permissions to the model, laid out as in Codex 0.169. LIGHT."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _KINDS: Final[dict[approval.ApprovalKind, str]] = {
     "rules": "commands for which a rule of the user asks",
     "mcp_elicitations": "what tools of MCP servers need a yes or an answer for",
 }
-"""How the model is told of each kind of question."""
+"""The description of each kind of question for the model."""
 _MAX_DOMAINS: Final = 50
 
 
@@ -27,7 +27,10 @@ def environment_context(
     today: date,
     timezone: str,
 ) -> str:
-    """The `<environment_context>` block, as Codex 0.169 lays it out. `shell` is a name or a path."""
+    """Return the `<environment_context>` block, in the layout of Codex 0.169.
+
+    `shell`: a name or a path.
+    """
     roots = _roots(cwd, sandbox_policy)
     workspace = "".join(f"<root>{_xml(root)}</root>" for root in roots)
     lines = (
@@ -48,7 +51,10 @@ def permissions_instructions(
     approval_policy: approval.AskForApproval,
     cwd: Path,
 ) -> str:
-    """The `<permissions instructions>` block: what commands may touch, and when to ask."""
+    """Return the `<permissions instructions>` block.
+
+    It says what commands may touch, and when to ask.
+    """
     free = sandbox_policy.network_access or sandbox_policy.mode == "danger-full-access"
     domains = sandbox_policy.domains if free else None
     if domains is not None:
@@ -102,7 +108,7 @@ def _granular(policy: approval.GranularPolicy) -> list[str]:
 
 
 def timezone_name(environment: Mapping[str, str]) -> str:
-    """The IANA name of the local time zone, `Europe/Paris`; `Etc/UTC` if it is unknown."""
+    """Return the IANA name of the local time zone, such as `Europe/Paris`; `Etc/UTC` if unknown."""
     zone = environment.get("TZ", "").removeprefix(":")
     if zone:
         _, found, name = zone.partition("/zoneinfo/")
@@ -165,5 +171,5 @@ def _entry(access: str, what: str, more: str = "") -> str:
 
 
 def _xml(value: object) -> str:
-    # The standard library's own escape brings in urllib.request, 30 ms.
+    # The standard library's own escape function imports urllib.request, 30 ms.
     return str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

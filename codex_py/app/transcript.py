@@ -1,4 +1,4 @@
-"""Replays an earlier session: the thread items as they would have been shown live."""
+"""Replays an earlier session: makes the thread items that were shown live."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -26,11 +26,12 @@ _OWN_COMMAND: Final = re.compile(
 
 
 def past_items(items: Iterable[EncodedItem]) -> list[event_items.ThreadItem]:
-    """The items of a history in its order, with ids of their own: `history_0`, `history_1`, …
+    """Return the items of a history in its order, with new ids: `history_0`, `history_1`, …
 
-    Calls and their outputs become one item, which the tool makes. Items that were not shown live, such as the context,
-    are left out, and so are calls of unknown tools. The `diff` of a patch is the envelope that the model wrote, and its
-    paths are those in it, unless the session file has the resulting diff.
+    A call and its output become one item, which the tool makes. Items that were not shown live,
+    such as the context, are left out, and so are calls of unknown tools. If the session file has
+    the resulting diff of a patch, the item has that diff. Otherwise its `diff` is the envelope that
+    the model wrote, and its paths are those in the envelope.
     """
     return _Transcript(list(items)).shown
 
@@ -40,7 +41,8 @@ class _Transcript:
         self._past = calls.PastItems()
         self._find_tool = past_tool_finder()
         self._patches: dict[int, event_items.FileChange] = {}
-        """Applied patches of the current response whose diffs come later in the file, by the index of their call."""
+        """Applied patches of the current response, by the index of their call. Their diffs come
+        later in the file."""
         self._answered: int | None = None
         """The index of the last call in the current response that has an output so far."""
         self._items: Sequence[dict[str, Any]] = [decode_json(item) for item in encoded]
@@ -91,7 +93,8 @@ class _Transcript:
         """Show a line of the session file that is not an item of the model."""
         match item:
             case {"type": "patch_applied", "diff": str(diff)}:
-                # Behind the output of its call; in older files, before the outputs of its response.
+                # The line comes after the output of its call; in older files, before the outputs of
+                # its response.
                 first = next(iter(self._patches), -1)
                 if self._answered is None:
                     place = first
@@ -145,7 +148,7 @@ class _Transcript:
         self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]
     ) -> None:
         if self._answered is not None:
-            # The next response.
+            # The next response begins here.
             self._answered = None
             self._patches.clear()
         if index in self._outputs:

@@ -1,4 +1,4 @@
-"""Runs the programs of the user that a session waits for: hooks, and what extensions run. LIGHT."""
+"""Runs the user's programs that a session waits for: hooks, and those of extensions. LIGHT."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext

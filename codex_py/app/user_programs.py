@@ -1,8 +1,8 @@
-"""Starts programs for the user, such as MCP servers, hooks and what prints a key: where they are found, and what they
-see.
+"""Starts programs for the user, such as MCP servers, hooks and programs that print a key. LIGHT.
 
-A repository can hold a program of any name, and modules that an interpreter loads from its working directory.
-The user's configuration means neither by `npx` or `python -m server`. LIGHT.
+It decides where these programs are found, and what they see. A repository can hold a program of any
+name, and modules that an interpreter loads from its working directory. The user's configuration
+means neither by `npx` or `python -m server`.
 """
 
 import os
@@ -22,7 +22,7 @@ from codex_py.programs import Programs, programs_outside
 from codex_py.protocol.frozen import frozen
 
 APPROVAL_KEY: Final = "CODEX_PY_APPROVAL_KEY"
-"""Signs requests for approvals."""
+"""The variable with the key that signs requests for approvals."""
 _SETTINGS: Final = (
     "LANG",
     "LC_*",
@@ -41,9 +41,10 @@ _SETTINGS: Final = (
     "KUBECONFIG",
     "VIRTUAL_ENV",
 )
-"""Variables passed to MCP servers that hold no secret: commands need them as well."""
+"""Variables that hold no key, even if MCP servers get them: commands need them as well."""
 _SHELLS: Final = frozenset({"bash", "zsh", "sh", "dash", "ksh", "ash"})
-"""Shells that understand what models write. Others, such as fish, are left to the user's terminal."""
+"""Shells that understand the scripts of models. Others, such as fish, are left to the user's
+terminal."""
 
 
 @frozen
@@ -53,10 +54,12 @@ class Start:
     environment: Mapping[str, str]
 
     def detached(self, stdout: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
-        """Start it without input, in a session of its own: it, or what it starts, may outlive this program.
+        """Start the program without input, in a session of its own.
+
+        It, or its children, may outlive this program.
 
         Raises:
-            OSError, ValueError: it cannot be started.
+            OSError, ValueError: the program cannot be started.
         """
         return subprocess.Popen(
             self.argv,
@@ -72,15 +75,18 @@ class Start:
 @frozen
 class UserPrograms(Programs):
     project_cwd: Path | None
-    """Where programs start in a trusted project; None: in a folder of their own."""
+    """The folder in which programs start if the project is trusted; None: a folder of their own."""
     keys: frozenset[str]
-    """The variables that hold keys, see `secret_names`."""
+    """The variables that hold keys; see `secret_names`."""
 
     def cwd(self) -> Path:
-        """The working directory of programs without a configured `cwd`. Makes the folder if it is missing."""
+        """Return the working directory of programs without a configured `cwd`.
+
+        Creates the folder if it is missing.
+        """
         if self.project_cwd is not None:
             return self.project_cwd
-        # Commands cannot write below our home, unlike in a temporary folder.
+        # Commands cannot write below our home; they can write to a temporary folder.
         folder = self.home / "codex-py" / "programs"
         try:
             make_private(folder)
@@ -100,14 +106,16 @@ class UserPrograms(Programs):
         cwd: Path | None = None,
         *lists: str,
     ) -> Start:
-        """How a program is started with just these variables: neither it nor what it loads is of a barred folder.
+        """Return the start of a program with only these variables.
+
+        Neither the program nor the modules that it loads come from a barred folder.
 
         Args:
             cwd: None for `cwd()`.
             lists: variables that hold lists of folders, as `PATH` does.
 
         Raises:
-            FileNotFoundError: as of `find`.
+            FileNotFoundError: see `find`.
         """
         folder = cwd or self.cwd()
         program = self.find(argv[0], environment, folder)
@@ -120,18 +128,20 @@ class UserPrograms(Programs):
         environment: Mapping[str, str],
         cwd: Path | None = None,
     ) -> Start:
-        """How a program, or a script for the user's shell, is started outside of the sandbox, without keys.
+        """Return the start of a program or a shell script outside of the sandbox, without keys.
+
+        It gets no keys.
 
         Args:
             cwd: None for `cwd()`.
 
         Raises:
-            FileNotFoundError: as of `find`.
+            FileNotFoundError: see `find`.
         """
         visible = {**self.without_keys(environment), "CODEX_HOME": str(self.home)}
         is_trusted = self.project_cwd is not None
         if cwd is not None and not is_trusted:
-            # Python would look there first.
+            # Python would look in the working directory first.
             visible["PYTHONSAFEPATH"] = "1"
         if not isinstance(command, str):
             return self.outside(command, visible, cwd, "PYTHONPATH")
@@ -144,8 +154,11 @@ class UserPrograms(Programs):
 def user_programs(
     config: Config, environment: Mapping[str, str], add_dirs: Sequence[Path] = ()
 ) -> UserPrograms:
-    """The programs of a session. `add_dirs`: writable folders besides those of the configuration."""
-    # In every mode, because the user can change it.
+    """Return the programs of a session.
+
+    `add_dirs`: writable folders besides those of the configuration.
+    """
+    # These folders are writable in every mode, because the user can change the mode.
     writable = (
         *config.sandbox_workspace_write.writable_roots,
         *(config.cwd / d for d in add_dirs),
@@ -161,10 +174,10 @@ def user_programs(
 
 
 def user_shell(environment: Mapping[str, str]) -> str:
-    """The absolute path of the shell for the model's commands.
+    """Return the absolute path of the shell for the model's commands.
 
-    `$SHELL`, else the user's login shell, else bash, else `/bin/sh`; the first that is compatible
-    with the Bourne shell and executable.
+    The candidates are `$SHELL`, the user's login shell, bash and `/bin/sh`, in this order. The
+    first one that is compatible with the Bourne shell and executable is used.
     """
     candidates = [environment.get("SHELL", "")]
     with suppress(KeyError):  # a container may run under a user id that has no entry
@@ -179,8 +192,11 @@ def _is_usable_shell(shell: str) -> bool:
 
 
 def secret_names(config: Config) -> set[str]:
-    """The variables that hold keys: for the configured providers, for MCP servers, for signatures, and for the proxy of
-    the GitHub Action."""
+    """Return the variables that hold keys.
+
+    They belong to the configured providers, to MCP servers, to signatures, and to the proxy of the
+    GitHub Action.
+    """
     names = {"CODEX_API_KEY", "OPENAI_API_KEY", APPROVAL_KEY, "CODEX_PY_BUNDLE_KEY"}
     names.add("CODEX_PY_PROXY_TOKEN")
     for name in (

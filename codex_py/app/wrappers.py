@@ -1,4 +1,4 @@
-"""The chain around a call, an approval and a request of a session: who wraps it, in their order."""
+"""The wrappers around a call, an approval and a request of a session, in their order."""
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
@@ -16,14 +16,14 @@ from codex_py.tools.router import CallQueue, ToolRouter
 @frozen
 class Wrapper:
     name: str
-    """Of the feature, or of the function."""
+    """The name of the feature or of the function."""
     module: str
     what: str
-    """What it does, in a sentence or two; empty if its author does not say."""
+    """A description in a sentence or two; empty if the author gives none."""
 
 
 def call_wrappers(session: Session) -> Sequence[Wrapper]:
-    """Who has a call of the model, from the first to the tool."""
+    """List the wrappers of a call of the model, from the first to the tool."""
     return [
         _described(SessionTools.dispatch),
         _described(ToolRouter.dispatch),
@@ -35,7 +35,7 @@ def call_wrappers(session: Session) -> Sequence[Wrapper]:
 
 
 def approval_wrappers(session: Session) -> Sequence[Wrapper]:
-    """Who has a request for an approval, from the tool to the one who decides."""
+    """List the wrappers of a request for an approval, from the tool to the one that decides."""
     return [
         _described(Approvals.ask),
         *_of_features(session, lambda extension: extension.wrap_approver),
@@ -43,7 +43,7 @@ def approval_wrappers(session: Session) -> Sequence[Wrapper]:
 
 
 def request_wrappers(session: Session) -> Sequence[Wrapper]:
-    """Who has a request to the model, from the turn to the client that sends it."""
+    """List the wrappers of a request to the model, from the turn to the client that sends it."""
     return [
         *_of_features(session, lambda extension: extension.wrap_model),
         _described(HttpModelClient.stream),
@@ -56,7 +56,7 @@ def _of_features(
     for feature, extension in zip(session.features, session.extensions, strict=True):
         wrap = field(extension)
         inner = object()
-        # A feature that wraps nothing gives back what it was given.
+        # A feature that wraps nothing returns its argument.
         if wrap(inner) is not inner:
             what = _described(wrap).what
             named = _described(feature)
@@ -64,7 +64,7 @@ def _of_features(
 
 
 def _described(part: object) -> Wrapper:
-    """A class, a function, or an object by its class."""
+    """Describe a class, a function, or an object by its class."""
     while isinstance(part, partial):
         part = cast("partial[Any]", part).func
     is_named = inspect.isroutine(part) or inspect.isclass(part)

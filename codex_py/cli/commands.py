@@ -1,7 +1,7 @@
-"""The table of subcommands, and their help. To add a command, write its module, a row here, and a line in
-`help_texts/top.txt`.
+"""The table of subcommands, and their help. To add a command, write its module, a row here, and a
+line in `help_texts/top.txt`.
 
-A long help text goes into `help_texts/NAME.txt`, for 80 columns; a test compares it with the options.
+A long help text goes into `help_texts/NAME.txt`, in 80 columns. A test compares it to the options.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,27 +17,27 @@ _HELP_TEXTS = Path(__file__).with_name("help_texts")
 
 
 class Command(NamedTuple):
-    """A subcommand; the module that runs it is loaded when it is asked for."""
+    """A subcommand. Its module is loaded only when the subcommand is run."""
 
     called: str
-    """Its name and other names, split by commas."""
+    """The name and its aliases, separated by `, `."""
     module: str = ""
-    """Below `codex_py`. Its function `run_NAME` gets the command line, in the form that `own_options` says, and the
-    environment. It returns the exit code. A `CodexError` that it raises is printed for it. `module:function` names
-    another."""
+    """The module, below `codex_py`. Its function `run_NAME` gets the command line, in the form that
+    `own_options` selects, and the environment. It returns the exit code; a `CodexError` that it
+    raises is printed by the caller. `module:function` names another function."""
     members: Mapping[str, str] = MappingProxyType({})
-    """The modules of a group of commands, by the word that follows the name; the functions are named for that word."""
+    """The modules of a group of commands, by subcommand. The subcommand also names the function."""
     words: Sequence[str] = ()
-    """Words that may stand behind the name of a command that is no group."""
+    """Words that may follow the name of a command that is not a group."""
     own_options: bool = True
-    """The function parses the words behind the name itself. Otherwise it gets `Arguments`."""
+    """True: the function parses the words after the name itself. False: it gets `Arguments`."""
 
     @property
     def names(self) -> list[str]:
         return self.called.split(", ")
 
     def target(self, member: str = "") -> str:
-        """The function of the command, or of a member of the group: `codex_py.module:function`."""
+        """Name the function of the command, or of a member: `codex_py.module:function`."""
         module, _, function = self.members.get(member, self.module).partition(":")
         name = (member or self.names[0]).replace("-", "_")
         return f"codex_py.{module}:{function or f'run_{name}'}"
@@ -141,7 +141,7 @@ OF_CODEX = {
     "remote-control",
     "update",
 }
-"""Commands that this program does not have: nearly all are Codex's."""
+"""Commands that this program does not have. Nearly all are commands of Codex."""
 
 
 def find_command(word: str) -> Command | None:
@@ -149,7 +149,7 @@ def find_command(word: str) -> Command | None:
 
 
 def help_text(word: str) -> str:
-    """The text for a command; for one without its own text, the list of all commands."""
+    """The help text of a command. A command without its own text gets the list of all commands."""
     command = find_command(word)
     path = _HELP_TEXTS / "top.txt"
     if command:
@@ -160,7 +160,7 @@ def help_text(word: str) -> str:
 
 
 def run_help(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
-    """Print the help of the command that the words name; of `exec resume` that of `exec`."""
+    """Print the help of the command that the words name; `exec resume` has the help of `exec`."""
     word = next((word for word in argv if not word.startswith("-")), "")
     if word and find_command(word) is None:
         raise UsageError(f"unknown command {word!r}.{suggestion(word, NAMES)}")

@@ -1,6 +1,6 @@
-"""`codex-py completion SHELL`: a script that asks this program for the words that fit.
+"""`codex-py completion SHELL`: prints a shell script that asks this program for completions.
 
-They come from the table of commands and from the parsers that the commands themselves use.
+The completions come from the table of commands and from the parsers that the commands use.
 """
 
 import argparse
@@ -20,19 +20,19 @@ from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
 from codex_py.streams.standard import print_out
 
 _ASK: Final = "--candidates"
-"""`codex-py completion --candidates -- WORD…` prints the completions of the last word, one per line; none for a
-file."""
+"""`codex-py completion --candidates -- WORD…` prints the completions of the last word, one per
+line. It prints nothing where a file is expected."""
 _MOST_SESSIONS: Final = 100
 _OF_SESSIONS: Final = {"exec resume", "exec fork", "resume", "fork"}
 
 _SCRIPTS: Final = Path(__file__).with_name("completion_scripts")
-"""They start the word on the line if it is absolute, else the program in an absolute folder of PATH: before Enter,
-nothing of the working directory may run."""
+"""The scripts start the command word if it is an absolute path, else the program in an absolute
+folder of PATH: before Enter, nothing from the working directory may run."""
 _SHELLS: Final = ("bash", "zsh", "fish")
 
 
 def run_completion(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the script, or the words that it asks for; the exit code."""
+    """Print the script, or the completions that the script asks for. Returns the exit code."""
     if argv[:1] == [_ASK]:
         return print_out(
             "".join(f"{word}\n" for word in _candidates(argv[2:], environment))
@@ -44,7 +44,7 @@ def run_completion(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    # bash divides `--color=always` into three words, and the last one may be the sign.
+    # bash splits `--color=always` into three words; the last word may be the `=` alone.
     *before, current = [word.removeprefix("=") for word in words] or [""]
     before = [word for word in before if word]
     row, member = _command(before)
@@ -75,7 +75,7 @@ def _candidates(words: Sequence[str], environment: Mapping[str, str]) -> list[st
 
 
 def _command(words: Sequence[str]) -> tuple[Command | None, str]:
-    """The command that the words name, and the word below it."""
+    """Find the command that the words name, or None, and its subcommand, or ""."""
     row = next(filter(None, map(find_command, words)), None)
     if row is None:
         return None, ""
@@ -114,7 +114,7 @@ def _arguments(
 
 
 def _sessions(home: Path, folder: str) -> Iterator[str]:
-    """Ids of the sessions, the latest first, each behind its name if that is one word."""
+    """The ids of the sessions, the latest first. A name that is one word comes before its id."""
     names = thread_names(home)
     recent = recent_sessions(home, cwd=None, folder=folder)
     for _, meta, _ in islice(recent, _MOST_SESSIONS):

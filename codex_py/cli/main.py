@@ -1,4 +1,4 @@
-"""From the command line to the frontend that runs it. Only that one is loaded."""
+"""Reads the command line and runs the frontend or command for it. No other one is loaded."""
 
 import os
 import sys
@@ -32,14 +32,14 @@ _OVERRIDES = {"-c", "--config", "--enable", "--disable"}
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the command line; the exit code. Errors are printed."""
+    """Run the command line and print errors. Returns the exit code."""
     environment = dict(os.environ)
     keep_libraries_light()
     try:
         return run(argv, environment)
     except (CodexError, Stopped) as error:
         text = str(error)
-        # Codex begins its message about a bad configuration with the word: "Error loading config.toml: …".
+        # Codex's message about a bad configuration has the word: "Error loading config.toml: …".
         tell(text if text.startswith("Error ") else f"Error: {text}")
         return error.exit_code
     except ModuleNotFoundError as error:
@@ -54,16 +54,16 @@ def main(argv: Sequence[str]) -> int:
 def keep_libraries_light() -> None:
     """Stop libraries from loading what this program does not use.
 
-    pydantic looks for plugins, which are foreign code, and takes 60 us for each installed package. httpx
-    loads its command-line program wherever click and rich are installed: 60 ms. Programs that we start
-    get the environment as it was before.
+    pydantic looks for plugins, which are foreign code, and takes 60 us for each installed package.
+    httpx loads its command-line program wherever click and rich are installed, which takes 60 ms.
+    Programs that we start get the original environment.
     """
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"
     sys.modules["httpx._main"] = cast("ModuleType", None)
 
 
 def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run the command line; the exit code. Raises a `CodexError`, not printed yet, if it cannot be done."""
+    """Run the command line. Returns the exit code, or raises a `CodexError` to be printed."""
     try:
         return _run(argv, environment)
     except HelpRequested:
@@ -71,14 +71,17 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_demo(arguments: Any, environment: Mapping[str, str]) -> int:
-    """See `play_demo`. This is the one command that runs another one."""
+    """Run the demo, see `play_demo`. It is the only command that runs another command."""
     from codex_py.frontends.demo.run import play_demo  # 30 ms
 
     return play_demo(arguments, environment, run)
 
 
 def _several_words(word: str) -> UsageError:
-    """The error for words that begin with no command: a misspelt one, a member of a group, or a prompt."""
+    """Make the error for words that begin with no command.
+
+    They may be a misspelt command, a member of a group, or a prompt.
+    """
     groups = [each.names[0] for each in COMMANDS if word in each.members]
     if len(groups) == 1:
         meant = f"codex-py {groups[0]} {word}"
@@ -129,7 +132,7 @@ def _run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 def _require_prompt(
     word: str, words: Sequence[str], literal_words: Sequence[str]
 ) -> None:
-    """Refuse a word that is no command, unless it can be meant as a prompt."""
+    """Refuse a word that is not a command, unless it may be a prompt."""
     if len(words) > 1:
         raise _several_words(word)
     if not literal_words and word.split() == [word]:
@@ -148,7 +151,10 @@ def _require_terminal() -> None:
 
 
 def _split(argv: Sequence[str]) -> tuple[str, list[str]]:
-    """The word behind the overrides that Codex takes before any command, or ""; and all other words."""
+    """Split off the command, which may follow overrides, as in Codex.
+
+    Returns the command, or "" if there is none, and all other words.
+    """
     at = 0
     while at < len(argv) and argv[at] in _OVERRIDES:
         at += 2
@@ -156,7 +162,7 @@ def _split(argv: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _member(group: Command, argv: Sequence[str]) -> tuple[str, list[str]]:
-    """The member of the group that the words name, and the words without it."""
+    """Split the words into the group's member that they name, and all other words."""
     word, rest = _split(argv)
     if word in group.members:
         return word, rest

@@ -1,4 +1,4 @@
-"""Loading the program. Until it is loaded, Ctrl-C ends the process without a word."""
+"""Loads the program. Until it is loaded, Ctrl-C ends the process silently."""
 
 import gc
 import os
@@ -10,8 +10,8 @@ from codex_py.cli.type_ahead import take_keyboard
 
 
 def start(argv: Sequence[str], *, as_apply_patch: bool) -> int:
-    """Load the program and run it; the exit code. The terminal is left as it was found."""
-    # A Ctrl-C that comes as the keyboard is taken waits until there is a handler that gives it back.
+    """Load the program and run it. Restores the terminal, and returns the exit code."""
+    # Block Ctrl-C while the keyboard is taken, until a handler exists that gives it back.
     unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     give_back = take_keyboard(argv)
     try:
@@ -23,7 +23,7 @@ def start(argv: Sequence[str], *, as_apply_patch: bool) -> int:
 def _load(
     as_apply_patch: bool, give_back: Callable[[], None], unblocked: Collection[int]
 ) -> Callable[[Sequence[str]], int]:
-    """`unblocked`: the mask of signals to go on with."""
+    """Import the program and return its `main`. `unblocked`: the signal mask to restore."""
 
     def leave(number: int, _frame: FrameType | None) -> None:
         give_back()
@@ -32,11 +32,12 @@ def _load(
     # The imports make no garbage: collecting costs 6 to 10 ms. A frontend that runs long turns the
     # collector on again once it is loaded.
     gc.disable()
-    # If the parent ignores it, so would we, and the kernel would drop the exit codes of our children.
+    # If the parent ignores SIGCHLD, so would we, and the kernel would drop exit codes of children.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     handler = signal.getsignal(signal.SIGINT)
     if handler is signal.default_int_handler:
-        # An exception in the middle of an import may be printed and forgotten. There is nothing to clean up yet.
+        # An exception inside an import may be printed and then ignored, so Ctrl-C ends the process
+        # directly. There is nothing to clean up yet.
         signal.signal(signal.SIGINT, leave)
     signal.pthread_sigmask(signal.SIG_SETMASK, unblocked)
     if as_apply_patch:

@@ -1,5 +1,5 @@
-"""Keeps what is typed while the terminal session is loaded: not echoed, and with Enter and Ctrl-D as they are.
-LIGHT."""
+"""Keeps the keys that are typed while the terminal session loads, Enter and Ctrl-D included. They
+are not echoed. LIGHT."""
 
 import fcntl
 import os
@@ -31,10 +31,10 @@ _WITH_VALUE = {
 
 
 def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
-    """Have the terminal pass on every key from now on, if the command line begins a terminal session.
+    """Make the terminal pass on every key, if the command line begins a terminal session.
 
-    Ctrl-C and Ctrl-Z still send their signals. Returns what gives the terminal back, whole; SIGTERM and SIGHUP do so
-    too, until something else handles them.
+    Ctrl-C and Ctrl-Z still send their signals. Returns a function that restores the terminal.
+    Until other handlers are installed, SIGTERM and SIGHUP restore it and end the process.
     """
     before = None
     with suppress(termios.error, OSError):
@@ -44,13 +44,13 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     if before is None or not os.isatty(1) or not _begins_session(argv):
         return lambda: None
     if not before[_LFLAG] & termios.ICANON:
-        # A program that was killed has left it raw.
+        # A program that was killed has left the terminal raw.
         before[_IFLAG] |= termios.ICRNL
         before[_OFLAG] |= termios.OPOST
         before[_LFLAG] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
 
     def give_back() -> None:
-        # It may be gone.
+        # The terminal may be gone.
         with suppress(termios.error):
             termios.tcsetattr(0, termios.TCSANOW, before)
 
@@ -64,20 +64,20 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     modes = [*before]
     modes[_LFLAG] &= ~(termios.ICANON | termios.ECHO)
     termios.tcsetattr(0, termios.TCSANOW, modes)
-    # Where something was typed before, Enter goes on being a newline: `raw_mode` knows by that. A Ctrl-D counts in this
-    # mode alone.
+    # If something was typed before, Enter stays a newline; this tells `raw_mode` about the input.
+    # FIONREAD counts a Ctrl-D in this mode only.
     if not any(fcntl.ioctl(0, termios.FIONREAD, bytes(4))):
         modes[_IFLAG] &= ~termios.ICRNL
         termios.tcsetattr(0, termios.TCSANOW, modes)
     elif os.environ.get("TERM", "dumb") != "dumb":
-        # It was echoed in this line, and comes into the composer. Lines above may be the shell's.
+        # Erase the echo: the input will appear in the composer. Lines above may be the shell's.
         with suppress(OSError):
             os.write(1, b"\r\x1b[K")
     return give_back
 
 
 def _begins_session(argv: Sequence[str]) -> bool:
-    """False if a word could be another command; the table of them would have to be loaded first."""
+    """False if a word could be another command: the table of commands is not loaded yet."""
     pairs = zip(("", *argv), argv, strict=False)
     words = (
         word for option, word in pairs if word[:1] != "-" and option not in _WITH_VALUE

@@ -1,4 +1,4 @@
-"""Approvals that wait: from the options of `exec` to the `Suspension` of its session. LIGHT."""
+"""Approvals that wait: makes the `Suspension` of a session from the options of `exec`. LIGHT."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -41,19 +41,19 @@ _REPEATED: Final = {
     "limits",
     *GATES,
 }
-"""Options that the run which goes on needs as well."""
+"""Options that the continuing run needs as well."""
 _PATHS: Final = ("cd", "approval_dir", "output_schema")
-"""Options that are paths: they are repeated as absolute ones."""
+"""Options that are paths. They are repeated as absolute paths."""
 
 
 def configured_suspension(
     arguments: Arguments, target: SessionTarget, environment: Mapping[str, str]
 ) -> Suspension | None:
-    """None if no option wants one.
+    """The suspension that the options ask for; None if they ask for none.
 
     Raises:
-        UsageError: options contradict each other, or cannot be read.
-        ConfigError: there is no key.
+        UsageError: options contradict each other, or cannot be parsed.
+        ConfigError: the key is missing or too short.
     """
     if arguments.approve is None:
         file = arguments.refuse
@@ -99,10 +99,11 @@ def configured_suspension(
 
 
 def _repeated_options(arguments: Arguments) -> tuple[str, ...]:
-    """The options of this run that the run which goes on needs, as words that hold in every folder.
+    """The options of this run that the continuing run needs, as words that are valid in every
+    folder.
 
-    A session of a worktree goes on there, so `--cd` is not repeated for it. A `-c` that sets a secret is left out,
-    because the words are shown.
+    A session of a worktree continues there, so `--cd` is not repeated for it. A `-c` that sets a
+    secret is left out, because the words are displayed.
     """
     defaults = Arguments()
     if arguments.worktree is not None:
@@ -121,14 +122,18 @@ def _repeated_options(arguments: Arguments) -> tuple[str, ...]:
 
 
 def without_key(environment: Mapping[str, str]) -> dict[str, str]:
-    """No program that is started sees the key: it is erased where the kernel shows it, in `/proc/PID/environ`."""
+    """The environment without the key, which child processes must not see.
+
+    The key is also erased from `/proc/PID/environ`, where the kernel shows it.
+    """
     if APPROVAL_KEY in environment:
-        # Without `/proc`, nobody can look there either.
+        # Without `/proc`, no other program can look there either.
         with (
             suppress(OSError),
             Path("/proc/self/mem").open("r+b", buffering=0) as memory,
         ):
-            # From the third field on: `env_start` is the 50th, see proc(5). The byte before it is a NUL.
+            # The list begins with the third field. `env_start` is the 50th, see proc(5); the byte
+            # before it is a NUL.
             stat = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
             start = memory.seek(int(stat[47]) - 1)
             variables = memory.read(int(stat[48]) - start)

@@ -1,4 +1,4 @@
-"""From the options of a command line to the configuration: files, with the options on top."""
+"""Makes the configuration from the files and the options of a command line; the options win."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,11 +20,12 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
     """The configuration of a run without questions.
 
     Raises:
-        CodexError: the folder to work in is not there; or it is neither in a git repository nor
+        CodexError: the working folder does not exist; or it is neither in a git repository nor
             trusted, and no option allows that.
         ConfigError: see `load_config`.
     """
-    # Nobody can be asked, whatever the files or the options say, unless they may answer later.
+    # The run cannot ask a user, whatever the files or the options say, unless answers may come
+    # later.
     if arguments.suspends or arguments.approve_for_me:
         policy = "on-request"
     else:
@@ -45,10 +46,11 @@ def read_config(
     environment: Mapping[str, str],
     flags: Mapping[str, Any] | None = None,
 ) -> Config:
-    """The configuration of the folder to work in. `flags`, as in `config.toml`, win over all other settings.
+    """The configuration of the working folder. `flags`, in the form of `config.toml`, win over all
+    other settings.
 
     Raises:
-        CodexError: the folder is not there.
+        CodexError: the folder does not exist.
         ConfigError: see `load_config`.
     """
     sources = config_sources(arguments, environment)
@@ -62,17 +64,20 @@ def folder_config(
     folder: str | None,
     table: Mapping[str, Any] | None = None,
 ) -> Config:
-    """The configuration of a thread that a client asks for: of a folder, relative to that of the command line. The
-    `table` wins over all other settings. Raises as `read_config` does."""
+    """The configuration of a client's thread in a folder, which is relative to the working folder
+    of the command line.
+
+    The `table` wins over all other settings. Raises as `read_config` does.
+    """
     place = str(working_folder(arguments.cd) / (folder or "."))
     return read_config(replace(arguments, cd=place), environment, table)
 
 
 def nested_table(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by their dotted names, as clients send them, in the form of `config.toml`.
+    """Convert settings with dotted names, as clients send them, to the form of `config.toml`.
 
     Raises:
-        CodexError: a setting is below one that is a plain value.
+        CodexError: the parent of a setting is a plain value.
     """
     table: dict[str, Any] = {}
     for key, value in settings.items():
@@ -100,7 +105,7 @@ def config_sources(
     """The keyword arguments of `load_config` and `read_layers`.
 
     Raises:
-        CodexError: the folder to work in is not there.
+        CodexError: the working folder does not exist.
     """
     writes = arguments.full_auto or arguments.approve_for_me
     mode = arguments.sandbox or ("workspace-write" if writes else None)
@@ -110,7 +115,7 @@ def config_sources(
         "approval_policy": arguments.approval or (reviewer and "on-request"),
         "approvals_reviewer": "user" if arguments.suspends else reviewer,
         "sandbox_mode": "danger-full-access" if arguments.bypass else mode,
-        # Unlike the mode, this drops what a profile denies.
+        # Unlike the mode, this also drops a profile's denials.
         "default_permissions": ":danger-full-access" if arguments.bypass else None,
         "protection": _protection(arguments) or None,
         "allow_unenforced": list(arguments.allow_unenforced) or None,
@@ -140,7 +145,7 @@ def _protection(arguments: Arguments) -> dict[str, Any]:
 def _gates(arguments: Arguments) -> dict[str, Any]:
     given: dict[str, Any] = {name: getattr(arguments, name) for name in GATES}
     given["require_change"] = arguments.require_change or None
-    # The others are for `review`.
+    # The other kinds are for `review`.
     given["fail_on"] = [
         kind for kind in arguments.fail_on if kind in get_args(Failure)
     ] or None
@@ -154,14 +159,14 @@ def _gates(arguments: Arguments) -> dict[str, Any]:
 def load_session_config(
     arguments: Arguments, environment: Mapping[str, str], flags: Mapping[str, str]
 ) -> Config:
-    """The configuration of a session, as `read_config` gives it.
+    """The configuration of a session, as from `read_config`.
 
-    `--trust` is written down first, which answers the terminal's first question.
+    `--trust` is saved first, which answers the terminal's first question.
     """
     config = _session_config(arguments, environment, flags)
     if arguments.trust and config.trust != "untrusted":
         trust_project(config.home, folders_between(config.project_root, config.cwd))
-        # Trust lets the project's own files and another default sandbox in.
+        # Trust adds the project's own files, and changes the default sandbox.
         config = _session_config(arguments, environment, flags)
     return config
 
@@ -188,7 +193,8 @@ def _session_config(
 
 
 def sandbox_summary(policy: SandboxPolicy, cwd: Path) -> str:
-    """`read-only`, or `workspace-write [workdir, /tmp, $TMPDIR, …] (network access enabled)`."""
+    """A text such as `read-only` or
+    `workspace-write [workdir, /tmp, $TMPDIR, …] (network access enabled)`."""
     if policy.mode != "workspace-write":
         return policy.mode
     places = ["workdir"]

@@ -1,4 +1,5 @@
-"""SIGINT, SIGTERM and SIGHUP end the work in order; a second one ends the program."""
+"""Handles SIGINT, SIGTERM and SIGHUP: the first ends the work in order, a second one ends the
+program."""
 
 import asyncio
 import os
@@ -11,15 +12,17 @@ from codex_py.errors import CodexError
 
 
 class Interruption:
-    """Cancels the work that it runs, on a signal or when asked to.
+    """Runs work, and cancels it on a signal or by `cancel`.
 
-    The first signal cancels the work, which may then end its turn, kill what it runs and close its files. A
-    second signal leaves at once; what was started dies with the process, because its guardian sees us go.
+    The first signal cancels the work, which may then end its turn, kill its processes and close its
+    files. A second signal exits at once; child processes die too, because their guardian sees that
+    we are gone.
 
-    The handlers are plain ones, not the loop's: they also run while a blocking write holds the loop up.
+    The handlers are plain signal handlers, not the loop's: they also run while a blocking write
+    holds up the loop.
 
     Attributes:
-        signal: the first one that came.
+        signal: the first signal that arrived; None before.
     """
 
     def __init__(self) -> None:
@@ -27,7 +30,7 @@ class Interruption:
         self._task: asyncio.Task[int] | None = None
 
     async def run(self, work: Coroutine[Any, Any, int]) -> int:
-        """Do the work, which returns an exit code. If a signal ends it, that of the signal is returned."""
+        """Run the work. Returns its exit code; the signal's exit code if a signal ended it."""
         self._task = asyncio.create_task(work)
         numbers = [signal.SIGINT, signal.SIGTERM]
         # `nohup` ignores SIGHUP, to let a program outlive the terminal.
@@ -37,7 +40,8 @@ class Interruption:
         try:
             return await self._task
         except (asyncio.CancelledError, CodexError):
-            # Ctrl-C in a terminal also ends the git that the work was waiting for, which is an error there.
+            # Ctrl-C in a terminal also ends a `git` that the work waits for, and the work raises an
+            # error about it.
             if self.signal is None:
                 raise
             return 128 + self.signal

@@ -1,7 +1,8 @@
-"""Parsing a command line with `argparse`: its mistakes become errors, and its help is our own text.
+"""Parses a command line with `argparse`: mistakes become our errors, and the help is our own text.
 
-Options that become a value are declared in the annotations of its fields:
-`json: Annotated[bool, flag("--json")] = False`. Without settings, one of a `Literal` field takes these words alone.
+The fields of a class declare its options in their annotations:
+`json: Annotated[bool, flag("--json")] = False`. An option without settings on a `Literal` field
+accepts only the words of the `Literal`.
 """
 
 import argparse
@@ -25,12 +26,13 @@ from codex_py.errors import UsageError, nearest
 _OptionsT = TypeVar("_OptionsT")
 
 TYPING_MISTAKE = 0.75
-"""How alike a word and a known one are if it is taken for a mistyped one: one letter of four is wrong, two of eight, or
-two changed places. `hello` is less like `help`, and `--verbose` less like `--version`."""
+"""The least likeness to a known word that makes a word a typing mistake: one wrong letter of four,
+two of eight, or two swapped letters. `hello` is less like `help`, `--verbose` less like
+`--version`."""
 
 
 def not_there_yet(command: str) -> UsageError:
-    """The error for a command that Codex has, or that is to come."""
+    """The error for a command that Codex has, or that is planned."""
     return UsageError(
         f"`codex-py {command}` is not there yet; `codex-py help` lists what is"
     )
@@ -40,7 +42,7 @@ class HelpRequested(Exception):
     """`--help` was among the options.
 
     Attributes:
-        parser: that of the command; None if the words did not reach one.
+        parser: the parser of the command; None if the words did not reach a command.
     """
 
     def __init__(self, parser: argparse.ArgumentParser | None = None) -> None:
@@ -53,13 +55,13 @@ _Declared: TypeAlias = Mapping[tuple[str, ...], Mapping[str, Any]]
 
 
 def option(*names: str, **settings: Any) -> _Declared:
-    """Declares an option, or a word if it has no names, in the annotation of a field. The settings are those of
-    `add_argument`."""
+    """Declare an option in the annotation of a field; without names, a positional word. The
+    settings are those of `add_argument`."""
     return {names: settings}
 
 
 def flag(*names: str) -> _Declared:
-    """A field that is true if the option is given."""
+    """Declare an option that makes its field true."""
     return option(*names, action="store_true")
 
 
@@ -70,7 +72,7 @@ class CommandParser(argparse.ArgumentParser):
 
     Args:
         declared: a class with fields that are options.
-        only: the names of the fields to take; all of them by default.
+        only: the names of the fields to use; all fields by default.
     """
 
     def __init__(self, declared: Any, only: Container[str] | None = None) -> None:
@@ -107,7 +109,8 @@ class CommandParser(argparse.ArgumentParser):
     def parse_before_command(
         self, argv: Sequence[str]
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse the options up to `--` or the first word; the rest is a command with options of its own."""
+        """Parse the options up to `--` or the first word. Returns them and the rest, a command with
+        its own options."""
         at = self.first_word(argv)
         options = self.parse_args(list(argv[:at]))
         rest = list(argv[at:])
@@ -144,16 +147,18 @@ class CommandParser(argparse.ArgumentParser):
         raise self.unknown_option(word.partition("=")[0])
 
     def _possible(self, names: str) -> str:
-        """`: …` with the values that an option takes, if they are few; `names`: as `-s/--sandbox`."""
+        """`: …` with the values of a `OneOf` option; empty for others. `names`: its names, such as
+        `-s/--sandbox`."""
         action = self.option_named(names.split("/")[0])
         if action is None or not isinstance(action.type, OneOf):
             return ""
         return f": {', '.join(action.type.allowed)}"
 
     def unknown_option(self, name: str) -> UsageError:
-        """The error for an option that does not exist, with the known one that it may be a typing mistake of."""
+        """The error for an option that does not exist. It suggests the known option that may be
+        meant."""
         names = {option.lstrip("-"): option for option in self._option_string_actions}
-        # Options of one letter are alike all of them, and the dashes are common to every option.
+        # All options of one letter are alike, and every option has the dashes.
         if len(name) > 2:
             near = nearest(name.lstrip("-"), names, alike=TYPING_MISTAKE)
         else:
@@ -163,7 +168,8 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def _choices(annotation: Any) -> Mapping[str, Any]:
-    """The setting that lets an option take the words of a `Literal` alone; nothing if the field is of another type."""
+    """The setting that restricts an option to the words of a `Literal`; empty if the field has
+    another type."""
     kind = next(iter(get_args(annotation)), None)
     words = (
         get_args(each)
@@ -187,17 +193,17 @@ def given(found: argparse.Namespace) -> dict[str, Any]:
 
 
 def parse_options(kind: type[_OptionsT], argv: Sequence[str]) -> _OptionsT:
-    """Read a command line as the class that declares its options.
+    """Parse a command line into the class that declares its options.
 
     Raises:
-        UsageError: there is a mistake in it.
+        UsageError: the command line has a mistake.
         HelpRequested: `--help` is among the options.
     """
     return kind(**given(CommandParser(kind).parse_args(list(argv))))
 
 
 class OneOf:
-    """A `type` for `add_argument`: one of the values, which completion scripts list."""
+    """A `type` for `add_argument` that accepts one of the values, which completion scripts list."""
 
     def __init__(self, *allowed: str) -> None:
         self.allowed = allowed
@@ -212,7 +218,7 @@ class OneOf:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """` Did you mean …?` for the nearest known word, or an empty string."""
+    """The text ` Did you mean …?` for the nearest known word; empty if no word is near."""
     near = nearest(word, known)
     if near:
         return f" Did you mean {near}?"
@@ -220,18 +226,18 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 
 def working_folder(name: str | None) -> Path:
-    """A folder by the name that was given for it, or the current one: absolute, and without links.
+    """The folder with the given name, or the current folder: absolute, and without links.
 
     Raises:
-        UsageError: it is not a folder, or cannot be found.
+        UsageError: the path is not a folder, or cannot be found.
     """
     name = "." if name is None else name
     try:
-        # `Path.resolve` raises something else for links in a circle.
+        # `Path.resolve` raises another exception for links in a circle.
         path = Path(os.path.realpath(name, strict=True))
         is_folder = path.is_dir()
     except (OSError, ValueError) as error:
-        # ValueError: there is a null character in it.
+        # A `ValueError` means a null character in the name.
         reason = getattr(error, "strerror", error)
         raise UsageError(f"cannot work in {name!r}: {reason}", code="cwd") from error
     if not is_folder:

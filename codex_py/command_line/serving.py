@@ -17,7 +17,7 @@ from codex_py.streams.messages import standard_pipes
 def run_server(
     command: str, make: Callable[[JsonRpc], Service], **envelope: Any
 ) -> int:
-    """Serve one client until it leaves; the exit code.
+    """Serve one client until it leaves. Returns the exit code.
 
     Args:
         envelope: see `JsonRpc`.

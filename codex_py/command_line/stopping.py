@@ -1,6 +1,6 @@
-"""Signals that end a command without an event loop, which first takes back what it has begun.
+"""Signals that end a command without an event loop, which first undoes its unfinished work.
 
-`Interruption` is for those with a loop: asyncio takes 25 ms to load.
+Commands with a loop use `Interruption`: asyncio takes 25 ms to load.
 """
 
 import signal
@@ -13,7 +13,7 @@ class Stopped(KeyboardInterrupt):
     """A signal ends the command. As with `KeyboardInterrupt`, no handler of errors catches it.
 
     Attributes:
-        exit_code: the one that a shell reports for the signal.
+        exit_code: the code that a shell reports for the signal.
     """
 
     code = "aborted"
@@ -24,7 +24,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def raise_when_stopped() -> None:
-    """From now on the first signal raises `Stopped`, and further ones change nothing."""
+    """Let the first signal raise `Stopped`, and ignore later ones."""
     for number in _ENDING:
         # `nohup` ignores SIGHUP, and a shell ignores SIGINT for its background jobs.
         if signal.getsignal(number) != signal.SIG_IGN:

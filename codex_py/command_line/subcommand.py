@@ -13,8 +13,8 @@ from codex_py.streams.terminal import aligned, on_one_line
 
 
 def command_parser(*names: str) -> CommandParser:
-    """A parser for `-c`, for switches (`--json`), and for words by their names, which are None where they are
-    missing."""
+    """A parser for `-c`, for switches (`--json`), and for positional words by name; missing words
+    are None."""
     parser = CommandParser(Arguments, only={"overrides"})
     for name in names:
         if name.startswith("--"):
@@ -25,7 +25,8 @@ def command_parser(*names: str) -> CommandParser:
 
 
 def required(word: str | None, what: str) -> str:
-    """Raises a `UsageError` if there is no word: `say which server: codex-py mcp get NAME`."""
+    """Return the word. Raises a `UsageError` if it is missing:
+    `say which server: codex-py mcp get NAME`."""
     if word is None:
         raise UsageError(f"say which {what}")
     return word
@@ -34,7 +35,8 @@ def required(word: str | None, what: str) -> str:
 def command_config(
     options: argparse.Namespace, environment: Mapping[str, str], *, warns: bool = True
 ) -> Config:
-    """The configuration of this folder. Its warnings are printed, unless the command has its own form for them."""
+    """The configuration of this folder. `warns`: print its warnings; False if the command reports
+    them itself."""
     config = read_config(Arguments(overrides=options.overrides or ()), environment)
     if warns:
         warn_of_config(config)
@@ -42,6 +44,6 @@ def command_config(
 
 
 def print_table(rows: Iterable[Sequence[str]]) -> int:
-    """Print rows in columns, each cell made safe for a terminal; the exit code."""
+    """Print rows in columns, with each cell made safe for a terminal. Returns the exit code."""
     lines = aligned([[on_one_line(cell) for cell in row] for row in rows])
     return print_out("".join(f"{line.rstrip()}\n" for line in lines))

@@ -1,4 +1,5 @@
-"""What a session begins with: the words of its command line as a prompt, an earlier thread, or both."""
+"""The target of a session, from the words of its command line: a prompt, an earlier thread, or
+both."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,31 +27,31 @@ _OF_EXEC = (
     "ephemeral",
     "record",
 )
-"""The options that the terminal does not have, and must not ignore."""
+"""Options that the terminal does not have, and must refuse rather than ignore."""
 
 
 @frozen
 class SessionTarget:
-    """What a session begins with: a prompt, an earlier thread, or both."""
+    """The start of a session: a prompt, an earlier thread, or both."""
 
     prompt: str | None = None
-    """None, or `-` if the user asked for standard input."""
+    """The prompt; `-` for standard input."""
     resume: str | None = None
-    """Id or name of a thread."""
+    """The id or name of a thread."""
     resume_last: bool = False
     resume_all: bool = False
-    """With `resume_last` and `pick`: sessions of any folder count."""
+    """True: with `resume_last` and `pick`, sessions of any folder count."""
     pick: bool = False
-    """Let the user choose a thread."""
+    """True: let the user choose a thread."""
     fork: bool = False
-    """Continue a copy of the thread."""
+    """True: continue a copy of the thread."""
 
 
 def exec_target(arguments: Arguments) -> SessionTarget:
     """Read the words after `exec`: `[PROMPT]`, or `resume` or `fork` with `[SESSION] [PROMPT]`.
 
     Raises:
-        UsageError: there are too many words or too few, or a command that is not supported.
+        UsageError: the words are too many or too few, or name a command that is not supported.
     """
     target = _target(arguments.words[1:], arguments, "`exec resume` and `exec fork`")
     if target.pick:
@@ -63,7 +64,7 @@ def terminal_target(arguments: Arguments) -> SessionTarget:
     """Read `[PROMPT]`, `resume [SESSION] [PROMPT]` or `fork [SESSION] [PROMPT]`.
 
     Raises:
-        UsageError: there are too many words, or options that only `exec` has.
+        UsageError: the words are too many, or an option belongs to `exec` alone.
     """
     name = next((name for name in _OF_EXEC if getattr(arguments, name)), None)
     if name:
@@ -72,7 +73,8 @@ def terminal_target(arguments: Arguments) -> SessionTarget:
 
 
 def _target(words: Sequence[str], arguments: Arguments, resuming: str) -> SessionTarget:
-    """The target that these words name, with those after `--`. `resuming`: the commands that have `--last`."""
+    """The target that `words` and the words after `--` name. `resuming`: the commands that have
+    `--last`."""
     name = next((name for name in OF_REVIEW if getattr(arguments, name)), None)
     if name:
         raise UsageError(f"--{name} belongs to `codex-py review`")
@@ -99,11 +101,12 @@ def _target(words: Sequence[str], arguments: Arguments, resuming: str) -> Sessio
 
 
 def require_images(arguments: Arguments, target: SessionTarget) -> None:
-    """Check the files of `-i` by their first bytes; whether an image is whole is found out when it is sent.
+    """Check the files of `-i` by their first bytes. Damaged images are found only when they are
+    sent.
 
     Raises:
-        UsageError: an image is not there, or is a folder, as the prompt may have been taken for one; a file cannot be
-            read, or is of no kind that models read.
+        UsageError: an image does not exist or is a folder, perhaps because it is the prompt; or a
+            file cannot be read, or is not of a kind that models read.
     """
     absent = (path for path in arguments.images if not path.exists() or path.is_dir())
     missing = next(absent, None)
@@ -120,7 +123,7 @@ def require_images(arguments: Arguments, target: SessionTarget) -> None:
 
 
 def _no_image(path: Path) -> str | None:
-    """Why a file is no image, as a clause; None if it begins as one."""
+    """The reason why a file is not an image, as a clause; None if it begins like an image."""
     if not path.is_file():
         return "it is not a regular file"
     try:

@@ -1,4 +1,4 @@
-"""`codex-py debug prompt-input`, the next request of a session, and `codex-py debug wrappers`, the chain around a call.
+"""`codex-py debug prompt-input` shows a session's next request, `debug wrappers` the wrappers.
 
 Nothing is sent, and no session file is written or changed.
 """
@@ -51,7 +51,7 @@ _NO_PROMPT = "There is no prompt."
 
 
 def run_prompt_input(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the input of the next request, or its whole body; the exit code."""
+    """Print the input of the next request, or its whole body. Returns the exit code."""
     parser = CommandParser(Arguments, only=_OPTIONS)
     parser.add_argument("--resume")
     parser.add_argument("--body", action="store_true")
@@ -85,7 +85,7 @@ def run_prompt_input(argv: Sequence[str], environment: Mapping[str, str]) -> int
 
 
 def run_wrappers(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print who wraps a call, an approval and a request; the exit code."""
+    """Print the wrappers of a call, an approval and a request. Returns the exit code."""
     parser = CommandParser(Arguments, only=_OPTIONS_OF_WRAPPERS)
     arguments = Arguments(**given(parser.parse_args(list(argv))))
     config = read_config(arguments, environment)
@@ -93,7 +93,7 @@ def run_wrappers(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 async def wrapper_report(config: Config, environment: Mapping[str, str]) -> str:
-    """The chains of a session with this configuration. Nothing of it is started.
+    """Describe the wrapper chains of a session with this configuration, without starting it.
 
     Raises:
         CodexError: the session cannot be made.
@@ -115,7 +115,7 @@ def _chain(title: str, wrappers: Sequence[Wrapper]) -> str:
         lines.append(f"{number:>3}. {wrapper.name} ({wrapper.module})")
         if wrapper.what:
             lines.append(f"       {wrapper.what}")
-    # Extensions of others have a word in it.
+    # Foreign extensions write a part of the text.
     return "".join(f"{printable(line)}\n" for line in lines)
 
 
@@ -128,15 +128,16 @@ async def next_request(
     environment: Mapping[str, str],
     starts_servers: bool,
 ) -> tuple[Sequence[Any], Any]:
-    """Build the first request of a turn, and print the warnings of the session. If the history is full, that is the
-    request for its summary. Hooks do not run.
+    """Build the first request of a turn, and print the warnings of the session.
 
-    Returns the items that the model would see, in the form of the Responses API whatever the provider's API is;
-    and the JSON of the request, in the provider's API.
+    If the history is full, the first request asks for its summary. Hooks do not run.
+
+    Returns the items that the model would see, always in the form of the Responses API, and the
+    JSON of the request in the provider's API.
 
     Args:
-        prompt: None leaves the prompt out of the input.
-        starts_servers: start the MCP servers, whose tools are in the body. They are no part of the input.
+        prompt: the user's prompt; None leaves it out of the input.
+        starts_servers: start the MCP servers. Their tools are in the body, not in the input.
 
     Raises:
         CodexError: the session cannot be opened, or the turn ended before its request.

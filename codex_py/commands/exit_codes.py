@@ -8,7 +8,7 @@ from codex_py.streams.standard import print_json
 
 
 def meanings() -> dict[int, str]:
-    """From `exit_codes.txt`, which has a line for each code."""
+    """Read the meanings from `exit_codes.txt`, which has a line for each code."""
     listed = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
     return {
         int(code): text for code, _, text in (line.partition(" ") for line in listed)
@@ -16,7 +16,7 @@ def meanings() -> dict[int, str]:
 
 
 def run_exit_codes(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
-    """Print the table; the exit code."""
+    """Print the table. Returns the exit code."""
     options = command_parser("--json").parse_args(list(argv))
     if options.json:
         rows = [{"code": code, "meaning": text} for code, text in meanings().items()]

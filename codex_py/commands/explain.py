@@ -1,5 +1,5 @@
-"""`codex-py config explain` and `execpolicy check`: where a setting comes from, and what rules decide about a
-command."""
+"""`codex-py config explain` prints where a setting comes from; `execpolicy check` prints what rules
+decide about a command."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from codex_py.streams.terminal import printable
 
 
 def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Print the story of a setting; the exit code."""
+    """Print where a setting comes from. Returns the exit code."""
     words = arguments.words[1:]
     if len(words) != 2 or words[0] != "explain":
         home = codex_home(environment)
@@ -37,7 +37,7 @@ def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
 
 
 def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
-    """Print the decision of the rules about a command; the exit code."""
+    """Print the decision of the rules about a command. Returns the exit code."""
     # The overrides have no effect, but Codex takes them for every command.
     parser = command_parser("--pretty", "--resolve-host-executables")
     parser.add_argument("-r", "--rules", action="append")
@@ -61,7 +61,7 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
 
 
 def _report(match: RuleMatch | None) -> dict[str, Any]:
-    """The object that Codex prints; a key without a value is left out."""
+    """Make the object that Codex prints. Keys without a value are left out."""
     report: dict[str, Any] = {"matchedRules": []}
     if match is None:
         return report

@@ -19,7 +19,7 @@ from codex_py.streams.standard import print_out
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print name, stage and state of each feature; the exit code."""
+    """Print name, stage and state of each feature. Returns the exit code."""
     config = command_config(command_parser().parse_args(list(argv)), environment)
     rows = (re.split(r"  +", line) for line in feature_lines())
     return print_table(
@@ -29,12 +29,12 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_enable(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Switch a feature on in the user's file; the exit code."""
+    """Switch a feature on in the user's file. Returns the exit code."""
     return _switch(argv, environment, "enable", value=True)
 
 
 def run_disable(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Switch a feature off in the user's file; the exit code."""
+    """Switch a feature off in the user's file. Returns the exit code."""
     return _switch(argv, environment, "disable", value=False)
 
 

@@ -1,5 +1,5 @@
-"""`codex-py login` with an API key, `login status` and `logout`: the words, the streams and the exit codes of Codex
-0.171."""
+"""`codex-py login` with an API key, `login status` and `logout`. Messages, streams and exit codes
+are those of Codex 0.171."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ _CHATGPT: Final = (
 
 
 def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Store the key on standard input, or print the login; the exit code."""
+    """Store the key from standard input, or print the login. Returns the exit code."""
     parser = command_parser(
         "--with-api-key", "--with-access-token", "--device-auth", "word"
     )
@@ -45,7 +45,7 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_logout(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Remove the login; the exit code."""
+    """Remove the login. Returns the exit code."""
     options = command_parser().parse_args(list(argv))
     config = command_config(options, environment, warns=False)
     tell("Successfully logged out" if remove_login(config) else "Not logged in")

@@ -1,4 +1,4 @@
-"""`codex-py sandbox`: run a command as the model's commands are run, or test the sandbox."""
+"""`codex-py sandbox`: runs a command as the model's commands are run, or tests the sandbox."""
 
 import signal
 import subprocess
@@ -45,11 +45,11 @@ _ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 
 
 def run_sandbox(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run a command, or test the sandbox; the exit code, which is the command's own."""
+    """Run a command, or test the sandbox. Returns the exit code, which is the command's own."""
     parser = CommandParser(Arguments, only=_OPTIONS)
     parser.add_argument("--test", action="store_true")
     parser.add_argument("-P", "--permission-profile")
-    # MODE may stand among the options; what follows them is the command.
+    # MODE may stand among the options; the command follows them.
     at = parser.first_word(argv)
     flags: dict[str, Any] = {}
     if argv[at : at + 1] and argv[at] in get_args(SandboxMode):
@@ -127,10 +127,11 @@ def _run(
 
 
 def _exit_code(command: subprocess.Popen[bytes]) -> int:
-    """Wait for the command; negative after a signal.
+    """Wait for the command. Returns its exit code, negative after a signal.
 
-    Signals of the terminal's keys also reach the command, which is in the same group and may catch them. A signal
-    that another process sends to this one alone ends the command, and both report that signal.
+    Signals of the terminal's keys also reach the command, which is in the same group and may catch
+    them. A signal that another process sends to this process alone ends the command, and both
+    report that signal.
     """
     if sys.platform != "linux":
         return command.wait()
@@ -138,7 +139,7 @@ def _exit_code(command: subprocess.Popen[bytes]) -> int:
     while (code := command.poll()) is None:
         came = signal.sigwaitinfo((*_ENDING, signal.SIGCHLD))
         if came.si_signo in _ENDING and came.si_code <= 0:
-            # The launcher passes no signal on; without it, the whole command ends.
+            # The launcher does not forward signals; killing it ends the whole command.
             command.kill()
             command.wait()
             return -came.si_signo
@@ -146,9 +147,10 @@ def _exit_code(command: subprocess.Popen[bytes]) -> int:
 
 
 def _test(environment: Mapping[str, str]) -> int:
-    """Run the probes on every backend, and print what each held. 1 if one held less than it should.
+    """Run the probes on every backend, and print which ones it held.
 
-    A question mark stands for a probe that could not even be tried.
+    Returns 1 if a backend held less than it should. A question mark stands for a probe that could
+    not be tried.
     """
     stdout = OutputStream(1)
     working: list[Backend] = []

@@ -23,13 +23,13 @@ from codex_py.streams.terminal import on_one_line
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MOST: Final = {"name": 64, "description": MAX_DESCRIPTION, "compatibility": 500}
-"""Characters."""
+"""Maximum lengths in characters."""
 _LINK: Final = re.compile(r"\]\(\s*(?:<([^>]*)>|([^)\s]*))")
 _NO_FILE: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|#|//|$")
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the skills that are found in the working directory; the exit code."""
+    """Print the skills that are found in the working directory. Returns the exit code."""
     options = command_parser("--json").parse_args(list(argv))
     skills = find_skills(command_config(options, environment, warns=False), environment)
     for warning in skills.warnings:
@@ -56,7 +56,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
-    """Print the problems of the skills in some folders or files; exit code 1 if there are any."""
+    """Print the problems of the skills in some folders or files. Returns 1 if there are any."""
     parser = command_parser()
     parser.add_argument("folders", nargs="*")
     folders = [Path(folder) for folder in parser.parse_args(list(argv)).folders]
@@ -66,7 +66,7 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
     for folder in folders:
         files = [path for path, _ in skill_files([Folder(folder, "user")], problems)]
         if folder.name == "SKILL.md" and folder.is_file():
-            files = [folder]  # as a pre-commit hook names it
+            files = [folder]  # pre-commit hooks name the file
         problems += [problem for path in files for problem in skill_problems(path)]
         if not files:
             if folder.is_dir():
@@ -98,9 +98,10 @@ def _text(row: dict[str, Any]) -> str:
 
 
 def skill_problems(path: Path) -> list[str]:
-    """One sentence for each problem of a `SKILL.md`, with the file and the line: `skills/a/SKILL.md:2: …`.
+    """Describe each problem of a `SKILL.md` in a sentence, such as `skills/a/SKILL.md:2: …`.
 
-    The rules are those of https://agentskills.io/specification, which are stricter than what is accepted.
+    The rules come from https://agentskills.io/specification. They are stricter than this program,
+    which accepts other skills too.
     """
     try:
         text = read_skill(path, Folder(path.parent, "user"))
@@ -119,7 +120,7 @@ def skill_problems(path: Path) -> list[str]:
 def _field_problems(
     fields: Mapping[str, str], folder: str
 ) -> Iterator[tuple[str, str]]:
-    """Pairs of a field and a sentence."""
+    """The problems, as pairs of a field and a sentence."""
     name = fields.get("name", "")
     for field, most in _MOST.items():
         length = len(fields.get(field, "").strip())

@@ -1,4 +1,4 @@
-"""`codex-py undo` and `redo`: take back what patches and turns changed, do it again, and list them."""
+"""`codex-py undo` and `redo`: take back, make again and list the changes of patches and turns."""
 
 import argparse
 import json
@@ -50,7 +50,7 @@ class _Options(_RedoOptions):
 
 
 def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Undo, list or show patches and turns; the exit code."""
+    """Undo, list or show patches and turns. Returns the exit code."""
     options = parse_options(_Options, argv)
     is_one = options.show or options.force or options.id is not None
     if options.list and (is_one or options.to_turn is not None):
@@ -71,7 +71,7 @@ def run_undo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_redo(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Do again what the last undo took back; the exit code."""
+    """Make the changes again that the last undo took back. Returns the exit code."""
     options = parse_options(_RedoOptions, argv)
     journal = _opened(options, environment)
     return _undo(journal, options, Entries(journal).newest_undo())

@@ -1,4 +1,4 @@
-"""`codex-py worktree list` and `remove`: the git worktrees that sessions have left in `$CODEX_HOME/worktrees`."""
+"""`codex-py worktree list` and `remove`: sessions' git worktrees in `$CODEX_HOME/worktrees`."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,16 +29,17 @@ from codex_py.streams.terminal import on_one_line, some_of
 @frozen
 class _Kept:
     name: str
-    """The name of its folder in `worktrees`."""
+    """The name of the folder in `worktrees`."""
     path: Path
     sessions: tuple[str, ...]
-    """The ids of those that ran in it, the newest first."""
+    """The ids of the sessions that ran in the worktree, the newest first."""
     tree: Worktree | None = None
-    """None if it is broken: its repository does not know it, for instance because a kill ended the making of it."""
+    """None if the worktree is broken: its repository does not know it, for instance because its
+    creation was killed."""
     commit: str = ""
-    """The one that is checked out; empty if it is broken."""
+    """The commit that is checked out; empty if the worktree is broken."""
     unsaved: str = ""
-    """What is in it and nowhere else, see `Worktree.unsaved`."""
+    """The work that exists nowhere else, see `Worktree.unsaved`."""
 
     @property
     def state(self) -> Literal["clean", "changed", "broken"]:
@@ -50,7 +51,7 @@ class _Kept:
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the worktrees of sessions; the exit code."""
+    """Print the worktrees of sessions. Returns the exit code."""
     options = command_parser("--json").parse_args(list(argv))
     config = command_config(options, environment, warns=False)
     home = config.home
@@ -74,7 +75,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Remove a worktree; the exit code."""
+    """Remove a worktree. Returns the exit code."""
     options = command_parser("worktree", "--force").parse_args(list(argv))
     wanted = required(
         options.worktree, "worktree: codex-py worktree remove PATH, NAME or SESSION"
@@ -97,7 +98,7 @@ def _kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[_Kept]:
         for folder in (cwd := Path(meta.cwd), *cwd.parents):
             sessions.setdefault(folder, []).append(meta.id)
     parent = worktrees_folder(home)
-    # One sentence, and not one for each of them.
+    # Fail once here rather than for each worktree.
     find_git(programs_outside(home, environment, parent), environment)
     found: list[_Kept] = []
     for name, path in _folders(parent):
@@ -120,7 +121,7 @@ def _remove(home: Path, kept: _Kept, *, force: bool) -> list[str]:
         force: remove it even if it has changes or is broken.
 
     Raises:
-        CodexError: a session is at work in it, there are changes, or it cannot be removed.
+        CodexError: a session is using the worktree, it has changes, or it cannot be removed.
     """
     if not force and kept.state != "clean":
         if kept.unsaved:
@@ -146,7 +147,10 @@ def _remove(home: Path, kept: _Kept, *, force: bool) -> list[str]:
 
 
 def _folders(parent: Path) -> Iterator[tuple[str, Path]]:
-    """The names and the paths; there is no tree in the folder of one that a kill ended early."""
+    """Find the names and paths of worktrees.
+
+    If the creation of a worktree was killed early, its path is a folder without a tree.
+    """
     if not parent.is_dir():
         return
     for folder in sorted(parent.iterdir()):

@@ -30,7 +30,7 @@ _PROTECTING_TABLES: Final = (
     "sandbox_workspace_write",
     "sandbox_limits",
 )
-"""Tables in which an unknown key was most likely meant to protect something."""
+"""Tables in which an unknown key was most likely meant as a protection."""
 _PROTECTING_KEYS: Final = (
     *_PROTECTING_TABLES,
     "approval_policy",
@@ -43,10 +43,10 @@ _PROTECTING_KEYS: Final = (
     "forced_login_method",
 )
 _LONGEST: Final = 30
-"""Characters of a misspelt key."""
+"""The length, in characters, up to which a key can count as misspelt."""
 _MISSPELT: Final = 0.85
-"""How alike a key and a protecting one are if it is a misspelling: one letter of five is missing or added, or one of
-seven is another."""
+"""The similarity from which a key counts as a misspelt protecting key: one letter of five is
+missing or added, or one of seven is another."""
 
 
 @frozen
@@ -59,7 +59,7 @@ class Problem:
 
 
 def lookup(values: Mapping[str, Any], key: KeyPath) -> Any:
-    """The value at a key; None if it is not set, which TOML has no value for."""
+    """The value at a key; None if it is not set (TOML itself has no such value)."""
     value: Any = values
     for part in key:
         if isinstance(value, Mapping):
@@ -70,14 +70,14 @@ def lookup(values: Mapping[str, Any], key: KeyPath) -> Any:
 
 
 def problems(values: Any, kind: Kind = Settings) -> list[Problem]:
-    """The mistakes in a value of a declared type, such as a section; in its own order."""
+    """The mistakes in a value of a declared type, such as a section, in the order of the value."""
     return list(_check(values, kind, ()))
 
 
 def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """A warning, in one sentence, of settings that have no effect in this version; or nothing.
+    """One sentence that warns of settings without effect in this version; empty if none is.
 
-    Settings that protect are not among them, see `config.unenforced`.
+    Protective settings are not among them; see `config.unenforced`.
     """
     names = [dotted(key) for key in unused_keys(values)]
     if not names:
@@ -92,13 +92,13 @@ def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:
 def unused_keys(
     values: Mapping[str, Any], kind: Kind = Settings, path: KeyPath = ()
 ) -> Iterator[KeyPath]:
-    """The settings that have no effect in this version, of a table with the path `path`."""
+    """Find the settings that have no effect in this version, in a table at `path`."""
     for name, value in values.items():
         if _has_no_effect(kind, name, value):
             yield (*path, name)
             continue
         inner = member(kind, name)
-        # What may be more than a table is of one effect with its keys.
+        # A value that may also be of another form than a table is judged as a whole.
         if form(inner) in {"section", "table"} and isinstance(value, dict):
             table = cast("dict[str, Any]", value)
             yield from unused_keys(table, inner, (*path, name))
@@ -114,7 +114,10 @@ def _has_no_effect(kind: Kind, name: str, value: Any) -> bool:
 
 
 def may_protect(key: KeyPath) -> bool:
-    """True for an unknown key that someone may rely on: one of a table of protections, or a misspelt name of one."""
+    """True for an unknown key that the user may rely on for protection.
+
+    Such a key is in a table of protections, or is a misspelt name of a protection.
+    """
     if _is_setting(key[0]):
         return key[0] in _PROTECTING_TABLES
     # Comparing takes time in proportion to the square of a key's length, and a file may have thousands of keys.
@@ -123,12 +126,12 @@ def may_protect(key: KeyPath) -> bool:
 
 
 def _is_setting(name: str) -> bool:
-    """True for a key of the top level."""
+    """True if the top level has a key of this name."""
     return key_of(Settings, name) is not None
 
 
 def remedy(key: KeyPath) -> str | None:
-    """A clause that says what to do about an unknown key; None if nothing is known that is like it."""
+    """A clause that says what to do about an unknown key; None if no known key is similar."""
     if len(key) > 1 and _is_setting(key[-1]) and ".".join(key) not in _RENAMED:
         return f"`{key[-1]}` belongs above the first [table] of the file"
     similar = suggestion(key)
@@ -159,7 +162,7 @@ def suggestion(key: KeyPath) -> str | None:
 
 
 def leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
-    """The keys of all values in a table that lies at a path, but for those that are tables with entries."""
+    """The keys of all values at and below `path`. A table with entries is not a value itself."""
     if isinstance(value, dict) and value:
         for name, part in cast("dict[str, Any]", value).items():
             yield from leaves(part, (*path, name))
@@ -168,7 +171,7 @@ def leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
 
 
 def kind_of(key: KeyPath, kind: Kind = Settings) -> "Kind | None":
-    """The type of the value at a key, `kind` itself for the empty one; None for an unknown key."""
+    """The type of the value at a key; `kind` itself for the empty key, None for an unknown one."""
     for part in key:
         kind = member(kind, part)
         if kind is None:
@@ -177,7 +180,7 @@ def kind_of(key: KeyPath, kind: Kind = Settings) -> "Kind | None":
 
 
 def member(kind: Kind, part: str) -> "Kind | None":
-    """The type of the value of one key in values of a type; None for an unknown key."""
+    """The type that values of `kind` have at the key `part`; None for an unknown key."""
     for each in alternatives(kind):
         match form(each):
             case "section":
@@ -198,7 +201,7 @@ def _takes_all(kind: Kind) -> bool:
 
 
 def _names(kind: Kind) -> list[str]:
-    """The names of the keys that values of a type may have, but for those that the user chooses."""
+    """The key names that values of a type may have, without the names that users choose."""
     names: list[str] = []
     for each in alternatives(kind):
         if form(each) != "section":
@@ -211,7 +214,7 @@ def _names(kind: Kind) -> list[str]:
 
 
 def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
-    # A type of the same form names the mistake inside of a table.
+    # Check against the type whose form fits: it can name a mistake inside of a table.
     options = alternatives(kind)
     fitting = next((each for each in options if _has_form(value, each)), None)
     if fitting is None:

@@ -56,53 +56,55 @@ _NOT_IN_FILES: Final = {
 
 
 def value_of(key: str | None = None) -> Any:
-    """A field that is the value of a key, by default the one of its own name. `Settings` declares it."""
+    """Declare a field with the value of a key in `Settings`, by default the key of its name."""
     return field(metadata={"key": key})
 
 
 @frozen(kw_only=True)
 class Config:
-    """Names and meanings are those of the keys in `config.toml`; None stands for an unset key."""
+    """The settings, named and defined as the keys in `config.toml`; None for an unset key."""
 
     home: Path
     """`$CODEX_HOME`; it need not exist yet."""
     cwd: Path
     project_root: Path | None
     inside_git: bool
-    """Judged by the `.git` entries; git is not run."""
+    """True if a `.git` entry was found; git itself is not run."""
     trust: Trust | None
     project_trust: ProjectTrust
-    """Whether the files of its `.codex` folders are used, and the contents of those that are."""
+    """Tells if the files in the project's `.codex` folders are used, and has their contents."""
 
     model: str = value_of()
-    """Without its provider, where the setting is `provider/model`."""
+    """The model without its provider, even if the setting is `provider/model`."""
     model_provider: str = value_of()
     model_providers: Mapping[str, Mapping[str, Any]]
-    """Tables as the user wrote them; a built-in provider is among them only if the user sets something of it."""
+    """The tables as the user wrote them. A built-in provider is among them only if the user sets a
+    key of it."""
     oss_provider: str | None = value_of()
     openai_base_url: str | None = value_of()
     model_context_window: int | None = value_of()
     model_max_output_tokens: int | None = value_of()
-    """For every request; None: as the provider and the model need it."""
+    """The limit of every request; None: as the provider and the model need it."""
     model_auto_compact_token_limit: int | None = value_of()
     model_reasoning_effort: str | None = value_of()
     plan_mode_reasoning_effort: str | None = value_of()
-    """None: as in any other turn."""
+    """The reasoning effort in plan mode; None: the same as in other turns."""
     model_reasoning_summary: Literal["auto", "concise", "detailed", "none"] | None = (
         value_of()
     )
     model_verbosity: Literal["low", "medium", "high"] | None = value_of()
     model_catalog_json: Path | None = value_of()
     model_fallbacks: tuple[tuple[str, str], ...]
-    """Providers and models that take over, in this order, if one fails."""
+    """Pairs of provider and model that take over if one fails, in this order."""
     model_prices: Mapping[str, Mapping[str, float | str]]
-    """Dollars for a million tokens by model: `input`, `cached_input`, `output`; and `same_as`, a known model."""
+    """Dollars per million tokens, by model: `input`, `cached_input`, `output`; and `same_as`, a
+    known model."""
     service_tier: str | None = value_of()
     review_model: str | None = value_of()
     tool_choice: str = value_of()
-    """See `ToolChoice.parse`."""
+    """The text that `ToolChoice.parse` reads."""
     parallel_tool_calls: bool | None = value_of()
-    """None: as the catalogue says of the model."""
+    """None: as the catalogue says for the model."""
 
     base_instructions: str | None
     """The contents of `model_instructions_file`, or `instructions`."""
@@ -116,15 +118,16 @@ class Config:
 
     approval_policy: AskForApproval | None
     sandbox_mode: SandboxMode | None
-    """None leaves it to the rule of `sandbox_policy`."""
+    """None: `sandbox_policy` chooses."""
     sandbox_workspace_write: SandboxPolicy
-    """Without the working directory, see `sandbox_policy`."""
+    """The configured policy, to which `sandbox_policy` adds the working directory."""
     permission_profile: PermissionProfile | None = None
-    """None for the built-in ones."""
+    """The chosen profile; None for the built-in ones."""
     files: FileRules = NO_RULES
-    """Of the profile and of `[protection]`, in the working directory and in further workspace roots."""
+    """The rules of the profile and of `[protection]`, for the working directory and for further
+    workspace roots."""
     domains: DomainRules | None = None
-    """The only hosts that commands with a network may reach; None: all."""
+    """The only hosts that commands with network access may reach; None: all hosts."""
     sandbox_limits: SandboxLimits
 
     shell_environment: ShellEnvironmentPolicy
@@ -146,15 +149,15 @@ class Config:
     mcp_servers: Mapping[str, McpServerConfig]
     mcp_oauth_credentials_store: StoreKind = value_of()
     mcp_oauth_callback_port: int | None = value_of()
-    """To which a browser comes back from a login; None for any free one."""
+    """The port to which a browser returns from a login; None: any free port."""
     mcp_oauth_callback_url: str | None = value_of()
-    """Where a browser is sent instead, for instance to a proxy in front of this machine."""
+    """The address to which a browser is sent instead, such as a proxy in front of this machine."""
 
     plugins: tuple[Plugin, ...]
-    """By name. Only their MCP servers are in the layers."""
+    """The plugins, sorted by name. Only their MCP servers are in the layers."""
     notify: tuple[str, ...] | None = value_of()
     patch_ambiguous: Literal["first", "refuse"] = value_of("patch.ambiguous")
-    """For a hunk that fits several places."""
+    """The treatment of a hunk that fits several places."""
     history_persistence: Literal["save-all", "none"] = value_of("history.persistence")
     hide_agent_reasoning: bool = value_of()
     features: Mapping[str, Any]
@@ -162,7 +165,8 @@ class Config:
     requirements: Requirements
     layers: Layers
     settings: Settings
-    """All keys, of the merged layers. A field above is what the program makes of one, or what a session may replace."""
+    """All keys of the merged layers. The fields above are derived from them, or replaceable by a
+    session."""
     warnings: tuple[str, ...]
     """One sentence each, for the user."""
     unenforced: tuple[str, ...]
@@ -178,10 +182,10 @@ class Config:
             raise ConfigError("\n".join(self.unenforced))
 
     def sandbox_policy(self, add_dirs: Sequence[Path] = ()) -> SandboxPolicy:
-        """What commands may touch: read-only unless the project is trusted or the user sets another mode.
+        """The access of commands: read-only unless the project is trusted or the user sets a mode.
 
-        `add_dirs` are further writable folders, relative to the working directory or absolute; like
-        the configured ones they apply only in the mode `workspace-write`.
+        `add_dirs` are further writable folders, relative to the working directory or absolute. Like
+        the configured ones, they apply only in the mode `workspace-write`.
         """
         mode = self.sandbox_mode or (
             "workspace-write" if self.trust == "trusted" else "read-only"
@@ -230,10 +234,11 @@ def load_config(
 ) -> Config:
     """Read the configuration for a session in `cwd`.
 
-    Unknown keys become warnings. Protections that are not enforced (`Config.unenforced`) stop the session, not this.
+    Unknown keys become warnings. Protections that are not enforced (`Config.unenforced`) stop the
+    session; this function does not raise for them.
 
     Args:
-        environment: that of the program where none is given.
+        environment: by default that of the program.
         overrides: the texts of `-c KEY=VALUE`.
         flags: the dedicated options of the command line, as a table in the form of the file:
             `{"model": "gpt-5.5", "sandbox_mode": "read-only"}`.
@@ -241,7 +246,8 @@ def load_config(
         system: the administrator's folder.
 
     Raises:
-        ConfigError: the message names the file, the line where known, and the key; or `cwd`, which is no folder.
+        ConfigError: the message names the key, the file and, where known, the line; or `cwd` is not
+            a folder, and the message names it.
     """
     if not Path(cwd).is_dir():
         raise ConfigError(f"`cwd`: there is no folder {str(cwd)!r}")
@@ -347,7 +353,7 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
 
 
 def _missing_roots(policy: SandboxPolicy, mode: str | None) -> Iterator[str]:
-    """A warning for each writable root that is not there. None is made: it may be a mistake in writing."""
+    """Warn of each missing writable root. It is not created: it may be a typing mistake."""
     if mode in {"read-only", "danger-full-access"}:
         return
     for root in policy.writable_roots:
@@ -356,7 +362,7 @@ def _missing_roots(policy: SandboxPolicy, mode: str | None) -> Iterator[str]:
 
 
 def _value(settings: Settings, key: str) -> Any:
-    """The value of a dotted key, or its default, as its type."""
+    """The value of a dotted key, or its default, converted to the key's type."""
     value: Any = settings
     for part in key.split("."):
         value = getattr(value, part)
@@ -366,7 +372,7 @@ def _value(settings: Settings, key: str) -> Any:
 def _text(
     layers: Layers, values: Mapping[str, Any], files: FileRules, file_key: str, key: str
 ) -> str | None:
-    """The contents of the file that one key names, else the value of the other."""
+    """The contents of the file that `file_key` names, else the value of `key`."""
     layer = next((layer for layer in layers.layers if file_key in layer.values), None)
     if layer is None:
         return values.get(key)
@@ -393,12 +399,12 @@ def _approval(value: Any) -> AskForApproval | None:
             granular = value.get("granular", {})
             for key in ("sandbox_approval", "rules", "mcp_elicitations"):
                 if key not in granular:
-                    # A default would be for the user to guess.
+                    # The user could only guess a default.
                     raise ConfigError(
                         f"`approval_policy.granular` needs `{key}`: true or false"
                     )
             names = {each.name for each in fields(GranularPolicy)}
-            # The user was warned of unknown ones.
+            # Unknown keys have already caused a warning.
             return GranularPolicy(
                 **{key: granular[key] for key in names & granular.keys()}
             )

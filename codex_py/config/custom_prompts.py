@@ -1,4 +1,4 @@
-"""Finds prompts that people keep in files, to be sent as slash commands: their own, a project's, and those of plugins.
+"""Finds prompts that are kept in files and sent as slash commands: by users, projects and plugins.
 
 Source of the folders and of the form: Codex for `prompts`, Claude Code for `.claude/commands`.
 """
@@ -31,26 +31,27 @@ _CLAUDE_COMMAND: Final = re.compile(r"!`[^`\n]+`")
 @frozen
 class CustomPrompt:
     name: str
-    """`prompts:NAME`, `project:NAME`, `user:NAME` or `PLUGIN:NAME`; NAME is `sub:name` for a file in a folder."""
+    """`prompts:NAME`, `project:NAME`, `user:NAME` or `PLUGIN:NAME`; NAME is `sub:name` for a file
+    in the folder `sub`."""
     description: str
     argument_hint: str
     text: str
     model: str | None
-    """Also `provider/model`; None: that of the session."""
+    """A model or `provider/model`; None: the session's model."""
     without_effect: tuple[str, ...]
-    """What a prompt for Claude Code asks for and does not get here."""
+    """The requests of a prompt for Claude Code that have no effect here."""
     is_claude: bool
 
     @property
     def short_name(self) -> str | None:
-        """The name that Claude Code gives it; None if it is not Claude's."""
+        """The name of the prompt in Claude Code; None if it is not a prompt of Claude Code."""
         is_short = self.name.startswith(("project:", "user:"))
         if is_short:
             return self.name.rpartition(":")[2]
         return None
 
     def filled(self, arguments: str) -> str:
-        """The text with its arguments in their places. Raises a `CodexError` if one that it needs is not given."""
+        """Fill the arguments into the text. Raises a `CodexError` if a needed one is missing."""
         fill = claude_expanded if self.is_claude else expanded
         return fill(self.text, arguments).strip()
 
@@ -58,15 +59,15 @@ class CustomPrompt:
 @frozen
 class CustomPrompts:
     found: tuple[CustomPrompt, ...]
-    """Of several with one name, the first: the one nearest to the working directory."""
+    """The prompts. Of several with one name, only the nearest to the working directory is here."""
     warnings: tuple[str, ...]
-    """One sentence for each that cannot be used."""
+    """One sentence for each prompt that cannot be used."""
 
 
 def find_custom_prompts(
     config: Config, environment: Mapping[str, str]
 ) -> CustomPrompts:
-    """All prompts that can be sent here; those of a project only if it is trusted."""
+    """All prompts that can be sent here; a project's prompts only if it is trusted."""
     found: dict[str, CustomPrompt] = {}
     warnings: list[str] = []
     for name, path, folder in _files(config, environment, warnings):
@@ -86,7 +87,7 @@ def find_custom_prompts(
 def _files(
     config: Config, environment: Mapping[str, str], warnings: list[str]
 ) -> Iterator[tuple[str, Path, Folder]]:
-    """Names, files and where they were found."""
+    """The name and the file of each prompt, with the folder that it was found in."""
     own = Folder(
         user_home(environment) / ".claude" / "commands", "user", prefix="user:"
     )
@@ -126,11 +127,11 @@ def _parsed(name: str, path: Path, folder: Folder) -> CustomPrompt:
 
 
 def claude_expanded(template: str, arguments: str) -> str:
-    """The text of a prompt with `$ARGUMENTS` and `$1` to `$9` in it filled in. Without any, the arguments follow it."""
+    """Fill `$ARGUMENTS` and `$1` to `$9` into a prompt; without them, append the arguments."""
     try:
         words = shlex.split(arguments)
     except ValueError:
-        # An apostrophe is no mistake.
+        # An apostrophe is not a mistake.
         words = arguments.split()
     if arguments and not _CLAUDE_PLACE.search(template):
         return f"{template.rstrip()}\n\nARGUMENTS: {arguments}"
@@ -145,12 +146,13 @@ def claude_expanded(template: str, arguments: str) -> str:
 
 
 def expanded(template: str, arguments: str) -> str:
-    """The text of a prompt of Codex with its arguments in their places.
+    """Fill the arguments into a prompt of Codex.
 
-    `$1` to `$9` are the words, `$ARGUMENTS` is all of them, `$NAME` is what `NAME=value` gives, and `$$` is a dollar.
+    `$1` to `$9` are the words, `$ARGUMENTS` is all of them, `$NAME` is the value that `NAME=value`
+    gives, and `$$` is a dollar sign.
 
     Raises:
-        CodexError: one that the text names is not given, or quotes are not closed.
+        CodexError: an argument that the text names is missing, or a quote is not closed.
     """
     try:
         words = shlex.split(arguments)

@@ -1,7 +1,6 @@
-"""The folders that are searched for skills, roles and commands: those of the project, of the user and of plugins.
-LIGHT.
+"""The folders of the project, the user and plugins that define skills, roles and commands. LIGHT.
 
-They are those of Codex 0.169, of Claude Code and of https://agentskills.io.
+They are the folders of Codex 0.169, of Claude Code and of https://agentskills.io.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,22 +23,26 @@ class Folder:
     path: Path
     origin: Origin
     root: Path | None = None
-    """The root of the project, out of which no link may lead; None for a folder of the user or of the machine."""
+    """The root of the project, which no link may leave; None for a folder of the user or the
+    machine."""
     prefix: str = ""
-    """Stands before the names of what is defined here."""
+    """A prefix for the names of all definitions in this folder."""
     texts: Mapping[Path, str] | None = field(default=None, compare=False)
-    """Of a plugin: its files as they were checked. They are used instead of those in the folder."""
+    """For a plugin: the checked texts of its files, which are used instead of the files."""
 
 
 def project_folders(config: Config, *names: str, prefix: str = "") -> Iterator[Folder]:
-    """Folders of these names from the working directory up to the root of the project. They need not exist."""
+    """The folders of these names, from the working directory up to the project's root.
+
+    They need not exist.
+    """
     root, *_ = folders = folders_between(config.project_root, config.cwd)
     for folder in reversed(folders):
         yield from (Folder(folder / name, "project", root, prefix) for name in names)
 
 
 def plugin_folders(config: Config, part: str) -> Iterator[Folder]:
-    """A folder for each plugin. `part`: the attribute with the texts."""
+    """The folder of each plugin. `part`: the attribute of `Plugin` with the texts."""
     for plugin in config.plugins:
         texts = getattr(plugin, part)
         if texts:
@@ -47,9 +50,9 @@ def plugin_folders(config: Config, part: str) -> Iterator[Folder]:
 
 
 def skill_folders(config: Config, environment: Mapping[str, str]) -> list[Folder]:
-    """The folders that exist; if two skills have one name, that of the first folder wins.
+    """The existing folders of skills; if two skills have one name, the earlier folder wins.
 
-    Skills are text: those of a project that is not trusted are found as well, but never win.
+    Skills are text, so an untrusted project's skills are found as well, but they never win.
     """
     user = user_home(environment)
     folders = [
@@ -62,7 +65,7 @@ def skill_folders(config: Config, environment: Mapping[str, str]) -> list[Folder
     if config.settings.skills.bundled.enabled is False:
         del folders[3]
     folders += plugin_folders(config, "skills")
-    # In the home folder of the user, they are the user's own.
+    # In the user's home folder, the skills are the user's own.
     own = {user / name for name in _SKILLS}
     project = [
         each for each in project_folders(config, *_SKILLS) if each.path not in own
@@ -75,7 +78,7 @@ def skill_folders(config: Config, environment: Mapping[str, str]) -> list[Folder
 
 
 def role_folders(config: Config, environment: Mapping[str, str]) -> list[Folder]:
-    """All folders that may have roles, those of a project first, which count only if it is trusted."""
+    """All folders that may have roles, the project's first. Those count only if it is trusted."""
     return [
         *project_folders(config, ".codex/agents", ".claude/agents"),
         Folder(config.home / "agents", "user"),

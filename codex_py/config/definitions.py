@@ -18,7 +18,8 @@ from codex_py.errors import ConfigError
 from codex_py.filesystem.reading import Refusal
 
 _MOST: Final = 2_000
-"""Files and folders below one folder, so that a link to `/` does not search the whole disk."""
+"""The files and folders that are looked at below one folder: a link to `/` must not search the
+whole disk."""
 _HEAD: Final = re.compile(
     r"\ufeff?---[ \t\r]*$\n?(?:(.*?)^---[ \t\r]*$\n?)?", re.DOTALL | re.MULTILINE
 )
@@ -35,13 +36,13 @@ def definitions(
     *,
     max_depth: int = 0,
 ) -> Iterator[tuple[Path, Folder]]:
-    """The files of these folders and of those below them, sorted, each with the folder that it is from.
+    """The files in these folders and their subfolders, sorted, each with the folder it came from.
 
-    Links are followed, but not out of `Folder.root`. What is hidden is skipped.
+    Links are followed, but not out of `Folder.root`. Hidden files and folders are skipped.
 
     Args:
-        names: a pattern that the names match as a whole.
-        what: is searched for, in the plural, for the warnings.
+        names: a pattern that must match the whole name.
+        what: the plural noun for the things that are searched for, used in warnings.
     """
     seen: set[str] = set()
     for folder in folders:
@@ -53,7 +54,7 @@ def definitions(
             continue
         for path, inner, others in os.walk(folder.path, followlinks=True):
             above, _, name = path.rpartition("/")
-            # To resolve each path from the root takes half of the time.
+            # Resolving every path from the root would take half of the whole time.
             is_plain = above in reals and not Path(path).is_symlink()
             reals[path] = real = (
                 f"{reals[above]}/{name}" if is_plain else os.path.realpath(path)
@@ -91,10 +92,10 @@ def read_definition(
 
 
 def front_matter(text: str, path: Path) -> tuple[Mapping[str, str], str]:
-    """The fields and the text below them; no fields if the text does not begin with `---`.
+    """The fields, and the text below them. No fields if the text does not begin with `---`.
 
     Raises:
-        ConfigError: the fields have no end, a line is not a field, or a quote is not closed.
+        ConfigError: the fields are not closed, a line is not a field, or a quote is not closed.
     """
     found = _HEAD.match(text)
     if found is None:
@@ -114,7 +115,7 @@ def front_matter(text: str, path: Path) -> tuple[Mapping[str, str], str]:
         if not line.strip() or line.startswith("#") or line == "...":
             continue
         field = _FIELD.fullmatch(line.rstrip(" \t"))
-        # The first line is that of the `---`.
+        # Line 1 is the `---`.
         number = place + 1
         if field is None:
             raise ConfigError(
@@ -134,7 +135,7 @@ def front_matter(text: str, path: Path) -> tuple[Mapping[str, str], str]:
 
 
 def _continues(line: str) -> bool:
-    """True if the line belongs to the field above it, as the items of a list do even without indentation."""
+    """True if the line belongs to the field above it, as list items do even without indentation."""
     return not line.strip() or line[0] in " \t" or line == "-" or line.startswith("- ")
 
 
@@ -155,6 +156,6 @@ def _value(value: str, below: list[str]) -> str:
         return end[1].replace("''", "'")
     plain = _COMMENT.sub("", value).rstrip(" \t")
     if not plain:
-        # A name without text has a list below it, or a table, which is not used.
+        # A name without text is followed by a list, or by a table, which is not used.
         return ", ".join(line[2:].strip() for line in below if line.startswith("- "))
     return " ".join(filter(None, (plain, *below)))

@@ -1,6 +1,7 @@
-"""The domain list of a session: `features.network_proxy`, `permissions.NAME.network` and `protection.allow_domains`.
+"""The domain list of a session.
 
-The keys are those of Codex 0.169, but for the last. Other than there, a list of the chosen profile holds although
+Its keys are `features.network_proxy` and `permissions.NAME.network`, as in Codex 0.169, and
+`protection.allow_domains`. Two things differ from Codex: a list of the chosen profile holds even if
 `features.network_proxy` is not set, and the port of a pattern counts.
 """
 
@@ -21,7 +22,9 @@ _UNENFORCED: Final = {"permissions.network", "features.network_proxy"}
 
 
 def domain_rules(layers: Layers, accepted: set[str]) -> DomainRules | None:
-    """What commands with a network may reach; None: everything. `accepted`: see `accepted_lacks`.
+    """The hosts that commands with network access may reach; None: all hosts.
+
+    `accepted`: see `accepted_lacks`.
 
     Raises:
         ConfigError: a pattern has a mistake.
@@ -60,14 +63,14 @@ def domain_rules(layers: Layers, accepted: set[str]) -> DomainRules | None:
     )
     if users is None:
         return found
-    # A project can neither open a host in the user's list nor switch it off.
+    # A project can neither add a host to the user's list nor switch the list off.
     return replace(
         users.plus(deny=found.deny), is_limited=users.is_limited or found.is_limited
     )
 
 
 def _opened(layers: Layers) -> tuple[str, ...]:
-    """What `protection.allow_domains` allows in every sandbox mode; the layers add up."""
+    """The hosts that `protection.allow_domains` opens in every sandbox mode; the layers add up."""
 
     def patterns() -> Iterator[str]:
         for layer in layers.layers:
@@ -80,7 +83,7 @@ def _opened(layers: Layers) -> tuple[str, ...]:
 
 
 def parsed(text: str, key: KeyPath) -> str:
-    """See `protocol.hosts.pattern`. Raises a `ConfigError` if it is none."""
+    """Normalize a pattern, see `protocol.hosts.pattern`. Raises a `ConfigError` for a mistake."""
     try:
         return pattern(text)
     except ValueError as error:

@@ -26,13 +26,14 @@ _BLANK = re.compile(r"\s*(?:#|\Z)")
 
 
 def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
-    """Replace the text of `config.toml` by the result of `change`, which gets the text and the path.
+    """Replace the text of `config.toml` by the result of `change`, which gets text and path.
 
     The file is replaced as a whole or not at all, keeps its mode, and stays a link if it is one.
-    Programs that do this at the same time take turns.
+    Programs that edit it at the same time take turns.
 
     Raises:
-        ConfigError: the file cannot be read or written, or `change` raises it; it is then unchanged.
+        ConfigError: the file cannot be read or written, or `change` raised it; the file is
+            unchanged.
     """
     with as_config_error(home / "config.toml", "written"):
         make_private(home)
@@ -41,15 +42,18 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
             text = read_text(path) or ""
             changed = change(text, path)
             if changed != text:
-                # Without the byte order mark, which reading removed.
+                # The text has no byte order mark, because reading removed it.
                 replace_text(path, changed)
 
 
 def set_in_config(home: Path, key: KeyPath, value: TomlValue) -> bool:
-    """Set a key of `config.toml` to a word, a boolean or a table, or remove it with None. True if it was set before.
+    """Set a key of `config.toml` to a word, a boolean or a table; None removes it.
+
+    Returns True if the key was set before.
 
     Raises:
-        ConfigError: see `edit_config`; or the file spells the key in a way that cannot be changed safely.
+        ConfigError: see `edit_config`; or the file spells the key in a way that cannot be changed
+            safely.
     """
     found = False
 
@@ -95,7 +99,7 @@ def _put(document: Any, key: KeyPath, value: Any) -> None:
 
 
 def _edits(text: str, changes: Mapping[KeyPath, TomlValue]) -> Iterator[str]:
-    """The text after each edit that may do; what a person would do comes first."""
+    """Yield the text after each edit that may work; a person's usual edit comes first."""
     import tomlkit.exceptions  # 20 ms
 
     newline = "\r\n" if "\r\n" in text else "\n"
@@ -111,7 +115,7 @@ def _edits(text: str, changes: Mapping[KeyPath, TomlValue]) -> Iterator[str]:
         document = tomlkit.parse(text)
         for key, value in changes.items():
             if isinstance(value, Mapping):
-                # It may be in an inline one.
+                # The table may be within an inline one.
                 value = cast("Mapping[str, Any]", tomlkit.inline_table() | dict(value))
             _put(document, key, value)
         changed = tomlkit.dumps(document)
@@ -129,9 +133,9 @@ def _appended(text: str, own: str, newline: str) -> str:
 
 
 def _with_sections(text: str, key: KeyPath, own: str, newline: str) -> str:
-    """The text with the tables of `own` in place of those at and below `key`, or at its end.
+    """The text with the tables of `own` in place of those at and below `key`, else at the end.
 
-    Comments behind the last value of a table stay, because they may be about the next table.
+    Comments after the last value of a table stay, because they may be about the next table.
     """
     kept: list[str] = []
     place: int | None = None

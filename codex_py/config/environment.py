@@ -43,13 +43,14 @@ _PLAIN_OUTPUT: Final = {
     "PAGER": "cat",
     "TERM": "dumb",
 }
-"""Keeps programs from using colours and pagers, and from asking for a password."""
+"""Variables that keep programs from using colours and pagers, and from asking for a password."""
 
 _SHELLS: Final = {"bash", "dash", "ksh", "sh", "zsh"}
 _LOGIN: Final = (["-lc"], ["-cl"], ["-l", "-c"], ["--login", "-c"])
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IN_QUOTES: Final = str.maketrans({"\\": r"\\", "'": r"\'", "\n": r"\n"})
-"""For a text between `$'` and `'`: on one line, as the lines of an `eval` are counted from the last line before it."""
+"""Escapes for a text between `$'` and `'`. They keep it on one line, because the lines of an `eval`
+are counted from the last line before it."""
 _MAX_ARGUMENT_BYTES: Final = 128 * 1024
 """Linux starts no program with a longer argument."""
 
@@ -90,9 +91,9 @@ def allowed_environment(
 ) -> dict[str, str]:
     """The user's environment, filtered by the policy.
 
-    The order is that of Codex: inherit, default excludes, `exclude`, `set`, `include_only`. The
-    variables in `secret_names` are removed unless `include_only` names them in full or `set` gives them
-    a value. `USER` and the like stay: a header may be made of one, but it is not secret.
+    The order is that of Codex: inherit, default excludes, `exclude`, `set`, `include_only`.
+    Variables in `secret_names` are removed unless `include_only` names them in full or `set` gives
+    them a value. `USER` and the like stay, even if a header is made of them: they are not secret.
     """
     removed = _secret(policy, secret_names)
     patterns = _excluded(policy)
@@ -119,10 +120,11 @@ def environment_after_profile(
     exported: Mapping[str, str],
     environment: Mapping[str, str],
 ) -> dict[str, str]:
-    """The environment of a command that runs with what a login shell exports, instead of in one.
+    """The environment of a command that gets a login shell's exports instead of running in one.
 
-    The profile's variables win over those of `environment`, except over what the policy sets, `TMPDIR`, which the
-    sandbox knows, and what differs from command to command. The policy hides those that it hides of the user.
+    The profile's variables win over those of `environment`, with three exceptions: those that the
+    policy sets, `TMPDIR`, which the sandbox knows, and those that differ from command to command.
+    The policy hides the same names as in the user's environment.
     """
     hidden = _secret(policy, secret_names)
     patterns = _excluded(policy)
@@ -156,16 +158,17 @@ def hidden_names(
 def without_variables(
     argv: Sequence[str], names: Collection[str], setup: str = ""
 ) -> list[str]:
-    """The command line, changed so that its script does not see these variables even if the profile sets them.
+    """The command line, changed so that its script does not see these variables.
 
-    Only a login shell with a script is changed. The script still runs in the same shell, with everything else that
-    the profile sets, its own `$0`, arguments and line numbers: an inner shell would lose the profile's functions.
+    They are hidden even if the profile sets them. Only a login shell with a script is changed. The
+    script still runs in the same shell, with everything else that the profile sets, its own `$0`,
+    arguments and line numbers: an inner shell would lose the profile's functions.
 
     Args:
-        setup: a command that runs before the script as well.
+        setup: a command that also runs before the script.
     """
     hidden = " ".join(sorted(name for name in names if _NAME.fullmatch(name)))
-    # In braces, a trace that the profile turns on does not show it.
+    # In braces, so that a trace which the profile turns on does not show it.
     unset = f"{{ unset {hidden}; }} 2>/dev/null" if hidden else ""
     first = "; ".join(filter(None, (unset, setup)))
     if first and argv and PurePath(argv[0]).name in _SHELLS:
@@ -181,10 +184,10 @@ def without_variables(
 
 
 def _script_after(first: str, script: str, shell: str) -> str:
-    """A script that does `first`, and then runs another script in the same shell.
+    """A script that runs `first`, and then `script` in the same shell.
 
-    Errors have the line numbers of `script`. No error shows `first`: bash quotes the line of a syntax error, but not
-    what is around an `eval`; the other shells quote nothing.
+    Errors have the line numbers of `script`. No error shows `first`: bash quotes the line of a
+    syntax error, but not the text around an `eval`; the other shells quote nothing.
     """
     if not _is_bash(shell):
         return f"{first}; {script}"
@@ -192,7 +195,7 @@ def _script_after(first: str, script: str, shell: str) -> str:
     line = f"{first}; \\builtin eval $'{script.translate(_IN_QUOTES)}'"
     if len(line.encode(errors="replace")) < _MAX_ARGUMENT_BYTES:
         return line
-    # Better a wrong number than no run.
+    # A wrong line number is better than a command that is too long to start.
     return f"{first}\n{script}"
 
 

@@ -31,10 +31,11 @@ _OTHER_HOOKS: Final = (
 
 
 def explain(key: str, layers: Layers, required: Layer) -> str:
-    """Where the value of a key comes from, or of every key in a table, as lines without the last line end.
+    """Explain where the value of a key comes from, or the values of all keys in a table.
 
-    `required`: the administrator's `requirements.toml`, whose own keys are explained too.
-    Credentials are shown as `***`, and those in addresses are left out. Raises a `ConfigError` if there is no such key.
+    `required`: the administrator's `requirements.toml`, whose own keys are explained too. The lines
+    have no last line end. Credentials are shown as `***`, and those in addresses are left out.
+    Raises a `ConfigError` if there is no such key.
     """
     path = parse_key(key)
     if lookup(layers.merged(), path) is None and required.sets(path):
@@ -95,7 +96,7 @@ def _shown(value: Any, path: KeyPath) -> str:
         case str():
             if re.match(r"\w+://", value):
                 value = shown_url(value)
-            # JSON leaves C1 controls as they are, which could steer the terminal.
+            # JSON leaves C1 controls as they are, and these could control the terminal.
             return escaped(json.dumps(value, ensure_ascii=False))
         case list() | tuple():
             return f"[{', '.join(_shown(part, path) for part in cast('Sequence[Any]', value))}]"

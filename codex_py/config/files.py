@@ -15,19 +15,21 @@ from codex_py.filesystem.reading import Refusal, read_whole
 from codex_py.filesystem.texts import decode_text
 
 _MAX_DEPTH = 64
-"""Of nested tables and arrays. More than a person writes, less than Python's stack allows."""
+"""The depth of nested tables and arrays: more than a person writes, less than Python's stack
+allows."""
 
 _MAX_BYTES = 4 * 1024 * 1024
-"""Of one file. More than a person writes, little enough to parse at once."""
+"""The size of one file: more than a person writes, little enough to parse at once."""
 
 LOCK_TIMEOUT_S = 10.0
-"""Replacing a file takes a few milliseconds."""
+"""The wait for a lock. Its holder replaces a file, which takes a few milliseconds."""
 
 _QUOTED = re.compile(
     r""""{3}(?:\\.|[^\\])*?(?:"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|#[^\n]*""",
     re.DOTALL,
 )
-"""Strings and comments. One without an end goes on to the end, so that no character is looked at twice."""
+"""Strings and comments. One without an end extends to the end of the text, so that no character is
+looked at twice."""
 _EXCERPT_CHARACTERS = 60
 _POSITION = re.compile(
     r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)\Z", re.DOTALL
@@ -41,7 +43,9 @@ def read_text(
     max_bytes: int = _MAX_BYTES,
     refuses: Refusal | None = None,
 ) -> str | None:
-    """The text of a file without a byte order mark, line ends as they are; None if there is no file.
+    """The text of a file, without a byte order mark; None if the file does not exist.
+
+    Line ends are not changed.
 
     Args:
         root, refuses: see `open_ordinary`.
@@ -63,7 +67,7 @@ def read_text(
 
 @contextmanager
 def as_config_error(path: Path, fault: str) -> Generator[None]:
-    """Raise a ConfigError, `{path} cannot be {fault}: …`, in place of an error of the system."""
+    """Turn an error of the system into a ConfigError, `{path} cannot be {fault}: …`."""
     try:
         yield
     except (OSError, UnicodeEncodeError) as error:
@@ -75,8 +79,9 @@ def as_config_error(path: Path, fault: str) -> Generator[None]:
 
 
 def replace_text(path: Path, text: str, *, private: bool = False) -> None:
-    """Replace a file as a whole or not at all; it keeps its mode, unless it must be `private` to the user as a new one
-    is.
+    """Replace a file as a whole or not at all.
+
+    A new file is private to the user. An existing one keeps its mode, unless `private` is set.
 
     Raises:
         OSError, UnicodeEncodeError: the file is unchanged.
@@ -94,8 +99,8 @@ def replace_text(path: Path, text: str, *, private: bool = False) -> None:
 
 
 def parse_toml(text: str, path: Path) -> dict[str, Any]:
-    """Parse the text of a file. A `ConfigError` has path, line and column."""
-    # It takes time in proportion to the square of a key's length.
+    """Parse the text of a file. The message of a `ConfigError` has the path, line and column."""
+    # Parsing takes time in proportion to the square of a key's length.
     if any(line.count(".") > _MAX_DEPTH for line in _QUOTED.sub("", text).split("\n")):
         raise _too_deep(str(path))
     try:
@@ -137,7 +142,7 @@ def _too_deep(source: str) -> ConfigError:
 
 
 def _excerpt(text: str, number: int) -> str:
-    """The key of a line, or the whole line if it has none. Without the value, which may be a secret."""
+    """The key on a line, else the whole line. The value is left out: it may be a secret."""
     lines = text.split("\n")
     key, equals, _ = lines[min(number, len(lines)) - 1].strip().partition("=")
     key = key.strip()[:_EXCERPT_CHARACTERS]
@@ -147,7 +152,7 @@ def _excerpt(text: str, number: int) -> str:
 
 
 def _located(message: str, text: str) -> tuple[str, int, int]:
-    """Message, line and column of an error of `tomllib`, which has the position only in its text."""
+    """Parse message, line and column from an error of `tomllib`, which has them only as text."""
     found = _POSITION.match(message)
     if found is None:
         return message, 1, 1

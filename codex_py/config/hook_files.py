@@ -1,4 +1,4 @@
-"""Finds where hooks are defined: `hooks.json` and `[hooks]` of each layer, and settings of Claude Code. LIGHT.
+"""Finds where hooks are defined: `hooks.json`, `[hooks]` tables, Claude Code's settings. LIGHT.
 
 Reads the hooks of each such file by event.
 """
@@ -24,40 +24,43 @@ from codex_py.protocol.frozen import frozen
 
 _FILE: Final = "hooks.json"
 _OVERRIDES: Final = Path("/<session-flags>/config.toml")
-"""Stands for `-c`, as in the `[hooks.state]` of Codex 0.171."""
+"""The path that stands for `-c`, as in the `[hooks.state]` of Codex 0.171."""
 
 
 @frozen
 class HookFile:
     path: Path
     text: str | None = None
-    """Of a JSON file; None: read the file, if there is one."""
+    """The text of a JSON file; None: the file is still to be read, if it exists."""
     layer: Layer | None = None
-    """Its `[hooks]` table is meant, which is checked."""
+    """The layer whose `[hooks]` table, already checked, is used instead of a file."""
     root: Path | None = None
     """No link may lead the reader out of this folder."""
     key: Path | None = None
-    """The path in `[hooks.state]` if it is another: in a linked worktree, that of the file in the main work tree."""
+    """The path in `[hooks.state]`, if it differs from `path`: for a file in a linked worktree, the
+    path in the main work tree."""
     is_managed: bool = False
-    """It is the administrator's: its hooks need no trust of the user."""
+    """True if the file is the administrator's: its hooks do not need the user's trust."""
     claude: Path | None = None
-    """For files that may be for Claude Code: the folder of the project, or the working directory for the user's."""
+    """Set if the file may be meant for Claude Code: the project's folder, or the working directory
+    if there is no project."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Variables that its commands get besides those of the session."""
+    """Variables that the commands of the file get besides the session's."""
 
 
 @frozen
 class HookEvents:
     groups: Mapping[str, Any]
-    """By event; those of known events have the right types."""
+    """Groups by event. For known events they have the right types."""
     misspelt: Sequence[str]
-    """A sentence for each name that seems to mean another, so what the hooks refuse may run."""
+    """A sentence for each name that seems to mean a known one: actions that its hook refuses may
+    run."""
     unsupported: Sequence[str]
-    """A sentence for each other name that is unknown here."""
+    """A sentence for each other unknown name."""
 
 
 def has_hooks(config: Config) -> bool:
-    """False if no hook can be configured here. Cheap: it reads no file."""
+    """False if no hook can be configured here. Cheap: no file is read."""
     layers = config.layers
     trust = config.project_trust
     return bool(config.requirements.file.values.get("hooks")) or (
@@ -83,8 +86,8 @@ def has_hooks(config: Config) -> bool:
 def hook_files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]:
     """The files that may define hooks, the weakest layer first, as Codex 0.171 orders them.
 
-    Those of a project only if it is trusted, as they were when that was checked. Settings of Claude Code have no
-    such check: their hooks are trusted one by one alone.
+    A project's files are included only if it is trusted, with the texts that were checked. Settings
+    of Claude Code have no such check: only the trust in each single hook counts.
     """
     yield from _tables(config, "requirements")
     if not _enabled(config):
@@ -120,9 +123,13 @@ def _files(config: Config, environment: Mapping[str, str]) -> Iterator[HookFile]
 def _of_project(
     config: Config, texts: Mapping[Path, str], claude: Path | None
 ) -> Iterator[HookFile]:
-    """`claude`: the user's folder for Claude Code, which is not the project's too; None to read none of its
-    settings."""
-    # Of the configuration: the session itself may work elsewhere, in a worktree of its own.
+    """The files of a trusted project.
+
+    `claude`: the user's folder for Claude Code; the project's settings are not read from this
+    folder, and not at all if it is None.
+    """
+    # Use the folders of the configuration: the session may work elsewhere, in a worktree of its
+    # own.
     folders = folders_between(config.layers.project_root, config.layers.cwd)
     root = folders[0]
     main = main_work_tree(root) or root
@@ -164,8 +171,9 @@ def _tables(
 
 
 def read_events(file: HookFile) -> HookEvents:
-    """What a file defines. No name in a file for Claude Code is misspelt: it may have more of them than are known
-    here.
+    """Read the hooks that a file defines.
+
+    No name in a file for Claude Code counts as misspelt, because Claude Code may know more names.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -199,7 +207,7 @@ def read_events(file: HookFile) -> HookEvents:
 def _groups(text: str, *, is_for_claude: bool) -> Mapping[str, Any]:
     try:
         document = json.loads(text, object_pairs_hook=_unique)
-        # A lone surrogate, which JSON can spell, is an error.
+        # JSON can spell a lone surrogate, which is an error here.
         json.dumps(document, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
@@ -213,14 +221,17 @@ def _groups(text: str, *, is_for_claude: bool) -> Mapping[str, Any]:
         else:
             where = "it"
         raise ValueError(f"{where} {mistakes[0].text}")
-    # The switch is a setting of Claude Code.
+    # Claude Code has this switch in its settings.
     if document.get("disableAllHooks") is True:
         return {}
     return document.get("hooks", {})
 
 
 def _place(file: HookFile, text: str, key: KeyPath) -> str:
-    """The file and the line of a name in the table of hooks; in JSON, where its parts first follow each other."""
+    """The file and the line of a name in the table of hooks.
+
+    In JSON, it is the first line on which the parts of the key follow each other.
+    """
     if file.layer is not None:
         return file.layer.where(("hooks", *key))
     end = 0
@@ -231,7 +242,7 @@ def _place(file: HookFile, text: str, key: KeyPath) -> str:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. `null` is no value; of two values for one name, one would be lost silently."""
+    """Make an object without its `null` values; a second value for one name is an error."""
     if len({name for name, _ in pairs}) < len(pairs):
         raise ValueError("an object has two fields of one name")
     return {name: value for name, value in pairs if value is not None}

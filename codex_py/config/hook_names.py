@@ -1,4 +1,4 @@
-"""Finds names in hooks that are unknown or out of place, by which a hook would be lost or run otherwise. LIGHT."""
+"""Finds unknown or misplaced names in hooks, which would disable or change a hook. LIGHT."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Final
@@ -31,40 +31,43 @@ _HANDLER: Final = (
     "additionalContextLimit",
 )
 _OF_WINDOWS: Final = frozenset({"commandWindows", "command_windows"})
-"""Codex knows these; they have no effect on other systems."""
+"""Fields that Codex knows; they have no effect on other systems than Windows."""
 CLAUDE_OPTIONS: Final = frozenset({"if", "args"})
 """Fields that narrow or change a hook of Claude Code."""
 _OF_CLAUDE: Final = CLAUDE_OPTIONS | frozenset(
     {"once", "shell", "asyncRewake", "url", "headers", "prompt", "model"}
     | {"allowedEnvVars", "rewakeMessage", "rewakeSummary", "continueOnBlock"}
 )
-"""Fields of hooks of Claude Code that are not fields here."""
+"""Fields of Claude Code's hooks that are not supported here."""
 _REMARKS: Final = frozenset({"comment", "description", "id", "name"})
-"""Fields that many write for themselves, as they write those that begin with a sign."""
+"""Fields for the user's own remarks, as are fields that begin with a sign."""
 _SIGNS: Final = ("_", "$", "#", "/")
 _CHECKED: Final = ("command", "mcp_tool")
-"""The types of handlers that can run. Of another type, the whole handler is left out with a warning."""
+"""The types of handlers that can run. A handler of another type is left out with a warning."""
 _MOST_UNKNOWN: Final = 100
-"""Looking for what one may mean takes some 0.3 ms, and finding the place of one takes as long as the file is."""
+"""The most unknown names that are reported. Finding the known name that one resembles takes some
+0.3 ms, and finding its line takes time in proportion to the file's length."""
 
 
 @frozen
 class WrongName:
     key: KeyPath
-    """In the table of hooks: the event, the number of the group from 0, and so on."""
+    """The place in the table of hooks: the event, the group's number from 0, and so on."""
     text: str
-    """A sentence that says what is lost by it, with its full stop or question mark."""
+    """A sentence on the effect of the mistake, with its full stop or question mark."""
     is_meant: bool
-    """It seems to mean a known name, so what the hook refuses may run."""
+    """True if the name seems to mean a known one, so that actions its hook refuses may run."""
 
 
 def wrong_names(
     events: Mapping[str, Any], *, left_out_with: Set[str] = frozenset()
 ) -> list[WrongName]:
-    """The names in a table of hooks that are unknown or out of place. Values of known events have the right types.
+    """Find the names in a table of hooks that are unknown or out of place.
+
+    Values of known events have the right types.
 
     Args:
-        left_out_with: a hook with such a field does not run at all, so its fields are not looked at.
+        left_out_with: a hook with one of these fields does not run, so its fields are not checked.
 
     Raises:
         ValueError: there are too many.
@@ -126,7 +129,7 @@ def _unknown_fields(
     own: Sequence[str],
     others: Sequence[str],
 ) -> Iterator[WrongName]:
-    """The fields of a group or of a handler that are not its `own`; those of `others` are out of place in it."""
+    """Yield the fields of a group or handler that are not its `own`; `others` are misplaced."""
     for name in table:
         if name in own or name in _OF_WINDOWS:
             continue
@@ -147,7 +150,7 @@ def _unknown_fields(
 
 
 def _meant(name: str, known: Sequence[str]) -> str | None:
-    """The known name that an unknown one resembles in any spelling, such as `status_message`."""
+    """The known name that is similar to a name, in any spelling, such as `status_message`."""
     plain = {each.lower(): each for each in known}
     similar = nearest(name.replace("_", "").replace("-", "").lower(), plain)
     if similar is None:

@@ -1,8 +1,8 @@
-"""Finds the hooks of a session, and whether the user trusts each; `config.hook_files.has_hooks` is the cheap question.
+"""Finds the hooks of a session, and the user's trust in each.
 
-A hook is a program of the user's, or a tool of an MCP server, that is run at an event of a session. Files, defaults
-and warnings are those of Codex 0.171; so is `[hooks.state."KEY"]` of `config.toml`, where the trust is kept, byte for
-byte.
+A hook is a program of the user's, or a tool of an MCP server, that is run at an event of a session.
+Files, defaults and warnings are those of Codex 0.171; so is `[hooks.state."KEY"]` of `config.toml`,
+where the trust is kept, byte for byte. `config.hook_files.has_hooks` is a cheap check for hooks.
 """
 
 import json
@@ -31,16 +31,16 @@ _ALL: Final = (None, "", "*")
 """Matchers that match everything."""
 _MOST_WARNINGS: Final = 50
 _LONGEST: Final = 1000
-"""Characters of a warning."""
+"""The length of a warning, in characters."""
 _SHORT: Final = frozenset({"SessionEnd", "Interrupt"})
-"""Events at which the user waits: their hooks have one second, and three at most."""
+"""Events for which the user waits: their hooks get one second by default, and at most three."""
 _REQUIRED: Final[Mapping[str, Sequence[str]]] = {
     "command": ("command",),
     "mcp_tool": ("server", "tool"),
     "prompt": (),
     "agent": (),
 }
-"""The fields of each type of handler that must be there."""
+"""The required fields of each type of handler."""
 _COMMON: Final = ("type", "timeout", "statusMessage")
 _HASHED: Final[Mapping[str, Sequence[str]]] = {
     "command": (*_COMMON, "command", "async", "additionalContextLimit"),
@@ -48,21 +48,21 @@ _HASHED: Final[Mapping[str, Sequence[str]]] = {
 }
 """The fields that are part of the hash."""
 _CLAUDE_TOOLS: Final = {"MultiEdit": "Edit", "NotebookEdit": "Edit", "Task": "Agent"}
-"""Names of Claude Code that are not among the aliases which Codex knows."""
+"""Claude Code's tool names that are not among the aliases in Codex."""
 _CLAUDE_TOOL: Final = re.compile(rf"\b(?:{'|'.join(_CLAUDE_TOOLS)})\b")
 
 
 @frozen
 class Hook:
     event: str
-    """`PreToolUse`."""
+    """The name of the event, such as `PreToolUse`."""
     source: Path
-    """The file; `/<session-flags>/config.toml` for `-c`."""
+    """The file that defines the hook; `/<session-flags>/config.toml` for `-c`."""
     matcher: str | None
-    """A valid regular expression; None matches all."""
+    """A valid regular expression; None matches everything."""
     kind: Literal["command", "mcp_tool"]
     command: str
-    """For the user's shell; empty for a tool."""
+    """The command for the user's shell; empty if the hook is a tool."""
     server: str
     tool: str
     arguments: Mapping[str, Any]
@@ -70,33 +70,34 @@ class Hook:
     is_async: bool
     status_message: str | None
     environment: Mapping[str, str]
-    """Variables that the command gets besides those of the session."""
+    """Variables that the command gets besides the session's."""
     key: str
-    """In `[hooks.state]`: the file, the event, and from 0 the number of the group and of the hook in it."""
+    """The key in `[hooks.state]`: the file, the event, and from 0 the numbers of the group and of
+    the hook in it."""
     hash: str
     state: HookState
     is_managed: bool
-    """The administrator's: it is trusted, and the user cannot switch it off."""
+    """True for a hook of the administrator's: it is trusted, and the user cannot switch it off."""
     number: int = 0
-    """Among all that are configured, from 0."""
+    """The number of the hook among all configured ones, from 0."""
 
     @property
     def target(self) -> str:
-        """The command, or `server/tool`."""
+        """The command, or `server/tool` for a tool."""
         return self.command or f"{self.server}/{self.tool}"
 
     @property
     def needs_review(self) -> bool:
-        """Only trusted hooks run."""
+        """True if the user must trust the hook, as it is now, before it can run."""
         return self.state in {"new", "changed"}
 
 
 @frozen
 class Hooks:
     found: tuple[Hook, ...] = ()
-    """In the order of the configuration, the weakest layer first."""
+    """The hooks in the order of the configuration, the weakest layer first."""
     warnings: tuple[str, ...] = ()
-    """Bounded: files may hold anything."""
+    """The warnings, bounded in number and length, because they quote files."""
 
     @property
     def to_review(self) -> tuple[Hook, ...]:
@@ -104,15 +105,18 @@ class Hooks:
 
 
 def find_hooks(config: Config, environment: Mapping[str, str]) -> Hooks:
-    """All hooks that are configured here, those that may not run included. A file with a mistake is left out.
+    """Find all configured hooks, including those that may not run.
+
+    A file with a mistake is left out.
 
     Raises:
-        ConfigError: a name is misspelt or out of place, or a group has no hooks, so what they refuse may run.
+        ConfigError: a name is misspelt or out of place, or a group has no hooks: the actions that
+            such a hook refuses could run.
     """
     found: list[Hook] = []
     notes: list[str] = []
     misspelt: list[str] = []
-    # What the layers say about each hook, by key. A project cannot trust its own.
+    # The entries of all layers about each hook, by key. A project cannot trust its own hooks.
     own = merge([layer for layer in config.layers.layers if layer.name != "project"])
     states = own.get("hooks", {}).get("state", {})
     sources: dict[Path, Path] = {}
@@ -148,7 +152,7 @@ def _bounded(notes: Sequence[str]) -> tuple[str, ...]:
 
 
 def trust(home: Path, hooks: Sequence[Hook]) -> None:
-    """Let hooks run as they are now. Raises a `ConfigError`: `config.toml` cannot be changed."""
+    """Trust hooks as they are now. Raises a `ConfigError` if `config.toml` cannot be changed."""
     changes: dict[KeyPath, TomlValue] = {
         ("hooks", "state", hook.key, "trusted_hash"): hook.hash for hook in hooks
     }
@@ -156,7 +160,7 @@ def trust(home: Path, hooks: Sequence[Hook]) -> None:
 
 
 def enable(home: Path, hook: Hook, *, enabled: bool) -> None:
-    """Switch a hook off, or on again. Raises a `ConfigError`: `config.toml` cannot be changed."""
+    """Switch a hook on or off. Raises a `ConfigError` if `config.toml` cannot be changed."""
     set_in_config(
         home, ("hooks", "state", hook.key, "enabled"), None if enabled else False
     )
@@ -168,7 +172,7 @@ def _hooks(
     states: Mapping[str, Mapping[str, Any]],
     skipped: list[str],
 ) -> Iterator[Hook]:
-    """The hooks of a file that can run; `skipped` gets a warning for each other one.
+    """Yield the hooks of a file that can run; `skipped` gets a warning for each other hook.
 
     Raises:
         ValueError: something in the file is of the wrong type.
@@ -185,7 +189,7 @@ def _hooks(
             elif matcher is not None and file.claude is not None:
                 matcher = _CLAUDE_TOOL.sub(lambda name: _CLAUDE_TOOLS[name[0]], matcher)
             for place, handler in enumerate(group.get("hooks", ())):
-                # Checked even in a group that is left out: the file may be, as a whole.
+                # Check handlers even in a group that is left out: a mistake rejects the whole file.
                 why = _fault_of_handler(file, event, handler)
                 if fault is None and why is not None:
                     skipped.append(why)
@@ -196,7 +200,7 @@ def _hooks(
 
 
 def _fault_of_matcher(matcher: str | None) -> str | None:
-    """Why it is no regular expression."""
+    """The reason why a matcher is not a regular expression; None if it is one."""
     if matcher in _ALL:
         return None
     try:
@@ -210,9 +214,13 @@ def _fault_of_matcher(matcher: str | None) -> str | None:
 def _fault_of_handler(
     file: HookFile, event: str, handler: Mapping[str, Any]
 ) -> str | None:
-    """A warning of a handler that cannot be run; a `ValueError` if the file is left out because of it."""
+    """A warning about a handler that cannot run; None if it can.
+
+    Raises:
+        ValueError: the mistake rejects the whole file.
+    """
     kind = handler.get("type")
-    # Claude Code has more types.
+    # Claude Code has further types.
     if kind not in _REQUIRED and (kind is None or file.claude is None):
         kinds = ", ".join(f"`{name}`" for name in _REQUIRED)
         raise ValueError(f"the `type` of a hook of `{event}` must be one of {kinds}")

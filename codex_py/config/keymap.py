@@ -21,7 +21,7 @@ CONTEXTS: Final = (
     "vim_text_object",
 )
 UNBOUND: Final = "unbound"
-"""Stands for the keys of an action that has an effect here, and none by itself."""
+"""The value for an action that has an effect here, but no keys by default."""
 _MODIFIERS: Final = {"control": "ctrl", "option": "alt"}
 _ORDER: Final = ("ctrl", "alt", "shift", "super")
 ALIASES: Final = {
@@ -38,7 +38,10 @@ KEY: Final = (
 
 
 def key_name(text: str) -> str | None:
-    """The one spelling of a key, or of keys one after the other: `ctrl-t`, `leader t`; None if it is none."""
+    """Normalize the name of a key, or of keys pressed in sequence: `ctrl-t`, `leader t`.
+
+    None if the text is not such a name.
+    """
     words = text.lower().split()
     leader = words[:1] if words[:1] == ["leader"] else []
     names = [name for word in words[len(leader) :] if (name := _one(word)) is not None]
@@ -66,7 +69,10 @@ def _one(word: str) -> str | None:
 
 @cache
 def actions() -> Mapping[str, tuple[str, ...]]:
-    """The keys of each action here, by `context.action`; none for those without effect. In the file, `g+g` is `g g`."""
+    """The default keys by `context.action`; no keys for actions without effect here.
+
+    In the file, `g+g` stands for `g g`.
+    """
     text = Path(__file__).with_name("keymap.txt").read_text(encoding="utf-8")
     rows = [line.split() for line in text.splitlines()]
     return {name: tuple(key.replace("+", " ") for key in keys) for name, *keys in rows}

@@ -1,9 +1,10 @@
 """Reads the layers of the configuration, checks each, and puts them in order.
 
-Strongest first, in the order of Codex: the options of the command line with a value of their own, the administrator's
-`managed_config.toml`, other options, `-c` overrides, the files of a trusted project (the nearest to the working
-directory first), a profile, the user's file for this program alone (`$CODEX_HOME/codex-py/config.toml`), the user's
-file, the system's, and the MCP servers of plugins. What the administrator requires stands above all: `requirements`.
+The order is that of Codex, the strongest first: options of the command line that have a value of
+their own, the administrator's `managed_config.toml`, other options, `-c` overrides, the files of a
+trusted project (the nearest to the working directory first), a profile, the user's file for this
+program alone (`$CODEX_HOME/codex-py/config.toml`), the user's file, the system's file, and the MCP
+servers of plugins. The administrator's requirements stand above all: see `requirements`.
 """
 
 import json
@@ -46,7 +47,7 @@ from codex_py.errors import ConfigError, OptionError
 from codex_py.protocol.frozen import frozen
 
 SYSTEM_FOLDER: Final = Path("/etc/codex")
-"""The administrator's settings for all users of the machine."""
+"""The folder of the administrator's settings for all users of the machine."""
 
 _MAX_NAMED: Final = 20
 _OPTIONS: Final = frozenset(
@@ -59,7 +60,8 @@ _OPTIONS: Final = frozenset(
         "approvals_reviewer",
     }
 )
-"""Settings whose options stand above the administrator's `managed_config.toml`, as in Codex."""
+"""Settings whose command-line options win over the administrator's `managed_config.toml`, as in
+Codex."""
 
 
 @frozen
@@ -67,7 +69,7 @@ class Layer:
     name: str
     """`managed`, `command line`, `-c`, `project`, `profile`, `own`, `user`, `system` or `plugin`."""
     values: Mapping[str, Any]
-    """Checked; paths are absolute."""
+    """Checked values, with absolute paths."""
     path: Path | None = None
     text: str = ""
 
@@ -75,7 +77,7 @@ class Layer:
         return lookup(self.values, key) is not None
 
     def error(self, message: str) -> ConfigError:
-        """An error in this layer: the exit code of options is that of a wrong command line."""
+        """An error about this layer; for options, with the exit code of a wrong command line."""
         if self.name == "command line":
             return OptionError(message)
         return ConfigError(message)
@@ -102,11 +104,11 @@ class Layers:
     trust: Trust | None
     project_trust: ProjectTrust
     layers: tuple[Layer, ...]
-    """Strongest first, without empty ones."""
+    """The layers, the strongest first, without empty ones."""
     warnings: tuple[str, ...]
-    """One sentence each."""
+    """Warnings of one sentence each."""
     plugins: tuple[Plugin, ...] = ()
-    """By name."""
+    """Plugins, sorted by name."""
     user_home: Path = Path("/")
 
     def merged(self) -> dict[str, Any]:
@@ -117,9 +119,9 @@ class Layers:
         return next(layer.where(key) for layer in self.layers if layer.sets(key))
 
     def located(self, error: ConfigError) -> ConfigError:
-        """The error with the place of its setting before the message, or of the table that lacks it.
+        """Put the place of the setting, or of the table that lacks it, before the error's message.
 
-        It is an `OptionError` if an option sets the key.
+        The result is an `OptionError` if an option sets the key.
         """
         for key in (error.key, error.key[:2]):
             if not key:
@@ -131,7 +133,10 @@ class Layers:
 
 
 def merge(layers: Sequence[Layer]) -> dict[str, Any]:
-    """The layers, given strongest first, as one table. Tables are merged, other values replaced."""
+    """Merge the layers, given strongest first, into one table.
+
+    Tables are merged; other values are replaced.
+    """
     values: dict[str, Any] = {}
     for layer in reversed(layers):
         values = _merged(values, layer.values)
@@ -218,10 +223,11 @@ class _Reader:
         self._user_home = user_home
         self._strict = strict
         self._accepted: set[str] = set()
-        """The names in `allow_unenforced` of the layers so far, the strongest of which come first."""
+        """The names in `allow_unenforced` of the layers read so far; stronger layers are read
+        first."""
 
     def file(self, name: str, path: Path) -> list[Layer]:
-        """The layer of a file; nothing if there is no such file."""
+        """Read the layer of a file; an empty list if there is no such file."""
         text = read_text(path)
         if text is None:
             return []
@@ -237,14 +243,14 @@ class _Reader:
     ) -> Layer:
         layer = Layer(name, values, path, text)
         found = problems(values)
-        # A value of another type is one of the problems.
+        # A value of another type is reported as one of the problems.
         accepted = values.get("allow_unenforced")
         if isinstance(accepted, list):
             self._accepted.update(cast("list[str]", accepted))
         for problem in found:
             self._require_acceptable(problem, layer)
         if found:
-            # To look for what was meant takes time, and a project may have thousands.
+            # Finding the intended key takes time, and a project may have thousands of unknown keys.
             keys = ", ".join(
                 _unknown(layer, problem.key) for problem in found[:_MAX_NAMED]
             )
@@ -263,9 +269,10 @@ class _Reader:
         return Layer(name, absolute, path, text)
 
     def _require_acceptable(self, problem: Problem, layer: Layer) -> None:
-        """Raises `ConfigError`, unless the problem is an unknown key that may be ignored with a warning."""
+        """Raise a `ConfigError` unless the problem is an unknown key that may be ignored."""
         name = dotted(problem.key)
-        # What an administrator misspelt would hold for nobody, and only users would read of it.
+        # A misspelt rule of the administrator's would hold for nobody, and the warning would reach
+        # only users.
         is_strict = self._strict or layer.name == "managed"
         is_protection = may_protect(problem.key) and name not in self._accepted
         if problem.unknown and not is_strict and not is_protection:
@@ -285,11 +292,11 @@ class _Reader:
     def plugins(
         self, plugins: Sequence[Plugin], stronger: Sequence[Layer]
     ) -> list[Layer]:
-        """The layers of plugins: their MCP servers, but for those whose names are taken."""
+        """The layers of plugins, with their MCP servers whose names are not taken."""
         layers: list[Layer] = []
         for plugin in plugins:
             own = merge([*stronger, *layers]).get("mcp_servers", {})
-            # A table without an address has settings for the server of the plugin.
+            # A table without an address or a command only adds settings to the plugin's server.
             taken = [
                 name
                 for name in plugin.servers
@@ -331,7 +338,8 @@ def _profile(reader: _Reader, home: Path, name: str) -> Layer:
     path = home / f"{name}.config.toml"
     found = reader.file("profile", path)
     if not found:
-        # Codex would continue without it, with other settings than the user asked for.
+        # Codex would continue without the profile, and so with other settings than the user asked
+        # for.
         raise OptionError(f"profile {name!r} was not found: there is no {path}")
     return found[0]
 
@@ -360,7 +368,7 @@ def _refuse_old_profiles(home: Path, layers: Sequence[Layer], name: str | None) 
 def _project(
     reader: _Reader, home: Path, root: Path, trust: ProjectTrust
 ) -> list[Layer]:
-    """The layers of a trusted project, nearest first. For any other project, none and a warning."""
+    """Read a trusted project's layers, nearest first. Any other project gets a warning only."""
     match trust:
         case Trusted(files):
             texts = [(p, text) for p, text in files.items() if p.name == "config.toml"]
@@ -422,7 +430,7 @@ def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _absolute(value: Any, kind: "Kind | None", base: Path, user_home: Path) -> Any:
-    """The value with each path in it made absolute; `~` is the user's home."""
+    """Make each path in the value absolute. `~` is the user's home."""
     match form(kind):
         case "plain" if kind is Path:
             first, slash, rest = value.partition("/")

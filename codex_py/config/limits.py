@@ -1,9 +1,9 @@
-"""The limits of a run, `[budget]` and `features.rollout_budget` of Codex; and what it must satisfy to end well,
-`[gates]`. LIGHT.
+"""Reads the limits of a run, `[budget]` and `features.rollout_budget`, and its `[gates]`. LIGHT.
 
-The strongest layer that sets a limit decides, but a project can only tighten what would hold without it. Each layer
-adds to the gates of the weaker ones and can take none of them away: a project adds to the user's, the command line to
-both.
+A run must pass its gates to end well. The strongest layer that sets a limit decides, but a project
+can only tighten the limit that would hold without it. Each layer adds to the gates of the weaker
+ones and cannot remove any: a project adds to the user's gates, the command line to both.
+`features.rollout_budget` is a key of Codex.
 """
 
 import re
@@ -25,7 +25,7 @@ LIMITS: Final = {
     "max_cost": ({"": 1}, "dollars: write 2 or 0.50"),
     "max_time": ({"": 1, "s": 1, "m": 60, "h": 3600}, "time: write 90s, 30m or 2h"),
 }
-"""The units of each limit, and how to write one."""
+"""The units of each limit, and a hint on how to write it."""
 _TRIES: Final = 2
 _TIMEOUT_S: Final = 600.0
 Failure: TypeAlias = Literal["denied", "tool", "sandbox"]
@@ -33,26 +33,26 @@ Failure: TypeAlias = Literal["denied", "tool", "sandbox"]
 
 @frozen
 class RolloutBudget:
-    """A limit on weighted tokens; those from the cache weigh nothing."""
+    """A limit on weighted tokens; cached tokens weigh nothing."""
 
     limit_tokens: int
     reminders: Sequence[int]
-    """The model is told when so many are left."""
+    """The numbers of remaining tokens at which the model is told of the limit."""
     input_weight: float
     output_weight: float
 
 
 @frozen(kw_only=True)
 class Budget:
-    """None: no limit."""
+    """The limits of a run; None: no limit."""
 
     max_turns: int | None
-    """Responses of the model."""
+    """The number of the model's responses."""
     max_tokens: int | None
     max_cost: float | None
-    """Dollars."""
+    """The cost in dollars."""
     max_time: float | None
-    """Seconds."""
+    """The time in seconds."""
     rollout: RolloutBudget | None
     loop_guard: bool
 
@@ -71,16 +71,16 @@ class Budget:
 @frozen(kw_only=True)
 class GateSettings:
     verify: Sequence[str] = ()
-    """Scripts that must exit with 0 when the model is done."""
+    """Scripts that must exit with 0 once the model is done."""
     verify_tries: int = _TRIES
-    """How often a failure goes back to the model."""
+    """The number of failures that are sent back to the model."""
     verify_timeout_s: float = _TIMEOUT_S
-    """Of each script."""
+    """The time that each script may take."""
     require_change: bool = False
     forbid_path: Sequence[str] = ()
     """Patterns of paths that must stay as they are; see `changed_in`."""
     max_diff_lines: int | None = None
-    """Lines added and removed."""
+    """The number of lines added and removed."""
     require_evidence: Sequence[str] = ()
     """Patterns of commands, each of which must have succeeded after the last change."""
     fail_on: Sequence[Failure] = ()
@@ -93,7 +93,7 @@ class GateSettings:
 
     @property
     def looks_at_files(self) -> bool:
-        """True if what was changed is looked at."""
+        """True if a gate needs the changes that were made to files."""
         return (
             self.require_change
             or bool(self.forbid_path)
@@ -102,7 +102,11 @@ class GateSettings:
 
 
 def configured_budget(layers: Layers) -> Budget:
-    """Raises a `ConfigError` if an amount cannot be read, or the rollout budget has no limit."""
+    """Read the limits.
+
+    Raises:
+        ConfigError: an amount cannot be read, or the rollout budget has no limit.
+    """
 
     def limit(name: str) -> Any:
         key = ("budget", name)
@@ -167,7 +171,11 @@ def _tightest(
 
 
 def configured_gates(layers: Layers) -> GateSettings:
-    """Raises a `ConfigError` if an amount cannot be read, or a script is empty."""
+    """Read the gates.
+
+    Raises:
+        ConfigError: an amount cannot be read, or a script is empty.
+    """
 
     def found(name: str) -> list[Any]:
         """The values of all layers, the strongest first."""
@@ -180,7 +188,7 @@ def configured_gates(layers: Layers) -> GateSettings:
         )
 
     if not all(script.strip() for script in listed("verify")):
-        # As of a variable that was not set: it would always succeed.
+        # An unset variable may have been meant. An empty script would always succeed.
         raise ConfigError("`gates.verify` has an empty script", key=("gates", "verify"))
     timeout = next(iter(found("verify_timeout")), _TIMEOUT_S)
     return GateSettings(
@@ -196,7 +204,7 @@ def configured_gates(layers: Layers) -> GateSettings:
 
 
 def _amount(limit: str, key: KeyPath, value: Any) -> Any:
-    """The value of a setting, whose text is read by `amount`."""
+    """The value of a setting; a text is parsed by `amount`."""
     try:
         if isinstance(value, str):
             return amount(limit, value)
@@ -206,7 +214,11 @@ def _amount(limit: str, key: KeyPath, value: Any) -> Any:
 
 
 def amount(limit: str, text: str) -> float:
-    """Read the amount of one of `LIMITS`: `200k`, `1.5m`, `30m`; seconds for a time. Raises a `ConfigError`."""
+    """Parse an amount for one of `LIMITS`: `200k`, `1.5m`, `30m`. Times are in seconds.
+
+    Raises:
+        ConfigError: it is not an amount.
+    """
     units, example = LIMITS[limit]
     found = re.fullmatch(r"([0-9][0-9_]*(?:\.[0-9]+)?)([a-z]?)", text.strip().lower())
     value = 0.0

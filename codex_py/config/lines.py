@@ -1,6 +1,6 @@
-"""Finds the line on which a TOML text sets a key, which `tomllib` does not tell.
+"""Finds the line on which a TOML text sets a key; `tomllib` does not report it.
 
-The scanner reads text that `tomllib` has already accepted, so it need not check it.
+The scanner reads text that `tomllib` has already accepted, so it need not check the text.
 Specification: https://toml.io/en/v1.0.0
 """
 
@@ -21,20 +21,20 @@ _TOKEN: Final = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _NO_NUMBER: Final = -1
-"""In place of the number of an element, for tables."""
+"""The element number of a place that is in a table, not in an array."""
 
 
 @lru_cache(maxsize=16)
 def key_lines(text: str) -> Mapping[KeyPath, int]:
     """The line, counted from 1, on which each key and table of a valid TOML text first appears.
 
-    Elements of arrays count as keys by their number, `("notify", "0")`.
+    The elements of an array count as keys by their number: `("notify", "0")`.
     """
     return _scanned(text).lines
 
 
 def open_table(text: str) -> KeyPath:
-    """The table that the next key of a TOML text would belong to."""
+    """The table that a key appended to the TOML text would belong to."""
     return _scanned(text).table
 
 
@@ -53,13 +53,14 @@ class _Scanner:
         self._array_tables: dict[KeyPath, int] = {}
         """The number of the last element of each array of tables."""
         self._open: list[tuple[KeyPath, int]] = []
-        """The arrays and inline tables around this place, and the number of the element."""
+        """The arrays and inline tables around the present place, each with the number of its
+        element."""
         self._parts: list[str] = []
-        """Of a key or a header, while it is read."""
+        """The parts of the key or the header that is being read."""
         self._brackets = 0
-        """Of that header."""
+        """The number of opening brackets of the header that is being read."""
         self._key: KeyPath | None = None
-        """Of the value that is read."""
+        """The key of the value that is being read."""
 
     def read(self, token: str) -> None:
         around, number = self._open[-1] if self._open else (self.table, _NO_NUMBER)

@@ -13,12 +13,12 @@ from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 
 ApprovalMode: TypeAlias = Literal["auto", "prompt", "writes", "approve"]
-"""When the user is asked about a call: `auto` as the policies and the tool's hints say, `prompt` always, `writes`
-unless the tool only reads, `approve` never."""
+"""The policy for asking the user about a call: `auto` follows the policies and the tool's hints,
+`prompt` always asks, `writes` asks unless the tool only reads, `approve` never asks."""
 
 StoreKind: TypeAlias = Literal["auto", "file", "keyring"]
-"""Where logins are stored. `auto`: in the keyring of the system if the Python package `keyring` is installed and
-works, else in a file."""
+"""The store of logins. `auto`: the system's keyring if the Python package `keyring` is installed
+and works, else a file."""
 
 DEFAULT_STARTUP_TIMEOUT_S: Final = 10.0
 DEFAULT_TOOL_TIMEOUT_S: Final = 300.0
@@ -42,21 +42,21 @@ _THIS_MACHINE: Final = "local"
 
 @frozen(kw_only=True)
 class McpServerConfig:
-    """One server. Names and meanings are those of its keys; it has a `command` or a `url`."""
+    """A server, by the names and meanings of its keys; it has a `command` or a `url`."""
 
     command: str | None = None
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     env_vars: tuple[str, ...] = ()
-    """Names of variables that it inherits from us."""
+    """Names of variables that the server inherits from us."""
     cwd: str | None = None
-    """Relative to the working directory of the session."""
+    """The server's working directory, relative to the session's."""
 
     url: str | None = None
     bearer_token_env_var: str | None = None
     http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
     env_http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Names of variables, by header."""
+    """Names of the variables that have the values of headers, by header."""
     auth: Literal["oauth", "chatgpt", "ema_auth"] | None = None
     scopes: tuple[str, ...] = ()
     oauth_client_id: str | None = None
@@ -67,14 +67,14 @@ class McpServerConfig:
     startup_timeout_s: float = DEFAULT_STARTUP_TIMEOUT_S
     tool_timeout_s: float = DEFAULT_TOOL_TIMEOUT_S
     enabled_tools: tuple[str, ...] | None = None
-    """The server's own names; None for all."""
+    """Tools by the names that the server gives them; None: all."""
     disabled_tools: tuple[str, ...] = ()
     supports_parallel_tool_calls: bool = False
     default_tools_approval_mode: ApprovalMode = "auto"
     tools_approval_modes: Mapping[str, ApprovalMode] = field(
         default_factory=dict[str, ApprovalMode]
     )
-    """`tools.NAME.approval_mode`."""
+    """The approval modes from `tools.NAME.approval_mode`, by tool."""
 
     def approval_mode(self, tool: str) -> ApprovalMode:
         return self.tools_approval_modes.get(tool, self.default_tools_approval_mode)
@@ -83,14 +83,16 @@ class McpServerConfig:
 def mcp_servers(
     tables: Mapping[str, Mapping[str, Any]], where: Callable[[str], str] | None = None
 ) -> tuple[dict[str, McpServerConfig], tuple[str, ...]]:
-    """The servers of tables that the schema accepts, and warnings for the user.
+    """Read the servers of tables that the schema accepts; also returns warnings for the user.
 
     Args:
-        where: the place of a server's table, for a warning. With it, a server whose name cannot be used is left out, as
-            in Codex: such a name may come from another program, and the others must start. None: that is an error.
+        where: tells the place of a server's table for a warning. If given, a server whose name
+            cannot be used is left out, as in Codex: the name may come from another program, and the
+            other servers must start. If None, such a name is an error.
 
     Raises:
-        ConfigError: a server is configured wrongly, or one that is required has such a name. It names the key.
+        ConfigError: a server is configured wrongly, or a required one has an unusable name. The
+            error names the key.
     """
     servers: dict[str, McpServerConfig] = {}
     warnings: list[str] = []
@@ -116,10 +118,13 @@ def mcp_servers(
 
 
 def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
-    """Write a server to the user's `config.toml`, replacing one of the same name. True if there was one.
+    """Write a server to the user's `config.toml`, replacing one of the same name.
+
+    Returns True if there was one.
 
     Raises:
-        ConfigError: the table is not a valid server, or the file cannot be changed; it is then unchanged.
+        ConfigError: the table is not a valid server, or the file cannot be changed; it is
+            unchanged.
     """
     for problem in problems({"mcp_servers": {name: table}}):
         raise ConfigError(f"`{dotted(problem.key)}` {problem.text}")
@@ -128,7 +133,10 @@ def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
 
 
 def remove_server(home: Path, name: str) -> bool:
-    """Remove a server from that file, even an invalid one; False if it has none. Raises as `set_in_config`."""
+    """Remove a server, even an invalid one, from the user's `config.toml`.
+
+    Returns False if the file has no such server. Raises the errors of `set_in_config`.
+    """
     return set_in_config(home, ("mcp_servers", name), None)
 
 
@@ -196,11 +204,11 @@ def _check_kind(key: str, table: Mapping[str, Any]) -> None:
 
 
 def url_problem(url: str) -> str | None:
-    """Why a server cannot be reached at a URL, to be read after its name; None if it can."""
+    """The reason why a server cannot have this URL, as a clause; None if it can."""
     if not url.startswith(("http://", "https://")):
         return f"must begin with http:// or https://, not {url!r}"
     try:
-        # Reading the port checks it.
+        # Accessing the port checks it.
         is_complete = bool(urlsplit(url).hostname) and urlsplit(url).port != 0
     except ValueError:
         is_complete = False

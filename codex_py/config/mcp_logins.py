@@ -1,6 +1,7 @@
 """Stores logins to MCP servers in a private file or in the keyring of the system. LIGHT.
 
-Each login has a folder below `$CODEX_HOME/codex-py/mcp-logins`, which programs lock while they renew it.
+Each login has a folder in `$CODEX_HOME/codex-py/mcp-logins`, which a program locks while it renews
+the login.
 """
 
 from collections.abc import Generator
@@ -22,10 +23,10 @@ _LOCK_TIMEOUT_S = 60.0
 
 
 class StoredLogins:
-    """The login to the server of one name at one address. Implements `LoginStore` of `codex_py.mcp`."""
+    """The login to the server of one name at one URL. Implements `LoginStore` of `codex_py.mcp`."""
 
     def __init__(self, home: Path, kind: StoreKind, name: str, url: str) -> None:
-        # With the address, so that tokens are never sent to a new server of the same name.
+        # The key has the address, so that tokens are never sent to a new server of the same name.
         self._key = f"{name}|{sha256(url.encode()).hexdigest()[:16]}"
         self._folder = (
             home / "codex-py" / "mcp-logins" / sha256(self._key.encode()).hexdigest()

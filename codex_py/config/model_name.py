@@ -1,4 +1,4 @@
-"""Reads `provider/model` where a model is named. LIGHT."""
+"""Reads `provider/model` in settings that name a model. LIGHT."""
 
 from collections.abc import Collection, Mapping
 
@@ -11,11 +11,11 @@ _COMMAND_LINE = {"command line", "-c"}
 def named_provider(
     layers: Layers, providers: Collection[str]
 ) -> tuple[str, str] | None:
-    """The provider and the model that the setting `model` names together; None if it is the name of a model alone.
+    """The provider and the model that the setting `model` names together.
 
-    A setting `model_provider` in the same layer or a stronger one leaves the name as it is, and options and `-c` are
-    one layer. A project does not decide where requests go: it names a model of the provider that would be used without
-    it.
+    None if it names only a model, and also if the same layer or a stronger one sets
+    `model_provider`; here, options and `-c` are one layer. A project does not decide where requests
+    go: it names a model of the provider that would be used without it.
 
     Args:
         providers: the ids that a name may begin with.
@@ -36,7 +36,7 @@ def named_provider(
 
 
 def split_model(name: str, providers: Collection[str]) -> tuple[str, str] | None:
-    """The provider and the model in `provider/model`; None if the first part is no provider."""
+    """Split `provider/model`; None if the first part is not a provider."""
     provider, _, model = name.partition("/")
     if model and provider in providers:
         return (provider, model)

@@ -11,19 +11,19 @@ from codex_py.config.files import require_shallow
 from codex_py.errors import OptionError
 from codex_py.protocol.addresses import shown_url
 
-# The first equals sign outside of quotes, or the first one of all.
+# The first equals sign outside of quotes, else the first equals sign.
 _ASSIGNMENT = re.compile(
     r"""((?:[^="']|"[^"]*"|'[^']*')*)=(.*)\Z | ([^=]*)=(.*)\Z""", re.DOTALL | re.VERBOSE
 )
 
 
 def parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
-    """The overrides as a table; later ones win.
+    """Parse the overrides into one table; later ones win.
 
     A value that is not valid TOML is taken as plain text: `model=gpt-5.5` needs no quotes.
 
     Raises:
-        OptionError: one has no equals sign, or no key.
+        OptionError: an override has no equals sign, or no key.
     """
     values: dict[str, Any] = {}
     for override in overrides:
@@ -66,7 +66,10 @@ def parse_key(text: str) -> KeyPath:
 
 
 def sets_secret(override: str) -> bool:
-    """True if a `-c KEY=VALUE` sets a credential, or a value that is not shown whole. Its key and form are valid."""
+    """True if a `-c KEY=VALUE` sets a credential, or a value that may not be shown whole.
+
+    Its key and form are valid.
+    """
     values = parse_overrides([override])
     for leaf in leaves(values, ()):
         value = lookup(values, leaf)
@@ -78,7 +81,7 @@ def sets_secret(override: str) -> bool:
 
 
 def only_path(value: object) -> tuple[KeyPath, object]:
-    """The key that leads through tables with one entry each, and the value at its end."""
+    """Follow tables of one entry each; the keys on the way, and the value at the end."""
     path: list[str] = []
     while isinstance(value, dict) and len(table := cast("dict[str, Any]", value)) == 1:
         ((part, value),) = table.items()

@@ -11,12 +11,12 @@ from codex_py.filesystem.reading import is_empty_folder
 
 
 def worktrees_folder(home: Path) -> Path:
-    """The folder of our git worktrees, without links; it need not be there."""
+    """The folder of our git worktrees, without links; it may not exist yet."""
     return Path(realpath(home / "worktrees"))
 
 
 def codex_home(environment: Mapping[str, str]) -> Path:
-    """`$CODEX_HOME`, or `~/.codex`, which need not exist yet; absolute.
+    """The absolute path of `$CODEX_HOME`, or of `~/.codex`, which need not exist yet.
 
     Raises:
         ConfigError: `$CODEX_HOME` is set but is not a folder.
@@ -27,7 +27,7 @@ def codex_home(environment: Mapping[str, str]) -> Path:
     home = Path(configured).absolute()
     try:
         if home.is_dir():
-            # Without links, as Codex writes it: hooks are trusted by their path.
+            # Resolve links, as Codex does when it writes the path: hooks are trusted by their path.
             return Path(realpath(home))
     except OSError as error:
         raise ConfigError(
@@ -53,7 +53,7 @@ def user_home(environment: Mapping[str, str]) -> Path:
 
 
 def project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
-    """The nearest of `cwd` and its parents that holds one of the markers, by default `.git`.
+    """The nearest of `cwd` and its parents that has a marker, by default `.git`.
 
     An empty `.git` folder does not count: git ignores it too, and a killed Codex leaves it behind.
     """
@@ -66,7 +66,7 @@ def project_root(cwd: Path, markers: Sequence[str]) -> Path | None:
 
 
 def folders_between(root: Path | None, cwd: Path) -> tuple[Path, ...]:
-    """The folders from the project's root down to `cwd`, both included; `cwd` alone without a root."""
+    """The folders from the project's root to `cwd`, both included; only `cwd` without a root."""
     chain = (cwd, *cwd.parents)
     if root not in chain:
         return (cwd,)

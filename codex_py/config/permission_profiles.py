@@ -1,7 +1,8 @@
-"""Permission profiles: `[permissions.NAME]` and `default_permissions`, with the keys and the precedence of Codex 0.169.
+"""Permission profiles: `[permissions.NAME]` and `default_permissions`.
 
-Other than there, `sandbox_mode` of a stronger layer changes what may be written, and leaves what is denied; an unknown
-special name stops the start, and `{a,b}` in a pattern means either.
+The keys and their precedence are those of Codex 0.169. Three things differ: `sandbox_mode` of a
+stronger layer changes only the write access and keeps the denials; an unknown special name stops
+the start; and `{a,b}` in a pattern matches either.
 """
 
 import os
@@ -40,15 +41,17 @@ SECRETS: Final = (
     "**/id_ecdsa*",
     "**/id_ed25519*",
 )
-"""Denied by `protection.secrets`. Certificates of installed packages lie deeper than three folders."""
+"""The patterns that `protection.secrets` denies. Certificates of installed packages lie deeper than
+three folders."""
 
 _Entries = dict[tuple[str, str], Access]
-"""Access by base and name: a special name and a name below it, or nothing and a path."""
+"""The access by base and name. The base is a special name with a name below it, or empty with a
+path."""
 
 
 @frozen(kw_only=True)
 class PermissionProfile:
-    """A profile with all that it inherits."""
+    """A profile, with all inherited entries."""
 
     name: str
     entries: tuple[tuple[tuple[str, str], Access], ...] = ()
@@ -58,7 +61,8 @@ class PermissionProfile:
     network: bool = False
     user_home: Path = Path("/")
     decides: bool = True
-    """False: a stronger `sandbox_mode` says what may be written, and only the rest of it holds."""
+    """False: a stronger `sandbox_mode` decides the write access, and only the rest of the profile
+    holds."""
 
     @property
     def reads_all(self) -> bool:
@@ -75,7 +79,7 @@ class PermissionProfile:
         return "read-only"
 
     def rules(self, roots: Iterable[Path]) -> FileRules:
-        """What it denies, and what is read-only or open below that. `roots`: the workspace roots."""
+        """The denials, and the read-only or open paths below them. `roots`: the workspace roots."""
         found = FileRules(scan_depth=self.scan_depth)
         for (base, name), access in self.entries:
             if base in {"", _ROOTS}:
@@ -83,7 +87,7 @@ class PermissionProfile:
         return found
 
     def policy(self, roots: Sequence[Path]) -> SandboxPolicy:
-        """What it lets commands write, without its rules."""
+        """The write access of commands, without the rules."""
         entries = dict(self.entries)
         writable = list(roots) if self.writes_roots else []
         for (base, name), access in self.entries:
@@ -106,11 +110,14 @@ class PermissionProfile:
 def chosen_permissions(
     layers: Layers,
 ) -> tuple[SandboxMode | None, PermissionProfile | None]:
-    """The sandbox mode, None if nothing sets one, and the profile; None if none is chosen, or a built-in one.
+    """The sandbox mode and the permission profile.
+
+    The mode is None if nothing sets one. The profile is None if none is chosen, or a built-in one.
 
     Raises:
-        ConfigError: profiles are defined but none is chosen, or the chosen one or one that it extends has a mistake.
-            Without the error, what the profile denies would be allowed.
+        ConfigError: profiles are defined but none is chosen, or the chosen one, or one that it
+            extends, has a mistake. Without the error, access that the profile denies would be
+            allowed.
     """
     values = layers.merged()
     name, decides = chosen_profile(layers)
@@ -129,7 +136,10 @@ def chosen_permissions(
 
 
 def chosen_profile(layers: Layers) -> tuple[str | None, bool]:
-    """The chosen profile, and whether it decides what may be written: in one layer it wins over `sandbox_mode`."""
+    """The name of the chosen profile; and True if it decides the write access.
+
+    Within one layer, it wins over `sandbox_mode`.
+    """
     decides = True
     for layer in layers.layers:
         if "default_permissions" in layer.values:
@@ -139,7 +149,7 @@ def chosen_profile(layers: Layers) -> tuple[str | None, bool]:
 
 
 def profile_chain(layers: Layers) -> dict[str, Mapping[str, Any]]:
-    """The table of the chosen profile and of each that it extends, by name, the chosen one first."""
+    """The tables, by name, of the chosen profile and of all that it extends, the chosen first."""
     profiles = layers.merged().get("permissions", {})
     chain: dict[str, Mapping[str, Any]] = {}
     name, _ = chosen_profile(layers)
@@ -167,7 +177,7 @@ def profile_chain(layers: Layers) -> dict[str, Mapping[str, Any]]:
 
 
 def protection_rules(layers: Layers, roots: Sequence[Path]) -> FileRules:
-    """The rules of `[protection]`; what the layers deny adds up."""
+    """The rules of `[protection]`; the denials of all layers add up."""
     found = FileRules()
     for layer in layers.layers:
         denied: Sequence[str] = layer.values.get("protection", {}).get("deny", ())
@@ -183,7 +193,10 @@ def protection_rules(layers: Layers, roots: Sequence[Path]) -> FileRules:
 def file_rules(
     layers: Layers, profile: PermissionProfile | None, workspace: tuple[Path, ...]
 ) -> FileRules:
-    """What is denied in the workspace roots. A linked worktree and the tree that it belongs to deny the same."""
+    """The rules for files in the workspace roots.
+
+    A linked worktree and its main work tree get the same denials.
+    """
     root = layers.project_root
     main = None if root is None else main_work_tree(root)
     if root is not None and main is not None:
@@ -195,7 +208,7 @@ def file_rules(
         layers, layers=tuple(each for each in layers.layers if each.name != "project")
     )
     if own != layers and chosen_profile(own)[0] is not None:
-        # A project may choose and change profiles, but opens nothing that its user denies.
+        # A project may choose and change profiles, but cannot open paths that its user denies.
         _, of_user = chosen_permissions(own)
         if of_user is None:
             denied = NO_RULES
@@ -215,7 +228,8 @@ def denial_rules(
 ) -> FileRules:
     """The rules that deny these paths and patterns. `key`: the setting, for errors.
 
-    As in a `.gitignore`, one without a slash means a name at any depth. In a profile it does not: its keys are Codex's.
+    As in a `.gitignore`, a pattern without a slash matches a name at any depth. Profiles have no
+    such rule, because their keys are those of Codex.
     """
     found = FileRules()
     for pattern in patterns:
@@ -306,7 +320,7 @@ def _entries(filesystem: Mapping[str, Any], key: tuple[str, ...]) -> _Entries:
 
 
 def _check(name: str, access: str, key: tuple[str, ...], *, below: bool) -> None:
-    """Refuse a name that no entry can have. `below`: it is one below a folder."""
+    """Reject a name that an entry cannot have. `below`: the name is one below a folder."""
     parts = name.rstrip("/").split("/")
     if below and name != "." and not {"", ".", ".."}.isdisjoint(parts):
         text = f"filesystem subpath `{name}` must be a descendant path without `.` or `..` components"
@@ -337,14 +351,14 @@ def _path(name: str, user_home: Path) -> Path:
 def _rule(
     name: str, access: Access, roots: Iterable[Path], user_home: Path
 ) -> FileRules:
-    """The rule of an entry; a relative name means one below each root."""
+    """The rule of an entry. A relative name applies below each root."""
     if access != "deny":
         name = name.removesuffix("/**") or "/"
     if _is_relative(name):
         places = [(root, name) for root in roots]
     else:
         found = _MAGIC.search(name)
-        # The folder is without a wildcard.
+        # The path up to the last slash before the first wildcard is the folder.
         if found is None:
             cut = len(name)
         else:
@@ -359,7 +373,7 @@ def _rule(
 
 
 def _either(pattern: str) -> Iterator[str]:
-    """The patterns that one with `{a,b}` in it stands for."""
+    """Expand `{a,b}` in a pattern into one pattern for each choice."""
     found = _BRACES.search(pattern)
     if found is None:
         yield pattern

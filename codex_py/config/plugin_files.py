@@ -1,4 +1,4 @@
-"""Reads the folder of a plugin: all of its files, its manifest, and the parts that it has. LIGHT.
+"""Reads the folder of a plugin: all files, the manifest, and the parts of the plugin. LIGHT.
 
 Source of the layout: https://code.claude.com/docs/en/plugins-reference, and Codex 0.169.
 """
@@ -30,17 +30,17 @@ from codex_py.protocol.frozen import frozen
 from codex_py.streams.terminal import some_of
 
 RECORD: Final = "codex-py-plugin.json"
-"""Beside the files of an added plugin: where it came from, and the digest of each file."""
+"""The file beside the files of an added plugin, with its source and the digest of each file."""
 _MANIFESTS: Final = (".codex-plugin/plugin.json", ".claude-plugin/plugin.json")
 _RESERVED: Final = frozenset({"project", "prompts", "user"})
-"""Commands of other places begin with these."""
+"""Prefixes of commands from other places, which cannot be names of plugins."""
 
 MAX_BYTES: Final = 10 * 1024 * 1024
 MAX_ENTRIES: Final = 1000
 _MAX_DEPTH: Final = 10
 _MAX_PATH: Final = 200
 _MAX_TEXT: Final = 512 * 1024
-"""Of a file that is read here; others only have a digest."""
+"""The size limit, in bytes, of a file that is parsed here. Other files only get a digest."""
 _MAX_LINE: Final = 500
 
 
@@ -57,7 +57,7 @@ class PluginFile:
 
 
 def read_files(top: Path) -> dict[str, PluginFile]:
-    """All files below a folder but those of `.git`, by path; raises as `checked_files` does."""
+    """Read all files below a folder except `.git`, by path; raises as `checked_files` does."""
     try:
         return checked_files(_entries(top))
     except OSError as error:
@@ -67,12 +67,14 @@ def read_files(top: Path) -> dict[str, PluginFile]:
 def checked_files(
     entries: Iterable[tuple[str, PluginFile | None]],
 ) -> dict[str, PluginFile]:
-    """The files among these entries, which are relative paths, but for the record. None stands for a folder.
+    """The files among these entries, by path, without the record of the plugin.
 
-    Takes no more than it allows.
+    The entries have relative paths; None stands for a folder. No more entries are taken than the
+    limits allow.
 
     Raises:
-        ValueError: a path is not the same everywhere, or there is too much. The message is a clause.
+        ValueError: a path is not the same on all systems, or there is too much. The message is a
+            clause.
     """
     files: dict[str, PluginFile] = {}
     seen: dict[str, str] = {}
@@ -122,7 +124,7 @@ def _entries(top: Path) -> Iterator[tuple[str, PluginFile | None]]:
 
 
 def _file(name: str, holder: int, path: str) -> PluginFile:
-    """A file of the folder that is open as `holder`."""
+    """Read a file in the folder that is open as `holder`."""
     try:
         with os.fdopen(open_ordinary_entry(name, dir_fd=holder), "rb") as file:
             is_executable = bool(os.fstat(file.fileno()).st_mode & 0o100)
@@ -132,7 +134,7 @@ def _file(name: str, holder: int, path: str) -> PluginFile:
 
 
 def find_plugins(home: Path) -> Plugins:
-    """The plugins, all files of which are checked now."""
+    """Read the plugins, and check all of their files now."""
     found: list[Plugin] = []
     unusable: dict[str, str] = {}
     for name in plugin_names(home):
@@ -144,10 +146,10 @@ def find_plugins(home: Path) -> Plugins:
 
 
 def _installed(root: Path) -> Plugin:
-    """A plugin that was added, if none of its files has changed since.
+    """Read an added plugin, provided that none of its files has changed since.
 
     Raises:
-        ValueError: it has changed, or cannot be read. The message is a clause.
+        ValueError: a file has changed, or cannot be read. The message is a clause.
     """
     files = read_files(root)
     try:
@@ -171,14 +173,14 @@ def _installed(root: Path) -> Plugin:
 def read_plugin(
     folder: Path, files: Mapping[str, PluginFile], origin: Mapping[str, str]
 ) -> Plugin:
-    """The plugin that these files are.
+    """The plugin that consists of these files.
 
     Args:
-        folder: its own folder is in there, or will be.
+        folder: the folder that contains the plugin's own folder, or will contain it.
         origin: its `source` and `commit`.
 
     Raises:
-        ValueError: it is no plugin that could be used. The message is a clause.
+        ValueError: the files are not a usable plugin. The message is a clause.
     """
     place, manifest = _manifest(files)
     name = manifest.get("name", "")
@@ -189,7 +191,7 @@ def read_plugin(
     root = folder / name
 
     def part(key: str, suffix: str, *usual: str) -> dict[str, str]:
-        """The files of a part by path, with the path below the place that the manifest names, or a usual one."""
+        """The files of a part, with their paths below the named place or a usual one."""
         bases = [*(f"{base}/" for base in usual), *_named(manifest, key, files)]
         return {
             path: path[len(base) :] or posixpath.basename(path)
@@ -207,7 +209,7 @@ def read_plugin(
         _table(files[path].data, path, Servers)
         for path in part("mcpServers", ".json", ".mcp.json")
     ]
-    # The manifest may have these two in itself.
+    # The manifest may contain hooks and servers itself.
     if isinstance(manifest.get("hooks"), dict):
         inline = manifest["hooks"]
         hooks[root / place] = json.dumps({"hooks": inline.get("hooks", inline)})
@@ -245,7 +247,7 @@ def _manifest(files: Mapping[str, PluginFile]) -> tuple[str, dict[str, Any]]:
 def _named(
     manifest: Mapping[str, Any], key: str, files: Iterable[str]
 ) -> Iterator[str]:
-    """The paths that the manifest names for a part, each with a slash at its end; empty for the whole folder."""
+    """Yield the manifest's paths for a part, each ending in a slash; empty for the whole folder."""
     named: Any = manifest.get(key, [])
     paths = [named] if isinstance(named, str) else named
     for path in cast("list[str]", paths) if isinstance(paths, list) else ():

@@ -1,5 +1,4 @@
-"""Reads the MCP servers of a plugin, which are written as those of Claude Code are, as tables of `config.toml`.
-LIGHT."""
+"""Reads the MCP servers of a plugin, in Claude Code's form, as tables of `config.toml`. LIGHT."""
 
 import json
 import os
@@ -16,7 +15,7 @@ from codex_py.config.plugins import plugin_variables
 from codex_py.errors import ConfigError
 
 Servers: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""What is read."""
+"""The declared type of the servers."""
 _SERVER_KEYS: Final = {
     key: key
     for key in (
@@ -33,7 +32,7 @@ _SERVER_KEYS: Final = {
         "tool_timeout_sec",
     )
 } | {"headers": "http_headers"}
-"""Not among them: approvals, which are for the user to give."""
+"""The keys that a plugin may set. Approvals are not among them: only the user gives those."""
 _VARIABLE: Final = re.compile(r"(Bearer )?\$\{(\w+)\}")
 _ROOT: Final = re.compile(r"\$\{(?:CLAUDE_|CODEX_)?PLUGIN_ROOT\}")
 
@@ -41,7 +40,10 @@ _ROOT: Final = re.compile(r"\$\{(?:CLAUDE_|CODEX_)?PLUGIN_ROOT\}")
 def plugin_servers(
     root: Path, tables: Iterable[Mapping[str, Any]]
 ) -> dict[str, Mapping[str, Any]]:
-    """MCP servers as in `config.toml`, from tables as in `.mcp.json`. Raises as `require` does."""
+    """Convert servers in the form of `.mcp.json` to the form of `config.toml`.
+
+    Raises the errors of `require`.
+    """
     servers: dict[str, Any] = {}
     for table in tables:
         require(inner := table.get("mcpServers", table), Servers, "`mcpServers`")
@@ -55,7 +57,7 @@ def plugin_servers(
         _pass_variables(server)
         if "command" in server:
             server["env"] = server.get("env", {}) | plugin_variables(root)
-            # A name is one of the user's programs; a path is in the plugin.
+            # A bare name is one of the user's programs; a path is one in the plugin.
             for key in {"command", "cwd"} & server.keys():
                 if key == "cwd" or "/" in server[key]:
                     server[key] = os.path.normpath(root / server[key])
@@ -67,7 +69,7 @@ def plugin_servers(
 
 
 def _pass_variables(server: dict[str, Any]) -> None:
-    """Ask for the variables that values such as `${TOKEN}` mean as `config.toml` does: by their names."""
+    """Ask for the variables in values such as `${TOKEN}` by name, as `config.toml` does."""
     for name, value in list(server.get("env", {}).items()):
         if value == f"${{{name}}}":
             del server["env"][name]
@@ -83,13 +85,13 @@ def _pass_variables(server: dict[str, Any]) -> None:
 
 
 def _filled(root: Path, value: Any) -> Any:
-    """A value of JSON with the path of the plugin in it."""
+    """Fill the path of the plugin into a value of JSON."""
     path = json.dumps(str(root))[1:-1]
     return json.loads(_ROOT.sub(lambda _: path, json.dumps(value)))
 
 
 def require(value: Any, kind: Kind, what: str) -> None:
-    """Raises a `ValueError` if a value is not of its kind. The message begins with `what`."""
+    """Raise a `ValueError` if a value is not of its kind. The message begins with `what`."""
     for problem in problems(value, kind):
         key = f": `{dotted(problem.key)}`" if problem.key else ""
         raise ValueError(f"{what}{key} {problem.text}")

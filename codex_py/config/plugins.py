@@ -1,7 +1,7 @@
 """Plugins that `codex-py plugin add` has put into `$CODEX_HOME/codex-py/plugins`. LIGHT.
 
-A plugin is used as the user saw it when it was added, or not at all. What it brings goes the way of what the user
-has written: skills, roles, hooks, commands and MCP servers.
+A plugin is used only in the form that the user saw when adding it. Its skills, roles, hooks,
+commands and MCP servers are treated as those that the user has written.
 """
 
 import re
@@ -17,26 +17,28 @@ PLUGIN_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 @frozen
 class Plugin:
-    """Paths are absolute and in `root`. Texts were checked: use them rather than read the files again."""
+    """A plugin. Paths are absolute and in `root`. The texts were checked; do not read the files."""
 
     name: str
-    """Lower-case letters, digits and `-`. It and a colon stand before the names of its commands and skills."""
+    """Lower-case letters, digits and `-`. The names of its commands and skills get this and a colon
+    as a prefix."""
     version: str
     description: str
     author: str
     source: str
-    """The folder or the address that it was added from."""
+    """The folder or the address that the plugin was added from."""
     commit: str
-    """Empty if it was a folder."""
+    """The commit of the source; empty if the source was a folder."""
     root: Path
     skills: Mapping[Path, str]
-    """Each is a `SKILL.md`."""
+    """The text of each `SKILL.md`."""
     agents: Mapping[Path, str]
-    """Files of roles, Markdown or TOML."""
+    """The text of each file of a role, Markdown or TOML."""
     commands: Mapping[str, tuple[Path, str]]
-    """By name, which is `sub:name` for `commands/sub/name.md`."""
+    """The path and text of each command, by its name, which is `sub:name` for
+    `commands/sub/name.md`."""
     hooks: Mapping[Path, str]
-    """In the form of `hooks.json`."""
+    """The texts of files in the form of `hooks.json`."""
     servers: Mapping[str, Mapping[str, Any]]
     """MCP servers, as tables of `config.toml`."""
 
@@ -44,13 +46,13 @@ class Plugin:
 @frozen
 class Plugins:
     found: tuple[Plugin, ...] = ()
-    """By name."""
+    """The usable plugins, sorted by name."""
     unusable: Mapping[str, str] = field(default_factory=dict[str, str])
-    """A clause for each other one, by name."""
+    """The reason why another plugin cannot be used, as a clause, by its name."""
 
     @property
     def warnings(self) -> list[str]:
-        """One sentence each."""
+        """One sentence for each unusable plugin."""
         return [
             f"The plugin {name} is not used: {why}; to use it as it is now, remove it and add it again."
             for name, why in self.unusable.items()
@@ -58,12 +60,12 @@ class Plugins:
 
 
 def plugins_folder(home: Path) -> Path:
-    """Holds a folder for each plugin, by its name. `home`: `$CODEX_HOME`."""
+    """The folder of all plugins, each in a subfolder of its name. `home`: `$CODEX_HOME`."""
     return home / "codex-py" / "plugins"
 
 
 def plugin_names(home: Path) -> list[str]:
-    """The names of the folders of plugins, sorted."""
+    """The sorted names of the folders in the folder of plugins."""
     try:
         names = sorted(each.name for each in plugins_folder(home).iterdir())
     except OSError:
@@ -72,7 +74,7 @@ def plugin_names(home: Path) -> list[str]:
 
 
 def plugin_variables(root: Path) -> dict[str, str]:
-    """The environment of the programs of a plugin, besides the usual one. The names are those of Claude and Codex."""
+    """Further variables for a plugin's programs, with the names of Claude Code and Codex."""
     names = ("CLAUDE_PLUGIN_ROOT", "CODEX_PLUGIN_ROOT", "PLUGIN_ROOT")
-    # Byte code in its folder would be a change of the plugin.
+    # Byte code in the plugin's folder would count as a change of the plugin.
     return dict.fromkeys(names, str(root)) | {"PYTHONDONTWRITEBYTECODE": "1"}

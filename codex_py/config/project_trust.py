@@ -1,10 +1,11 @@
-"""Finds out whether the user trusts a project: `[projects."<path>"]` in `config.toml`.
+"""Finds out if the user trusts a project, with `[projects."<path>"]` of `config.toml`.
 
-Uses the settings, rules and hooks of a trusted project only as they were when it was trusted.
+The settings, rules and hooks of a trusted project are used only in the form that was trusted.
 
-They name programs to run and decide what is allowed, and anyone who can change the repository can change
-them. So `$CODEX_HOME/codex-py/trust.json` keeps a digest of each file. An entry in `config.toml`, which Codex and
-people write too, has no digests: they are taken when we first see the entry.
+They name programs to run and decide which actions are allowed, and anyone who can change the
+repository can change them. So `$CODEX_HOME/codex-py/trust.json` keeps a digest of each file. An
+entry in `config.toml`, which Codex and people write too, has no digests: they are taken when we
+first see the entry.
 """
 
 import json
@@ -31,13 +32,13 @@ from codex_py.protocol.frozen import frozen
 Trust: TypeAlias = Literal["trusted", "untrusted"]
 
 _Digests: TypeAlias = dict[str, str]
-"""By the path of the file, relative to the root of the project."""
+"""The digest of each file, by its path relative to the root of the project."""
 
 
 @frozen
 class Trusted:
     files: Mapping[Path, str]
-    """The text that was checked, by path. The folders nearest to the root come first."""
+    """The checked texts, by path. Folders nearest to the root come first."""
 
 
 @frozen
@@ -45,7 +46,7 @@ class Changed:
     """The project is trusted, but its files have changed since. None of them is used."""
 
     files: tuple[Path, ...]
-    """The new, changed and removed ones."""
+    """The files that are new, changed or removed."""
 
 
 @frozen
@@ -64,8 +65,8 @@ def trust_level(
 ) -> Trust | None:
     """The trust level of a folder in the `projects` table; None if it has no entry.
 
-    An entry for `cwd` itself counts first, then one for the root of its project, then, in a linked git
-    worktree, one for the main work tree. Entries may name a folder by any path to it.
+    An entry for `cwd` itself counts first, then one for the root of its project, and then, in a
+    linked git worktree, one for the main work tree. Entries may name a folder by any path to it.
     """
     if not projects:
         return None
@@ -91,7 +92,7 @@ def trust_level(
 def project_trust(
     level: Trust | None, home: Path, folders: Sequence[Path]
 ) -> ProjectTrust:
-    """Decide whether the files of a project are used; the digests of a newly trusted one are recorded.
+    """Decide if the files of a project are used. Records the digests of a newly trusted project.
 
     Args:
         level: from the user's configuration.
@@ -99,7 +100,7 @@ def project_trust(
         folders: from the root of the project down to the working directory; absolute.
 
     Raises:
-        ConfigError: a file of a trusted project cannot be read, or the record cannot.
+        ConfigError: a file of a trusted project, or the record, cannot be read.
     """
     paths = _paths(home, folders)
     root = folders[0]
@@ -107,16 +108,16 @@ def project_trust(
         return Untrusted(paths)
     texts = _texts(paths, root)
     records = _recorded(home)
-    # A branch that is checked out in a worktree of its own is a change of the project.
+    # A branch checked out in a worktree of its own counts as a change of the project.
     recorded = records.get(str(root), records.get(str(main_work_tree(root) or root)))
     if recorded is None:
-        # If the home cannot be written, every run is the first.
+        # If the home is not writable, every run counts as the first one.
         with suppress(ConfigError):
             _record(home, root, _digests(root, texts))
         return Trusted(texts)
     if not texts:
         return Trusted({})
-    # Files in other folders of the project are not part of this run.
+    # Files in other folders of the project do not belong to this run.
     here = {
         name: digest
         for name, digest in recorded.items()
@@ -130,7 +131,10 @@ def project_trust(
 
 
 def trust_project(home: Path, folders: Sequence[Path]) -> None:
-    """Trust a project with the present files in these folders, from its root down. Raises a `ConfigError`."""
+    """Trust a project with the present files in these folders, given from its root down.
+
+    Raises a `ConfigError` if that fails.
+    """
     root = folders[0]
     texts = _texts(_paths(home, folders), root)
     set_in_config(home, ("projects", str(root), "trust_level"), "trusted")

@@ -1,7 +1,8 @@
-"""`requirements.toml`: what the administrator requires, above every other setting. Codex 0.169 has the same keys.
+"""Reads `requirements.toml`: the administrator's requirements, which stand above all settings.
 
-`required` puts the values that it forces into the strongest layers. A `Config` keeps the `Requirements`, which hold for
-what a session is given later, too. Other than in Codex, a key that is unknown stops the start.
+The keys are those of Codex 0.169, but an unknown key stops the start here. `required` puts the
+values that it forces into the strongest layers. A `Config` keeps the `Requirements`, because they
+also hold for values that a session gets later.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,28 +34,30 @@ from codex_py.protocol.settings import Choices
 
 _FULL: Final = "danger-full-access"
 _REVIEWERS: Final = ("auto_review", "guardian_subagent")
-"""Two names of one."""
+"""The two names of one reviewer."""
 
 
 @frozen(kw_only=True)
 class Requirements:
-    """What holds for a session, whatever it is given. Empty: nothing is required."""
+    """The requirements of a session, for all values that it gets. The default requires nothing."""
 
     file: Layer = Layer("requirements", {})
-    """`requirements.toml`, by Codex's keys; empty if there is none."""
+    """`requirements.toml`, with Codex's keys; empty if it does not exist."""
     modes: tuple[SandboxMode, ...] = get_args(SandboxMode)
-    """The allowed ones. Without full access, no approval and no rule lets a call leave the sandbox."""
+    """The allowed modes. Without full access, no approval and no rule lets a call leave the
+    sandbox."""
     approvals: tuple[str, ...] = ()
-    """The allowed policies, of which the first replaces others; empty: all are allowed."""
+    """The allowed policies, the first of which replaces a forbidden one; empty: all are allowed."""
     files: FileRules = NO_RULES
-    """Denied in every mode and profile."""
+    """The files that are denied in every mode and profile."""
     profile: str = ""
-    """The administrator's permission profile that is in force; empty if there is none."""
+    """The administrator's permission profile in force; empty if there is none."""
     profile_files: FileRules = NO_RULES
     plain: frozenset[SandboxMode] = frozenset()
-    """The modes that are allowed without a profile, if one is in force."""
+    """The modes that are allowed without a profile while one is in force."""
     domains: DomainRules | None = None
-    """The list of domains. It opens them in `workspace-write`, and holds in every mode, outside of the sandbox too."""
+    """The domain list. It opens its domains in `workspace-write`, and holds in every mode, even
+    outside the sandbox."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -62,7 +65,7 @@ class Requirements:
         return RequirementKeys(self.file.values)
 
     def held(self, policy: SandboxPolicy) -> SandboxPolicy:
-        """The policy as far as it is allowed; else one under which nothing is changed."""
+        """The policy as far as it is allowed; for a forbidden mode, one that allows no changes."""
         if policy.mode not in self.modes:
             policy = policy.locked()
         if (
@@ -70,7 +73,7 @@ class Requirements:
             and self.profile
             and policy.mode not in self.plain
         ):
-            # Of a caller, who knows nothing of the profile.
+            # The caller built this policy without the administrator's profile.
             files = policy.files.plus(self.profile_files)
             policy = replace(policy.locked(), files=files, profile=self.profile)
         policy = self._with_domains(policy)
@@ -100,12 +103,12 @@ class Requirements:
         return replace(policy, network_access=has_network, domains=domains)
 
     def held_choices(self, choices: Choices) -> Choices:
-        """The choices as far as they are allowed."""
+        """The choices as far as they are allowed, with allowed values in place of others."""
         approval = choices.approval_policy
         sandbox = self.held(choices.sandbox_policy)
         if self.approvals and str(approval) not in self.approvals:
             if approval is ApprovalPolicy.NEVER and sandbox.mode == _FULL:
-                # Nobody would be asked about anything.
+                # Nobody would be asked about any call.
                 sandbox = sandbox.locked()
             approval = ApprovalPolicy(self.approvals[0])
         return replace(choices, approval_policy=approval, sandbox_policy=sandbox)
@@ -113,7 +116,7 @@ class Requirements:
     def held_servers(
         self, servers: Mapping[str, McpServerConfig]
     ) -> tuple[dict[str, McpServerConfig], tuple[str, ...]]:
-        """The servers, those that are not allowed disabled, and a warning for each of these."""
+        """Disable the servers that are not allowed; also returns a warning for each of these."""
         if not is_set(self.keys, "mcp_servers"):
             return dict(servers), ()
         allowed = self.keys.mcp_servers
@@ -135,15 +138,15 @@ def _is_same(server: McpServerConfig, identity: ServerIdentity) -> bool:
 
 
 def required(layers: Layers) -> tuple[Layers, Requirements]:
-    """The layers below those that the administrator forces, and the requirements.
+    """The layers with those that the administrator forces on top, and the requirements.
 
     Raises:
-        ConfigError: the file cannot be used, or forbids what was asked for without a fall-back.
+        ConfigError: the file cannot be used, or it forbids a requested value without a fall-back.
     """
     path = layers.system / "requirements.toml"
     text = read_text(path)
     managed = next((layer for layer in layers.layers if layer.name == "managed"), None)
-    # These keys of `managed_config.toml` are requirements.
+    # These keys of `managed_config.toml` count as requirements.
     if text is None and not (
         managed and {"sandbox_mode", "approval_policy"} & {*managed.values}
     ):
@@ -253,21 +256,21 @@ class _Required:
         )
 
     def _force(self, path: Path | None = None, **values: Any) -> None:
-        """Put those that are not empty above all others."""
+        """Put the values that are not empty into a layer above all others."""
         found = {key: value for key, value in values.items() if value}
         if found:
             layer = replace(self._file, values=found, path=path or self._file.path)
             self._layers = replace(self._layers, layers=(layer, *self._layers.layers))
 
     def _setter(self, key: str, asked: Any) -> Path | None:
-        """The file that does not allow this value."""
+        """The path of the file that forbids this value."""
         is_managed = key in self._managed and asked != self._managed[key]
         if is_managed:
             return self._managed_path
         return self._file.path
 
     def _fall_back(self, key: str, asked: Any, allowed: Sequence[Any]) -> None:
-        """Force the first of the allowed values; told only if another one was asked for."""
+        """Force the first allowed value. Note that only if another value was configured."""
         path = self._setter(key, asked)
         if asked is not None:
             self._notes.append(
@@ -283,7 +286,7 @@ class _Required:
             del pins[name]
             text = f"Ignoring unknown `features` requirement `{name}` from {self._file.path}"
             self._notes.append(text)
-        # The same one by its old name.
+        # Pin the feature under its old name too.
         if "hooks" in pins:
             return {"codex_hooks": pins["hooks"], **pins}
         return pins
@@ -296,7 +299,8 @@ class _Required:
             if pattern.startswith("/**"):
                 text = "cannot be safely expanded; use a pattern with a non-root directory prefix"
             elif not pattern.startswith(("/", "~/")):
-                # Of the administrator's folder, where nobody would expect it to mean a file.
+                # Such a path would be relative to the administrator's folder, where nobody expects
+                # files.
                 text = "must be absolute or begin with `~/`"
             if text:
                 raise _mistake(self._file, (*key, str(number)), f"{pattern!r} {text}")
@@ -355,7 +359,7 @@ class _Required:
         return [m for m in allowed if managed is None or m in {"read-only", managed}]
 
     def _profiles(self) -> set[SandboxMode]:
-        """Force one of the allowed permission profiles. Returns the modes that they can be."""
+        """Force an allowed permission profile. Returns the modes that allowed profiles can have."""
         listed = self._values.get("allowed_permission_profiles")
         own = {
             name: {**table, "filesystem": _in_homes(table.get("filesystem", {}))}
@@ -384,7 +388,7 @@ class _Required:
         ):
             text = "`default_permissions` must name one of them"
             raise _mistake(self._file, ("allowed_permission_profiles",), text)
-        # Others with their names count no more.
+        # Profiles of the same names in other layers do not count.
         others = [_without_profiles(layer, own) for layer in self._layers.layers]
         self._layers = replace(self._layers, layers=tuple(others))
         self._force(permissions=own)
@@ -440,7 +444,10 @@ def _without_profiles(layer: Layer, names: Collection[str]) -> Layer:
 
 
 def _in_homes(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of paths, those below `~` in the home of the password database too: a user chooses `$HOME`."""
+    """The entries; those below `~` also for the home in the password database.
+
+    A user can choose `$HOME`, but not that one.
+    """
     own = str(user_home({}))
     found: dict[str, Any] = {}
     for name, access in entries.items():

@@ -1,5 +1,7 @@
-"""Reads the file of one agent role: TOML as Codex has it, or Markdown with front matter as Claude Code has it.
-LIGHT."""
+"""Reads the file of one agent role: TOML as in Codex, or Markdown as in Claude Code. LIGHT.
+
+The Markdown files have front matter.
+"""
 
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -32,11 +34,11 @@ _OTHERS: Final = (
     "request_user_input",
 )
 _READING: Final = frozenset(("Read", "Grep", "Glob", "LS", "NotebookRead", "Skill"))
-"""Tools of Claude Code for which a model here uses commands."""
+"""Tools of Claude Code for which models use commands here."""
 _TOOLS: Final[Mapping[str, frozenset[str]]] = {
     **{name: frozenset((name,)) for name in _OTHERS},
     **dict.fromkeys(_READING, COMMAND_TOOLS | {"view_image"}),
-    # A role has all of them or none.
+    # A role has all of the command tools or none.
     **dict.fromkeys(
         ("Bash", "BashOutput", "KillBash", "KillShell", *COMMAND_TOOLS), COMMAND_TOOLS
     ),
@@ -51,15 +53,15 @@ _TOOLS: Final[Mapping[str, frozenset[str]]] = {
     ),
     "AskUserQuestion": frozenset(("request_user_input",)),
 }
-"""The tools that a name in a role stands for, one of ours or of Claude Code's."""
+"""The tools that a name in a role stands for. The name is one of ours or of Claude Code's."""
 _SAME_MODEL: Final = frozenset(
     ("inherit", "default", "best", "sonnet", "opus", "haiku", "opusplan", "fable")
 )
-"""What Markdown files call a model of Claude Code's, or the parent's own."""
+"""Names in Markdown files for a model of Claude, or for the parent's own model."""
 _NAME: Final = re.compile(r"\w[\w .:-]{0,63}")
 _NICKNAME: Final = re.compile(r"[A-Za-z0-9 _-]{1,64}")
 _MAX_DESCRIPTION: Final = 1024
-"""Characters: the descriptions of all roles are in every request."""
+"""The length in characters, because the descriptions of all roles are part of every request."""
 _MARKDOWN: Final = frozenset(
     ("name", "description", "tools", "model", "isolation", "permissionMode", "color")
 )
@@ -67,38 +69,39 @@ _MARKDOWN: Final = frozenset(
 
 @frozen
 class Role:
-    """What a child session of an agent type is told, and what it may do."""
+    """The instructions and the permissions of a child session of an agent type."""
 
     name: str
     description: str
-    """One line; empty if there is none."""
+    """One line; empty if the role has no description."""
     instructions: str | None = None
-    """The first part of what the child is told."""
+    """The first part of the child's instructions."""
     model: str | None = None
-    """Also `provider/model`; None: that of the parent."""
+    """A model or `provider/model`; None: the parent's."""
     reasoning_effort: str | None = None
-    """None: that of the parent."""
+    """None: the parent's."""
     sandbox_mode: SandboxMode | None = None
-    """It narrows the sandbox of the parent, and never widens it."""
+    """A mode that can narrow the parent's sandbox, but never widens it."""
     tools: frozenset[str] | None = None
-    """The only tools that the child may call: names as `called_tool` gives them, and `mcp__server` for all tools of a
-    server. None: all."""
+    """The only tools that the child may call, by the names from `called_tool`, or `mcp__server` for
+    all tools of a server. None: all tools."""
     reads_only: bool = False
-    """Commands stay in a read-only sandbox, whatever the user's rules allow: the role has none of its own but those
-    that read files."""
+    """True: commands stay in a read-only sandbox, whatever the user's rules allow, because the only
+    tools of the role that use commands are for reading files."""
     isolation: Literal["worktree"] | None = None
     nicknames: tuple[str, ...] = ()
     source: Path | None = None
-    """None for a built-in role."""
+    """The file of the role; None for a built-in one."""
 
 
 def toml_role(
     text: str, path: Path, declared: Mapping[str, Any] | None = None
 ) -> tuple[Role, str]:
-    """A role, and what of its file has no effect, as a clause for the user that stands after "has".
+    """Read a role; also returns its settings without effect, as a clause for the user after "has".
 
     Args:
-        declared: of `[agents.NAME]` with its `name`; such a file need not have a name or a description.
+        declared: the table `[agents.NAME]`, with its `name`. A file that it declares need not have
+            a name or a description.
 
     Raises:
         ConfigError: the file is not valid.
@@ -125,7 +128,7 @@ def toml_role(
 
 
 def markdown_role(text: str, path: Path) -> tuple[Role, str]:
-    """As `toml_role`."""
+    """Read a role from Markdown; the result is that of `toml_role`."""
     fields, body = front_matter(text, path)
     if not fields:
         raise ConfigError(f"{path}:1: it has no front matter")
@@ -133,7 +136,7 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
     if isolation not in {None, "worktree"}:
         raise ConfigError(f"{path}: `isolation` must be `worktree`, not {isolation!r}")
     if "disallowedTools" in fields:
-        # Ignored, it would allow what it forbids.
+        # If it were ignored, the tools that it forbids would be allowed.
         raise ConfigError(
             f"{path}: `disallowedTools` is not supported; list the others in `tools`"
         )
@@ -143,7 +146,7 @@ def markdown_role(text: str, path: Path) -> tuple[Role, str]:
         *_names({"name": path.stem, **fields}, path),
         instructions=_text(body),
         model=named_model(fields.get("model")),
-        # Without a tool that writes, the child is told that it cannot.
+        # A child without a tool that writes is told that it cannot write.
         sandbox_mode=None
         if may_write and fields.get("permissionMode") != "plan"
         else "read-only",
@@ -169,7 +172,7 @@ def _lacks(
 
 
 def named_model(value: str | None) -> str | None:
-    """The model that a Markdown file names; None if it names that of the session, or a class of Claude's models."""
+    """The model that a Markdown file names; None for the session's, or a class of Claude models."""
     model = (_text(value) or "").removesuffix("[1m]")
     if model in _SAME_MODEL:
         return None
@@ -188,7 +191,7 @@ def _names(given: Mapping[str, Any], path: Path) -> tuple[str, str]:
 
 
 def _printable(text: str) -> str:
-    """The text with U+FFFD in the place of what is not printable."""
+    """Replace the characters that are not printable by U+FFFD."""
     shown = ""
     for character in text:
         if character.isprintable():
@@ -213,9 +216,12 @@ def _text(value: str | None) -> str | None:
 
 
 def _tools(text: str | None) -> tuple[frozenset[str] | None, bool, list[str]]:
-    """Read `tools: Read, Bash(git:*)`, with or without brackets: the tools, None for all; True if commands may only
-    read; and the names that are not known."""
-    # A pattern without an end takes the rest: without it, the name would allow more.
+    """Read `tools: Read, Bash(git:*)`, with or without brackets.
+
+    Returns the tools (None for all), True if commands may only read, and the unknown names.
+    """
+    # A pattern without an end takes the rest of the text: if it were cut off, its name would allow
+    # more.
     names = re.findall(r"[^\s,()\[\]\"']+(?:\([^)]*\)?)?", text or "")
     if text is None or "*" in names:
         return None, False, []
@@ -227,7 +233,8 @@ def _tools(text: str | None) -> tuple[frozenset[str] | None, bool, list[str]]:
         name = name.removeprefix("functions.")
         if name in _TOOLS:
             tools |= _TOOLS[name]
-            # `Bash(git diff:*)` allows some commands. Which ones a shell runs cannot be told, but what they write can.
+            # `Bash(git diff:*)` allows some commands. We cannot tell which commands a shell runs,
+            # but we can prevent them from writing.
             may_command |= (
                 name not in _READING and "exec_command" in _TOOLS[name] and not pattern
             )

@@ -1,7 +1,7 @@
-"""Finds the agent roles that a session can give its children: files of the user and of a trusted project, tables of the
-configuration, and the built-in ones. LIGHT.
+"""Finds the agent roles that a session can give its children. LIGHT.
 
-Source of the tables: Codex 0.171.
+They are files of the user and of a trusted project, tables of the configuration, and the built-in
+roles. Source of the tables: Codex 0.171.
 """
 
 import os
@@ -24,9 +24,9 @@ from codex_py.protocol.frozen import frozen
 
 _MAX_BYTES: Final = 64 * 1024
 _STRONG: Final = frozenset(("managed", "command line", "-c"))
-"""Layers above those of a project."""
+"""Layers that are stronger than those of a project."""
 _Definition: TypeAlias = tuple[Path, Folder, Mapping[str, Any] | None]
-"""Where a role is defined, and the table of `[agents.NAME]` if it is there."""
+"""The place where a role is defined, and its table `[agents.NAME]`, if it has one."""
 
 BUILT_IN: Final = (
     Role("default", "The agent as you are, for work of any kind."),
@@ -45,18 +45,19 @@ BUILT_IN: Final = (
 @frozen
 class Roles:
     found: Mapping[str, Role]
-    """By name, in the order in which the model is told of them; built-in ones last."""
+    """Roles by name, in the order in which the model is told of them; built-in ones last."""
     warnings: tuple[str, ...] = ()
-    """One sentence each."""
+    """Warnings of one sentence each."""
 
 
 def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
-    """All roles of a session; those of a project only if it is trusted. Never raises because of a file."""
+    """Find all roles of a session; a project's only if it is trusted. No file makes it raise."""
     found: dict[str, Role] = {}
     warnings: list[str] = []
     seen: set[str] = set()
     for path, folder, table in _definitions(config, environment, warnings):
-        # A table may name a file that is found too, and the project may lie in the home folder.
+        # A table may name a file that is also found in a folder, and the project may lie in the
+        # home folder.
         try:
             real = os.path.realpath(path)
             if real in seen:
@@ -65,12 +66,12 @@ def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
                 continue
             role, lacks = _read(path, folder, table)
         except (ConfigError, ValueError) as error:
-            # A path may have a NUL.
+            # A ValueError: a path may contain a NUL.
             reason = str(error).removeprefix("Error loading config.toml: ")
             warnings.append(f"Ignoring malformed agent role definition: {reason}.")
             continue
         if path.is_file():
-            # Else it names a layer, which may have several.
+            # Otherwise the path names a layer, which may define several roles.
             seen.add(real)
         other = found.setdefault(role.name, role)
         if other is not role:
@@ -86,7 +87,7 @@ def find_roles(config: Config, environment: Mapping[str, str]) -> Roles:
 def _definitions(
     config: Config, environment: Mapping[str, str], warnings: list[str]
 ) -> Iterator[_Definition]:
-    """All definitions of roles. The first of a name wins."""
+    """Yield all definitions of roles; for each name, the first one wins."""
     tables = list(_tables(config))
     folders = role_folders(config, environment)
     yield from (found for layer, found in tables if layer.name in _STRONG)
@@ -105,7 +106,7 @@ def _definitions(
 
 
 def _tables(config: Config) -> Iterator[tuple[Layer, _Definition]]:
-    """The roles of `[agents.NAME]`, each with the layer that counts."""
+    """Yield the roles of `[agents.NAME]`, each with the layer that decides."""
     for name, role in config.settings.agents.roles.items():
         table = raw(role)
         if "config_file" in table:
@@ -133,7 +134,7 @@ def _in_folder(folder: Folder, warnings: list[str]) -> Iterator[_Definition]:
 def _read(
     path: Path, folder: Folder, table: Mapping[str, Any] | None
 ) -> tuple[Role, str]:
-    """See `toml_role`."""
+    """Read a role; see `toml_role` for the result."""
     if table is not None and "config_file" not in table:
         return toml_role("", path, table)
     if folder.root is not None and not path.is_relative_to(folder.root):

@@ -18,7 +18,7 @@ from codex_py.filesystem.reading import Refusal, read_start
 from codex_py.protocol.frozen import frozen
 
 MAX_DESCRIPTION: Final = 1_024
-"""Characters; the rest is not told to the model."""
+"""The length in characters; the rest is not shown to the model."""
 _MAX_NAME: Final = 64
 _MAX_BYTES: Final = 256 * 1024
 _NOT_IMPLICIT: Final = re.compile(
@@ -33,22 +33,22 @@ class Skill:
     description: str
     """One line."""
     path: Path
-    """Of its `SKILL.md`, absolute."""
+    """The absolute path of its `SKILL.md`."""
     folder: Folder
-    """Where it was found."""
+    """The folder that the skill was found in."""
     is_listed: bool = True
-    """False: the model is not told of it, but a prompt can name it."""
+    """False: the skill is not listed for the model, but a prompt can name it."""
 
 
 @frozen
 class Skills:
     found: tuple[Skill, ...] = ()
-    """Of several with one name, the first wins."""
+    """Skills; of several with one name, the first wins."""
     warnings: tuple[str, ...] = ()
-    """One sentence for each file that cannot be used, and for each folder that was not searched to its end."""
+    """One sentence for each unusable file, and for each folder that was not searched completely."""
 
     def by_name(self) -> dict[str, list[Skill]]:
-        """All skills of each name, the one that wins first."""
+        """The skills by name; for each name, the one that wins comes first."""
         named: dict[str, list[Skill]] = {}
         for skill in self.found:
             named.setdefault(skill.name, []).append(skill)
@@ -56,7 +56,7 @@ class Skills:
 
 
 def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
-    """All skills that can be used here. A copy of a skill, or a link to it, is left out."""
+    """Find all usable skills, without copies of skills and links to them."""
     found: dict[tuple[str, str], Skill] = {}
     warnings: list[str] = []
     entries = config.settings.skills.config or ()
@@ -82,17 +82,20 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
 def skill_files(
     folders: Iterable[Folder], warnings: list[str]
 ) -> Iterator[tuple[Path, Folder]]:
-    """Every `SKILL.md`: see `definitions`."""
+    """Find every `SKILL.md`; see `definitions`."""
     return definitions(folders, r"SKILL\.md", "skills", warnings, max_depth=6)
 
 
 def read_skill(path: Path, folder: Folder, refuses: Refusal | None = None) -> str:
-    """The whole file; raises as `read_text` does."""
+    """Read the whole file; raises the errors of `read_text`."""
     return read_definition(path, folder, _MAX_BYTES, refuses)
 
 
 def skill_fields(text: str, path: Path) -> Mapping[str, str]:
-    """The fields at the head of a `SKILL.md`. Raises a `ConfigError` if they cannot be read, or there are none."""
+    """The fields at the head of a `SKILL.md`.
+
+    Raises a `ConfigError` if they are missing or cannot be read.
+    """
     if not text.startswith("---"):
         raise ConfigError(f"{path}:1: it does not begin with a line `---`")
     return front_matter(text, path)[0]
@@ -109,7 +112,7 @@ def _skill(fields: Mapping[str, str], path: Path, folder: Folder) -> Skill:
         )
     if not description:
         raise ConfigError(f"{path}:1: it has no description")
-    # The model is told the path, too.
+    # The path is shown to the model, too.
     if not str(path.relative_to(folder.path)).isprintable():
         reason = "the name of a folder has characters that are not printable"
         raise ConfigError(f"{path}:1: {reason}")
@@ -121,9 +124,9 @@ def _skill(fields: Mapping[str, str], path: Path, folder: Folder) -> Skill:
 
 
 def _is_explicit_only(policy: Path, root: Path | None) -> bool:
-    """True if the file that Codex reads beside a skill keeps it from the model."""
+    """True if the file that Codex reads beside a skill hides the skill from the model."""
     try:
-        # One key of YAML does not need a parser that takes 20 ms to load.
+        # A parser takes 20 ms to load, which a single key of YAML is not worth.
         return (
             _NOT_IMPLICIT.search(read_start(policy, _MAX_BYTES, root=root)[0])
             is not None

@@ -9,7 +9,7 @@ from codex_py.config.declared.settings import Settings
 from codex_py.config.lines import key_lines, open_table
 
 _BARE_VALUE: Final = re.compile(r"[A-Za-z~/$][^\s,\]}]*")
-"""The beginning of text without quotes."""
+"""The start of a text without quotes."""
 _WORDS: Final = {
     "True": "true",
     "False": "false",
@@ -17,18 +17,18 @@ _WORDS: Final = {
     "no": "false",
     "None": None,
 }
-"""Values of other languages, and those of TOML."""
+"""Values of other languages, with the TOML values that they mean."""
 
 
 _CURLY_QUOTES: Final = ("\u201c", "\u201d", "\u2018", "\u2019", "\u00ab")
 
 
 def explained(message: str, text: str, line: int, column: int) -> str:
-    """The message of an error, in other words if a frequent mistake explains it.
+    """Explain an error by a frequent mistake; without one, return the message unchanged.
 
     Args:
-        message: as `tomllib` gives it, without the position.
-        line: where the error is found, counted from 1, as is `column`.
+        message: the message of `tomllib` without its position.
+        line: the line of the error, counted from 1, as is `column`.
     """
     rows = text.split("\n")
     row = rows[min(line, len(rows)) - 1]
@@ -55,12 +55,12 @@ def _unquoted(value: str) -> str | None:
         if own:
             return f"write `{own}`"
         return "TOML has no value for nothing: leave the key out"
-    # The text itself may be a secret.
+    # The text itself is not shown: it may be a secret.
     return 'text needs quotes: "…"'
 
 
 def _conflict(before: str, row: str) -> str | None:
-    """Explain a key or table that cannot stand here, because of what the lines before it set."""
+    """Explain why a key or table conflicts with those that the lines before it set."""
     lines = key_lines(before)
     is_header = row.lstrip().startswith("[")
     parts = _parts(row)
@@ -81,7 +81,7 @@ def _conflict(before: str, row: str) -> str | None:
 
 
 def _parts(row: str) -> KeyPath:
-    """The parts of the key or of the header on a line."""
+    """The parts of the key or the header on a line."""
     header = row.strip().split("#")[0].rstrip()
     if header.startswith("["):
         name = header.strip("[] ")

@@ -1,6 +1,7 @@
-"""Finds protective settings that this version does not enforce. Each stops the start until it is accepted.
+"""Finds protective settings that this version does not enforce.
 
-A user who sets one relies on it. When a version enforces one, its row in `_LACKS` and its place are removed.
+Each stops the start until it is accepted, because a user who sets one relies on it. When a version
+enforces one, its row in `_LACKS` and its place are removed.
 """
 
 from collections.abc import Iterator
@@ -19,9 +20,9 @@ _LACKS: Final = {
         "commands are not given the environment of the shell's profile"
     ),
 }
-"""The missing protection, as a clause without a full stop, by the name that `allow_unenforced` accepts."""
+"""The missing protection, as a clause without a full stop, by its name in `allow_unenforced`."""
 PROTECTION_NAMES: Final = (*_LACKS, "permissions.network", "features.network_proxy")
-"""Also those that a backend of the sandbox may not hold."""
+"""The same names, and those of protections that only some backends of the sandbox enforce."""
 
 
 def accepted_lacks(layers: Layers) -> set[str]:
@@ -34,8 +35,8 @@ def accepted_lacks(layers: Layers) -> set[str]:
 
 
 def unenforced(layers: Layers) -> tuple[str, ...]:
-    """A sentence with file and line for each protection that is set and not accepted."""
-    # All layers count, because merging would replace one list by another. A project cannot set it.
+    """One sentence, with file and line, for each protection that is set and not accepted."""
+    # All layers count, because merging would replace one list by another. Projects cannot set it.
     accepted = accepted_lacks(layers)
     places: dict[str, str] = {}
     for name, key in _protections(layers):
@@ -48,7 +49,7 @@ def unenforced(layers: Layers) -> tuple[str, ...]:
 
 
 def _protections(layers: Layers) -> Iterator[tuple[str, KeyPath]]:
-    """The name of each protection that is set, and the setting."""
+    """Yield the name of each protection that is set, with its setting."""
     values = layers.merged()
     _, chosen = chosen_permissions(layers)
     if chosen is not None and not chosen.reads_all:

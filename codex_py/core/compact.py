@@ -1,8 +1,8 @@
 """Compaction: a summary by the model replaces a history that fills the context window.
 
-As in Codex with providers other than OpenAI: the whole history is sent once more with a
+Codex does the same with providers other than OpenAI: the whole history is sent once more with a
 request for a hand-over note. The new history is the first context, the latest prompts of the user,
-and the note. If the model gives none, the history is shortened without it, see `shorten`.
+and the note. If the model writes no note, the history is shortened without one, see `shorten`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -46,7 +46,8 @@ _KEPT_PART_OF_WINDOW: Final = 4
 _SUMMARY_TOKENS: Final = 1_000
 """The usual length of a summary."""
 _LARGE_TOKENS: Final = 4_000
-"""A request with so much behind its context may be too long for a small model, whatever the provider says."""
+"""A request with more tokens than this after its context may be too long for a small model,
+whatever the error says."""
 _MOST_TOKENS_FOR_ESTIMATED: Final = 4
 """No text has more tokens than bytes, and an estimated token is four bytes."""
 
@@ -60,23 +61,27 @@ class Compactor:
         self._problem: CodexError | None = None
         """The reason why the model gave no summary the last time."""
         self._failed_in: str | None = None
-        """The id of the turn in which compaction failed: it is not tried again there while there is room."""
+        """The id of the turn in which compaction failed: that turn does not try again while there
+        is room."""
         self._refused_in: str | None = None
-        """The id of the turn in which the request for a summary was too long as well: none is asked for again there."""
+        """The id of the turn in which the request for a summary was too long too: that turn sends
+        no other one."""
         self._guessed_in: str | None = None
-        """The id of the turn in which a failure was taken for a lack of room, which is done once."""
+        """The id of the last turn in which an unclear failure was taken for a lack of room: once in
+        each turn."""
         self._has_told_doubt = False
         """The user was warned that the provider reports more tokens than there can be."""
 
     async def make_room(self, retries: RetryBudget, *, pending: str = "") -> None:
         """Compact a history that is nearly full.
 
-        If an extension refuses it, or the provider cannot be reached and there is still room, the history stays in full
-        length, the user is warned, and the next turn tries again. A history that was compacted before stays as well if
-        the provider reports more tokens than it can have: no compaction would change the report.
+        If an extension refuses, or the provider cannot be reached and there is still room, the
+        history stays unchanged, the user is warned, and the next turn tries again. A compacted
+        history also stays unchanged if the provider reports more tokens for it than it can have:
+        another compaction would not change the report.
 
         Args:
-            retries: of the turn.
+            retries: the retry budget of the turn.
             pending: a prompt that is about to be added.
 
         Raises:
@@ -113,7 +118,7 @@ class Compactor:
             )
 
     def _is_doubtful(self, used_tokens: int) -> bool:
-        """True if a compacted history cannot have so many tokens, as the provider reports."""
+        """True if the provider reports more tokens than a compacted history can have."""
         estimated = self._log.request(self._session.settings).estimated_tokens
         if used_tokens <= _MOST_TOKENS_FOR_ESTIMATED * estimated:
             return False
@@ -130,10 +135,12 @@ class Compactor:
         )
 
     async def recover(self, failure: ModelError, retries: RetryBudget) -> bool:
-        """Compact if a request was too long and a summary may be shorter. True if the history has become shorter.
+        """Compact if a request was too long and a summary may be shorter.
+
+        True if the history has become shorter.
 
         Raises:
-            CodexError: an extension refused it, or the provider refuses every request.
+            CodexError: an extension refused to compact, or the provider refuses every request.
         """
         if not (failure.is_too_long and self._has_more_than(_SUMMARY_TOKENS)):
             return False
@@ -142,11 +149,12 @@ class Compactor:
         )
 
     async def try_shorter(self, failure: ModelError, retries: RetryBudget) -> bool:
-        """Compact, once in a turn, if a request was large and the provider may mean that it is too long. True if the
-        history has become shorter.
+        """Compact, once in a turn, after a large request that the provider may have found too long.
+
+        True if the history has become shorter.
 
         Raises:
-            CodexError: an extension refused it, or the provider refuses every request.
+            CodexError: an extension refused to compact, or the provider refuses every request.
         """
         is_guess = failure.may_be_too_long and self._guessed_in != self._turn_id
         if not (is_guess and self._has_more_than(_LARGE_TOKENS)):
@@ -160,15 +168,17 @@ class Compactor:
         )
 
     async def shorten(self, failure: ModelError) -> bool:
-        """Shorten the history without a summary if a request was too long. True if it has become shorter.
+        """Shorten the history without a summary if a request was too long.
+
+        True if it has become shorter.
 
         Raises:
-            CodexError: an extension refused it.
+            CodexError: an extension refused to compact.
         """
         return failure.is_too_long and await self._compact("auto", None, failure)
 
     async def compact(self, retries: RetryBudget) -> None:
-        """Replace the history by a summary of the model because the user wants it.
+        """Replace the history by the model's summary at the user's request.
 
         Raises:
             CodexError: there is no summary. The history is unchanged.
@@ -181,10 +191,13 @@ class Compactor:
         ask: Callable[[], Awaitable[str | None]] | None,
         failure: ModelError | None = None,
     ) -> bool:
-        """Replace the history; after a failure only by a shorter one. False if there is none.
+        """Replace the history; after a failure only by a shorter one.
+
+        False if no replacement was possible.
 
         Args:
-            ask: returns the summary. None, here or from it: the history is shortened without one.
+            ask: returns the summary. If `ask` or its result is None, the history is shortened
+                without a summary.
         """
         session = self._session
         item_id = session.next_live_id()
@@ -236,12 +249,15 @@ class Compactor:
     def _shorten(
         self, context: Sequence[EncodedItem], failure: ModelError | None
     ) -> bool:
-        """Cut the history behind its context to half, and to half of the window at most. False if nothing can go."""
+        """Cut the history after its context to half, and to half of the window at most.
+
+        False if nothing can go.
+        """
         settings = self._session.settings
         request = self._log.request(settings)
         mark = instruction_text("compact/shortened.md")
         head = [*context, message("user", [input_text(mark)])]
-        # Context among the rest is older than the new one, and behind it would count instead.
+        # Old context messages must not follow the new ones: the model would believe the last.
         behind = request.input[context_length(request.input) :]
         rest = [
             item for item in behind if item not in head and not is_context_message(item)
@@ -258,7 +274,7 @@ class Compactor:
                 told = failure.limit_tokens
             else:
                 told = None
-            # A limit that not even the context fits into is no reason to cut all the rest.
+            # Ignore a limit that is smaller than the context: it would cut all the rest.
             if told is not None and told > fixed:
                 window = min(window, told)
             room = max(0, min(room, 2 * (window - fixed)))
@@ -279,7 +295,7 @@ class Compactor:
         return True
 
     def _has_more_than(self, tokens: int) -> bool:
-        """True if the history has more than so many tokens behind its context, and is worth compacting."""
+        """True if the history has more than `tokens` after its context, and is worth compacting."""
         items = self._log.items
         return estimated_tokens(
             items[context_length(items) :]
@@ -292,7 +308,7 @@ class Compactor:
         return turn.id
 
     async def _ask(self, retries: RetryBudget, *, is_full: bool) -> str | None:
-        """The summary of the model; None if it refuses, or has just refused.
+        """Ask the model for a summary; None if it refuses, or refused earlier in this turn.
 
         Raises:
             CodexError: the model cannot be asked now, and the history still fits.
@@ -317,7 +333,10 @@ def is_worth_compacting(items: Sequence[EncodedItem]) -> bool:
 
 
 def _is_final(error: CodexError) -> bool:
-    """True if a summary would be refused again, but not every request: neither key, quota nor service fail."""
+    """True if the provider would refuse a summary again, but not every request.
+
+    Neither the key, nor the quota, nor the service is the cause.
+    """
     return (
         not error.retryable
         and error.exit_code is ExitCode.TURN_FAILED

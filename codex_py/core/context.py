@@ -1,7 +1,8 @@
-"""The context of a thread, permissions, environment and instructions: what is told again when it changed.
+"""The context of a thread: permissions, environment and instructions, which are sent again when
+they change.
 
-Of a continued thread, whole blocks are sent again, as Codex does, so that only the last block of each kind counts.
-LIGHT.
+A changed block is sent again as a whole, as in Codex, so that only the last block of each kind
+counts. LIGHT.
 """
 
 import json
@@ -28,9 +29,9 @@ _NO_AGENTS: Final = (
 def initial_items(
     developer: Sequence[str | None], user: Sequence[str | None]
 ) -> list[EncodedItem]:
-    """The items between the base prompt and the first prompt: a message of each role, made of these parts.
+    """The items between the base prompt and the first prompt: a message for each role.
 
-    Parts that are None or blank are left out, and so is a message without parts.
+    Parts that are None or blank are left out. So is a message without parts.
     """
     return [
         message(role, parts)
@@ -42,10 +43,10 @@ def initial_items(
 def context_update(
     history: Sequence[EncodedItem], current: Sequence[EncodedItem]
 ) -> list[EncodedItem]:
-    """The messages that bring a model up to date.
+    """The messages that tell the model about changed context.
 
     Args:
-        history: of the thread.
+        history: the history of the thread.
         current: the first items of a new thread, see `initial_items`. Parts of other kinds, such as the
             user's own instructions, are not updated.
     """

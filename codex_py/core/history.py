@@ -8,12 +8,15 @@ from codex_py.protocol.prompts import PastPrompt, is_summary, prompt_of, user_pr
 
 
 def past_prompts(items: Sequence[EncodedItem]) -> list[PastPrompt]:
-    """The prompts that a rollback can drop, oldest first: those since the last compaction."""
+    """The prompts that a rollback can drop: all since the last compaction, oldest first."""
     return [prompt for _, prompt in reversed(_from_the_end(items))]
 
 
 def without_turns(items: Sequence[EncodedItem], turns: int) -> list[EncodedItem]:
-    """The history before the last `turns` prompts. Raises a `ValueError` if there are fewer prompts."""
+    """The history before the last `turns` prompts.
+
+    Raises a `ValueError` if there are fewer prompts.
+    """
     places = _from_the_end(items)
     if not 1 <= turns <= len(places):
         raise ValueError(f"{len(places)} turns can be taken back, not {turns}")
@@ -39,7 +42,7 @@ def is_cut_off(items: Sequence[EncodedItem]) -> bool:
 
 
 def _from_the_end(items: Sequence[EncodedItem]) -> list[tuple[int, PastPrompt]]:
-    """The prompts with their places, the last first."""
+    """The prompts since the last compaction with their indexes, the last first."""
     found: list[tuple[int, PastPrompt]] = []
     for index in range(len(items) - 1, -1, -1):
         if is_summary(items[index]):

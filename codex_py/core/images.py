@@ -15,12 +15,13 @@ def image_parts(
 ) -> list[dict[str, Any]]:
     """The content parts of one image, which go before the text of the prompt.
 
-    A file that cannot be read, or is damaged, does not fail the turn: a text part says so instead.
+    A file that cannot be read, or is damaged, does not fail the turn: a text part gives the reason
+    instead.
 
     Args:
         path: absolute.
-        number: from 1, counted over the images of the prompt.
-        warn: gets the same text.
+        number: the image's number in the prompt, from 1.
+        warn: gets the reason too.
     """
     label = f"[Image #{number}]"
     try:

@@ -38,12 +38,15 @@ _SERVICE_FAILED = "aborted: the provider failed"
 async def receive(
     model: ModelStream, prompt: Prompt, take: Callable[[ResponseEvent], None]
 ) -> None:
-    """Send a request, and take the events of its response. Raises a `ModelError` if the stream fails."""
+    """Send a request, and take the events of its response.
+
+    Raises a `ModelError` if the stream fails.
+    """
     async with model(prompt) as events:
         paused_at = time.monotonic()
         async for event in events:
             take(event)
-            # A key that was pressed does not wait until all that has come is shown.
+            # Give a pressed key its turn before all buffered events are shown.
             if time.monotonic() - paused_at > _WITHOUT_PAUSE_S:
                 await asyncio.sleep(0)
                 paused_at = time.monotonic()
@@ -51,12 +54,15 @@ async def receive(
 
 @dataclass(slots=True)
 class _Call:
-    """A call of the response. Its completion is shown only after its output is recorded: a kill loses nothing that was
-    shown."""
+    """A call of the response.
+
+    Its completion is shown after its output is recorded, so that a kill loses nothing that was
+    shown.
+    """
 
     call: ToolCall
     place: Place
-    """Of its output."""
+    """The place of its output."""
     session: SessionState
     task: asyncio.Task[None] | None = None
     is_answered: bool = False
@@ -69,7 +75,7 @@ class _Call:
         if self.is_answered or not isinstance(event, ItemCompleted | CallDenied):
             self.session.emit(event)
         else:
-            # In their order: the reason of a refusal stands behind the call.
+            # Keep the order: the reason of a refusal follows the call.
             self.held.append(event)
 
     async def run(self) -> None:
@@ -108,8 +114,8 @@ class _Call:
 class Response:
     """One request, its response, and the calls in it.
 
-    `ThreadLog.ran` lists the calls that ran in earlier, failed attempts: a call runs once, however often the server
-    sends it. A later turn can continue with it if this one fails.
+    `ThreadLog.ran` lists the calls that ran in earlier, failed attempts, also those of an earlier
+    turn: a call runs once, however often the server sends it.
     """
 
     def __init__(self, session: SessionState) -> None:
@@ -120,25 +126,31 @@ class Response:
         self._arrivals = 0
         self._is_whole = False
         self._has_repeated = False
-        """A call was left out because it ran before: reasoning that led to it is not the end of the response."""
+        """True if a call was left out because it ran before. Reasoning before it is then not the
+        response's end."""
         self._failure: ModelError | None = None
         self.follow_up = False
-        """The response asks for another request."""
+        """True if the response asks for another request."""
 
     async def run(self, prompt: Prompt) -> ModelError | None:
-        """Stream the response and answer its calls. Returns the failure that ended the stream, if one did.
+        """Stream the response and answer its calls.
+
+        Returns the failure that ended the stream, if one did.
 
         When cancelled, every call has its output in the history.
 
         Raises:
-            CodexError: a call, or a wrapper of the model, ended the turn. If it is a `ModelError`, a call raised it:
-                the stream's own is returned.
+            CodexError: a call, or a wrapper of the model, ended the turn. A `ModelError` can only
+                come from a call: the stream's own is returned.
         """
         await self._answered(self._stream(prompt))
         return self._failure
 
     async def answer(self, open_call: OpenCall) -> None:
-        """Run a call of an earlier response, which the history has without an output. Raises as `run` does."""
+        """Run a call of an earlier response that has no output in the history.
+
+        Raises the errors of `run`.
+        """
 
         async def run() -> None:
             async with asyncio.TaskGroup() as calls:
@@ -150,7 +162,8 @@ class Response:
 
     async def _answered(self, work: Coroutine[Any, Any, None]) -> None:
         """Do the work, a group of calls, and answer each call."""
-        # In a task of its own: before Python 3.12, a group whose call fails at the end leaves its task cancelled.
+        # Run a separate task: before Python 3.12, a group whose call fails at the end leaves its
+        # task cancelled.
         task = asyncio.create_task(work)
         current = asyncio.current_task()
         assert current is not None

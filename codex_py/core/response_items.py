@@ -1,4 +1,4 @@
-"""How the items of a response are shown."""
+"""The events that show the items of a response."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,10 @@ from codex_py.protocol.items import Message, Reasoning, ResponseItem, WebSearchC
 def item_events(
     item: ResponseItem, next_id: Callable[[], str]
 ) -> Sequence[ItemStarted | ItemCompleted]:
-    """The events of one completed item; none for reasoning without a summary, and for calls: their tools show them."""
+    """The events of one completed item.
+
+    Reasoning without a summary has none; calls are shown by their tools.
+    """
     match item:
         case Message(role="assistant"):
             # A refusal is an answer too: a user who sees nothing cannot act on it.

@@ -1,4 +1,4 @@
-"""What follows a failed request: it is changed, or sent again after a wait, or the turn fails."""
+"""Reacts to a failed request: changes it, sends it again after a wait, or fails the turn."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,11 +13,11 @@ class RetryBudget(Protocol):
     """Bounds the failed requests of one turn."""
 
     def next(self, error: ModelError) -> Retry | None:
-        """None if another attempt cannot help, or the budget is spent."""
+        """The next retry; None if another attempt cannot help, or the budget is spent."""
         ...
 
     def renew(self) -> None:
-        """A request succeeded: the next one has a full allowance."""
+        """Give the next request a full allowance, because one has succeeded."""
         ...
 
 
@@ -30,8 +30,8 @@ async def recover(
     """Make another request possible. False if the same one is sent again, after a wait.
 
     Args:
-        remedy: tries to make the next request succeed, for instance by compacting. Gets the failure, and how many
-            retries are left; returns True if the next request is worth sending.
+        remedy: tries to make the next request succeed, for instance by compacting. Gets the failure
+            and the number of retries left; returns True if the next request is worth sending.
 
     Raises:
         ModelError: the failure is final.

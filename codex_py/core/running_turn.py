@@ -1,4 +1,5 @@
-"""The running turn of a session, or its running compaction: what has come of it, and how it is ended from outside."""
+"""The running turn or compaction of a session: its results so far, and the way to end it from
+outside."""
 
 import asyncio
 from typing import Any
@@ -10,22 +11,22 @@ from codex_py.protocol.extension import TurnStart
 
 
 class RunningTurn:
-    """Made in the task that runs it."""
+    """The state of a running turn or compaction. Create it in the task that runs the turn."""
 
     def __init__(self, start: TurnStart) -> None:
         self.start = start
         self.takes_steering = False
-        """The turn has a next request, with which steered prompts go out."""
+        """True if the turn will send another request, which can carry steered prompts."""
         self.ending: CodexError | None = None
-        """Why the turn was cancelled, if not by its user."""
+        """The reason for the cancellation; None if the user cancelled the turn."""
         self.last_message: str | None = None
         self.denied = Denied()
         self.overridden: events.StopOverridden | None = None
-        """An extension wanted to continue the turn that ends."""
+        """Set if the turn ends although an extension wanted to continue it."""
         self.is_over = False
-        """The last event of the turn is due: `end` is too late."""
+        """True when only the last events of the turn are left: `end` is too late."""
         self._is_ended = False
-        """The turn was cancelled by `end`."""
+        """True if `end` has cancelled the turn."""
         task = asyncio.current_task()
         assert task is not None
         self._task: asyncio.Task[Any] = task
@@ -41,7 +42,7 @@ class RunningTurn:
                 pass
 
     def end(self, error: CodexError | None = None) -> None:
-        """Cancel the turn, once. `error`: the reason; None if the user wants it."""
+        """Cancel the turn, once. `error`: the reason; None if the user cancels."""
         if not (self._is_ended or self.is_over):
             self._is_ended = True
             self.ending = error
@@ -49,22 +50,22 @@ class RunningTurn:
             self._task.cancel()
 
     async def be_cancelled(self) -> None:
-        """Let the cancellation of `end` arrive, if the turn has awaited nothing since.
+        """Let the cancellation by `end` arrive, if the turn has awaited nothing since.
 
-        Before Python 3.13, `uncancel` does not take back one that has not arrived: the caller's next `await` would get
-        it. See https://github.com/python/cpython/issues/116720.
+        Before Python 3.13, `uncancel` does not take back a cancellation that has not arrived: the
+        caller's next `await` would raise it. See https://github.com/python/cpython/issues/116720.
         """
         if self._is_ended:
             await asyncio.sleep(0)
 
     def take_back_cancellation(self, end: BaseException | None) -> None:
-        """Take back the cancellation of `end`, so that the caller of the turn can go on.
+        """Take back the cancellation by `end`, so that the caller of the turn can continue.
 
         Args:
-            end: what ended the turn.
+            end: the exception that ended the turn.
 
         Raises:
-            CancelledError: others have cancelled the turn.
+            CancelledError: the turn was cancelled from elsewhere.
         """
         if self._is_ended:
             self._task.uncancel()

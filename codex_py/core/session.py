@@ -44,14 +44,18 @@ from codex_py.protocol.stream import ModelClient, ToolChoice, Usage
 
 
 class Session(SessionState):
-    """One thread. One turn, or one compaction, runs at a time. Its features see it as a `protocol.extension.Thread`.
+    """One thread.
+
+    One turn, or one compaction, runs at a time. Features see it as a `protocol.extension.Thread`.
 
     Args:
-        settings_for: the settings that follow from a user's choices.
-        tools: runs the calls of its turns.
-        retries: gives each turn its budget.
-        features: in the order of their extensions, the outermost first; the sinks of events are among them.
-        run_command: see `Thread`; so does `open_child`.
+        settings_for: returns the settings that follow from a user's choices.
+        tools: runs the tool calls of all turns.
+        retries: called for each turn; returns its retry budget.
+        features: the outermost first, which is the order of their extensions; they include the
+            event sinks.
+        run_command: implements `Thread.run_command`.
+        open_child: implements `Thread.open_child`.
     """
 
     def __init__(
@@ -78,8 +82,8 @@ class Session(SessionState):
         self.is_resumed = thread.model is not None
         """True if the thread had a session before this one."""
         self.initial_items = thread.read_conversation
-        """Reads the history from before this session, for `thread_items`. Raises a `SessionError` if it cannot be
-        read."""
+        """Reads the history from before this session, for `thread_items`. Raises a `SessionError`
+        if that fails."""
         self._settings_for = settings_for
         self.features: Sequence[object] = features
         self._retries = retries
@@ -88,7 +92,7 @@ class Session(SessionState):
         self._run_command = run_command
         self._open_child = open_child
         self.extensions = [self._extension_of(each) for each in features]
-        """Of the features, in their order; `extension` is all of them together."""
+        """The extensions of the features, in the same order; `extension` combines them."""
         self.extension = combined(self.extensions)
         self.model = self.extension.wrap_model(model.stream)
         self._compactor = Compactor(self)
@@ -96,8 +100,9 @@ class Session(SessionState):
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """Announce the thread. When left, a turn that still runs is ended as by `abort`, and all later turns are
-        refused with a `RuntimeError`.
+        """Announce the thread.
+
+        On exit, end a running turn as `abort` does, and refuse later turns with a `RuntimeError`.
 
         Raises:
             CodexError: a feature cannot start. Nothing was emitted.
@@ -162,12 +167,12 @@ class Session(SessionState):
         Args:
             output_schema: a JSON Schema for the final answer, or a pydantic model. An answer that breaks it is sent
                 back once; if the second one breaks it too, the result's `error` has the code `schema`.
-            tool_choice: as the setting of this name, for this turn.
+            tool_choice: overrides the setting of this name for this turn.
 
         Raises:
             RuntimeError: a turn is running, or the session is closed.
-            TypeError: the text is no `str`, or the schema is a class that is no pydantic model.
-            ConfigError: the tool choice is none.
+            TypeError: the text is not a `str`, or the schema is a class but not a pydantic model.
+            ConfigError: the tool choice is invalid.
             UsageError: there is neither text nor an image.
         """
         if not isinstance(cast("object", text), str):
@@ -185,7 +190,7 @@ class Session(SessionState):
     async def retry(self, *, output_schema: Any = None) -> TurnResult:
         """Continue a turn that failed or was interrupted. No prompt is added, and no call runs again.
 
-        Events, errors and cancellation are those of `run_turn`.
+        Events, errors and cancellation are the same as for `run_turn`.
 
         Raises:
             RuntimeError: a turn is running.
@@ -199,7 +204,9 @@ class Session(SessionState):
         return await self._run(start, self._answer)
 
     async def compact(self) -> TurnResult:
-        """Replace the history by a summary. Events, errors and cancellation are those of a turn.
+        """Replace the history by a summary.
+
+        Events, errors and cancellation are the same as for a turn.
 
         Raises:
             RuntimeError: a turn is running.
@@ -207,11 +214,12 @@ class Session(SessionState):
         return await self._run(TurnStart(new_thread_id(), None), self._compact)
 
     def steer(self, text: str, *, images: Sequence[Path] = ()) -> bool:
-        """Add a prompt to the running turn. It goes out with the turn's next request.
+        """Add a prompt to the running turn. It is sent with the turn's next request.
 
-        That request is sent even if the running response calls no tool. `ItemCompleted(UserMessage)` tells when
-        the prompt is in the history. False if no turn is running, or the turn has sent its last request or
-        was aborted: then run a turn with the prompt.
+        That request is sent even if the running response calls no tool.
+        `ItemCompleted(UserMessage)` is emitted when the prompt is in the history. Returns False if
+        no turn is running, or the turn has sent its last request or was aborted: then run a turn
+        with the prompt.
         """
         if self.running is None or not self.running.takes_steering:
             return False
@@ -219,15 +227,18 @@ class Session(SessionState):
         return True
 
     def abort(self) -> None:
-        """End the running turn, if there is one, as if it was cancelled; `run_turn` returns its result.
+        """End the running turn, if there is one, as if cancelled; `run_turn` returns its result.
 
-        For code that runs inside the turn, which cannot cancel the turn without cancelling its caller too.
+        Code inside the turn needs this: it cannot cancel the turn without cancelling its caller too.
         """
         if self.running is not None:
             self.running.end()
 
     def end(self, error: CodexError) -> None:
-        """End the running turn, if there is one, with this error: its calls are answered `aborted: {error}`."""
+        """End the running turn, if there is one, with an error.
+
+        Its calls are answered `aborted: {error}`.
+        """
         if self.running is not None:
             self.running.end(error)
 
@@ -240,17 +251,17 @@ class Session(SessionState):
     def tell(self, note: Note) -> None:
         """Append a note to the history without starting a turn.
 
-        It goes out with the next request, also of the running turn.
+        It is sent with the next request, also within the running turn.
         """
         self.log.notes.append(note)
         if not self.is_running:
             self.log.send_notes()
 
     def change(self, choices: Choices) -> None:
-        """Run with other settings from the next call and the next request on, also within the running turn:
-        `session.change(replace(session.settings.choices, …))`.
+        """Use other settings from the next call and the next request on, also in a running turn.
 
-        The model learns of the change with that request.
+        For example: `session.change(replace(session.settings.choices, …))`.
+        That request tells the model about the change.
 
         Raises:
             RuntimeError: the session is closed.
@@ -271,9 +282,9 @@ class Session(SessionState):
         return past_prompts(self.items)
 
     def rollback(self, turns: int) -> UserPrompt:
-        """Drop the last `turns` prompts and everything after them; files are untouched. Returns the oldest one dropped.
+        """Drop the last `turns` prompts and everything after them; files are untouched.
 
-        A steered prompt counts as a prompt of its own.
+        Returns the oldest prompt dropped. A steered prompt counts as a separate prompt.
 
         Raises:
             RuntimeError: a turn is running.
@@ -289,7 +300,10 @@ class Session(SessionState):
         return prompts[-turns].prompt
 
     def rename(self, name: str) -> None:
-        """Raises a `CodexError` if the name is blank, and a `SessionError` if it could not be saved."""
+        """Rename the thread.
+
+        Raises a `CodexError` for a blank name, and a `SessionError` if saving fails.
+        """
         name = " ".join(name.split())
         if not name:
             raise CodexError("a thread cannot have a blank name", code="name")

@@ -1,4 +1,5 @@
-"""What the turns and the compactions of a session share: its history and settings, its extensions, and what it says."""
+"""The state that turns and compactions of a session share: history, settings, extensions and
+emitted events."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -18,16 +19,16 @@ from codex_py.protocol.tools import ToolCall, ToolOutput
 
 
 class ToolCalls(Protocol):
-    """Runs the calls of a session. The core is handed it, as it knows no tool."""
+    """Runs the tool calls of a session. The core, which knows no tool, gets it as an argument."""
 
     def build_tool_call(self, item: ResponseItem) -> ToolCall | None:
-        """The call that an item asks for; None if it asks for none."""
+        """The call that an item asks for; None if it is not a call."""
         ...
 
     async def dispatch(
         self, call: ToolCall, emit: EventSink
     ) -> Sequence[Note | OutputItem]:
-        """Run a call, whose events `emit` gets. Returns its notes, then its output; see `Dispatch`."""
+        """Run a call and emit its events. Returns its notes, then its output; see `Dispatch`."""
         ...
 
     def answer(self, call: ToolCall, output: ToolOutput, emit: EventSink) -> OutputItem:
@@ -36,12 +37,12 @@ class ToolCalls(Protocol):
 
 
 class SessionState:
-    """The one owner of the state; `Session` adds what a caller and a feature may do with it."""
+    """The one owner of the state; `Session` adds the methods for callers and features."""
 
     extension: Extension
-    """Of all features together."""
+    """The combined extension of all features."""
     model: ModelStream
-    """Wrapped by the extensions."""
+    """The model, wrapped by the extensions."""
 
     def __init__(
         self, log: ThreadLog, settings: TurnSettings, tools: ToolCalls
@@ -54,7 +55,7 @@ class SessionState:
         self.settings = settings
         self.tools = tools
         self.steered: list[UserPrompt] = []
-        """Prompts that go out with the next request of the running turn."""
+        """Prompts that are sent with the next request of the running turn."""
         self.running: RunningTurn | None = None
         """The running turn or compaction."""
         self._unsaid: list[str] | None = []
@@ -71,12 +72,12 @@ class SessionState:
 
     @property
     def items(self) -> Sequence[EncodedItem]:
-        """The history as it is sent to the model, base prompt first. A live view; see `thread_items`."""
+        """The history for the model, base prompt first. A live view; see `thread_items`."""
         return self.log.items
 
     @property
     def token_usage(self) -> events.UsageReported:
-        """As last reported, or as read from the session file."""
+        """The usage that was last reported, or that was read from the session file."""
         log = self.log
         return events.UsageReported(
             log.last_usage, log.usage, self.settings.context_window
@@ -104,7 +105,9 @@ class SessionState:
         return f"live_{next(self._live_ids)}"
 
     def count(self, usage: Usage, last: Usage | None = None) -> None:
-        """Add tokens that were used for this thread, also by others. `last`: those of the last response, if that has
-        changed."""
+        """Add tokens that were used for this thread, by it or by others, and emit the new usage.
+
+        `last`: the tokens of the last response, if that has changed.
+        """
         self.log.count(usage, last)
         self.emit(self.token_usage)

@@ -1,4 +1,4 @@
-"""How a turn runs between its first event and its last: how it ended, and the event that says so."""
+"""Runs a turn between its first event and its last, and makes the events that end it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,18 +25,19 @@ EndT = TypeVar("EndT", events.TurnCompleted, events.TurnFailed)
 
 @frozen
 class TurnResult:
-    """What a turn of a `Session` brought."""
+    """The result of a turn of a `Session`."""
 
     last_message: str | None
     """Text of the turn's last agent message."""
     usage: Usage
-    """Of the whole thread."""
+    """The tokens of the whole thread."""
     error: CodexError | None = None
     denied: bool = False
     """True if a policy, or the user, refused a call."""
     exit_code: int = 0
-    """That of `codex-py exec`: of the error, if the turn failed; else what an extension sets, or 3 if one was
-    overridden, see `Extension.before_stop`. 0: the turn completed."""
+    """The exit code of `codex-py exec`: the error's if the turn failed, else the one that an
+    extension sets, else 3 if the turn ended although an extension wanted to continue it (see
+    `Extension.before_stop`), else 0."""
 
     def raise_for_error(self) -> None:
         """Raises `error`, a `CodexError`, if the turn failed."""
@@ -47,15 +48,15 @@ class TurnResult:
 @frozen
 class TurnOutcome:
     end: BaseException | None
-    """What ended the turn: an error, a bug or a cancellation; None if it completed."""
+    """The error, bug or cancellation that ended the turn; None if it completed."""
     ending: CodexError | None
-    """Why it was cancelled, if not by its user."""
+    """The reason for the cancellation; None if the user cancelled the turn."""
     facts: Mapping[str, Any]
     """See `Extension.turn_facts`."""
 
     @property
     def bug(self) -> BaseException | None:
-        """The exception that nobody expected, if one ended the turn."""
+        """The unexpected exception that ended the turn, if there was one."""
         is_expected = isinstance(self.end, CodexError | asyncio.CancelledError)
         if is_expected:
             return None
@@ -63,7 +64,7 @@ class TurnOutcome:
 
     @property
     def error(self) -> CodexError | None:
-        """What the user is told; None if the turn completed."""
+        """The error to show to the user; None if the turn completed."""
         end = self.end
         if end is None or isinstance(end, TurnSkipped):
             return None
@@ -76,7 +77,7 @@ class TurnOutcome:
     def events(
         self, usage: Usage, denied: Denied, stop: events.StopOverridden | None
     ) -> list[events.Event]:
-        """The terminal event is the last."""
+        """The events that end the turn; the terminal event is the last."""
         error = self.error
         if error is None:
             refused = denied if denied.calls else None
@@ -92,7 +93,10 @@ class TurnOutcome:
 async def run_turn(
     session: SessionState, turn: RunningTurn, work: Callable[[], Awaitable[None]]
 ) -> TurnResult:
-    """Do the work of a turn, or of a compaction, between its first event and its last. See `Session.run_turn`."""
+    """Do the work of a turn or a compaction, and emit its first and last events.
+
+    See `Session.run_turn`.
+    """
     session.emit(events.TurnStarted(turn.start.id))
     end = await _end_of(session, turn, work)
     outcome = await _outcome(session, turn, end)
@@ -110,7 +114,10 @@ async def run_turn(
 async def _end_of(
     session: SessionState, turn: RunningTurn, work: Callable[[], Awaitable[None]]
 ) -> BaseException | None:
-    """Do the work inside `around_turn` of the extensions. Returns what ended it, and raises nothing."""
+    """Do the work inside the extensions' `around_turn`.
+
+    Returns the exception that ended it, and raises nothing.
+    """
     end: BaseException | None = None
     try:
         async with session.extension.around_turn(turn.start):
@@ -130,7 +137,10 @@ async def _end_of(
 async def _outcome(
     session: SessionState, turn: RunningTurn, end: BaseException | None
 ) -> TurnOutcome:
-    """Ask the extensions for their facts. Whatever is raised here ends the turn, if nothing has before."""
+    """Ask the extensions for their facts.
+
+    An exception here counts as the turn's end, unless the turn has already failed.
+    """
     turn.is_over = True
     facts: Mapping[str, Any] = {}
     try:
@@ -154,7 +164,7 @@ def _result(
         exit_code = ExitCode.GATE
     error = outcome.error
     if error is not None:
-        # Of gates, the most serious one counts; any other error is stronger than they are.
+        # The most serious gate counts; every other error counts more than a gate.
         is_gate = ExitCode.GATE <= error.exit_code <= ExitCode.SANDBOX
         exit_code = max(error.exit_code, exit_code if is_gate else 0)
     denied = turn.denied.calls > 0
@@ -162,7 +172,10 @@ def _result(
 
 
 def _checked_facts(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Raises a `CodexError` if they have another shape than `Extension.turn_facts` may return."""
+    """Check the shape of the facts.
+
+    Raises a `CodexError` if `Extension.turn_facts` may not return them.
+    """
     code = facts.get("exit_code") or 0
     diff = facts.get("diff") or ""
     if not isinstance(code, int) or code not in range(256):
@@ -177,7 +190,7 @@ def _checked_facts(facts: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _with_facts(event: EndT, facts: Mapping[str, Any]) -> EndT:
-    """Add the facts of extensions to the event: to the fields of these names, the others to `facts`."""
+    """Add the extensions' facts to the event: to the field of that name, or else to `facts`."""
     fields = event.__dataclass_fields__
     own = {
         name: value

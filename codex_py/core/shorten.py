@@ -1,5 +1,5 @@
-"""Shortens a history without a model: old outputs lose their bodies, then old turns their answers, then prompts are
-cut."""
+"""Shortens a history without a model: first cuts old outputs, then drops old answers, then cuts
+prompts."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,11 +19,12 @@ from codex_py.protocol.prompts import is_models, is_summary, prompt_of, user_pro
 Size = Callable[[EncodedItem], int]
 
 _STUB_BYTES: Final = 400
-"""At least this much stays of a text that is cut: its beginning and its end."""
+"""The least that stays of a text that is cut: its beginning and its end."""
 _MARK_BYTES: Final = 40
 _IMAGE: Final = input_text("…image cut…")
 _PROMPT_PART: Final = 8
-"""An old prompt may keep an eighth of the room, and all of them half of it, where there is too little."""
+"""If there is too little room, each old prompt may keep an eighth of it, and all of them together a
+half."""
 
 
 def weight(item: EncodedItem) -> int:
@@ -45,23 +46,23 @@ class Shortened:
 def shortened(
     items: Sequence[EncodedItem], room: int, size: Size = weight
 ) -> Shortened:
-    """Cut items until they are at most `room` large, or nothing more can go. In this order it cuts
+    """Cut items until their size is at most `room`, or nothing more can go, in this order:
 
     1. the bodies of outputs, oldest first,
     2. old prompts and summaries, as far as they take more than half of the room,
     3. responses with their outputs and the notes between them, oldest first,
     4. the other prompts, the last one only as far as it does not fit alone.
 
-    A response stays or goes as a whole: no call without its output, no reasoning without what follows it. Of the last
-    prompt, and of a summary behind it, the beginning and the end always stay.
+    A response stays or goes as a whole, so that no call loses its output and no reasoning the item
+    after it. The beginning and the end of the last prompt, and of a summary after it, always stay.
 
     Args:
-        items: those behind the context. Prompts and summaries count as words of the user.
+        items: the history after the context. Prompts and summaries count as the user's.
     """
     work = _Work(_entries(items), size, sum(map(size, items)) - room)
     entries = work.entries
     prompts = [entry for entry in entries if entry.response is None]
-    # Behind the last prompt there may be a summary of what was done about it.
+    # A summary of the work on the last prompt may follow it.
     last = max(
         (n for n, each in enumerate(prompts) if user_prompt(each.item)), default=0
     )
@@ -91,10 +92,11 @@ def shortened(
 @dataclass(slots=True)
 class _Entry:
     item: EncodedItem
-    """Empty once it is left out."""
+    """The item; empty once it is left out."""
     turn: int
     response: int | None
-    """None for a prompt, which stays when the responses around it go."""
+    """The number of the response; None for a prompt, which stays when the responses around it
+    go."""
     is_output: bool
     is_changed: bool = False
 
@@ -104,10 +106,10 @@ class _Work:
     entries: Sequence[_Entry]
     size: Size
     excess: int
-    """How much larger all entries are than their room."""
+    """The size of all entries beyond the room."""
 
     def too_much(self, entries: Iterable[_Entry], room: int) -> int:
-        """How much of these entries must go until they fit into `room`, and no more than `excess`."""
+        """The size that these entries must lose to fit into `room`, at most `excess`."""
         return min(
             self.excess, sum(self.size(e.item) for e in entries if e.item) - room
         )
@@ -123,7 +125,7 @@ class _Work:
                 )
 
     def drop(self, entries: Iterable[_Entry], excess: int) -> None:
-        """Leave out entries, oldest first, by `excess` in all or more; responses as a whole."""
+        """Leave out entries, oldest first, until `excess` is gone; a response goes as a whole."""
         last: int | None = None
         for entry in entries:
             if excess <= 0 and (last is None or entry.response != last):
@@ -166,8 +168,10 @@ def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
 
 
 def _cut(item: EncodedItem, excess: int, min_bytes: int, size: Size) -> EncodedItem:
-    """Cut the texts of an item, then leave out its images, until it is smaller by `excess`. Returns the smallest if
-    that fails."""
+    """Cut the texts of an item, then leave out its images, until it is smaller by `excess`.
+
+    Returns the smallest item that was reached if that fails.
+    """
     data: Any = decode_json(item)
     name = "output" if "output" in data else "content"
     body: object = data.get(name)
@@ -186,7 +190,7 @@ def _cut(item: EncodedItem, excess: int, min_bytes: int, size: Size) -> EncodedI
                 max_bytes = len(text.encode()) - size(best) + target
                 parts[n]["text"] = _cut_text(text, max(min_bytes, max_bytes))
             case {"type": "input_image"}:
-                # In a prompt, the texts around it name it.
+                # In a prompt, the texts around the image name it.
                 parts[n] = _IMAGE if name == "output" else {}
             case _:
                 pass

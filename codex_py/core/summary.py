@@ -1,4 +1,5 @@
-"""Asks the model for a summary of the history, with one more message behind the usual request of the thread."""
+"""Asks the model for a summary of the history, by a message at the end of the thread's usual
+request."""
 
 from dataclasses import replace
 from http import HTTPStatus
@@ -16,9 +17,10 @@ from codex_py.protocol.prompts import context_length
 from codex_py.protocol.stream import Completed, OutputItemDone, ResponseEvent
 
 _MAX_SHORTER: Final = 8
-"""How often the request for a summary is shortened by a quarter. After that, a tenth of it is left."""
+"""The limit on shortening the request for a summary, by a quarter each time. A tenth of it is left
+then."""
 _MAX_SHORTER_IF_TOLD: Final = 3
-"""The same if the provider says what fits."""
+"""The same limit if the provider reports how many tokens fit."""
 _MAX_REQUESTS: Final = 20
 _SUMMARY_TOKENS: Final = 2_000
 """Room for the summary itself."""
@@ -26,21 +28,23 @@ _BYTES_PER_TOKEN: Final = 4
 
 
 async def summary_by_model(session: SessionState, retries: RetryBudget) -> str:
-    """The model's summary of the history, which is not changed.
+    """Ask the model for a summary of the history, which is not changed.
 
-    The request begins like every other one of the thread, tools included, so that the prompt cache
-    applies. If it is too long itself, it is shortened.
+    The request begins like every other request of the thread, tools included, so that the prompt
+    cache applies. If the request itself is too long, it is shortened.
 
     Raises:
         ModelError: there was no answer.
-        CompactionFailed: there was one without a text.
+        CompactionFailed: the answer had no text.
     """
     return await _Summary(session, retries).text()
 
 
 def size_for(failure: ModelError | None) -> Size:
-    """How to measure items after a failure: in bytes if the request had too many of them, else by their place in the
-    window."""
+    """The function that measures items after a failure.
+
+    It counts bytes if the request had too many of them, else the size in the context window.
+    """
     is_in_bytes = (
         failure is not None and failure.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     )
@@ -50,7 +54,10 @@ def size_for(failure: ModelError | None) -> Size:
 
 
 class _Summary:
-    """The requests of one compaction. Only the last text of the model is kept, and only `Reconnecting` is emitted."""
+    """The requests of one compaction.
+
+    Only the last text of the model is kept. Of the events, only `Reconnecting` is emitted.
+    """
 
     def __init__(self, session: SessionState, retries: RetryBudget) -> None:
         self._text = ""
@@ -124,9 +131,9 @@ class _Summary:
 
 
 def _tries(failure: ModelError) -> int:
-    """How often the request may be shortened."""
+    """The number of times that the request may be shortened."""
     if not failure.is_too_long:
-        # What may only be a lack of room is worth one try.
+        # A failure that may be a lack of room is worth one try.
         return int(failure.may_be_too_long)
     if failure.limit_tokens is None:
         return _MAX_SHORTER

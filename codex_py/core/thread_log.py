@@ -41,7 +41,7 @@ class Recorder(Protocol):
     """Writes the session file."""
 
     def response_item(self, item: EncodedItem, place: Place | None = None) -> None:
-        """Write an item of the history. Without a `place`, its line is its place."""
+        """Write an item of the history. Without a `place`, the order of the lines is its place."""
         ...
 
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...
@@ -52,11 +52,14 @@ class Recorder(Protocol):
     def compacted(
         self, message: str, replacement_history: Sequence[EncodedItem]
     ) -> None:
-        """The history, base prompt aside, was replaced; `message` is the summary in it."""
+        """Record that the history after the base prompt was replaced.
+
+        `message` is the summary in the new history.
+        """
         ...
 
     def rename(self, name: str) -> None:
-        """Raises a `SessionError` if the name could not be saved."""
+        """Save a new name. Raises a `SessionError` if that fails."""
         ...
 
 
@@ -66,17 +69,17 @@ class ThreadState:
 
     id: str
     instructions: str
-    """The base prompt; blank: none."""
+    """The base prompt; blank if the thread has no base prompt."""
     items: Sequence[EncodedItem]
-    """The history after it. Every call but the open one has its output."""
+    """The history after the base prompt. Every call but the open one has its output."""
     open_call: OpenCall | None = None
-    """The next turn runs it before all else."""
+    """A call without an output, which the next turn runs first."""
     read_conversation: Callable[[], Sequence[EncodedItem]] = tuple
     """Reads the history for display, with the items that a compaction removed from `items`."""
     usage: Usage = field(default_factory=Usage)
-    """Of the whole thread."""
+    """The tokens of the whole thread."""
     last_usage: Usage = field(default_factory=Usage)
-    """Of the last response."""
+    """The tokens of the last response."""
     provider: str | None = None
     """The provider that the thread began with; None for a new thread."""
     model: str | None = None
@@ -84,15 +87,16 @@ class ThreadState:
     name: str | None = None
     parent: ParentThread | None = None
     file: Path | None = None
-    """Absolute; None if the thread is not saved."""
+    """The absolute path of the session file; None if the thread is not saved."""
 
 
 class ThreadLog:
-    """Every item is in the session file before it is shown. It has the tokens of the history as well, and what of it
-    was not answered yet.
+    """Keeps the history, its token counts and its unanswered calls.
+
+    Every item is written to the session file before it is shown.
 
     Args:
-        context: makes the first items of a new thread, without the base prompt.
+        context: creates the first items of a new thread, without the base prompt.
     """
 
     def __init__(
@@ -116,26 +120,27 @@ class ThreadLog:
         self.items = [*self._base, *thread.items]
         """The history, base prompt first. A live view, until the history is replaced."""
         self._response: list[tuple[Place, str, EncodedItem]] = []
-        """The items of the running response with their places and types, in the order of their coming."""
+        """The items of the running response with their places and types, in order of arrival."""
         self._told_model = thread.model
         self._told_settings: TurnSettings | None = None
-        """Those of the last `turn_context`."""
+        """The settings of the last `turn_context`."""
         self._context_is_current = thread.model is None
         self.notes: list[Note] = []
-        """They go out with the next request."""
+        """Notes that are sent with the next request."""
         self.is_unfinished = is_cut_off(thread.items)
-        """The last turn failed or was interrupted."""
+        """True if the last turn failed or was interrupted."""
         self.ran: list[ToolCall] = []
-        """Calls of a response that broke off: they must not run again when it is retried."""
+        """The calls that ran for a response that broke off: a retry must not run them again."""
         self._open_call = thread.open_call
         self._output_index: int | None = None
-        """Where the outputs of the running response belong; None: at the end."""
+        """The index in the history at which the response's outputs are inserted; None: at the
+        end."""
         self._left_open: set[Place] = set()
-        """Places of outputs that the session file does not get."""
+        """The places of outputs that are not written to the session file."""
         self.usage = thread.usage
         """The tokens of the whole thread."""
         self.last_usage = thread.last_usage
-        """Those of the last response; an estimate after a compaction."""
+        """The tokens of the last response; an estimate after a compaction."""
         self._counted = 0
         """The number of items when `last_usage` was counted."""
 
@@ -144,7 +149,7 @@ class ThreadLog:
         return Prompt(
             model=settings.model,
             input=self.items[len(self._base) :],
-            # A child's request begins as its parent's do.
+            # A child's requests begin like its parent's.
             cache_key=self.thread.id
             if (parent := self.thread.parent) is None
             else parent.thread_id,
@@ -160,7 +165,7 @@ class ThreadLog:
         )
 
     def used_tokens(self, settings: TurnSettings) -> int:
-        """The tokens of the history: as the last response counted them, and an estimate of what came since."""
+        """The tokens of the history: the last response's count, and an estimate of later items."""
         if not self.last_usage.total_tokens:
             return self.request(settings).estimated_tokens
         since = takewhile(
@@ -169,13 +174,16 @@ class ThreadLog:
         return self.last_usage.total_tokens + estimated_tokens(since)
 
     def count(self, usage: Usage, last: Usage | None = None) -> None:
-        """Add tokens. `last`: those of the last response, if that has changed."""
+        """Add tokens. `last`: the tokens of the last response, if that has changed."""
         self.usage += usage
         if last is not None:
             self.last_usage, self._counted = last, len(self.items)
 
     def begin_turn(self, settings: TurnSettings, introduction: Introduction) -> None:
-        """Append the context that changed since the last turn, and in the first turn the notes of extensions."""
+        """Append the context that changed since the last turn.
+
+        The first turn also appends the notes of the extensions.
+        """
         self._left_open.clear()
         self._tell_context(settings)
         if self._introduction is not None:
@@ -208,7 +216,10 @@ class ThreadLog:
         image_rule: ImageRule,
         warn: Callable[[str], None],
     ) -> None:
-        """Add a prompt, and the notes that follow it. `warn` gets the images that cannot be read."""
+        """Add a prompt, and the notes that follow it.
+
+        `warn` gets a message for each unreadable image.
+        """
         parts = [
             part
             for n, path in enumerate(prompt.images, 1)
@@ -226,7 +237,8 @@ class ThreadLog:
 
     def send_notes(self) -> None:
         if self._left_open:
-            # A later session puts the output behind its call.
+            # The open call has no output yet, and a later session inserts it directly after the
+            # call.
             return
         notes = self.notes
         self.notes = []
@@ -252,7 +264,7 @@ class ThreadLog:
             self._recorder.response_item(encoded, place)
 
     def take_open_call(self) -> OpenCall | None:
-        """The call is run now; its output is recorded next."""
+        """Take the open call to run it now. The next output recorded must be its own."""
         call = self._open_call
         if call is not None:
             self._open_call, self._output_index = (
@@ -262,7 +274,10 @@ class ThreadLog:
         return call
 
     def leave_open(self, place: Place) -> None:
-        """Keep the output of this place out of the session file, and until the next turn all that would follow it."""
+        """Keep the output of this place out of the session file.
+
+        Notes, which would follow it, wait for the next turn.
+        """
         self._left_open.add(place)
 
     def settle(self, *, whole: bool) -> None:
@@ -279,12 +294,12 @@ class ThreadLog:
         self._response.clear()
 
     def abort(self, error: CodexError | None) -> None:
-        """Tell the model that this error ended its turn; None: the user did."""
+        """Tell the model that this error ended its turn; None: the user interrupted it."""
         why = "The user interrupted the previous turn on purpose"
         event = {"type": "turn_aborted", "reason": "interrupted"}
         if error is not None:
             why = f"The previous turn was stopped: {error}"
-            # Codex knows no reason that fits, and reads past this field.
+            # Codex has no reason that fits, and ignores this field.
             event["error"] = str(error)
         self.item(message("user", [input_text(_ABORTED.format(why))]))
         self._recorder.event_msg(event)
@@ -292,13 +307,16 @@ class ThreadLog:
     def new_context(
         self, settings: TurnSettings, notes: Iterable[Note]
     ) -> list[EncodedItem]:
-        """The first items of a compacted history: those of a new thread, and these notes."""
+        """The first items of a compacted history: the context of a new thread, and these notes."""
         return [*self._context(settings), *(note.encoded() for note in notes)]
 
     def compact(
         self, items: Sequence[EncodedItem], text: str, settings: TurnSettings
     ) -> None:
-        """Replace the history after the base prompt. `items` begin with a `new_context` and end with `text`."""
+        """Replace the history after the base prompt.
+
+        `items` begin with a `new_context` and end with `text`.
+        """
         self.items = [*self._base, *items]
         self._context_is_current = True
         self._introduction = None
@@ -307,7 +325,10 @@ class ThreadLog:
         self._recorder.turn_context(turn_context(settings))
 
     def rollback(self, turns: int) -> None:
-        """Drop the last `turns` prompts and everything after them. Raises a `ValueError` if there are fewer prompts."""
+        """Drop the last `turns` prompts and everything after them.
+
+        Raises a `ValueError` if there are fewer prompts.
+        """
         self.items = without_turns(self.items, turns)
         self._context_is_current = False
         self._recorder.event_msg({"type": "thread_rolled_back", "num_turns": turns})
@@ -316,7 +337,7 @@ class ThreadLog:
         self.ran.clear()
 
     def forget_missing_calls(self) -> None:
-        """After a compaction: a call that the history no longer contains is new if the model repeats it."""
+        """Forget the calls that a compaction removed: if the model repeats one, it is new."""
         self.ran[:] = [
             c for c in self.ran if any(c.call_id.encode() in i for i in self.items)
         ]

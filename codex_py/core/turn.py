@@ -1,6 +1,6 @@
-"""One turn: the model answers, its calls run, their outputs go back, until a response calls no tool.
+"""One turn: the model answers, calls run, their outputs go back, until a response has no call.
 
-Everything arrives as an argument; no feature has a name here.
+Everything arrives as an argument; this module names no feature.
 """
 
 import asyncio
@@ -175,7 +175,9 @@ class Turn:
         return True
 
     async def _should_continue(self, *, follow_up: bool) -> bool:
-        """True if another request should be sent. Every call has its output. The history may be replaced here.
+        """True if another request should be sent. A full history is compacted first.
+
+        Every call has its output by now.
 
         `follow_up`: the response asks for another request.
         """

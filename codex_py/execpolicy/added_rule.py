@@ -1,4 +1,4 @@
-"""Adds rules to a `.rules` file, without the reader of such files."""
+"""Adds rules to a `.rules` file, without loading the parser of such files."""
 
 import json
 import os
@@ -12,14 +12,14 @@ _LOCK_TIMEOUT_S = 10.0
 
 
 def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
-    """Add a rule to `default.rules` that allows commands which begin with these words, unless it is there.
+    """Add a rule to `default.rules` that allows commands with this prefix, unless it is there.
 
-    The file is locked and appended to as Codex does, which may do so at the same time: replacing the file
-    would lose what Codex adds.
+    The file is locked and appended to, as Codex does: replacing the file would lose rules that
+    Codex adds at the same time.
 
     Raises:
-        OSError: the file cannot be read or written; it is as it was.
-        ValueError: there are no words, or one is no Unicode text.
+        OSError: the file cannot be read or written; it is unchanged.
+        ValueError: there are no words, or a word is not Unicode text.
     """
     if not prefix:
         raise ValueError("a rule needs a word")

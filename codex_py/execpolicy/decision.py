@@ -18,10 +18,10 @@ from codex_py.protocol.frozen import frozen
 
 
 class Decision(StrEnum):
-    """From the mildest to the strictest."""
+    """The decisions, from the mildest to the strictest."""
 
     ALLOW = "allow"
-    """It runs without approval, and outside the sandbox."""
+    """The command runs without approval, and outside the sandbox."""
     PROMPT = "prompt"
     FORBIDDEN = "forbidden"
 
@@ -38,19 +38,19 @@ _SHIFTING = frozenset(
 _STRICTNESS = {decision: rank for rank, decision in enumerate(Decision)}
 
 Pattern: TypeAlias = tuple[tuple[str, ...], ...]
-"""For each word of a prefix, the words that it may be."""
+"""The alternatives for each word of a prefix."""
 
 
 @frozen
 class PrefixRule:
     pattern: Pattern
-    """Not empty."""
+    """The pattern, which is not empty."""
     decision: Decision = Decision.ALLOW
     justification: str | None = None
 
     def covers(self, command: Command) -> bool:
-        """True if the command begins as the pattern says."""
-        # A fast way out: most rules are about other programs.
+        """True if the command begins with words that match the pattern."""
+        # A quick exit: most rules are about other programs.
         if len(command) < len(self.pattern) or command[0] not in self.pattern[0]:
             return False
         return all(
@@ -61,21 +61,21 @@ class PrefixRule:
 @frozen
 class MatchedRule:
     prefix: Command
-    """The words of the command that the pattern covers, as the rule spells them."""
+    """The words of the command that the pattern covers, in the spelling of the rule."""
     decision: Decision
     justification: str | None = None
     resolved_program: str | None = None
-    """The path in the command, if the rule has a bare name."""
+    """The path that the command has where the rule has a bare name."""
 
 
 @frozen
 class RuleMatch:
     matched: tuple[MatchedRule, ...]
-    """Not empty."""
+    """The rules, at least one."""
 
     @property
     def deciding(self) -> MatchedRule:
-        """The first of those with the longest prefix among the strictest."""
+        """Among the strictest rules, the first with the longest prefix."""
         return max(
             self.matched,
             key=lambda rule: (_STRICTNESS[rule.decision], len(rule.prefix)),
@@ -92,28 +92,30 @@ class Rules:
     host_executables: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict[str, tuple[str, ...]]
     )
-    """The absolute paths that are a program, by its bare name."""
+    """The absolute paths that are a program, by the program's bare name."""
     warnings: tuple[str, ...] = ()
-    """Sentences about what was accepted and has no effect."""
+    """Sentences about accepted rules that have no effect."""
 
     def decide(
         self, argv: Sequence[str], place: Place = BY_NAME, *, resolve_paths: bool = True
     ) -> RuleMatch | None:
-        """The decision of the rules on all that `argv` runs; None if they do not decide.
+        """The decision of the rules on all commands that `argv` runs; None if they do not decide.
 
-        `prompt` and `forbidden` hold for every command that `all_commands` finds; a script that it cannot read
-        counts as covered by the strictest rule. `allow` needs more, because it lifts the sandbox: a rule that
-        covers `argv` itself, or one for each of its `plain_commands`, and programs that no command can
-        change. So with a redirection, an expansion, or a command without a rule, nothing is allowed.
+        `prompt` and `forbidden` hold for every command that `all_commands` finds; a script that it
+        cannot read counts as covered by the strictest rule. `allow` needs more, because it lifts
+        the sandbox: a rule that covers `argv` itself, or one for each of its `plain_commands`, and
+        programs that no command can change. So a redirection, an expansion, or a command without a
+        rule prevents `allow`.
 
-        `resolve_paths`: a rule for a bare name such as `git` also holds for paths that end in it, if no rule
-        covers the path as written: for those in `host_executables`, or if the name is not there, for any path.
-        `allow` then takes a path into a folder of the system, and one that is written without detours.
+        `resolve_paths`: if no rule covers the path of a program as written, a rule for a bare name
+        such as `git` also covers paths that end in it. If `host_executables` has the name, only its
+        paths count, else any path. `allow` then also requires a path in a folder of the system, or
+        one of `host_executables`, written without detours.
         """
         if not self.prefix_rules:
             return None
         read = all_commands(argv)
-        # No set: it would lose the order.
+        # A dict instead of a set, which would lose the order.
         everything = dict.fromkeys(read.commands)
         found = {
             command: self.matches(command, resolve_paths=resolve_paths)
@@ -127,7 +129,7 @@ class Rules:
         return _allowed(argv, found, place)
 
     def _for_unread(self) -> tuple[MatchedRule, ...]:
-        """The strictest rule, which covers a script that cannot be read; none if all rules allow."""
+        """The strictest rule, for a script that cannot be read; empty if all rules allow."""
         decisions = {rule.decision for rule in self.prefix_rules} - {Decision.ALLOW}
         if not decisions:
             return ()
@@ -151,8 +153,8 @@ class Rules:
         paths = self.host_executables.get(name)
         if paths is not None and path not in paths:
             return ()
-        # As written: after a symbolic link, `..` leads elsewhere than it seems. And the model could write a
-        # program with an allowed name, and leave the sandbox with it.
+        # Compare the path as written: after a symbolic link, `..` leads elsewhere than it seems.
+        # The model could write a program with an allowed name, and leave the sandbox with it.
         if paths is None:
             certain = is_system_program(program)
         else:
@@ -172,9 +174,9 @@ def _allowed(
     found: Mapping[Command, tuple[MatchedRule, ...]],
     place: Place,
 ) -> RuleMatch | None:
-    """The rules that lift the sandbox for `argv`; None if it stays. See `Rules.decide`.
+    """The rules that lift the sandbox for `argv`; None if the sandbox stays. See `Rules.decide`.
 
-    `found`: the rules for each command that `argv` runs, none of which is stricter than `allow`.
+    `found`: the rules for each command that `argv` runs. All of them allow.
     """
     itself = _allowing(tuple(argv), found, place)
     if itself:
@@ -184,7 +186,7 @@ def _allowed(
         return None
     uses_of_git = sum(program_name(command) == "git" for command in plain)
     if place.writable and uses_of_git > 1:
-        # The first may add a submodule that the next one enters.
+        # The first command may add a submodule that the next one enters.
         return None
     allowed = [_allowing(command, found, place) for command in plain]
     if plain and all(allowed):
@@ -197,7 +199,7 @@ def _allowing(
     found: Mapping[Command, tuple[MatchedRule, ...]],
     place: Place,
 ) -> tuple[MatchedRule, ...]:
-    """The rules that allow one command; empty if it is not to leave the sandbox."""
+    """The rules that allow one command to leave the sandbox; empty if it must not."""
     matches = found.get(command, ())
     if matches and _may_leave_sandbox(command, matches, place):
         return matches
@@ -207,7 +209,7 @@ def _allowing(
 def _may_leave_sandbox(
     command: Command, matches: Sequence[MatchedRule], place: Place
 ) -> bool:
-    """True if no command of the model can change what this one runs, as far as its words tell."""
+    """True if, judged by its words, the command runs only programs that the model cannot change."""
     if not place.has_safe_home:
         return False
     covered = max(len(match.prefix) for match in matches)
@@ -221,7 +223,7 @@ def _may_leave_sandbox(
                 program_name(part) == "git" and git.is_held_back(part, own, place)
             ):
                 return False
-            # `git` without its first options is the same program, which was checked.
+            # `git` without its first options is the same program, which was already checked.
             if program_name(part) != "git":
                 parts += wrapped_commands(part)
     except ValueError:  # no path can have such a word in it

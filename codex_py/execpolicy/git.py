@@ -1,7 +1,8 @@
-"""Uses of `git` that a rule for it does not allow: other repositories, and options that name programs or files.
+"""Finds uses of `git` that an allowing rule does not cover.
 
-Outside the sandbox, git runs what the configuration and the hooks of a repository say. Commands cannot change
-those of the project; in a repository that a command has made, the model has written them.
+They involve other repositories, and options that name programs or files. Outside the sandbox, git
+runs programs from the configuration and the hooks of a repository. Commands cannot change those of
+the project; but if a command has made a repository, the model has written them.
 """
 
 import os
@@ -17,11 +18,11 @@ from codex_py.filesystem.git import common_folder, find_dot_git, git_folder
 from codex_py.filesystem.reading import read_whole
 
 _MAX_READ_BYTES: Final = 256 * 1024 * 1024
-"""The index of the largest repositories."""
+"""The size of the index in the largest repositories."""
 _HARMLESS: Final = frozenset(
     ("--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs")
 )
-"""Options that may stand before the subcommand."""
+"""Harmless options that may stand before the subcommand."""
 
 _LONG: Final = (
     "--access-hook",
@@ -48,7 +49,8 @@ _LONG: Final = (
     "--repo",
     "--submodule",
 )
-"""Options that name a program, a file to write, or a repository, or let git enter those of submodules."""
+"""Options that name a program, a file to write, or a repository, or that let git enter
+submodules."""
 _SHORT: Final = {
     "archive": "o",
     "clone": "cu",
@@ -59,7 +61,7 @@ _SHORT: Final = {
     "mergetool": "t",
     "rebase": "x",
 }
-"""The same among the short options, by subcommand."""
+"""Short options of the same kinds, by subcommand."""
 _RUNNERS: Final = frozenset(
     (
         "bisect",
@@ -71,18 +73,19 @@ _RUNNERS: Final = frozenset(
         "submodule",
     )
 )
-"""Subcommands whose other words may be programs, or are stored as the address of a repository."""
+"""Subcommands whose other words may be programs, or are stored as a repository's address."""
 _CONTACTS: Final = frozenset(("clone", "fetch", "ls-remote", "pull", "push"))
-"""Subcommands whose first word may be another repository: its hooks run, and its configuration is read."""
+"""Subcommands whose first word may be another repository, whose hooks and configuration git
+uses."""
 _HOOKS = re.compile(
     r'^[^#;\n]*\bhookspath\s*=[ \t]*"?([^"#;\n]*)', re.IGNORECASE | re.MULTILINE
 )
 _ADDRESS = re.compile(r"[a-z+]+://|[^/:~]+:(?!:)")
-"""Of a repository on another machine, as a URL or for ssh."""
+"""The beginning of the address of a repository on another machine, as a URL or for ssh."""
 
 
 def is_held_back(command: Command, covered: int, place: Place) -> bool:
-    """True if a rule that allows the first `covered` words of a `git` command should not count for all of it."""
+    """True if a `git` command needs more than a rule that allows its first `covered` words."""
     start = git_subcommand(command)
     subcommand = "".join(command[start : start + 1])
     arguments = command[max(start + 1, covered) :]
@@ -110,13 +113,13 @@ def _options(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _has_submodules(repository: Path) -> bool:
-    """True if the index may hold submodules: git enters them, and a command can change their `.git`.
+    """True if the index may hold submodules, which git enters. A command can change their `.git`.
 
     Also true for an index that cannot be read. https://git-scm.com/docs/index-format
     """
     try:
         folder = git_folder(repository)
-        # A split index has most of its entries in another file, of which there may be several.
+        # A split index has most of its entries in one or more other files.
         indexes = [
             _read(path) for path in (folder / "index", *folder.glob("sharedindex.*"))
         ]
@@ -124,7 +127,8 @@ def _has_submodules(repository: Path) -> bool:
         return False
     except (OSError, ValueError):
         return True
-    # The mode of an entry. If other fields look like it by chance, there is one question too many.
+    # Look for the mode of such an entry. If other bytes happen to match, the user is asked once too
+    # often.
     return any((0o160000).to_bytes(4) in index for index in indexes)
 
 
@@ -137,9 +141,10 @@ def _names_program(option: str, subcommand: str) -> bool:
 
 
 def _contacts_local(command: Command, start: int, covered: int, place: Place) -> bool:
-    """True if the repository that is contacted is no configured remote, and may be on this disk by then.
+    """True if the contacted repository may be a local folder that is not a configured remote.
 
-    It need not be there yet: a command may make it while we look. `start`: of the words behind the subcommand.
+    The folder need not exist yet: a command may make it while we look. `start`: the index of the
+    first word after the subcommand.
     """
     words = enumerate(command[start:], start)
     named = (
@@ -156,7 +161,7 @@ def _contacts_local(command: Command, start: int, covered: int, place: Place) ->
 
 
 def _is_remote(name: str, cwd: Path) -> bool:
-    """True if the repository that git finds has a remote of that name, as far as its own file tells."""
+    """True if the repository that git finds has a remote of this name in its own `config`."""
     try:
         folder = common_folder(git_folder(find_dot_git(cwd) or cwd))
         return f'[remote "{name}"]'.encode() in _read(folder / "config")
@@ -167,8 +172,8 @@ def _is_remote(name: str, cwd: Path) -> bool:
 def _can_change_hooks(place: Place) -> bool:
     """True if git runs hooks that the model can change.
 
-    They are in a folder that the configuration names, such as `.husky`, or `.git/hooks` or a hook in it is a link that
-    leads there. Files that the configuration includes are not read.
+    Such hooks are in a folder that the configuration names, such as `.husky`; or `.git/hooks`, or a
+    hook in it, is a link to a changeable place. Files that the configuration includes are not read.
     """
     dot_git = find_dot_git(place.cwd) or place.cwd / ".git"
     home = Path((place.environment or {}).get("HOME") or "/")
@@ -189,7 +194,7 @@ def _can_change_hooks(place: Place) -> bool:
 
 
 def _linked_hooks(folder: Path) -> list[Path]:
-    """The folder of hooks and the files in it, as far as they are links.
+    """The links among the folder of hooks and the files in it.
 
     Raises:
         OSError: the folder cannot be read.
@@ -199,7 +204,7 @@ def _linked_hooks(folder: Path) -> list[Path]:
 
 
 def _expanded(path: str) -> str:
-    """As git expands a path that begins with `~`."""
+    """Expand a path that begins with `~`, as git does."""
     return os.path.expanduser(path)  # noqa: PTH111 - `Path.expanduser` raises where there is no such user
 
 
@@ -208,7 +213,7 @@ def _read(path: Path) -> bytes:
 
 
 def _leads_away(word: str, place: Place) -> bool:
-    """True if the word, or the value of an option, may be another repository which the model can change."""
+    """True if the word, or an option's value, may be a repository that the model can change."""
     if word.startswith("-"):
         value = word.partition("=")[2]
     else:
@@ -229,9 +234,10 @@ def _leads_away(word: str, place: Place) -> bool:
 
 
 def _can_be_another(folder: Path, place: Place) -> bool:
-    """True if a command can make a repository in the folder, or put another folder in its place.
+    """True if a command can make a repository in the folder, or replace the folder by another one.
 
-    It may do so after we have looked. The roots of the workspace stay where they are, and so does their `.git`.
+    The command may do so after we have looked. The roots of the workspace and their `.git` stay
+    where they are.
     """
     for part in (folder, *folder.parents):
         if part / ".git" in place.protected:
@@ -242,10 +248,10 @@ def _can_be_another(folder: Path, place: Place) -> bool:
 
 
 def _is_safe_repository(folder: Path, place: Place) -> bool:
-    """True if no command can change the repository that git finds from a folder; also if it finds none.
+    """True if git finds no repository from a folder, or one that no command can change.
 
-    Source of the search: `setup_git_directory_gently` of git, which takes a folder for a bare repository where its
-    `.git` is none, as an empty one is.
+    The search follows git's `setup_git_directory_gently`. If the `.git` of a folder is not a
+    repository, such as an empty `.git`, git takes the folder itself for a bare repository.
     """
     real = Path(os.path.realpath(folder))
     for parent in (real, *real.parents):

@@ -1,6 +1,6 @@
-"""Finds every simple command of a script with tree-sitter-bash, whatever stands around it.
+"""Finds every simple command of a script with tree-sitter-bash, in any context.
 
-Importing this module takes 20 ms, and few scripts need it: those that are more than plain commands.
+Importing this module takes 20 ms. Few scripts need it: those with more than plain commands.
 """
 
 import re
@@ -15,7 +15,7 @@ from codex_py.execpolicy.words import UNKNOWN, Command, literal_word
 from codex_py.execpolicy.wrappers import is_shell
 
 _LONGEST_WORD = 4096
-"""Bytes. No longer one is looked at."""
+"""The most bytes of a word that is looked at."""
 _BOUNDARY = re.compile(rb"[;&|\n(){}`]")
 _KEYWORDS = frozenset(
     (b"!", b"do", b"elif", b"else", b"if", b"then", b"time", b"until", b"while")
@@ -23,10 +23,10 @@ _KEYWORDS = frozenset(
 
 
 def commands_in(script: str, budget: ParseBudget) -> list[Command] | None:
-    """The simple commands of a script in order, also those of pipelines, loops, functions and substitutions.
+    """The simple commands of a script in order, also in pipelines, loops, functions and `$(…)`.
 
-    Of a script with a syntax error, those that can be found, because a shell runs the lines before the
-    error. None if the script takes more than what is left of the budget.
+    In a script with a syntax error, only the commands that can be found count; a shell runs the
+    lines before the error. None if parsing takes more than the rest of the budget.
     """
     if budget.is_spent:
         return None
@@ -35,10 +35,10 @@ def commands_in(script: str, budget: ParseBudget) -> list[Command] | None:
     try:
         tree = parser.parse(budget.reader(source), progress_callback=budget.report)
     except ValueError:
-        # The parser raises this for a parse that was stopped.
+        # The parser raises this if its parse was stopped.
         tree = None
     if tree is None or budget.is_spent:
-        # Otherwise the next parse would continue this one.
+        # Without this, the next parse would continue this one.
         parser.reset()
         return None
     found: list[Command] = []
@@ -59,9 +59,9 @@ def _parser() -> Parser:
 
 
 def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
-    """Each simple command, its words that are elsewhere in the tree, and the texts on its standard input.
+    """Yield each simple command, its words elsewhere in the tree, and its texts for standard input.
 
-    Also each outermost syntax error, without any of these.
+    Also yields each outermost syntax error, with empty lists.
     """
     misplaced: dict[int, list[Node]] = {}
     fed: dict[int, list[Node]] = {}
@@ -70,8 +70,8 @@ def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
     while True:
         node = cursor.node
         if node is not None and node.type == "redirected_statement":
-            # `rm >log -f x`: all words behind the operator are in the redirection, its target first.
-            # From above, because a node finds its parent by a search from the root.
+            # `rm >log -f x`: all words behind the operator are in the redirection, its target
+            # first. We come from above, because a node finds its parent by a search from the root.
             body = node.child_by_field_name("body")
             if body is not None:
                 fed[body.id] = _fed(node)
@@ -100,7 +100,7 @@ def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
 
 
 def _guessed(text: bytes) -> Iterator[Command]:
-    """Possible commands in a text that is no bash, or that the grammar cannot parse."""
+    """Guess the commands in a text that is not bash, or that the grammar cannot parse."""
     for part in _BOUNDARY.split(text):
         words = [word for word in part.split() if word not in _KEYWORDS]
         if words:
@@ -120,7 +120,7 @@ def _words(command: Node, misplaced: list[Node], source: bytes) -> Command:
         else:
             gap = b""
         if gap and not gap.replace(b"\\\n", b""):
-            # A line continuation within a word, at which the grammar ends the word.
+            # The grammar ends the word at a line continuation within it.
             words.pop()
         else:
             start = node.start_byte
@@ -130,7 +130,7 @@ def _words(command: Node, misplaced: list[Node], source: bytes) -> Command:
 
 
 def _fed(node: Node) -> list[Node]:
-    """The here-documents and here-strings on its standard input."""
+    """The here-documents and here-strings for the standard input of a node."""
     return [
         text
         for redirect in node.children_by_field_name("redirect")
@@ -146,7 +146,7 @@ def _input(text: Node, source: bytes) -> str:
 
 
 def _word(source: bytes, start: int, end: int) -> str:
-    # Substitutions within substitutions would be copied once for each level.
+    # Nested substitutions would be copied once for each level.
     if end - start > _LONGEST_WORD:
         return UNKNOWN
     word = literal_word(source[start:end].decode(errors="replace"))

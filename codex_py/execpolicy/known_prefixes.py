@@ -1,8 +1,9 @@
-"""First words of commands which a user may be asked to allow for good, and which run nothing that others name.
+"""First words of commands that a user may be asked to allow for good.
 
-A table of what is known to be harmless, because no list of what is not could be complete. Not in it: what runs a
-program, script or configuration of the project (`npm`, `cargo`, `make`), what writes a file that an option names
-(`curl`), what takes over the work of others (`git pull`), and what deletes (`git reset`).
+They run nothing that others choose. This is a table of commands known to be harmless, because no
+list of harmful ones could be complete. Left out are commands that run a program, script or
+configuration of the project (`npm`, `cargo`, `make`), write a file that an option names (`curl`),
+take over the work of others (`git pull`), or delete (`git reset`).
 """
 
 import re
@@ -63,7 +64,7 @@ _KNOWN: Final = {
         ("df", "dig", "du", "free", "host", "nslookup", "pgrep", "ping", "ps"), ("",)
     ),
 }
-"""The subcommands by program. An empty one: the program alone, with any arguments."""
+"""The subcommands by program. An empty one stands for the program with any arguments."""
 
 _PIP_OPTION = re.compile(
     r"-[qvUI]+|--(?:upgrade|quiet|verbose|user|pre|no-deps|no-cache-dir|no-input|dry-run|outdated"
@@ -78,7 +79,10 @@ _ARCHIVE = re.compile(
 
 
 def known_prefix(argv: Sequence[str], place: Place = BY_NAME) -> Command:
-    """The known prefix of what `argv` runs; empty unless that is certainly one command, which has one."""
+    """The known prefix of the command that `argv` runs.
+
+    Empty unless `argv` certainly runs only one command, and its prefix is known.
+    """
     commands = plain_commands(argv, place) or ()
     if len(commands) != 1:
         return ()
@@ -88,9 +92,10 @@ def known_prefix(argv: Sequence[str], place: Place = BY_NAME) -> Command:
 
 
 def is_local_install(command: Command, covered: int) -> bool:
-    """True if words of `pip` beyond the first `covered` may name code, an index, a program or a file on this disk.
+    """True if words of `pip` after the first `covered` may name code, an index or a file.
 
-    pip takes a word for a file if it has a slash, begins with a dot or ends like an archive.
+    The file may be a program. pip takes a word for a file on this disk if it has a slash, begins
+    with a dot or ends like an archive.
     """
     if program_name(command) in {"pip", "pip3"}:
         words = command[max(covered, 1) :]

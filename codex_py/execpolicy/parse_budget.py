@@ -3,20 +3,21 @@
 from collections.abc import Callable
 
 _CHUNK = 512
-"""Bytes that the parser reads at a time. Small, so that reading the same text again and again is counted."""
+"""The bytes that the parser reads at a time. Few, so that reading the same text repeatedly
+counts."""
 
 
 class ParseBudget:
-    """How much parsing one command line may take, in steps of the parser.
+    """The work that parsing one command line may take, in steps of the parser.
 
-    tree-sitter is linear on what people write: 500 KB of heredocs, or 50 KB of loops, are within it. On others it
-    is quadratic, and would take minutes for 100 KB. The worst that was found takes two seconds. Time itself
-    must not decide: on a busy machine, the decision would be another.
+    tree-sitter is linear on scripts that people write: 500 KB of heredocs, or 50 KB of loops, fit
+    in. On other texts it is quadratic, and would take minutes for 100 KB. The worst known text
+    takes two seconds. The budget is not a time: on a busy machine, the decision would be different.
     """
 
     def __init__(self) -> None:
         self._reports = 800
-        """The parser makes one for every 100 of its operations."""
+        """The number of reports left. The parser makes one every 100 operations."""
         self._chunks = 40_000
 
     def reader(self, source: bytes) -> Callable[[int, object], bytes]:
@@ -29,7 +30,7 @@ class ParseBudget:
         return read
 
     def report(self, _offset: int, _has_error: bool) -> bool:
-        """Called by the parser; True ends the parse."""
+        """Count a report; called by the parser. True ends the parse."""
         self._reports -= 1
         return self.is_spent
 

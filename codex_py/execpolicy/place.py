@@ -1,4 +1,7 @@
-"""Where a command runs, and which programs its words mean there. Looks at the disk, and starts nothing."""
+"""The place where a command runs, and the programs that its words mean there.
+
+Reads the disk, and starts nothing.
+"""
 
 import os
 import re
@@ -24,9 +27,9 @@ _HARMLESS: Final = frozenset(
         "XDG_RUNTIME_DIR",
     )
 )
-"""Variables that may name a writable folder; of `PATH`, parts are kept."""
+"""Variables that may name a writable folder. `PATH` is kept in part."""
 _LISTS: Final = ("PATH", "LIB", "ENV", "PRELOAD")
-"""Ends of the names of variables such as `PYTHONPATH`, `PERL5LIB` or `BASH_ENV`."""
+"""Endings of variables that list paths, such as `PYTHONPATH`, `PERL5LIB` or `BASH_ENV`."""
 _SEPARATORS: Final = re.compile(r"[\s:=,;]")
 _HOME_SETTINGS: Final = (
     ".profile",
@@ -49,14 +52,14 @@ SYSTEM_FOLDERS: Final = (
     "/run/current-system/sw/bin",
     "/home/linuxbrew/.linuxbrew/bin",
 )
-"""Folders whose programs are what their names say."""
+"""Folders in which the name of a program can be trusted."""
 
 
 def is_known_shell(path: str, own_shell: str = "") -> bool:
     """True for an absolute path to a shell of the system, and for the user's own shell.
 
-    Only their `-c SCRIPT` may be taken for the commands of the script. Any other program with such a name
-    may do anything, because the model may have written it.
+    Only for these may `-c SCRIPT` be taken as the commands of the script. Any other program with
+    such a name may do anything, because the model may have written it.
     """
     folder, _, name = path.rpartition("/")
     return (folder in SYSTEM_FOLDERS and name in SHELLS) or (
@@ -66,19 +69,22 @@ def is_known_shell(path: str, own_shell: str = "") -> bool:
 
 @dataclass(frozen=True)
 class Place:
-    """Created anew for every command: the model can replace what it can write by a link to elsewhere."""
+    """The place of one command.
+
+    Create a new one for every command: the model can replace writable paths by links to elsewhere.
+    """
 
     cwd: Path = Path("/")
     environment: Mapping[str, str] | None = None
-    """Of the command. None: bare names are not looked up, and mean programs of the system."""
+    """The command's environment. None: bare names mean programs of the system, without a search."""
     workspace: tuple[Path, ...] = ()
-    """Folders, absolute, in which the model's commands and patches can change programs."""
+    """Absolute folders in which the model's commands and patches can change programs."""
     temporary: tuple[Path, ...] = ()
-    """Further such folders, whose `.git` the sandbox does not keep read-only."""
+    """Further folders of this kind; the sandbox does not keep a `.git` in them read-only."""
     shell: str = ""
-    """Path of the user's own shell."""
+    """The path of the user's own shell."""
 
-    # Looked up on first use: most commands are decided on without it.
+    # Resolved on first use: most commands are decided without it.
     @cached_property
     def writable(self) -> tuple[Path, ...]:
         """The folders that the model can change, without links."""
@@ -95,7 +101,8 @@ class Place:
     def program(self, word: str) -> str | None:
         """The absolute path of the program that the first word of a command means.
 
-        None if there is no such program, or if the model can change it or put another one before it.
+        None if there is no such program, if the model can change it, or if the model can put
+        another program before it on `PATH`.
         """
         if "/" in word:
             path = str(self.cwd / word)
@@ -110,12 +117,15 @@ class Place:
         return path
 
     def leads_to_changeable(self, word: str) -> bool:
-        """True if the word leads to a program that the model can change. Not for a word of the shell, such as `cd`."""
+        """True if the word leads to a program that the model can change.
+
+        The word must not be a shell builtin, such as `cd`.
+        """
         is_there = "/" in word or (self.environment and self._find(word, self._folders))
         return bool(is_there) and self.program(word) is None
 
     def changeable_program(self, name: str) -> str | None:
-        """The program that `PATH` has for a bare name, if the model can change it; None otherwise."""
+        """The program on `PATH` for a bare name, if the model can change it; else None."""
         if "/" in name or not self.leads_to_changeable(name):
             return None
         return self._find(name, self._folders)
@@ -125,12 +135,15 @@ class Place:
         return path is not None and is_known_shell(path, self.shell)
 
     def can_change(self, path: str | Path) -> bool:
-        """True if a path, as written or where its links lead, is in a writable folder. It need not exist."""
+        """True if a path, as written or resolved, is in a writable folder. It need not exist."""
         ways = (Path(os.path.normpath(path)), Path(os.path.realpath(path)))
         return any(way.is_relative_to(root) for way in ways for root in self.writable)
 
     def safe_environment(self) -> dict[str, str] | None:
-        """The environment without variables that let programs load code from folders that the model can write."""
+        """The environment without variables through which programs could load code of the model's.
+
+        These are variables that name a folder that the model can write to.
+        """
         if self.environment is None:
             return None
         variables = {
@@ -143,7 +156,7 @@ class Place:
 
     @cached_property
     def has_safe_home(self) -> bool:
-        """False if a file that shells, git or ssh read from the user's home, such as a profile, is in the workspace."""
+        """False if a file in the home that shells, git or ssh read is in the workspace."""
         home = (self.environment or {}).get("HOME")
         if not home:
             return True
@@ -154,7 +167,7 @@ class Place:
         return not any(path.is_relative_to(root) for path in read for root in roots)
 
     def _named_paths(self, name: str, value: str) -> list[Path]:
-        """The paths in a variable at which code may be: absolute ones, and all in a list of folders."""
+        """The paths in a variable that may lead to code: absolute ones; in a list, all."""
         is_list = name.endswith(_LISTS)
         if is_list:
             parts = value.split(os.pathsep)
@@ -164,7 +177,7 @@ class Place:
 
     @cached_property
     def _folders(self) -> list[str]:
-        # Relative and empty ones count from the working directory of the command.
+        # Relative and empty entries are relative to the command's working directory.
         folders = (self.environment or {}).get("PATH", os.defpath).split(os.pathsep)
         return [str(self.cwd / folder) for folder in folders]
 
@@ -177,4 +190,4 @@ class Place:
 
 
 BY_NAME: Final = Place()
-"""Decides on the words alone."""
+"""A place for decisions that look only at the words."""

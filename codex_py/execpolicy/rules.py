@@ -36,11 +36,11 @@ _PROTOCOLS = [
 
 
 def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
-    """The rules of `base`, followed by those of one file; `source` is its name in errors.
+    """Parse the rules of one file and add them to those of `base`; errors call the file `source`.
 
     Raises:
-        ConfigError: `Error loading rules: FILE:LINE:COLUMN: …`, and what is expected there; also if an
-            example does not match as the file says.
+        ConfigError: `Error loading rules: FILE:LINE:COLUMN: …`, and what is expected there. Also
+            raised if an example does not match as the file says.
     """
     calls = read_calls(text, source)
     executables = dict(base.host_executables)
@@ -48,7 +48,7 @@ def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
     for call in calls:
         match call.name:
             case "prefix_rule":
-                # Its examples need the executables of the whole file.
+                # Wait with rules: their examples need the executables of the whole file.
                 continue
             case "host_executable":
                 name, paths = _host_executable(call)
@@ -67,10 +67,10 @@ def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
 
 
 def read_rules(files: Sequence[Path]) -> Rules:
-    """The rules of these files, in this order.
+    """Read the rules of these files, in this order.
 
     Raises:
-        ConfigError: as for `parse_rules`, or a file cannot be read.
+        ConfigError: see `parse_rules`; or a file cannot be read.
     """
     rules = _NO_RULES
     for file in files:
@@ -83,10 +83,10 @@ def read_rules(files: Sequence[Path]) -> Rules:
 
 
 def load_rules(folders: Sequence[Path]) -> Rules:
-    """The rules of all `*.rules` files of the folders, of each folder by name; a missing folder has none.
+    """Read all `*.rules` files of the folders, sorted by name within each. A folder may be missing.
 
     Raises:
-        ConfigError: as for `read_rules`.
+        ConfigError: see `read_rules`.
     """
     files: list[Path] = []
     for folder in folders:
@@ -103,7 +103,7 @@ def load_rules(folders: Sequence[Path]) -> Rules:
 
 
 def required_rules(tables: Sequence[Mapping[str, Any]], base: Rules) -> Rules:
-    """The rules of `base`, and those of the tables in `requirements.toml`, which are checked."""
+    """Check the rules in the tables of `requirements.toml`, and add them to those of `base`."""
     added = [
         PrefixRule(
             tuple(
@@ -127,7 +127,7 @@ def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
 
 
 def _prefix_rule(call: Call, executables: Mapping[str, tuple[str, ...]]) -> PrefixRule:
-    """A rule that covers its examples. `executables`: see `Rules.host_executables`."""
+    """A rule, checked against its examples. `executables`: see `Rules.host_executables`."""
     names = ("pattern", "decision", "match", "not_match", "justification")
     arguments = call.arguments(names, required=["pattern"])
     pattern = arguments["pattern"]
@@ -141,7 +141,7 @@ def _prefix_rule(call: Call, executables: Mapping[str, tuple[str, ...]]) -> Pref
         Decision.ALLOW if decision is None else _decision(decision),
         None if justification is None else justification.text(),
     )
-    # An example is about the words alone: `allow` would not cover paths that are unknown.
+    # An example is only about words. `allow` would not cover paths that are unknown here.
     rules = Rules((replace(rule, decision=Decision.PROMPT),), executables)
     for name, wrong in (("not_match", "matches"), ("match", "does not match")):
         examples = arguments.get(name)
@@ -156,7 +156,7 @@ def _prefix_rule(call: Call, executables: Mapping[str, tuple[str, ...]]) -> Pref
 
 
 def _host_executable(call: Call) -> tuple[str, tuple[str, ...]]:
-    """The bare name of a program, and the absolute paths that are this program."""
+    """The bare name of a program, and the absolute paths at which it is this program."""
     arguments = call.arguments(("name", "paths"), required=["name", "paths"])
     name = arguments["name"].text()
     if "/" in name or name in {".", ".."}:
@@ -176,7 +176,7 @@ def _host_executable(call: Call) -> tuple[str, tuple[str, ...]]:
 
 
 def _network_rule(call: Call) -> str:
-    """A warning that the rule has no effect: there is no proxy between commands and the network here."""
+    """A warning that the rule has no effect: commands reach the network without a proxy."""
     names = ("host", "protocol", "decision", "justification")
     arguments = call.arguments(names, required=names[:3])
     texts = {name: argument.text() for name, argument in arguments.items()}

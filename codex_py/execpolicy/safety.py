@@ -1,8 +1,8 @@
 """Commands that are known to only read, and commands that are known to destroy.
 
-The list is that of Codex 0.169. It leaves out: `uniq` with an output file, `sed` with a second option,
-`-z` among other short options of `rg`, and programs outside the folders of the system, which the model may have
-written.
+The list is that of Codex 0.169, without `uniq` with an output file, `sed` with a second option,
+`-z` among other short options of `rg`, and programs outside the folders of the system, because the
+model may have written those.
 """
 
 import re
@@ -17,7 +17,7 @@ from codex_py.execpolicy.wrappers import program_name
 
 FORCED_RM: Final = "`rm -f` deletes without asking"
 UNREAD: Final = "the command is too long or too deeply nested to be checked"
-"""Half sentences for the user."""
+"""This and the constant above are clauses for the user."""
 
 _READERS: Final = frozenset(
     (
@@ -47,7 +47,7 @@ _READERS: Final = frozenset(
         *(("numfmt", "tac") if sys.platform == "linux" else ()),
     )
 )
-"""Safe with any arguments."""
+"""Programs that are safe with any arguments."""
 
 _BASE64_WRITES = re.compile(r"-[^-]*o|--o")
 _FIND_WRITES = re.compile(r"-(?:exec|execdir|ok|okdir|delete|fls|fprint.*)", re.DOTALL)
@@ -61,7 +61,7 @@ _QUOTING = str.maketrans("", "", "'\"\\\n")
 def is_known_safe(argv: Sequence[str], place: Place = BY_NAME) -> bool:
     """True if all commands that `argv` runs are known to only read, by their names and options.
 
-    They may read anything. False says nothing.
+    They may read anything. False does not mean that a command is unsafe.
     """
     commands = plain_commands(argv, place)
     return commands is not None and all(
@@ -72,10 +72,10 @@ def is_known_safe(argv: Sequence[str], place: Place = BY_NAME) -> bool:
 
 
 def dangerous(argv: Sequence[str]) -> str | None:
-    """Why `argv` should not run without approval: `FORCED_RM`, `UNREAD`, or None.
+    """The reason why `argv` should not run without approval: `FORCED_RM`, `UNREAD`, or None.
 
-    The reasons are `rm` with `-f` or `--force` anywhere in `argv` (see `all_commands`), and a script that may
-    contain one and cannot be read.
+    The reasons are `rm` with `-f` or `--force` anywhere in `argv` (see `all_commands`), and a
+    script that may contain such an `rm` and cannot be read.
     """
     # Parse only scripts that could contain an `rm`, however it is quoted.
     if not any("rm" in word.translate(_QUOTING) for word in argv):
@@ -122,7 +122,7 @@ def _only_reads(command: Command) -> bool:
 
 
 def _uniq_files(arguments: Sequence[str]) -> list[str]:
-    """The operands; the second one is written to."""
+    """The operands of `uniq`. It writes to the second one."""
     files: list[str] = []
     words = iter(arguments)
     for word in words:

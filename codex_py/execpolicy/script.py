@@ -14,16 +14,17 @@ from codex_py.execpolicy.wrappers import (
 from codex_py.protocol.frozen import frozen
 
 _MAX_SCRIPT = 1024 * 1024
-"""Characters. Linux starts no program with an argument of more than 128 KiB."""
+"""The limit in characters. Linux starts no program with an argument of more than 128 KiB."""
 _MAX_DEPTH = 8
-"""How deep commands may be nested in wrappers and shells."""
+"""The depth to which commands may be nested in wrappers and shells."""
 
 
 @frozen
 class FoundCommands:
     commands: tuple[Command, ...]
     is_complete: bool
-    """False: some script is too long, too deeply nested or too much work to be read. `commands` has the rest."""
+    """False if a script is too long, too deeply nested or too much work to be read. `commands` has
+    the rest."""
 
 
 def plain_commands(
@@ -31,12 +32,14 @@ def plain_commands(
 ) -> tuple[Command, ...] | None:
     """The commands that `argv` runs, if that is certain; never empty.
 
-    `bash -c SCRIPT`, also with `-lc` and with `sh` or `zsh`, gives the commands of a script that
-    is made of plain words and `&&`, `||`, `;`, `|`, newlines and comments, if `place` trusts the shell. Any
-    other program is one command. None if there is no command, for a program that only has the name of
-    a shell, and for a script with anything else in it: an expansion, a redirection, an assignment, a
-    subshell, a background job, control flow, an error, invisible characters. The words are those that the
-    program will get.
+    `bash -c SCRIPT`, also with `-lc` and with `sh` or `zsh`, gives the commands of the script, if
+    `place` trusts the shell and the script consists of plain words and `&&`, `||`, `;`, `|`,
+    newlines and comments. Any other program is one command. The words are those that the program
+    will get.
+
+    None if there is no command, for a program that only has the name of a shell, and for a script
+    with anything else in it: an expansion, a redirection, an assignment, a subshell, a background
+    job, control flow, an error, invisible characters.
     """
     if not argv or any("\0" in word for word in argv):
         return None
@@ -46,7 +49,7 @@ def plain_commands(
         if not place.trusts_shell(argv[0]):
             return None
         script = argv[2]
-        # A script that begins like an option is one.
+        # The shell would take a script that begins like an option for one.
         too_odd = script.startswith(("-", "+")) or len(script) > _MAX_SCRIPT
         if too_odd:
             return None
@@ -57,12 +60,13 @@ def plain_commands(
 
 
 def all_commands(argv: Sequence[str]) -> FoundCommands:
-    """Every simple command found anywhere in `argv`, itself first.
+    """Every simple command found anywhere in `argv`, `argv` itself first.
 
-    Those of pipelines, loops, functions, `$(…)`, backticks and `<(…)`; those behind `sudo`, `env`, `xargs`,
-    `find -exec` and the like, beside the wrapper's own; those of a script within a script and of
-    `eval`. A word that is known only when it runs is `UNKNOWN`. This
-    may miss commands. How much it reads depends on the text alone, not on how busy the machine is.
+    Finds the commands of pipelines, loops, functions, `$(…)`, backticks and `<(…)`; the commands
+    behind `sudo`, `env`, `xargs`, `find -exec` and the like, beside the wrapper's own; and the
+    commands of a script within a script and of `eval`. A word that is known only when the script
+    runs is `UNKNOWN`. Commands may be missed. How much is read depends only on the text, not on how
+    busy the machine is.
     """
     budget = ParseBudget()
     found: list[Command] = []
@@ -91,7 +95,7 @@ def _run_by(command: Command, budget: ParseBudget) -> Sequence[Command] | None:
     plain = plain_script(script)
     if plain:
         return plain
-    # Few scripts come here.
+    # Few scripts get here.
     from codex_py.execpolicy.grammar import commands_in  # 5 ms
 
     return commands_in(script.replace(UNKNOWN, '"$_"'), budget)

@@ -2,8 +2,8 @@
 
 A file is a list of `name(…)` and `NAME = literal`, with comments. Values are strings, lists and
 numbers, names defined above, and `+` between them. Nothing is executed: loops, functions and
-methods, which Starlark has too, are refused. Source: the Starlark specification;
-what is read here is also valid Python.
+methods are valid in Starlark but refused here. The accepted part is also valid Python. Source: the
+Starlark specification.
 """
 
 import ast
@@ -20,21 +20,21 @@ _NO_CALL = (
     "loops, conditions and functions are not read here"
 )
 _MAX_LENGTH = 100_000
-"""Characters or elements in the result of `+`."""
+"""The most characters or elements in the result of `+`."""
 
 Value: TypeAlias = "str | int | float | bool | list[Value] | None"
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Of something in a file; both numbers from 1, the column in characters."""
+    """A position in a file. Line and column count from 1, the column in characters."""
 
     source: str
     line: int
     column: int
 
     def error(self, reason: str) -> ConfigError:
-        """An exception about this position, in one line."""
+        """A one-line exception about this position."""
         return ConfigError(
             f"Error loading rules: {self.source}:{self.line}:{self.column}: {reason}"
         )
@@ -43,7 +43,7 @@ class Position:
 @dataclass(frozen=True, slots=True)
 class Argument:
     name: str
-    """Empty if it has none."""
+    """The name of the argument; empty for a positional one."""
     value: Value
     position: Position
 
@@ -51,7 +51,7 @@ class Argument:
         return self.position.error(f"{self.name}: {reason}")
 
     def text(self) -> str:
-        """The value, a string that is not blank; raises `error`, as `elements` does."""
+        """The value, a string that must not be blank. Raises `error`, as `elements` does."""
         if not isinstance(self.value, str):
             raise self.error(f"expected a string, not {kind(self.value)}")
         if not self.value.strip():
@@ -69,12 +69,12 @@ class Call:
     name: str
     position: Position
     given: list[Argument]
-    """Those without a name come first."""
+    """The arguments; those without a name come first."""
 
     def arguments(
         self, names: Sequence[str], required: Sequence[str]
     ) -> dict[str, Argument]:
-        """The arguments by name. `names`: all, in the order of positional ones.
+        """The arguments by name. `names`: all parameters, in the order of positional arguments.
 
         Raises:
             ConfigError: one is missing, unknown or given twice.
@@ -111,7 +111,7 @@ class _File:
             line = self.lines[node.lineno - 1]
         else:
             line = ""
-        # `ast` counts bytes of UTF-8.
+        # `ast` counts columns in bytes of UTF-8.
         before = line.encode()[: node.col_offset].decode(errors="replace")
         return Position(self.source, node.lineno, len(before) + 1)
 
@@ -122,15 +122,15 @@ class _File:
 
 
 def read_calls(text: str, source: str) -> list[Call]:
-    """The calls of a file, in order. `source` is its name in errors.
+    """Parse the calls of a file, in order. `source` is the file's name in errors.
 
     Raises:
-        ConfigError: the text is no Starlark, or more of it than is read here.
+        ConfigError: the text is not Starlark, or uses more of Starlark than is accepted here.
     """
     lines = re.split(r"\r\n|\r|\n", text)
     try:
         with warnings.catch_warnings():
-            # An unknown escape keeps its backslash, in Starlark without a warning.
+            # An unknown escape keeps its backslash; Starlark does not warn of it.
             warnings.simplefilter("ignore")
             module = ast.parse(text)
         return _calls(module, _File(source, lines))
@@ -138,7 +138,7 @@ def read_calls(text: str, source: str) -> list[Call]:
         position = Position(source, error.lineno or 1, max(error.offset or 1, 1))
         raise position.error(f"not valid Starlark: {error.msg}") from None
     except (ValueError, RecursionError, MemoryError) as error:
-        # A NUL, or more levels than Python reads.
+        # The text has a NUL, or more levels than Python parses.
         raise Position(source, 1, 1).error(f"cannot be read: {error}") from None
 
 
@@ -195,7 +195,7 @@ def _joined(left: Value, right: Value, node: ast.expr, file: _File) -> Value:
         and isinstance(right, str | list)
         and len(left) + len(right) > _MAX_LENGTH
     ):
-        # `A = A + A` thirty times makes a billion.
+        # `A = A + A`, thirty times, makes a billion elements.
         raise file.error(node, f"longer than {_MAX_LENGTH}")
     if isinstance(left, str) and isinstance(right, str):
         return left + right
@@ -205,7 +205,7 @@ def _joined(left: Value, right: Value, node: ast.expr, file: _File) -> Value:
 
 
 def kind(value: Value) -> str:
-    """The kind of a value, with its article."""
+    """The name of the value's kind, with its article."""
     if value is None:
         return "None"
     kinds: dict[type, str] = {str: "a string", list: "a list", bool: "a truth value"}

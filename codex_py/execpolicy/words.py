@@ -1,11 +1,11 @@
 r"""Shell words and lists of plain commands, read without a shell.
 
-Only what bash, zsh and a POSIX `sh` all read in the same way is understood here: words of ordinary characters,
-quotes and backslashes, joined by `&&`, `||`, `;`, `|` and newlines. That is what most scripts of a model are
-made of; it takes no parser, and a script that gets through was read as the shell will read it. A full grammar
-(`grammar`) is used to look into the others, and never to call one harmless: tree-sitter-bash takes `a\⏎b` for
-two words, a carriage return for a blank and `ls;;` for correct.
-Source: POSIX, Shell Command Language, 2.2 Quoting and 2.3 Token Recognition.
+This module accepts only text that bash, zsh and a POSIX `sh` read in the same way: words of
+ordinary characters, quotes and backslashes, joined by `&&`, `||`, `;`, `|` and newlines. Most
+scripts of a model are of this kind. They need no parser, and an accepted script was read as the
+shell will read it. A full grammar (`grammar`) looks into other scripts, but never declares one
+harmless: tree-sitter-bash takes `a\⏎b` for two words, a carriage return for a blank and `ls;;` for
+correct. Source: POSIX, Shell Command Language, 2.2 Quoting and 2.3 Token Recognition.
 """
 
 import re
@@ -15,10 +15,11 @@ from typing import Final, TypeAlias
 Command: TypeAlias = tuple[str, ...]
 """The words of one simple command, unquoted."""
 UNKNOWN: Final = "\0"
-"""Stands for a word that is known only when the script runs. No rule and no argument can contain it."""
+"""A word that is known only when the script runs. No rule and no argument can contain this text."""
 
 _PLAIN = r"[\w./:@%+,^=!\x80-\U0010ffff-]"
-"""Not `~ * ? [ ] { } $`, a backtick and the operators: a shell may expand them."""
+"""Ordinary characters: without `~ * ? [ ] { } $`, backticks and operators, which a shell may
+expand."""
 _SPECIAL = r"""
     (?<=[A-Za-z0-9_])\#             # may begin a comment elsewhere
     | (?<=[A-Za-z0-9_])~            # HEAD~1; a home directory at the start and behind : and =
@@ -28,15 +29,16 @@ _SPECIAL = r"""
     | "[^"\\$`]*(?:\\[\s\S][^"\\$`]*)*"
 """
 _PARTS = f"{_PLAIN}+|{_SPECIAL}"
-# Every character can be matched in one way only, so that a text that does not match takes no longer than one
-# that does. Possessive groups would say the same; Python 3.11.0 to 3.11.4 match them wrongly.
+# Every character can be matched in one way only, so that a text that does not match takes no longer
+# than one that does. Possessive groups would do the same, but Python 3.11.0 to 3.11.4 match them
+# wrongly.
 _WORDS = f"(?:{_PLAIN}|{_SPECIAL}){_PLAIN}*(?:(?:{_SPECIAL}){_PLAIN}*)*"
 _TOKENS = rf"(?P<blank>(?:[ \t]|\\\n)+)|(?P<comment>\#[^\n]*)|(?P<operator>&&|\|\||[;|\n])|(?P<word>{_WORDS})"
 
 
 @cache
 def _pattern(text: str) -> re.Pattern[str]:
-    """Compiling takes 5 ms, which most sessions need not spend."""
+    """Compile a pattern when it is needed: this takes 5 ms, and most sessions never need it."""
     return re.compile(text, re.VERBOSE)
 
 
@@ -61,7 +63,7 @@ _NOT_NAMES: Final = frozenset(
         "until",
         "while",
         "{}",
-        # Words of zsh alone.
+        # Words of zsh only.
         "-",
         "end",
         "foreach",
@@ -70,14 +72,14 @@ _NOT_NAMES: Final = frozenset(
         "repeat",
     )
 )
-"""Words that are no name of a command where one is expected."""
+"""Words that are not names of commands where a command is expected."""
 
 
 def plain_script(script: str) -> tuple[Command, ...] | None:
     """The commands of a script of plain commands, in order; never empty.
 
-    None if a shell would expand, assign, redirect or branch, if the syntax is wrong, and if there are control
-    or other invisible characters.
+    None if a shell would expand, assign, redirect or branch, if the syntax is wrong, and if there
+    are control characters or other invisible ones.
     """
     if not script.replace("\n", "").replace("\t", "").isprintable():
         return None
@@ -89,7 +91,7 @@ def plain_script(script: str) -> tuple[Command, ...] | None:
     command_is_due = False
     for kind, text in tokens:
         if kind == "word":
-            # `=name` is the path of a program to zsh.
+            # For zsh, `=name` is the path of a program.
             if text.startswith("=") or (not words and "=" in text):
                 return None
             words.append(_unquoted(text))
@@ -109,14 +111,14 @@ def plain_script(script: str) -> tuple[Command, ...] | None:
 
 
 def _tokens(script: str) -> list[tuple[str | None, str]] | None:
-    """The words as they are written, and the operators; None if there is anything else."""
+    """The words as written, and the operators; None if there is anything else."""
     tokens: list[tuple[str | None, str]] = []
     kind: str | None = None
     position = 0
     while position < len(script):
         token = _pattern(_TOKENS).match(script, position)
         if token is None or (kind == "word" and token.lastgroup in {"comment", "word"}):
-            # A comment here is a `#` within a word, after a quote.
+            # Here, a comment would be a `#` within a word, after a quote.
             return None
         kind = token.lastgroup
         position = token.end()
@@ -126,7 +128,7 @@ def _tokens(script: str) -> list[tuple[str | None, str]] | None:
 
 
 def literal_word(raw: str) -> str | None:
-    """The value of one word of a script; None if it is not certain."""
+    """The value of one word of a script; None if the value is not certain."""
     if _pattern(_WORDS).fullmatch(raw) and not raw.startswith("="):
         return _unquoted(raw)
     return None

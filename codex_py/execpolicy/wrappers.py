@@ -35,7 +35,7 @@ class _Wrapper:
     long_values: str = ""
     """Long options whose value may be the next word, without their dashes."""
     operands: int = 0
-    """Words of its own before the command."""
+    """The number of the wrapper's own words before the command."""
     assignments: bool = False
     """True if `NAME=value` may stand before the command."""
 
@@ -81,25 +81,25 @@ _FIND_ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 
 
 def program_name(command: Sequence[str]) -> str:
-    """The name of the program without its folder; empty if there is none."""
+    """The name of the program without its folder; empty for an empty command."""
     if command:
         return command[0].rpartition("/")[2]
     return ""
 
 
 def is_shell(command: Sequence[str]) -> bool:
-    """True if the program has the name of a shell, also with a version: `/opt/x/bash-5.2`."""
+    """True if the program has the name of a shell, even with a version: `/opt/x/bash-5.2`."""
     name = program_name(command).rstrip("0123456789.-").removesuffix("-static")
     return name in SHELLS or name in _OTHER_SHELLS
 
 
 def git_subcommand(command: Command) -> int:
-    """The index of the subcommand of `git`, after the options that stand before it."""
+    """The index of the subcommand of `git`, after the options before it."""
     return _after_options(command, _GIT)
 
 
 def wrapped_commands(command: Command) -> list[Command]:
-    """The commands that this one gets to run as words of its own; for `git`, itself without its first options."""
+    """The commands in a command's own words; for `git`, itself without its first options."""
     name = program_name(command)
     if name == "git":
         start = git_subcommand(command)
@@ -125,7 +125,7 @@ def wrapped_commands(command: Command) -> list[Command]:
 
 
 def wrapped_script(command: Command) -> str | None:
-    """The script that a shell, `eval` or the like gets to run, whatever the options before it."""
+    """The script that a shell, `eval` or a similar program runs, after any options."""
     name = program_name(command)
     match name:
         case "eval":
@@ -137,7 +137,7 @@ def wrapped_script(command: Command) -> str | None:
         case "watch":
             return " ".join(command[_after_options(command, _WRAPPERS[name]) :])
         case "env":
-            # No shell splits it, but a shell would split it in the same way.
+            # `env` splits the text as a shell would, although no shell is involved.
             return _option_value(command, "S", "--split-string")
         case "flock" | "runuser" | "script" | "su":
             return _option_value(command, "c", "--command")
@@ -149,7 +149,7 @@ def wrapped_script(command: Command) -> str | None:
 
 
 def _shell_text(command: Command) -> str | None:
-    """What a shell runs with `-c`; None if it has no such option."""
+    """The text that a shell runs with `-c`; None if it has no such option."""
     runs_text = False
     index = 1
     while index < len(command) and command[index][:1] in {"-", "+"}:
@@ -194,7 +194,7 @@ def _after_options(command: Command, wrapper: _Wrapper) -> int:
         if option.startswith("--"):
             takes_next_word = option[2:] in wrapper.long_values.split()
         else:
-            # The value of the first option that takes one is the rest of the word, or else the next word.
+            # The first option that takes a value gets the rest of the word, or else the next word.
             with_value = next(
                 (n for n, x in enumerate(option) if x in wrapper.values), None
             )

@@ -1,7 +1,8 @@
 """Applies `FileRules` to the file system: what is denied, under which names. LIGHT.
 
-Everyone who reads for the model asks the one `Denials` of the rules, and the sandbox hides from commands what it finds.
-A file is denied by its path, and by its inode under every other name. Folders are listed again once they have changed.
+All code that reads for the model asks the one `Denials` of the rules, and the sandbox hides from
+commands what those `Denials` find. A file is denied by its path, and by its inode under every other
+name. Folders are listed again once they have changed.
 """
 
 import os
@@ -20,25 +21,27 @@ from codex_py.filesystem.patterns import expression
 from codex_py.protocol.file_rules import FileRules
 
 _SETTLED_S: Final = 2.0
-"""A folder that changed just now may change again without another time of change."""
+"""The listing of a folder that changed more recently is not kept: it may change again with the same
+`st_ctime`."""
 _MAX_FOLDERS: Final = 200_000
 _Inode = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """What to hide from a command that starts now. Paths are absolute and without links, outer ones first."""
+    """The paths to hide from a command that starts now: absolute and without links, outer ones
+    first."""
 
     hidden: tuple[Path, ...] = ()
-    """They exist."""
+    """Existing paths."""
     opened: tuple[Path, ...] = ()
-    """Below hidden ones, and open again."""
+    """Existing paths below hidden ones that are open again."""
     links: tuple[Path, ...] = ()
     """Denied names that are links; where they lead is hidden."""
     absent: tuple[Path, ...] = ()
-    """They are not there, but their folders are."""
+    """Denied paths that do not exist, in folders that do."""
     pinned: tuple[Path, ...] = ()
-    """The folders above these must not be renamed."""
+    """Paths whose parent folders must not be renamed."""
 
 
 NOTHING: Final = Denied()
@@ -48,15 +51,15 @@ NOTHING: Final = Denied()
 class _Listing:
     mark: tuple[int, int, int]
     files: dict[str, int]
-    """Inodes by path, of all that is no folder."""
+    """The inodes of all entries that are not folders, by path."""
     folders: dict[str, int]
     is_complete: bool = True
     matches: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """Those that match, by the top folder and the patterns."""
+    """The matching paths, by the top folder and the patterns."""
 
 
 class Denials:
-    """May be asked by several threads."""
+    """Knows which files are denied. Several threads may use it at once."""
 
     def __init__(self, rules: FileRules) -> None:
         self.rules = rules
@@ -71,7 +74,8 @@ class Denials:
                 self._globs.setdefault(name, []).append(pattern)
         self._listings: dict[str, _Listing] = {}
         self._known: dict[_Inode, tuple[str, int, int]] = {}
-        """Path, time of change and size of what was hidden, by inode: a command may have moved a folder above it."""
+        """Path, `st_mtime_ns` and size of each hidden file, by inode: a command may move a folder
+        above it."""
         self._is_read = False
         self._lock = threading.Lock()
 
@@ -94,14 +98,14 @@ class Denials:
                 return False
         known = self._known.get(_inode(found))
         if not self._is_read or (known and known[1:] != _marks(found)):
-            # Who reads a file need not know all of its names.
+            # To read a file, not all of its names need to be known.
             with suppress(ToolError):
                 self.now(())
             known = self._known.get(_inode(found))
         return known is not None and known[1:] == _marks(found)
 
     def now(self, roots: Iterable[Path]) -> Denied:
-        """Look for what is denied. `roots`: folders with other names of denied files.
+        """Look for what is denied. `roots`: folders in which denied files may have other names.
 
         Raises:
             ToolError: a denied file has a name outside of them, or there are too many folders to look at.
@@ -112,7 +116,7 @@ class Denials:
             try:
                 return self._now([str(root) for root in roots])
             finally:
-                # Not before: who asks meanwhile has to wait.
+                # Not before: threads that ask meanwhile have to wait.
                 self._is_read = True
 
     def _now(self, roots: list[str]) -> Denied:
@@ -120,7 +124,7 @@ class Denials:
         links = dict[str, str]()
         absent = list[str]()
         pinned = list[str]()
-        # A link on the way stays, too.
+        # Links on the way to denied paths must stay, too.
         above = {folder for denied in self.rules.denied for folder in denied.parents}
         links |= {_entry(folder): "/" for folder in above if folder.is_symlink()}
         for denied in self.rules.denied:
@@ -154,7 +158,8 @@ class Denials:
         found: dict[str, os.stat_result],
         links: dict[str, str],
     ) -> bool:
-        """Deny a path, and where it leads. False if it is not there. `top`: of a pattern."""
+        """Deny a path and its link target. False if the path does not exist. `top`: the folder of
+        the pattern, if any."""
         try:
             status = os.lstat(path)
         except (OSError, ValueError):
@@ -210,7 +215,8 @@ class Denials:
         names: dict[_Inode, set[str]],
         found: dict[str, os.stat_result],
     ) -> None:
-        """Add to `found` and `names` what names lost and linked files have below these folders.
+        """Look below these folders for names of lost and linked files, and add them to `found` and
+        `names`.
 
         Without lost files, the search ends once all names of the linked ones are seen.
         """
@@ -247,7 +253,8 @@ class Denials:
         return near
 
     def _lost(self, found: dict[str, os.stat_result]) -> set[_Inode]:
-        """The files that were denied until now and are not where they were; others are added to `found`."""
+        """The files that were denied until now and have left their path. Unchanged others are added
+        to `found`."""
         here = set(map(_inode, found.values()))
         lost: set[_Inode] = set()
         for inode in self._known.keys() - here:
@@ -265,7 +272,8 @@ class Denials:
         """The files in a denied folder that have several names."""
         linked: dict[str, os.stat_result] = {}
         for _, listing in self._folders(folder, None, opened):
-            # A name that a file gets elsewhere does not change its folder.
+            # A new hard link elsewhere does not change this folder, so its listing may be known
+            # already.
             for path in listing.files:
                 status = _status(path)
                 if status and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
@@ -287,7 +295,7 @@ class Denials:
                         yield path, status
 
     def _matching(self, top: str, patterns: Sequence[str]) -> Iterator[str]:
-        """The paths below a folder that match, but none in a folder that does."""
+        """The matching paths below a folder, without those inside a matching folder."""
         limit: int | None = max(pattern.count("/") + 1 for pattern in patterns)
         if any("**" in pattern for pattern in patterns):
             depth = self.rules.scan_depth
@@ -306,7 +314,8 @@ class Denials:
                     n for n in both if matching.fullmatch(n[skipped:])
                 ]
             if not listing.is_complete:
-                # A command of the same user can make it readable.
+                # An unreadable folder is hidden too: a command of the same user can make it
+                # readable.
                 inside.append(path)
                 yield path
             found = listing.matches[key]
@@ -317,7 +326,8 @@ class Denials:
     def _folders(
         self, top: str, limit: int | None, passed: Sequence[str] = ()
     ) -> Iterator[tuple[str, _Listing]]:
-        """A folder and those below it, `limit` deep; not those that are `passed`, perhaps meanwhile."""
+        """A folder and those below it, `limit` levels deep. The caller may add to `passed`, the
+        folders to leave out."""
         level = [top]
         count = 0
         deep = 0
@@ -367,7 +377,7 @@ class Denials:
         return tops
 
     def _opened(self) -> list[str]:
-        """The entries below denied ones that are open, and exist."""
+        """The existing entries below denied ones that are open."""
         found: list[str] = []
         for path, access in self.rules.entries:
             real = os.path.realpath(path)
@@ -395,14 +405,14 @@ class Denials:
 
 @lru_cache(maxsize=16)
 def denials_of(rules: FileRules) -> Denials:
-    """The one object of these rules."""
+    """The shared `Denials` of these rules."""
     return Denials(rules)
 
 
 def _unseen(
     linked: dict[str, os.stat_result], names: dict[_Inode, set[str]]
 ) -> list[str]:
-    """The paths of files that have more links than names are known."""
+    """The paths of files that have more links than known names."""
     return [
         path
         for path, status in linked.items()
@@ -411,7 +421,7 @@ def _unseen(
 
 
 def _entry(path: Path) -> str:
-    """The path without links but for the last name."""
+    """The path with links resolved, except for the last name."""
     return os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118
 
 

@@ -1,4 +1,5 @@
-"""When others changed a folder: what this program itself makes and removes there for a moment does not count."""
+"""Tells when others changed a folder; entries that this program makes and removes there for a
+moment do not count."""
 
 import os
 import threading
@@ -10,9 +11,9 @@ from typing import NamedTuple
 
 class _OwnChange(NamedTuple):
     changed_ns: int
-    """What the folder says after the change."""
+    """The folder's `st_ctime_ns` after the change."""
     before_ns: int
-    """What it said before; with several changes of ours in a row, before the first of them."""
+    """Its `st_ctime_ns` before the change; before the first of several changes of ours in a row."""
 
 
 class Seen(NamedTuple):
@@ -26,15 +27,16 @@ class Seen(NamedTuple):
 class FolderTimes:
     """The times of the last changes of folders, without changes of our own. Several threads may use it at once.
 
-    Nobody can set such a time, so one that a change of our own has replaced is remembered. As soon as anybody else
-    changes the folder, its time is another one, and counts as it is.
+    Nobody can set such a time back, so the time before a change of our own is remembered. As soon
+    as anybody else changes the folder, it gets another time, which counts as it is.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        """Held while we change a folder: nobody here sees a time of ours that is not remembered yet."""
+        """Held while we change a folder, so that no thread sees a time of ours before it is
+        remembered."""
         self._own: dict[tuple[int, int], _OwnChange] = {}
-        """The last one by the device and the inode of the folder."""
+        """Our last change of each folder, by its device and inode."""
 
     @contextmanager
     def without(self, folder: Path) -> Generator[None]:

@@ -1,6 +1,6 @@
 """Finds the folders of a git repository from its `.git`, without starting git. LIGHT.
 
-Whoever made the files may have put anything there, such as a named pipe. Source of the layout:
+The author of the files may have put anything there, such as a named pipe. Source of the layout:
 gitrepository-layout(5), git-worktree(1).
 """
 
@@ -30,7 +30,8 @@ _OF_ONE_TREE = (
     "SHALLOW_FILE",
     "WORK_TREE",
 )
-"""Behind `GIT_`: those of `git rev-parse --local-env-vars` but GIT_CONFIG_COUNT, which CI sets for all repositories."""
+"""The variables of `git rev-parse --local-env-vars`, without `GIT_`. CONFIG_COUNT is left out,
+because CI sets it for all repositories."""
 
 
 def for_another_tree(environment: Mapping[str, str]) -> dict[str, str]:
@@ -40,7 +41,8 @@ def for_another_tree(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_dot_git(cwd: Path) -> Path | None:
-    """The nearest `.git` of a folder and its parents; as git does, this ignores one that is neither folder nor file."""
+    """The nearest `.git` of a folder and its parents. Like git, this ignores a `.git` that is
+    neither folder nor file."""
     places = (folder / ".git" for folder in (cwd, *cwd.parents))
     return next((place for place in places if place.is_dir() or place.is_file()), None)
 
@@ -73,7 +75,7 @@ def named_path(pointer: Path, prefix: str = "") -> Path:
 
 
 def main_work_tree(root: Path) -> Path | None:
-    """The work tree whose repository a linked worktree shares; None if `root` is no such worktree.
+    """The work tree whose repository the linked worktree `root` shares; None for any other `root`.
 
     A checkout can claim to be a worktree of any repository, so the repository must name it too.
     """

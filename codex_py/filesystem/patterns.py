@@ -16,7 +16,8 @@ _MEANING: Final[Mapping[str, str]] = {
 
 @cache
 def expression(patterns: str, *, whole: bool = True) -> re.Pattern[str]:
-    """A regular expression for relative paths. `whole`: not for what lies in a matching folder."""
+    """A regular expression for relative paths. `whole`: paths inside a matching folder do not
+    match."""
     end = "" if whole else "(?:/.*)?"
     parts = (_translated(pattern) for pattern in patterns.split("\n"))
     return re.compile(f"(?:{'|'.join(parts)}){end}", re.DOTALL)

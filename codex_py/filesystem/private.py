@@ -60,10 +60,10 @@ def open_emptied(path: Path) -> int:
 
 @contextmanager
 def written_whole(path: Path, *, replaces: bool = True) -> Generator[BinaryIO]:
-    """A private file for writing, which gets its name when all of it is written.
+    """A private file for writing, which gets its name once it is complete.
 
     Raises:
-        FileExistsError: there is one of that name, and this `replaces` none.
+        FileExistsError: the name is taken, and `replaces` is False.
         OSError: it cannot be written.
     """
     part = path.with_name(f".part-{os.urandom(8).hex()}")

@@ -22,7 +22,8 @@ FOLDER_FLAGS: Final = (
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 Refusal = Callable[[str, os.stat_result | None], bool]
-"""Whether a path must not be read, and the file with this status, once it is open."""
+"""Tells whether a path must not be read. It is asked again with the status of the file, once that
+is open."""
 
 SPECIAL: Final = {
     stat.S_IFIFO: "a named pipe",
@@ -30,7 +31,7 @@ SPECIAL: Final = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
-"""What is neither a file nor a folder nor a link, by file type."""
+"""The entries that are neither files nor folders nor links, by file type."""
 _KINDS: Final = {
     **SPECIAL,
     stat.S_IFDIR: "a folder",
@@ -92,7 +93,7 @@ def open_ordinary(
     """
     is_link = stat.S_ISLNK(os.lstat(path).st_mode)
     if root is None and not is_link and refuses is None:
-        # There is no folder to stay in. To open each folder on the way takes three times as long.
+        # No folder to stay in. Opening each folder on the way takes three times as long.
         return open_ordinary_entry(str(path))
     real = real_path(path, root)
     if refuses is not None and refuses(real, None):
@@ -210,7 +211,7 @@ def read_whole(
 
 
 def is_empty_folder(path: Path) -> bool:
-    """False for what is no folder, or cannot be listed."""
+    """True for an empty folder; False too if the path is not a folder, or cannot be listed."""
     try:
         with os.scandir(path) as entries:
             return next(entries, None) is None
@@ -230,7 +231,7 @@ def _pseudo_file_system(device: int) -> str | None:
     """
     wanted = b"%d:%d" % (os.major(device), os.minor(device))
     try:
-        # `open_ordinary` calls this function.
+        # Not by `read_whole`, which calls this function.
         mounts = Path(_MOUNTS).read_bytes()
     except OSError:
         # Without procfs, no mounts are known.

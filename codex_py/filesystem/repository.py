@@ -1,9 +1,9 @@
 """Finds the repository of a work tree, and makes sure that it is the tree's own. LIGHT.
 
-Whoever made the files of a work tree also made its `.git`. It may be a file or a link that leads to the repository of
-somebody else, and links and lists below it may lead to the objects of another one. What git reads there would get into
-requests, so a place outside of the tree counts only if it says by itself that it belongs to this tree: then somebody
-has said so who could write there.
+The author of the files of a work tree also made its `.git`. It may be a file or a link that leads
+to the repository of somebody else, and links and lists below it may lead to the objects of another
+one. What git reads there would get into requests, so a place outside of the tree counts only if it
+names this tree itself: then somebody who could write there has said that it belongs to the tree.
 Source of the layout: gitrepository-layout(5), git-worktree(1), index-format(5).
 """
 
@@ -30,7 +30,7 @@ _STATUS_BYTES: Final = 40
 _IS_EXTENDED: Final = 0x4000
 _SKIPS_WORK_TREE: Final = 0x4000
 _REGULAR: Final = 0o10
-"""These five are of the format of an index."""
+"""These five describe the format of an index."""
 _UNREAD: Final = frozenset(
     {"hooks", "lfs", "annex", "branches", "description", "rr-cache"}
 )
@@ -48,11 +48,12 @@ class OwnRepository:
     """The folders of a repository. They are absolute, and without links."""
 
     top: Path
-    """Of the work tree, as the caller named it."""
+    """The top of the work tree, as the caller named it."""
     folder: Path
-    """What git calls `GIT_DIR`."""
+    """The folder that git calls `GIT_DIR`."""
     common: Path
-    """What all work trees share; the same as `folder` unless the tree is a linked one."""
+    """The folder that all work trees share; the same as `folder` unless the tree is a linked
+    one."""
 
     def holds(self, path: str | Path) -> bool:
         """True if a path leads into the work tree or its repository, links followed."""
@@ -61,9 +62,10 @@ class OwnRepository:
         return any(real.is_relative_to(place) for place in places)
 
     def has_tree(self, tree: Path) -> bool:
-        """True if a folder is a work tree of this repository. A repository can name any folder; this one names it too.
+        """True if a folder is a work tree of this repository, by its own `.git` too.
 
-        `tree`: absolute."""
+        Any repository can name any folder as its work tree. `tree`: absolute.
+        """
         with suppress(OSError, ValueError):
             return own_repository(tree).common == self.common
         return False
@@ -72,7 +74,7 @@ class OwnRepository:
 def own_repository(top: Path) -> OwnRepository:
     """The repository of a work tree. `top`: absolute; it has a `.git`.
 
-    A repository in the tree is the tree's own. One outside of it is, if
+    A repository in the tree is the tree's own. A repository outside of it is the tree's own if
 
     - it is an entry for a linked work tree that names this one, as `git worktree add` makes it,
     - its configuration names this tree as `core.worktree`, as that of a submodule does, or
@@ -80,7 +82,7 @@ def own_repository(top: Path) -> OwnRepository:
 
     Raises:
         ForeignRepository: it belongs to something else.
-        OSError, ValueError: it cannot be read, or there is none.
+        OSError, ValueError: it cannot be read, or does not exist.
     """
     dot_git = top / ".git"
     folder = Path(os.path.realpath(git_folder(dot_git)))
@@ -171,7 +173,7 @@ def _is_linked_to(folder: Path, dot_git: Path) -> bool:
 
 
 def _place_of(dot_git: Path) -> str:
-    """The path of a `.git` without links but for itself."""
+    """The path of a `.git` with links in its folders resolved; it may be a link itself."""
     return f"{os.path.realpath(dot_git.parent)}/{dot_git.name}"
 
 
@@ -188,7 +190,7 @@ def _names_tree(folder: Path, top: Path) -> bool:
 
 
 def _values(text: str, wanted_section: str, wanted_key: str) -> Iterator[str]:
-    """The values of a key of git's configuration, without those of files that it includes."""
+    """The values of a key in a file of git's configuration. Included files do not count."""
     is_wanted = False
     for line in text.splitlines():
         section = _SECTION.match(line)
@@ -203,10 +205,10 @@ def _values(text: str, wanted_section: str, wanted_key: str) -> Iterator[str]:
 
 
 def _knows_files(folder: Path, top: Path) -> bool:
-    """True if most of the files in an index are those of the tree.
+    """True if most of the files in an index are files of the tree.
 
-    A single one would not do: `git status` in a tree that somebody else made takes up each file whose contents are
-    the same as in the index, and everybody has some of those, such as a license.
+    A single file would not do: `git status` in a tree that somebody else made updates the index for
+    each file with the same contents, and every tree has some of those, such as a license.
     """
     with suppress(OSError, ValueError, struct.error):
         data, _ = read_start(folder / "index", _MAX_INDEX_BYTES)
@@ -240,7 +242,7 @@ def _is_as_in_index(entry: _Entry, top: Path) -> bool:
 
 
 def _entries(data: bytes, hash_bytes: int) -> Iterator[_Entry]:
-    """The first files in an index, without links, submodules and what is in no tree.
+    """The first files in an index, without links, submodules and entries that are not checked out.
 
     Raises a `ValueError` or a `struct.error` if it is damaged.
     """
@@ -306,14 +308,14 @@ def _folders_in(folder: Path) -> list[Path]:
 
 
 def _alternates(store: Path) -> Iterator[tuple[str, Path]]:
-    """The lines of a list of further folders with objects, and the folders without links."""
+    """The lines of a list of further folders with objects; each with the folder, links resolved."""
     try:
         data = read_whole(store / "info" / "alternates", _MAX_SETTINGS_BYTES)
     except FileNotFoundError:
         return
     for line in os.fsdecode(data).split("\n"):
         if line.startswith('"'):
-            # A path with escapes, which nobody needs for a place in the repository.
+            # A path with escapes, which no place in the repository needs; `/` is refused.
             yield line, Path("/")
         elif line and not line.startswith("#"):
             yield line, Path(os.path.realpath(store / line))

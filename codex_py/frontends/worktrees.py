@@ -1,4 +1,5 @@
-"""Finds the folder that a session works in: a new git worktree (`--worktree`), or that of a resumed session. LIGHT."""
+"""Finds the folder that a session works in: a new git worktree (`--worktree`), or the worktree of a
+resumed session. LIGHT."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -17,8 +18,9 @@ from codex_py.rollout.index import find_session
 def in_folder_of_session(
     arguments: Arguments, target: SessionTarget, environment: Mapping[str, str]
 ) -> Arguments:
-    """Set the working directory to the worktree of the session to resume, if it had one and no option names another
-    place.
+    """Set the working directory to the worktree of the session to resume.
+
+    Nothing changes if the session had no worktree, or if an option names another place.
 
     Raises:
         SessionError: the worktree is gone.
@@ -28,7 +30,7 @@ def in_folder_of_session(
     home = codex_home(environment)
     path = find_session(home, target.resume)
     if path is None:
-        # Opening the session reports it.
+        # Opening the session reports that it does not exist.
         return arguments
     cwd = session_worktree(home, path)
     if cwd is None:
@@ -51,12 +53,13 @@ async def enter_worktree(
     environment: Mapping[str, str],
     warn: Callable[[str], None],
 ):
-    """Make or find the `Worktree` of a session with this configuration; None if it works in another folder.
+    """Make or find the `Worktree` of a session with this configuration.
 
-    Leaving the stack removes a new one unless something was changed in it.
+    Returns None if the session works in another folder. Leaving the stack removes a new worktree,
+    unless something was changed in it.
 
     Raises:
-        CodexError: there can be no worktree.
+        CodexError: the worktree cannot be made or used.
     """
     name = arguments.worktree
     if name is None and not config.cwd.is_relative_to(worktrees_folder(config.home)):

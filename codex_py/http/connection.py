@@ -1,4 +1,4 @@
-"""One TCP or TLS connection as awaitable reads and writes, each read taking all that has come."""
+"""One TCP or TLS connection with awaitable reads and writes. A read takes all that has arrived."""
 
 import asyncio
 import errno
@@ -11,19 +11,20 @@ from typing import cast
 import httpx
 
 READ_AHEAD_BYTES = 1_048_576
-"""How much may wait unread before the socket is no longer read."""
+"""The limit of unread bytes; beyond it, the socket is not read."""
 _PIECE_BYTES = 1_048_576
 
 _PACE_S = 0.01
-"""Between two reads of a stream that comes in many small pieces: to be woken for each costs more than to read it."""
+"""The pause between two reads of a stream of many small pieces: waking up for each costs more than
+reading it."""
 _SMALL_BYTES = 8_192
 _SOON_S = 0.1
 _SMALL_READS = 32
-"""So many small reads in a row, each soon after the other, are such a stream."""
+"""The number of small reads, each soon after the other, that make such a stream."""
 
 
 class Connection(asyncio.Protocol):
-    """A connection as reads and writes. It holds no more than `READ_AHEAD_BYTES` and one read."""
+    """A connection. It buffers at most `READ_AHEAD_BYTES` and one read."""
 
     def __init__(self) -> None:
         self._transport = cast("asyncio.Transport", None)
@@ -39,24 +40,26 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_fresh(self) -> bool:
-        """Open, all written, and nothing to read: fit for another request."""
+        """True if it can take another request: open, all written, and nothing left to read."""
         return not (self._ended or self._received or self._writing_paused)
 
     async def write(self, head: bytes, body: bytes, timeout_s: float | None) -> None:
-        """Return when the system has taken all of it, or when an answer or the end came before.
+        """Write a request.
 
-        The transport copies what it cannot write at once, so a large body is given to it in pieces.
+        Returns when the system has taken all of it, or an answer or the end came first.
+
+        The transport copies what it cannot write at once, so it gets a large body in pieces.
 
         Raises:
-            httpx.WriteTimeout: nothing was taken for `timeout_s` seconds.
+            httpx.WriteTimeout: the system took nothing for `timeout_s` seconds.
         """
         self._small_reads = 0
         self._transport.write(head + body[:_PIECE_BYTES])
         rest = memoryview(body)[_PIECE_BYTES:]
         await self._taken(timeout_s)
         while rest:
-            # After an early answer the rest is only buffered: the server may still read it, and then take another
-            # request.
+            # After an early answer, buffer the rest without waiting: the server may still read it,
+            # and then accept another request.
             if self._received or self._ended:
                 size = len(rest)
             else:
@@ -77,9 +80,9 @@ class Connection(asyncio.Protocol):
                     ) from error
 
     async def read(self, timeout_s: float | None) -> bytes:
-        """All that has come, at least a byte; nothing at the end of the connection.
+        """Read all that has arrived, at least a byte; empty at the end of the connection.
 
-        What comes right after many small reads may wait for `_PACE_S`, so that the next one takes more.
+        After many small reads, a read may wait for `_PACE_S` first, so that it takes more.
 
         Raises:
             httpx.ReadTimeout: nothing came for `timeout_s` seconds.
@@ -87,7 +90,8 @@ class Connection(asyncio.Protocol):
         """
         if self._small_reads >= _SMALL_READS:
             await self._let_more_come()
-        # Also woken when there is room to write again, which TLS tells whenever reading goes on.
+        # `_wait` also returns when there is room to write again, which TLS reports whenever reading
+        # resumes.
         while not self._received and not self._ended:
             try:
                 await self._wait(timeout_s)
@@ -138,8 +142,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        # Writing is "paused" from the first byte that the system does not take. Over TLS, asyncio compares with >=,
-        # and would take it for paused with nothing to write.
+        # Pause writing from the first byte that the system does not take. Over TLS, asyncio
+        # compares with >=, and with 0 would pause although nothing is left to write.
         is_tls = transport.get_extra_info("sslcontext") is not None
         self._transport.set_write_buffer_limits(high=int(is_tls))
 
@@ -169,7 +173,7 @@ class Connection(asyncio.Protocol):
 
 
 def os_words(error: Exception) -> str:
-    """The cause in the words of the system, without asyncio's own around them."""
+    """The operating system's message for an error, without asyncio's text around it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"TLS certificate refused: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
@@ -181,6 +185,6 @@ def os_words(error: Exception) -> str:
     if isinstance(error, OSError) and numbers:
         return "; ".join(os.strerror(int(number)) for number in numbers)
     if isinstance(error, ConnectionResetError) and not error.args:
-        # Of a connection that ends within the TLS handshake asyncio says no more than this.
+        # asyncio gives no text for a connection that ends during the TLS handshake.
         return os.strerror(errno.ECONNRESET)
     return str(error)

@@ -1,8 +1,8 @@
-"""Unpacks answers that are packed although nobody asks for that, as some gateways send them: piece by piece, so that
-whoever reads can stop long before a few KB have become gigabytes.
+"""Decompresses responses that some gateways compress without being asked to. It works piece by
+piece, so that a reader can stop long before a few KB become gigabytes.
 
-Every HTTP client of this program, of whichever library, sends `IDENTITY`, asks `unreadable` before it reads a body, and
-reads it through an `Unpacker` if it `is_packed`.
+Every HTTP client of this program, with any library, sends `IDENTITY`, asks `unreadable` before it
+reads a body, and reads it through an `Unpacker` if it `is_packed`.
 """
 
 import zlib
@@ -15,22 +15,22 @@ _PIECE_BYTES = 65_536
 _GZIP = {"gzip", "x-gzip"}
 _DEFLATE = {"deflate"}
 _ANY_HEADER = zlib.MAX_WBITS | 32
-"""The data of zlib itself, or a gzip file."""
+"""Makes zlib accept its own format and gzip."""
 _NO_HEADER = -zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class DamagedBody(ValueError):
-    """A packed body cannot be unpacked."""
+    """A compressed body is damaged."""
 
 
 def is_packed(encoding: str | None) -> bool:
-    """True if a body with this `content-encoding` has to be unpacked."""
+    """True if a body with this `content-encoding` has to be decompressed."""
     return bool(_codings(encoding))
 
 
 def unreadable(encoding: str | None) -> str | None:
-    """The reason why a body with this `content-encoding` cannot be read, for the user; None if it can."""
+    """The reason for the user why a body with this `content-encoding` cannot be read, or None."""
     codings = _codings(encoding)
     if not codings or (len(codings) == 1 and codings[0] in _GZIP | _DEFLATE):
         return None
@@ -46,7 +46,10 @@ def _codings(encoding: str | None) -> list[str]:
 
 
 class Unpacker:
-    """Unpacks one body. The start of the body says how it is packed; one that is not packed at all is left as it is."""
+    """Decompresses one body.
+
+    The start of the body shows the format; a body that is not compressed is unchanged.
+    """
 
     def __init__(self, encoding: str | None) -> None:
         self._is_gzip = _codings(encoding)[0] in _GZIP
@@ -55,12 +58,12 @@ class Unpacker:
         self._is_plain = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The content in the next bytes of the body, in pieces of at most 64 KB.
+        """Decompress the next bytes of the body; yields pieces of at most 64 KB.
 
-        What follows the last whole gzip file is dropped. A body that is cut short has no error of its own.
+        Bytes after the last gzip member are dropped. A body that is cut short raises no error here.
 
         Raises:
-            DamagedBody: it cannot be unpacked.
+            DamagedBody: the body cannot be decompressed.
         """
         if self._stream is None and not self._is_plain:
             self._start += data
@@ -81,7 +84,7 @@ class Unpacker:
         if start.startswith(_GZIP_MAGIC) or _is_zlib(start):
             self._stream = zlib.decompressobj(_ANY_HEADER)
         elif self._is_gzip:
-            # A proxy may unpack a body and leave the header.
+            # A proxy may decompress a body and leave the header.
             self._is_plain = True
         else:
             self._stream = zlib.decompressobj(_NO_HEADER)

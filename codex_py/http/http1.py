@@ -1,8 +1,8 @@
-"""HTTP/1.1 messages as bytes in, values out: heads, body framing and chunked coding, without I/O.
+"""Parses HTTP/1.1 messages without I/O: heads, body framing and chunked coding.
 
-Source: RFC 9112. A live server sends every event as a chunk of its own, and a parser that handles
-chunks one by one takes some 10 microseconds for each; `Chunked` takes all that one read brought in a single
-pass, at about one for each.
+Source: RFC 9112. Real servers send each event as a separate chunk, and a parser that handles chunks
+one by one takes some 10 microseconds for each. `Chunked` decodes everything that one read returned
+in a single pass, at about 1 microsecond a chunk.
 """
 
 import re
@@ -28,28 +28,29 @@ class Head:
     """`1.1` or `1.0`."""
     status: int
     headers: list[tuple[bytes, bytes]]
-    """In order, names as they came, values stripped."""
+    """The headers in order, with names as received and stripped values."""
 
     def values(self, name: bytes) -> list[bytes]:
-        """The members of a list header, in lower case; an empty list where it is absent."""
+        """The members of a list header, in lower case; empty if the header is absent."""
         joined = b",".join(value for key, value in self.headers if key.lower() == name)
         return [part for raw in joined.split(b",") if (part := raw.strip().lower())]
 
     @property
     def keeps_connection(self) -> bool:
-        """Whether the connection may carry another request after this response."""
+        """True if the connection may carry another request after this response."""
         return self.version == b"1.1" and b"close" not in self.values(b"connection")
 
 
 class Body(Protocol):
-    """A body as it is read: `done` once its last byte was fed."""
+    """Decodes a body as it is read."""
 
     done: bool
+    """True once the last byte of the body was fed."""
     rest: bytes
-    """What followed the body in the bytes fed; only of use when `done`."""
+    """The fed bytes that follow the body; valid only when `done`."""
 
     def feed(self, data: bytes) -> bytes:
-        """Take bytes from the connection; the content in them.
+        """Take bytes from the connection; returns the content in them.
 
         Raises:
             httpx.RemoteProtocolError: the framing is broken.
@@ -57,7 +58,7 @@ class Body(Protocol):
         ...
 
     def end(self) -> None:
-        """The connection was closed by the server before the body was `done`.
+        """Note that the server closed the connection before the body was `done`.
 
         Raises:
             httpx.RemoteProtocolError: the body is cut short.
@@ -66,11 +67,11 @@ class Body(Protocol):
 
 
 def request_head(request: httpx.Request, body: bytes) -> bytes:
-    """The head of a request whose whole body is at hand, so that it always has a length.
+    """The head of a request. Its body is complete, so the head states its length.
 
     Raises:
-        httpx.LocalProtocolError: a header cannot be sent as it is. The message names it, and never
-            holds its value.
+        httpx.LocalProtocolError: a header cannot be sent as it is. The message contains its name,
+            and never its value.
     """
     lines = [
         request.method.encode("ascii") + b" " + request.url.raw_path + b" HTTP/1.1"
@@ -88,10 +89,11 @@ def request_head(request: httpx.Request, body: bytes) -> bytes:
 
 
 def split_head(data: bytes) -> tuple[Head, bytes] | None:
-    """The first head in `data` and the bytes behind it; None where it is not complete yet.
+    """The first head in `data` and the bytes after it; None if the head is not complete yet.
 
     Raises:
-        httpx.RemoteProtocolError: this is no HTTP/1 head, or one beyond `MAX_HEAD_BYTES`.
+        httpx.RemoteProtocolError: `data` is not an HTTP/1 head, or the head exceeds
+            `MAX_HEAD_BYTES`.
     """
     end = _HEAD_END.search(data, 0, MAX_HEAD_BYTES)
     if end is None:
@@ -104,7 +106,7 @@ def split_head(data: bytes) -> tuple[Head, bytes] | None:
                 f"response head of more than {MAX_HEAD_BYTES} bytes"
             )
         return None
-    # Folded lines are obsolete, and to be read as one (RFC 9112 §5.2).
+    # Folded lines are obsolete, and must be read as one line (RFC 9112 §5.2).
     text = _FOLDED_LINE.sub(b" ", data[: end.start()])
     status_line, *field_lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
     status = _STATUS_LINE.fullmatch(status_line)
@@ -120,7 +122,7 @@ def split_head(data: bytes) -> tuple[Head, bytes] | None:
 
 
 def body_of(head: Head, method: str) -> Body:
-    """How the body of this response is framed (RFC 9112 §6.3).
+    """The decoder for the framing of this response's body (RFC 9112 §6.3).
 
     Raises:
         httpx.RemoteProtocolError: the head contradicts itself.
@@ -181,15 +183,16 @@ class UntilClose:
 class Chunked:
     """Chunked coding (RFC 9112 §7.1); extensions and trailers are dropped.
 
-    Of a chunk that is not all there yet, what is there is given out: nothing but an unfinished line
-    is ever held back.
+    The received part of an incomplete chunk is returned at once: only an unfinished line is held
+    back.
     """
 
     def __init__(self) -> None:
         self.done = False
         self.rest = b""
         self._left: int | None = None
-        """Bytes of the open chunk before its closing CRLF; None between chunks."""
+        """The bytes of the open chunk that are still to come before its CRLF; None between
+        chunks."""
         self._in_trailers = False
 
     def feed(self, data: bytes) -> bytes:
@@ -244,7 +247,7 @@ class Chunked:
 
 
 def _check_unfinished(buffer: bytes, position: int) -> None:
-    """Raise unless more bytes could still make a chunk-size line of what stands at `position`."""
+    """Raise unless the bytes at `position` can still become a chunk-size line."""
     line = buffer[position : position + _MAX_LINE_BYTES]
     if b"\n" in line or len(line) == _MAX_LINE_BYTES:
         raise httpx.RemoteProtocolError(f"illegal chunk size: {line[:40]!r}")

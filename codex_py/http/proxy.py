@@ -1,7 +1,7 @@
-"""Which requests go through a proxy: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`.
+"""Sends requests through the proxies of `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`.
 
-They are read as httpx and curl read them, from the environment that is given rather than from the
-process. Local addresses are no exception: `NO_PROXY` has to name them.
+The variables mean the same as for httpx and curl. They are read from a given environment, not from
+the process. Local addresses are no exception: `NO_PROXY` has to name them.
 """
 
 import ipaddress
@@ -23,7 +23,7 @@ _BETWEEN_ENTRIES = r"[,;\s]+"
 @frozen
 class Proxies:
     by_scheme: Mapping[str, tuple[str, str]]
-    """`http`, `https`, `all` → the name of the variable and its value, which is not checked."""
+    """Maps `http`, `https` and `all` to the name of the variable and its unchecked value."""
     exempt: tuple[str, ...]
     """Entries of `NO_PROXY`, in lower case."""
 
@@ -31,7 +31,8 @@ class Proxies:
         """The variable and the proxy's URL; None for a direct connection.
 
         Raises:
-            ConfigError: the proxy's address is no URL that can be used. Desktops set proxies that no request needs.
+            ConfigError: the proxy's address cannot be used. It is checked only here, because
+                desktops set proxies that no request needs.
         """
         found = self.by_scheme.get(url.scheme) or self.by_scheme.get("all")
         port = url.port or (443 if url.scheme == "https" else 80)
@@ -43,7 +44,7 @@ class Proxies:
         return name, _checked(name, value)
 
     def problems(self) -> list[str]:
-        """A sentence for each proxy that cannot be used, whether a request needs it or not."""
+        """A sentence for each proxy that cannot be used, even if no request needs it."""
         found: list[str] = []
         for name, value in self.by_scheme.values():
             try:
@@ -54,10 +55,10 @@ class Proxies:
 
 
 def proxies_from(environment: Mapping[str, str]) -> Proxies | None:
-    """What the environment says; None where it names no proxy."""
+    """Read the proxies from the environment; None if it names no proxy."""
     by_scheme: dict[str, tuple[str, str]] = {}
     for scheme in ("http", "https", "all"):
-        # The spelling in small letters is the older one, and wins.
+        # The lower-case spelling is the older one, and wins.
         for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper()):
             value = environment.get(name, "").strip()
             if value:
@@ -77,7 +78,7 @@ def _checked(name: str, value: str) -> str:
     # GNOME and some VPN programs name the protocol without its version.
     address = re.sub("^socks://", "socks5://", address, flags=re.IGNORECASE)
     try:
-        # The value may hold a password, so that no message repeats it.
+        # The value may contain a password, so messages do not quote it.
         url = httpx.Proxy(address).url
         if (url.port or 0) > _MAX_PORT:
             raise ValueError
@@ -95,15 +96,15 @@ def _checked(name: str, value: str) -> str:
 def _covers(entry: str, host: str, port: int) -> bool:
     """True if one entry of `NO_PROXY` names this host.
 
-    It is `*`, a host and all below it, an address, a network (`10.0.0.0/8`) or the beginning of addresses (`127.*`);
-    each with a port behind it or without.
+    An entry is `*`, a host (with its subdomains), an address, a network (`10.0.0.0/8`) or the
+    beginning of addresses (`127.*`). A port may follow.
     """
     host = host.lower().rstrip(".")
     entry = entry.split("://")[-1]
     if entry == "*":
         return True
     address = None
-    with suppress(ValueError):  # one of them is a name
+    with suppress(ValueError):  # the host or the entry is a name
         address = ipaddress.ip_address(host)
         if address in ipaddress.ip_network(entry.strip("[]"), strict=False):
             return True
@@ -127,8 +128,12 @@ class ProxyTransport(httpx.AsyncBaseTransport):
         self._by_proxy: dict[str, httpx.AsyncBaseTransport] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises a `ConfigError` if the proxy cannot be used: its address is wrong, or it speaks SOCKS and the package
-        for it is not installed."""
+        """Send the request.
+
+        Raises:
+            ConfigError: the proxy's address is wrong, or the proxy speaks SOCKS and the package for
+                that is missing.
+        """
         proxy = self._proxies.proxy_for(request.url)
         if proxy is None:
             return await self._direct.handle_async_request(request)
@@ -145,7 +150,7 @@ class ProxyTransport(httpx.AsyncBaseTransport):
         transport = self._by_proxy.get(address)
         if transport is None:
             try:
-                # Made late: it loads httpcore and the certificates.
+                # Created late, because it loads httpcore and the certificates.
                 transport = httpx.AsyncHTTPTransport(proxy=address)
             except ImportError as error:
                 raise ConfigError(

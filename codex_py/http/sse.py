@@ -1,9 +1,9 @@
-"""Server-sent events, as model servers really send them.
+"""Reads server-sent events as real model servers send them.
 
-Specification: https://html.spec.whatwg.org/multipage/server-sent-events.html. Read as well are a byte order
-mark, a last event without its blank line, and a plain JSON body; the content type does not matter. Nearly all
-events are a name and one line of data: they are split here, at 0.6 us each. All others are read by httpx-sse,
-which takes 4 to 30 us.
+Specification: https://html.spec.whatwg.org/multipage/server-sent-events.html. Also accepted are a
+byte order mark, a last event without its blank line, and a plain JSON body; the content type does
+not matter. Nearly all events are a name and one line of data: they are split here, at 0.6 us each.
+httpx-sse reads all others, at 4 to 30 us each.
 """
 
 import codecs
@@ -18,23 +18,26 @@ import httpx
 from codex_py.errors import ModelError, StreamError
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
-"""What one event, or a plain JSON body, may take: a server that sends no end must not fill the memory."""
+"""The limit of one event, or of a plain JSON body: a server that never ends it must not fill the
+memory."""
 
 MAX_RESPONSE_BYTES = 512 * 1024 * 1024
-"""What one response may take in all: what it says is kept until it is complete."""
+"""The limit of a whole response, because its content is kept until it is complete."""
 
 
 async def server_sent_events(
     response: httpx.Response, *, max_quiet_s: float = 1200.0
 ) -> AsyncGenerator[Sequence[tuple[str, str]]]:
-    """The events of a successful response whose body has not been read, as they arrive in batches.
+    """Read the events of a successful response, and yield them in batches as they arrive.
 
-    Each is its name, `message` where it has none, and its data. Events without data are left out. The content type
-    is not believed, and a body that is one JSON object is given as the data of one event. Closing the generator
-    leaves the response open.
+    The body of the response must not have been read.
+    An event is its name (`message` by default) and its data. Events without data are left out. The
+    content type is ignored, and a body that is one JSON object becomes the data of one event.
+    Closing the generator leaves the response open.
 
     Args:
-        max_quiet_s: how long a server may keep the connection alive, with comments or empty objects, without an event.
+        max_quiet_s: the longest time without an event, while comments or empty objects keep the
+            connection alive.
 
     Raises:
         StreamError: the connection broke or fell silent, or an event or the response is too large.
@@ -66,17 +69,18 @@ async def server_sent_events(
 
 
 class _Splitter:
-    """Bytes in, complete events out."""
+    """Splits bytes into complete events."""
 
     def __init__(self) -> None:
         self._decoder = io.IncrementalNewlineDecoder(
             codecs.getincrementaldecoder("utf-8-sig")("replace"), translate=True
         )
         self._unfinished: list[str] = []
-        """The start of an event, in pieces: a large one must not be copied for each."""
+        """The start of an event, in pieces, so that a large one is not copied for each piece."""
         self._line_ended = False
         self._is_json: bool | None = None
-        """The body is a JSON object: no field of an event begins like one. None before its first character."""
+        """True if the body is a JSON object, which no event begins like. None before the first
+        character."""
 
     def feed(self, piece: bytes, *, final: bool = False) -> Sequence[tuple[str, str]]:
         text = self._decoder.decode(piece, final)
@@ -103,7 +107,7 @@ class _Splitter:
 
 
 def _common_event(event: str) -> tuple[str, str] | None:
-    """The event, if it is a line of data, with a line with its name before it or none."""
+    """The event, if it is one line of data, alone or after a line with its name; else None."""
     head, found, data = event.partition("data: ")
     if not found:
         head, _, data = event.partition("data:")
@@ -111,7 +115,7 @@ def _common_event(event: str) -> tuple[str, str] | None:
         return None
     if not head:
         return "message", data
-    # What is longer is no name, and must not be kept.
+    # A longer line is not a name, and must not fill the cache.
     name = _event_name(head) if len(head) < 128 else None
     if name is None:
         return None
@@ -126,10 +130,10 @@ def _event_name(head: str) -> str | None:
 
 
 def _any_events(events: Sequence[str]) -> Sequence[tuple[str, str]]:
-    # Most responses do without.
+    # Most responses do not need this import.
     from httpx_sse import EventSource  # 1 ms
 
-    # Older llama.cpp servers report a failure in a field of their own, `error`.
+    # Older llama.cpp servers report a failure in a non-standard field, `error`.
     text = re.sub(r"(?m)^error:", "data:", "\n\n".join([*events, ""]))
     headers = {"content-type": "text/event-stream"}
     source = EventSource(httpx.Response(200, headers=headers, content=text.encode()))
@@ -137,7 +141,7 @@ def _any_events(events: Sequence[str]) -> Sequence[tuple[str, str]]:
 
 
 class _Bounds:
-    """What one event and one response may take."""
+    """Enforces the size limits of events and of the response, and the time limit between events."""
 
     def __init__(self, max_quiet_s: float) -> None:
         self._max_quiet_s = max_quiet_s
@@ -149,7 +153,7 @@ class _Bounds:
         self._event_at = time.monotonic()
 
     def check(self, size_bytes: int) -> None:
-        """Count what was read; raises a `StreamError` if it is too much, or no event has come for too long."""
+        """Count the bytes of a read. Raises a `StreamError` if a limit is exceeded."""
         self._bytes += size_bytes
         if self._bytes - self._bytes_before_event > MAX_EVENT_BYTES:
             raise StreamError.broke_off(

@@ -1,8 +1,8 @@
-"""HTTP/1.1 below httpx: one kept connection for each origin, read in bulk.
+"""An HTTP/1.1 transport for httpx: one kept connection for each origin, read in bulk.
 
-httpx keeps its requests, errors and tests; only the bytes go another way. With the transport of httpx
-itself a stream of small chunks costs 13-16 microseconds of CPU for each event, with this one 4: a read takes
-all that has come, and `http1.Chunked` decodes it in one pass.
+Requests, errors and tests remain those of httpx. With httpx's own transport, a stream of small
+chunks costs 13-16 microseconds of CPU for each event, and 4 with this one: a read takes all that
+has arrived, and `http1.Chunked` decodes it in one pass.
 """
 
 import asyncio
@@ -27,14 +27,15 @@ from codex_py.http.http1 import Head, body_of, request_head, split_head
 from codex_py.http.proxy import ProxyTransport, proxies_from
 
 _KEEP_S = 60.0
-"""A connection idle for longer is not used again: firewalls forget it without telling us."""
+"""A connection that was idle for longer is not used again: firewalls forget it silently."""
 _HAPPY_EYEBALLS_S = 0.25
-"""Head start of each address over the next (RFC 8305)."""
+"""The head start of each address over the next (RFC 8305)."""
 
 LOCATION = "location"
-"""The extension of a response that holds the header of this name."""
+"""The response extension that contains the header of this name."""
 SENT = "sent"
-"""The extension of a request with a function that is called when it has been written, or answered before that."""
+"""The request extension with a function, called when the request has been written, or answered
+before that."""
 
 _Origin: TypeAlias = tuple[str, str, int]
 
@@ -42,15 +43,17 @@ _Origin: TypeAlias = tuple[str, str, int]
 def http_client(
     *, environment: Mapping[str, str], transport: httpx.AsyncBaseTransport | None = None
 ) -> httpx.AsyncClient:
-    """The client that everything is sent with. It follows no redirects. A body is unpacked as it is read, in small
-    pieces; one that is packed in an unknown way raises an `httpx.DecodingError`.
+    """Create the HTTP client of this program. It follows no redirects.
+
+    A body is decompressed as it is read, in small pieces. An unknown compression raises an
+    `httpx.DecodingError`.
 
     Raises:
         ConfigError: a proxy variable cannot be used.
     """
     return httpx.AsyncClient(
         transport=transport or http_transport(environment),
-        # What httpx would read from the process is read from `environment`, once.
+        # The proxies are read from `environment`; httpx would read them from the process.
         trust_env=False,
         headers=IDENTITY,
         timeout=httpx.Timeout(60.0),
@@ -59,17 +62,18 @@ def http_client(
 
 
 async def _set_aside(response: httpx.Response) -> None:
-    # httpx parses it though it follows no redirect, and what is no URL raises whatever comes to hand.
+    # httpx parses the location although it follows no redirect, and an invalid URL raises
+    # unexpected exceptions.
     response.extensions[LOCATION] = response.headers.pop("location", "")
     encoding = response.headers.pop("content-encoding", "")
-    # httpx would unpack it without a bound.
+    # httpx would decompress the body without a bound.
     if is_packed(encoding):
         body = cast("httpx.AsyncByteStream", response.stream)
         response.stream = _PackedBody(body, encoding)
 
 
 def http_transport(environment: Mapping[str, str]) -> httpx.AsyncBaseTransport:
-    """Direct connections, and proxied ones for what `environment` says to proxy."""
+    """Create the transport: direct, or through the proxies that `environment` names."""
     proxies = proxies_from(environment)
     if proxies:
         return ProxyTransport(BulkTransport(), proxies)
@@ -79,12 +83,13 @@ def http_transport(environment: Mapping[str, str]) -> httpx.AsyncBaseTransport:
 class BulkTransport(httpx.AsyncBaseTransport):
     """Direct HTTP/1.1 connections.
 
-    Honours the extensions `SENT` and `timeout` (`connect`, `read`, `write`; seconds without any progress). A request
-    that finds its kept connection closed, before a byte of the answer, is sent once more on a fresh one.
+    Honours the extensions `SENT` and `timeout` (`connect`, `read`, `write`; seconds without any
+    progress). If a kept connection closes before the first byte of the answer, the request is sent
+    once more on a fresh one.
 
     Raises:
-        httpx.TransportError: as httpx's own transport does; the message is the cause in the words of
-            the system.
+        httpx.TransportError: the same errors as from httpx's own transport; the message is the
+            operating system's.
     """
 
     def __init__(self) -> None:
@@ -103,7 +108,7 @@ class BulkTransport(httpx.AsyncBaseTransport):
             try:
                 return await self._exchange(kept, origin, request, head, content)
             except _NoAnswer:
-                # It was closed while it lay idle.
+                # The connection was closed while it was idle.
                 pass
         timeout_s: float | None = request.extensions.get("timeout", {}).get("connect")
         connection = await self._connect(origin, timeout_s)
@@ -162,7 +167,7 @@ class BulkTransport(httpx.AsyncBaseTransport):
 
     def _tls_context(self) -> ssl.SSLContext:
         if self._tls is None:
-            # Some 20 ms to read the certificates, which a plain http:// server need not wait for.
+            # Reading the certificates takes some 20 ms, which plain http:// does not need.
             try:
                 self._tls = httpx.create_ssl_context()
             except OSError as error:
@@ -195,7 +200,7 @@ class BulkTransport(httpx.AsyncBaseTransport):
                 sent()
             head, rest = await _read_head(connection, read_s)
             body = body_of(head, request.method)
-            # What follows a response without a body was not asked for.
+            # If the body is empty, the bytes after the head are not part of this response.
             first = body.feed(rest) if body.done else rest
         except BaseException:
             connection.close()
@@ -228,7 +233,10 @@ class BulkTransport(httpx.AsyncBaseTransport):
 async def _read_head(
     connection: Connection, timeout_s: float | None
 ) -> tuple[Head, bytes]:
-    """The head of the answer, whole within `timeout_s`: a server could send it byte by byte for hours."""
+    """Read the whole head of the answer within `timeout_s`.
+
+    A server could send it byte by byte for hours.
+    """
     data = b""
     try:
         async with asyncio.timeout(timeout_s):
@@ -253,7 +261,7 @@ async def _read_head(
 
 
 async def _more_head(connection: Connection, data: bytes) -> bytes:
-    """What comes next, at least a byte; `data` is what has come of the head."""
+    """Read at least one more byte; `data` is the part of the head received so far."""
     try:
         more = await connection.read(None)
     except httpx.ReadError as error:
@@ -291,7 +299,10 @@ class _ResponseStream(httpx.AsyncByteStream):
 
 
 class _PackedBody(httpx.AsyncByteStream):
-    """The content of a packed body. The status of the response counts even if the body cannot be read."""
+    """Decompresses a body.
+
+    Its errors are raised on reading, so that the response's status is known even then.
+    """
 
     def __init__(self, body: httpx.AsyncByteStream, encoding: str) -> None:
         self._body = body

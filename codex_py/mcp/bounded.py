@@ -1,4 +1,5 @@
-"""The HTTP client for servers and for their logins: what it reads is bounded, and no error of it quotes a header.
+"""The HTTP client for servers and for their logins: its responses are bounded, and its errors quote
+no header.
 
 The SDK uses httpx2 instead of httpx.
 """
@@ -26,7 +27,7 @@ from codex_py.protocol.json_fields import (
 from codex_py.protocol.messages import decode_json, encode_json
 
 _SERVER_ERROR = -32000
-"""The code of JSON-RPC for an error that has none."""
+"""The JSON-RPC code for an error without a code."""
 MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 
 
@@ -39,12 +40,13 @@ def bounded_client(
     on_response: Callable[[httpx2.Response], Awaitable[None]] | None = None,
     streams_events: bool = False,
 ) -> httpx2.AsyncClient:
-    """A client that refuses responses of more than 32 MB, and those that are packed in an unknown way.
+    """Create a client that refuses responses over 32 MB, or with an unknown compression.
 
     Args:
-        on_request: gets each request before it is sent, those of an `auth` too; what it raises stops the request.
+        on_request: gets each request before it is sent, also requests from `auth`; an exception
+            stops the request.
         on_response: gets each response first.
-        streams_events: responses that are streams of events are not bounded here, but by the SDK.
+        streams_events: True: event streams are not bounded here, but by the SDK.
     """
 
     async def bound(response: httpx2.Response) -> None:
@@ -100,7 +102,7 @@ class _UnpackedStream(httpx2.AsyncByteStream):
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """One message, as a single chunk."""
+    """Yields one message as a single chunk."""
 
     def __init__(
         self, stream: httpx2.AsyncByteStream, repair: Callable[[bytes], bytes]
@@ -123,7 +125,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 def _in_unicode(message: bytes) -> bytes:
-    """The JSON without lone surrogates, because the SDK refuses a message that has one."""
+    """Remove lone surrogates from JSON, because the SDK refuses a message that has one."""
     if b"\\ud" not in message.lower():
         return message
     try:
@@ -133,8 +135,10 @@ def _in_unicode(message: bytes) -> bytes:
 
 
 def _repair(response: httpx2.Response) -> Callable[[bytes], bytes]:
-    """What makes a message of the body of a response. Servers and gateways answer a request with a bare error, which
-    the SDK would not read."""
+    """The function that makes a response's body a JSON-RPC message.
+
+    Servers and gateways may answer a request with a bare error, which the SDK cannot read.
+    """
     if response.status_code not in {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}:
         return bytes
     request = response.request
@@ -148,7 +152,7 @@ def _repair(response: httpx2.Response) -> Callable[[bytes], bytes]:
 
 
 def _with_envelope(request_id: object, body: bytes) -> bytes:
-    """A bare error as one of JSON-RPC; any other body as it is."""
+    """Wrap a bare error as a JSON-RPC error; return any other body unchanged."""
     fields = json_object(body.decode(errors="replace"))
     error = fields.get("error")
     is_whole = "jsonrpc" in fields and fields.get("id") is not None

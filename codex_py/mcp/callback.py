@@ -1,5 +1,5 @@
-"""Waits for the answer to a login: the browser's redirect to an address of this machine (RFC 8252, 7.3), or that
-address pasted by the user. LIGHT."""
+"""Waits for the answer to a login: the browser's redirect to an address of this machine (RFC 8252,
+7.3), or the same address pasted by the user. LIGHT."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -27,8 +27,10 @@ class LoginScreen(Protocol):
         ...
 
     async def pasted(self) -> str:
-        """The next line that the user enters, in case their browser cannot reach this machine. Never
-        returns if there is no input."""
+        """Wait for the next line that the user enters. Never returns if there is no input.
+
+        This is for users whose browser cannot reach this machine.
+        """
         ...
 
     def refuse(self, reason: str) -> None:
@@ -37,7 +39,7 @@ class LoginScreen(Protocol):
 
 
 class LoginAnswers:
-    """Waits for the parameters of the answer to one login, from the browser or pasted by the user."""
+    """Waits for the answer to one login, from the browser or pasted by the user."""
 
     def __init__(self, screen: LoginScreen) -> None:
         self._screen = screen
@@ -48,7 +50,7 @@ class LoginAnswers:
 
     @asynccontextmanager
     async def listening(self, port: int) -> AsyncGenerator[int]:
-        """Wait for the browser on this port of 127.0.0.1, 0 for any free one; yields the port.
+        """Wait for the browser on a port of 127.0.0.1; yields the port. `port`: 0 for any free one.
 
         Raises:
             OSError: the port is in use or not permitted.
@@ -95,7 +97,7 @@ class LoginAnswers:
         )
 
     def _take(self, address: str) -> bool:
-        """True if the address is the answer to this login."""
+        """Take the answer from an address. True if it is the answer to this login."""
         answer = _parameters(address)
         if "code" not in answer and "error" not in answer:
             self._screen.refuse("that is not an address that ends a login")
@@ -108,7 +110,7 @@ class LoginAnswers:
         return True
 
     async def wait(self, address: str) -> dict[str, str]:
-        """Send the user to an address; returns the parameters of the one to which they are redirected."""
+        """Send the user to an address. Returns the parameters of the redirect's address."""
         self._state = _parameters(address)["state"]
         self._screen.visit(address)
         typing = asyncio.create_task(self._typed())

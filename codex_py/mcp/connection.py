@@ -1,5 +1,5 @@
-"""The state of one connection to a server, from its opening until it is known why it ended, and the time limits of its
-requests. LIGHT."""
+"""The state of one connection to a server, until the reason for its end is known, and the time
+limits of requests. LIGHT."""
 
 import asyncio
 import re
@@ -12,12 +12,12 @@ from typing import Any, Final, TypeAlias
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, RequestFailed
 
 _OF_SESSIONS: Final = {-32001, -32000, -32600}
-"""Codes of JSON-RPC that servers give for a session that they do not know."""
+"""JSON-RPC error codes that servers send for an unknown session."""
 _FORGOTTEN: Final = (
     r"(?i)\bsession\b.*\b(?:not found|not initialized|expired|unknown|invalid|not exist|no longer|terminated)\b"
     r"|\b(?:no|invalid|unknown|expired|no valid|no such)\b (?:\w+ )?session\b"
 )
-"""How they say so."""
+"""Matches their messages for an unknown session."""
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
 """Gets the progress, the total if known, and the server's message."""
@@ -34,16 +34,17 @@ class Session:
     send: Callable[
         [str, Mapping[str, Any], OnProgress | None], Awaitable[dict[str, Any]]
     ]
-    """Send one request and return its result. If this is cancelled, the server is told. Raises `RequestFailed`."""
+    """Send one request and return its result. On cancellation, the server is notified. Raises
+    `RequestFailed`."""
 
 
 class ServerConnection:
-    """One connection. A server that is restarted gets a new one, so that nothing of the old one is left.
+    """One connection. A restarted server gets a new one, so that no state of the old one is left.
 
     Args:
-        elicit: asks the user a question of the server's.
-        stray_output: gets each line on stdout that is no message.
-        lost: called when the connection is lost; may be called again.
+        elicit: asks the user a question from the server.
+        stray_output: gets each line on stdout that is not a message.
+        lost: called when the connection is lost, possibly several times.
     """
 
     def __init__(
@@ -59,23 +60,26 @@ class ServerConnection:
         self.session: Session | None = None
         """Set once the server is ready."""
         self.has_new_tools = False
-        """The server has announced a new list of tools."""
+        """True if the server has announced a new list of tools."""
         self.closing = asyncio.Event()
-        """Set when the connection is to be closed, or was lost."""
+        """Set when the connection should be closed, or was lost."""
         self.is_lost = False
         self.reason: str | None = None
-        """Why the connection was lost, where the exit of a process does not say it."""
+        """The reason why the connection was lost; None if only the exit of the process can explain
+        it."""
         self._login_problem: str | None = None
         self._refused: int | None = None
         """The HTTP status of the latest refused request."""
         self._is_in_session = False
-        """The latest request named a session."""
+        """True if the latest request named a session."""
         self._end: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def request(
         self, method: str, params: Mapping[str, Any], on_progress: OnProgress | None
     ) -> dict[str, Any]:
-        """Send one request. If the connection is lost, wait until it is known why, and say it.
+        """Send one request.
+
+        If the connection is lost, wait for the reason, which becomes the error's message.
 
         Raises:
             RequestFailed
@@ -107,7 +111,10 @@ class ServerConnection:
         return f"{status}; {self._login_problem}"
 
     def answered(self, status: int, in_session: bool) -> None:
-        """Note the HTTP status of a request. After a refusal it may have been sent again, signed anew."""
+        """Note the HTTP status of a request.
+
+        A refused request may have been signed again and resent since.
+        """
         if status >= HTTPStatus.BAD_REQUEST:
             self._refused = status
         else:
@@ -115,13 +122,15 @@ class ServerConnection:
         self._is_in_session = in_session
 
     def is_session_forgotten(self, code: int, message: str) -> bool:
-        """True if the server refused the latest request because it no longer knows the session: the call did not run.
+        """True if the server refused the latest request because it no longer knows the session.
 
-        The specification asks for 404. Servers made after the SDK's first examples answer 400, and some 200, with an
-        error in words. The code that most of them give is also that of a request that took too long.
+        The call did not run then.
+        The specification demands 404. Servers modelled on the SDK's first examples answer 400, and
+        some 200, with an error message. Most of them send a code that also means a timeout, so the
+        message decides.
 
         Args:
-            code: that of the JSON-RPC error.
+            code: the code of the JSON-RPC error.
         """
         if not self._is_in_session:
             return False
@@ -141,7 +150,7 @@ class ServerConnection:
                 return False
 
     def report_login(self, problem: str | None) -> None:
-        """Note why the server refuses our login; None once it accepts it."""
+        """Note the reason why the server refuses our login; None once it accepts the login."""
         self._login_problem = problem
 
     def lose(self, reason: str | None = None) -> None:
@@ -152,17 +161,23 @@ class ServerConnection:
         self._on_lost(self)
 
     def end(self, message: str) -> None:
-        """Fail the requests that were lost with the connection, with this message. The first one counts."""
+        """Fail the requests that were lost with the connection.
+
+        The message of the first call counts.
+        """
         if not self._end.done():
             self._end.set_result(message)
 
 
 class Deadlines:
-    """The time limits of the requests to one server. They are paused while the user answers a question of it."""
+    """The time limits of the requests to one server.
+
+    They are paused while the user answers its question.
+    """
 
     def __init__(self) -> None:
         self._left_s: dict[asyncio.Timeout, float | None] = {}
-        """Of each limit, the time that is left if it is paused."""
+        """Maps each limit to its remaining time if it is paused, else to None."""
         self._pauses = 0
 
     @asynccontextmanager

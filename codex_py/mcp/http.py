@@ -14,7 +14,7 @@ from codex_py.mcp.settings import HttpTransport
 
 _CONNECT_TIMEOUT_S = 30.0
 _READ_TIMEOUT_S = 3600.0
-"""Between two parts of a response. Each request has a limit of its own."""
+"""The time limit between two parts of a response. Each request has another limit in all."""
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """A stored login to a server, which signs the requests of a session and is renewed when it expires.
 
-The SDK's own `OAuthClientProvider` is for logging in. It is not used here: it sends one request at a time, does
-not know when stored tokens expire, and would start a login that nobody sees.
+The SDK's `OAuthClientProvider` is used only to log in (see `oauth`). Here it would send one request
+at a time, not know when stored tokens expire, and start a login that nobody sees.
 """
 
 import asyncio
@@ -22,14 +22,15 @@ from codex_py.protocol.json_fields import json_object
 
 _RENEW_TIMEOUT_S = 30.0
 _EARLY_S = 30.0
-"""Renew a token so long before it expires, because clocks differ and requests take time."""
+"""The time before its expiry at which a token is renewed, because clocks differ and requests take
+time."""
 
 _FINAL_ERRORS: Final = frozenset(
     {"invalid_grant", "invalid_client", "unauthorized_client"}
 )
-"""RFC 6749, 5.2: another attempt would fail too."""
+"""The errors after which another attempt would fail too: RFC 6749, 5.2."""
 SENDABLE: Final = r"^[\x20-\x7e]*$"
-"""Matches an access token: RFC 6749, A.12. Any other could hold a further header."""
+"""Matches an access token: RFC 6749, A.12. Any other text could contain a second header."""
 
 
 class Login(BaseModel):
@@ -52,8 +53,8 @@ class Login(BaseModel):
         """This login with new tokens; fields that the server left out are unchanged: RFC 6749, 5.1 and 6.
 
         Raises:
-            ValidationError: the access token cannot be sent. The message quotes it.
-            OverflowError: it lasts for too long.
+            ValidationError: the access token cannot be sent. The message quotes the token.
+            OverflowError: the lifetime of the token is too large.
         """
         expires_in = tokens.expires_in
         return Login.model_validate(
@@ -83,7 +84,7 @@ class LoginStore(Protocol):
         ...
 
     def remove(self) -> bool:
-        """True if there was something to remove."""
+        """Remove the stored text. True if there was one."""
         ...
 
     def locked(self) -> AbstractContextManager[None]:
@@ -92,11 +93,14 @@ class LoginStore(Protocol):
 
 
 class StoredLogin(httpx2.Auth):
-    """Signs requests if there is a login. Without one they are sent unsigned, as not every server needs one.
+    """Signs requests if there is a login.
+
+    Without a login they are sent unsigned, because some servers need none.
 
     Args:
         how_to_log_in: advice for the user.
-        on_problem: gets the reason of each authentication failure before the answer, and None after a success.
+        on_problem: called before each answer is returned, with the reason of an authentication
+            failure, or with None after a success.
     """
 
     def __init__(
@@ -137,13 +141,13 @@ class StoredLogin(httpx2.Auth):
                 )
 
     def _renewed(self, used: Login | None) -> tuple[Login | None, str | None]:
-        """The login to use after `used`, and the problem with it or None."""
+        """The login to use instead of `used`, and the problem with it or None."""
         try:
             login = self._stored()
             if login is None or (login != used and not login.is_old):
                 return login, None
             with self._store.locked():
-                # Another program may have renewed it meanwhile.
+                # Another process may have renewed the login meanwhile.
                 login = self._stored()
                 if login is None or (login != used and not login.is_old):
                     return login, None
@@ -155,7 +159,7 @@ class StoredLogin(httpx2.Auth):
         try:
             return Login.model_validate_json(self._store.read() or "")
         except ValidationError:
-            # There is none, or it cannot be parsed: a new login is needed.
+            # No login is stored, or it cannot be parsed: the user has to log in.
             return None
 
     def _renew_stored(self, login: Login) -> tuple[Login | None, str | None]:
@@ -168,7 +172,7 @@ class StoredLogin(httpx2.Auth):
                 response.is_client_error
                 and json_object(response.text).get("error") in _FINAL_ERRORS
             ):
-                # The stored login is of no more use.
+                # The stored login can never work again.
                 self._store.remove()
                 return (
                     None,
@@ -208,7 +212,7 @@ async def _refreshed(login: Login) -> httpx2.Response:
             )
         else:
             data["client_secret"] = client.client_secret
-    # The program does not end before this does, so a server must not draw its answer out.
+    # The program cannot exit before this thread ends, so the server's answer is limited in time.
     async with (
         asyncio.timeout(_RENEW_TIMEOUT_S),
         bounded_client(_RENEW_TIMEOUT_S, auth=credentials) as http,

@@ -1,4 +1,4 @@
-"""Logs in to a server with OAuth: authorization code and PKCE, by means of the SDK.
+"""Logs in to a server with OAuth: authorization code and PKCE, implemented by the SDK.
 
 Source: MCP specification 2025-11-25, Authorization.
 """
@@ -32,7 +32,7 @@ from codex_py.version import __version__
 _REQUEST_TIMEOUT_S = 30.0
 _SHOWN_CHARS = 300
 _WRONG = "the answer of its authorization server is wrong"
-"""Instead of a `ValidationError`, which would quote the answer."""
+"""The message instead of a `ValidationError`'s, which would quote the answer."""
 
 
 class LoginError(CodexError):
@@ -41,17 +41,17 @@ class LoginError(CodexError):
 
 @dataclass(kw_only=True, eq=False)
 class LoginFlow:
-    """One login. Also the SDK's token storage, which stores nothing: each login starts from the beginning."""
+    """One login. It is also the SDK's token storage, which is empty: each login begins anew."""
 
     server: str
     url: str
     headers: Mapping[str, str]
-    """Sent with requests to this server only."""
+    """Headers for requests to this server only."""
     redirect_uri: str
     client_id: str | None = None
-    """Of an existing registration; None to register a new client."""
+    """The client of an existing registration; None to register a new client."""
     scopes: Sequence[str] = ()
-    """Empty: those that the server asks for."""
+    """The scopes to request; if empty, the ones that the server asks for."""
     resource: str | None = None
     consent: Callable[[str], Awaitable[Mapping[str, str]]]
     """Gets the address that the user has to visit, and returns the parameters of the address to which the browser
@@ -77,7 +77,7 @@ class LoginFlow:
         self._context = self._provider.context
         resource = self.resource
         if resource is not None:
-            # It counts instead of the one that the server names.
+            # The given resource replaces the server's.
             self._context.get_resource_url = lambda: resource
             self._context.should_include_resource_param = _always
 
@@ -119,7 +119,7 @@ class LoginFlow:
         return login
 
     async def _check_server(self, _: httpx2.Request | None = None) -> None:
-        """Refuse to go on with an authorization server that is not safe to use, as far as it is known by now.
+        """Stop if the authorization server is not safe to use, as far as the flow knows it by now.
 
         Without PKCE, anyone who sees the code could use the login.
         """
@@ -138,7 +138,7 @@ class LoginFlow:
                     self._check_address(str(address))
         tokens = context.current_tokens
         if tokens is not None and not re.fullmatch(SENDABLE, tokens.access_token):
-            # The error of the client would quote it.
+            # The HTTP client's error would quote the token.
             raise OAuthFlowError("it gave a token that cannot be sent")
 
     def _check_address(self, address: str) -> None:
@@ -155,7 +155,10 @@ class LoginFlow:
             )
 
     async def _check_challenge(self, response: httpx2.Response) -> None:
-        """Refuse metadata on another host: the server could make us send requests to a program on this machine."""
+        """Refuse metadata on another host.
+
+        The server could make us send requests to a program on this machine.
+        """
         if response.status_code not in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return
         named = extract_resource_metadata_from_www_auth(response)
@@ -187,7 +190,7 @@ class LoginFlow:
         return None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """The context has them."""
+        """Do nothing: the SDK's context keeps the tokens."""
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         if self.client_id is None:
@@ -199,7 +202,7 @@ class LoginFlow:
         )
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """The context has it."""
+        """Do nothing: the SDK's context keeps the registration."""
 
     async def _remember(self, address: str) -> None:
         await self._check_server()
@@ -250,7 +253,10 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def _brief(error: OAuthFlowError) -> str:
-    """The SDK's message. Of the body of an answer, which may contain anything, only the named error is kept."""
+    """The SDK's message, without an answer's body, which may contain anything.
+
+    Only the error that it names is kept.
+    """
     if isinstance(error.__context__, ValidationError):
         return _WRONG
     text, colon, body = str(error).partition("): ")

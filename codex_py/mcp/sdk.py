@@ -1,7 +1,7 @@
 """Loads the client half of the official SDK without its server half. LIGHT.
 
-The `__init__` of its packages imports everything, a web framework among it: 130 of 370 ms, while the first
-request waits. So these `__init__` run only if a name of theirs is used.
+The `__init__` modules of its packages import everything, a web framework included: 130 of 370 ms,
+while the first request waits. So they run only when one of their names is used.
 """
 
 import asyncio
@@ -24,14 +24,16 @@ _PARTS: Final = (
     "mcp_types._v2026_07_28",
     "codex_py.mcp.session",
 )
-"""None takes more than 100 ms."""
+"""The modules to import one by one; none takes more than 100 ms."""
 
 Connect: TypeAlias = Callable[
     [str, Any, ServerConnection], AbstractAsyncContextManager[Session]
 ]
-"""Opens a session. Gets the server's name, its address or process, and the connection that is told of everything.
+"""Opens a session. Gets the server's name, its transport or process, and the connection that
+records what happens.
 
-Raises `RequestFailed` if the handshake fails, and an `ExceptionGroup` if an HTTP exchange fails, then or later.
+Raises `RequestFailed` if the handshake fails, and an `ExceptionGroup` if an HTTP exchange fails,
+then or later.
 """
 
 
@@ -39,7 +41,7 @@ async def load_client(transport: Literal["stdio", "http"] = "stdio") -> Connect:
     """Load the SDK in parts, so that other tasks run in between."""
     if _PACKAGES[0] not in sys.modules:
         for name in _PACKAGES:
-            # Its modules are found, and its `__init__` is not run.
+            # The package's modules can be imported, but its `__init__` does not run.
             spec = find_spec(name)
             assert spec is not None
             sys.modules[name] = package = module_from_spec(spec)
@@ -68,9 +70,9 @@ def silence_sdk() -> None:
 
 
 class _Deferred(ModuleType):
-    """A package whose `__init__` runs when a missing name is asked for.
+    """A package whose `__init__` runs on the first access to a missing name.
 
-    Other code in this process may use the SDK too, and must find all of it.
+    Other code in this process may use the whole SDK.
     """
 
     def __getattr__(self, name: str) -> Any:

@@ -28,13 +28,13 @@ from codex_py.protocol.mcp import (
 )
 
 _QUOTED_CHARS = 1_000
-"""Of stderr or of a message, in an error."""
+"""The limit for stderr or a message quoted in an error."""
 _CLOSE_TIMEOUT_S = 2.0
 _OUR_SIGNALS = frozenset({-signal.SIGTERM, -signal.SIGKILL})
 
 
 class McpServer:
-    """A server, which one task runs from `start` to `aclose`.
+    """A server that one task runs from `start` to `aclose`.
 
     A server that ends after it was ready is restarted, unless no request has succeeded since the last restart.
 
@@ -53,13 +53,13 @@ class McpServer:
         self.settings = settings
         self.name = settings.name
         self.tools: tuple[ServerTool, ...] = ()
-        """Those that the configuration allows. They are kept when the server ends."""
+        """The tools that the configuration allows. They are kept when the server ends."""
         self.has_resources = False
         self.error: str | None = None
-        """Why it is not available, as a sentence that names it."""
+        """The reason why the server is not available, as a sentence that names it."""
         self._failure: McpFailure | None = None
         self._status = McpServerStatus(self.name, "starting")
-        """What is known since the handshake."""
+        """The facts from the last handshake."""
         self._spawn = spawn
         self._elicitor = elicitor
         self._warn = warn
@@ -97,11 +97,11 @@ class McpServer:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is ready or has failed."""
+        """True if the server is ready or has failed."""
         return self._settled.is_set()
 
     async def settled(self) -> None:
-        """Wait until it is ready or has failed; then fetch its list of tools if that has changed.
+        """Wait until the server is ready or has failed, then fetch a changed list of tools.
 
         The list is fetched once, because a server may announce a change with every answer.
         """
@@ -125,8 +125,9 @@ class McpServer:
     ) -> dict[str, Any]:
         """Send a request and return its result as the server wrote it.
 
-        It is sent once, and a second time in a new session only if a server at an address no longer knows the
-        first one. Waits for a server that is starting. If this is cancelled, the server is told.
+        The request is sent once, and again in a new session only if an HTTP server no longer knows
+        the first session. Waits for a server that is starting. On cancellation, the server is
+        notified.
 
         Raises:
             RequestFailed
@@ -180,7 +181,7 @@ class McpServer:
             self._settled.set()
 
     async def _serve_once(self) -> bool:
-        """Serve one connection from its start to its end. True if the server is to be started again."""
+        """Serve one connection to its end. True if the server should be restarted."""
         self._settled.clear()
         connection = ServerConnection(
             elicit=self._elicit, stray_output=self._stray_output, lost=self._lost
@@ -200,8 +201,10 @@ class McpServer:
         return restarts
 
     async def _serve(self, connection: ServerConnection) -> str:
-        """Start the server if it is a process, and serve a connection. Returns how it ended, to be read after the
-        name."""
+        """Start the server if it is a process, and serve a connection.
+
+        Returns a predicate that says how it ended.
+        """
         transport = self.settings.transport
         if isinstance(transport, HttpTransport):
             end = await self._connect(transport, connection)
@@ -243,10 +246,13 @@ class McpServer:
     async def _connect(
         self, server: HttpTransport | ServerProcess, connection: ServerConnection
     ) -> str:
-        """Connect, and wait for the end of the connection. Returns how it ended, to be read after the name."""
+        """Connect, and wait for the end of the connection.
+
+        Returns a predicate that says how it ended.
+        """
         loop = asyncio.get_running_loop()
         started = loop.time()
-        # First the other servers are started: they need the 250 ms that loading takes as well.
+        # Let the other servers start first, so that their start overlaps the 250 ms of loading.
         await asyncio.sleep(0)
         connect = await load_client(
             "http" if isinstance(server, HttpTransport) else "stdio"
@@ -274,12 +280,13 @@ class McpServer:
                 await connection.closing.wait()
             return "closed the connection"
         except Exception as error:  # noqa: BLE001
-            # The SDK may raise anything at what a server sends. That ends this server, with a warning, not the session.
+            # A server's messages can make the SDK raise anything. It ends this server with a
+            # warning, not the session.
             return self._why(error)
 
     def _lost(self, connection: ServerConnection) -> None:
         if self._connection is connection:
-            # New requests wait for the restart, or for its failure.
+            # New requests wait until the restart succeeds or fails.
             self._settled.clear()
 
     def _why(self, error: Exception) -> str:

@@ -24,13 +24,13 @@ ToolId: TypeAlias = tuple[str, str]
 
 
 class McpServers:
-    """The servers, which start, run and end at the same time."""
+    """The servers of a session, which start, run and end at the same time."""
 
     def __init__(self, servers: Sequence[McpServer]) -> None:
         self.by_name = {
             s.name: s for s in sorted(servers, key=lambda server: server.name)
         }
-        """In the order of the names."""
+        """The servers by name, sorted."""
         self._indexed: list[tuple[ServerTool, ...]] = []
         self._tools: dict[str, tuple[McpServer, ServerTool]] = {}
         self._aliases: dict[str, str] = {}
@@ -50,7 +50,10 @@ class McpServers:
         ]
 
     async def require(self) -> None:
-        """Wait for the servers that the session requires. Raises a `CodexError` if one of them failed to start."""
+        """Wait for the servers that the session requires.
+
+        Raises a `CodexError` if one of them failed to start.
+        """
         required = [
             server for server in self.by_name.values() if server.settings.required
         ]
@@ -63,7 +66,7 @@ class McpServers:
             )
 
     def statuses(self) -> list[McpServerStatus]:
-        """By name."""
+        """The status of each server, sorted by name."""
         return [server.status() for server in self.by_name.values()]
 
     def tools(self) -> Mapping[str, tuple[McpServer, ServerTool]]:
@@ -75,7 +78,7 @@ class McpServers:
         return self._tools
 
     def find(self, name: str) -> tuple[McpServer, ServerTool] | None:
-        """The tool with this name, or with a similar spelling of its name or of the server's name for it."""
+        """The tool with this name, or with a similar spelling of it or of the server's own name."""
         tools = self.tools()
         return tools.get(name) or tools.get(self._aliases.get(folded(name), ""))
 
@@ -120,7 +123,7 @@ def wire_names(tools: Iterable[ToolId]) -> dict[ToolId, str]:
 
 
 def folded(name: str) -> str:
-    """One spelling for those that models confuse: `get-sum`, `get_sum`."""
+    """One spelling for names that models confuse: `get-sum` and `get_sum`."""
     return _NOT_IN_A_NAME.sub("_", name).replace("-", "_")
 
 

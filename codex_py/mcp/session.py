@@ -1,8 +1,8 @@
 """A session with a server, over the official SDK. Loaded by `codex_py.mcp.sdk`.
 
-Requests go through the SDK's dispatcher, not through the typed methods of its session. Those drop the whole list
-if one tool is invalid, and the result of a call if its structured part does not match the server's schema. So
-results are the server's own JSON.
+Requests go through the SDK's dispatcher, and results are the server's own JSON. The typed methods
+of the SDK's session would drop the whole list if one tool is invalid, and the result of a call if
+its structured part does not match the server's schema.
 """
 
 import json
@@ -122,12 +122,12 @@ def _client_session(
 
 
 def _is_lost(error: MCPError) -> bool:
-    # The dispatcher's own text. Servers use this number for other errors too.
+    # This text is the dispatcher's own. Servers use the same code for other errors too.
     return (error.code, error.message) == (types.CONNECTION_CLOSED, "Connection closed")
 
 
 def _without_report(message: str) -> str:
-    """Without the report, many lines long, of what pydantic tried on an answer that is no message at all."""
+    """Remove pydantic's long report on an answer that is not a message."""
     return _PYDANTIC_REPORT.sub("", message)
 
 

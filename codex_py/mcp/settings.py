@@ -14,7 +14,7 @@ class StdioTransport:
     argv: tuple[str, ...]
     cwd: Path
     environment: Mapping[str, str]
-    """Complete: nothing is inherited."""
+    """The complete environment: nothing is inherited."""
 
 
 MakeAuth: TypeAlias = Callable[[Callable[[str | None], None]], Any]
@@ -24,7 +24,7 @@ once it works again."""
 
 @dataclass(frozen=True, slots=True)
 class HttpTransport:
-    """A server at an address: Streamable HTTP."""
+    """A server at an address, with Streamable HTTP."""
 
     url: str
     headers: Mapping[str, str]
@@ -35,17 +35,17 @@ class HttpTransport:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
     name: str
-    """As configured; any text."""
+    """The name in the configuration; any text."""
     transport: StdioTransport | HttpTransport
     required: bool = False
-    """If it fails to start, so does the session."""
+    """True: the session cannot start if the server fails to start."""
     startup_timeout_s: float = 10.0
-    """From its start to its list of tools."""
+    """The time limit from the server's start to its list of tools."""
     tool_timeout_s: float = 300.0
     enabled_tools: Collection[str] | None = None
-    """The server's own names; None for all."""
+    """The server's own names of the tools to offer; None for all."""
     disabled_tools: Collection[str] = ()
-    """Applied after `enabled_tools`."""
+    """The server's own names of the tools to leave out; applied after `enabled_tools`."""
 
     def offers(self, tool: str) -> bool:
         return (
@@ -55,27 +55,27 @@ class ServerSettings:
 
 class ServerProcess(Protocol):
     exited: asyncio.Event
-    """Set when it has exited, its stderr was read, and its process group is gone."""
+    """Set when the process has exited, its stderr was read, and its process group is gone."""
     exit_code: int | None
-    """Negative after a signal; None until it has exited."""
+    """The exit code; negative after a signal, None until the process has exited."""
 
     async def streams(
         self, *, max_line_bytes: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Its stdout and stdin. Called once."""
+        """The process's stdout and stdin. Called once."""
         ...
 
     def stderr_tail(self) -> str:
-        """The end of what it wrote to stderr."""
+        """The end of the process's output on stderr."""
         ...
 
     async def stop(self) -> None:
-        """Close its input, wait, then kill its process group if it is still there.
+        """Close the process's input, wait, then kill its process group if it still exists.
 
-        It has exited afterwards, even if this is cancelled.
+        The process has exited afterwards, even if this is cancelled.
         """
         ...
 
 
 Spawn: TypeAlias = Callable[[StdioTransport], ServerProcess]
-"""Starts a server in the running loop. Raises OSError or ValueError if it cannot be started."""
+"""Starts a server in the running event loop. Raises OSError or ValueError if that fails."""

@@ -1,7 +1,8 @@
-"""Connects to a server that is a process: one JSON message a line.
+"""Connects to a server that is a process, with one JSON message a line.
 
-The SDK's own transport starts the process itself. Ours is started long before the SDK is loaded, in a process
-group that we kill. Source: MCP specification 2025-11-25, Transports, stdio.
+The SDK's own transport would start the process itself. This program starts it long before the SDK
+is loaded, in a process group that it kills. Source: MCP specification 2025-11-25, Transports,
+stdio.
 """
 
 import asyncio
@@ -24,16 +25,19 @@ from codex_py.streams.messages import MAX_MESSAGE_BYTES, LongLine, read_line, sk
 
 _SHOWN_CHARS = 200
 _ID = re.compile(rb'\s*\{[^{}\[\]]*"id"\s*:\s*(\d{1,18})\s*[,}]')
-"""The id of an answer that cannot be parsed, if it stands before the result."""
+"""Finds the id of an answer that cannot be parsed, if the id comes before the result."""
 _MAX_OPEN_REQUESTS = 1_000
-"""From the other side. Each takes memory until its answer is written."""
+"""The limit of open requests from the other side: each takes memory until its answer is written."""
 
 
 @asynccontextmanager
 async def connect(
     server: str, process: ServerProcess, connection: ServerConnection
 ) -> AsyncGenerator[Session]:
-    """Open a session with a process, which its owner stops; see `codex_py.mcp.sdk.Connect`."""
+    """Open a session with a process; see `codex_py.mcp.sdk.Connect`.
+
+    The owner of the process stops it.
+    """
     reader, writer = await process.streams(max_line_bytes=MAX_MESSAGE_BYTES)
     incoming = IncomingMessages(reader, connection.stray_output, connection.lose)
     dispatcher = JSONRPCDispatcher(incoming, OutgoingMessages(writer, incoming))
@@ -42,13 +46,14 @@ async def connect(
 
 
 class IncomingMessages(ObjectReceiveStream[SessionMessage]):
-    """The messages that the other side writes.
+    """The messages from the other side.
 
     Args:
-        on_noise: gets every line that is no message, cut to 200 characters.
-        on_end: called when nothing more will come; gets the reason unless the process's exit says it.
-        on_long: called when a message of more than 32 MB was skipped, with its id if that stands at the beginning.
-            None: such a message ends the stream.
+        on_noise: gets every line that is not a message, cut to 200 characters.
+        on_end: called at the end of the stream, with the reason, or with None if the process only
+            closed its output.
+        on_long: called when a message of more than 32 MB was skipped, with its id if the id is at
+            its beginning. If None, such a message ends the stream.
     """
 
     def __init__(
@@ -99,7 +104,7 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
             self._end(f"asked more than {_MAX_OPEN_REQUESTS} things at once")
 
     def answered(self) -> None:
-        """Note that a request of the other side was answered, or was cancelled and gets no answer."""
+        """Note that a request from the other side was answered or cancelled."""
         self._open_requests = max(0, self._open_requests - 1)
 
     def _message(self, line: bytes) -> SessionMessage | None:
@@ -111,7 +116,7 @@ class IncomingMessages(ObjectReceiveStream[SessionMessage]):
             answer = salvaged_answer(line)
         if answer is not None:
             return SessionMessage(answer)
-        # A banner, or a stray print: the protocol forbids it and many servers do it.
+        # The line is a banner or a stray print, which the protocol forbids and many servers write.
         self._on_noise(line.decode(errors="replace").strip()[:_SHOWN_CHARS])
         return None
 
@@ -134,7 +139,7 @@ class OutgoingMessages(ObjectSendStream[SessionMessage]):
             self._writer.write(text.encode() + b"\n")
             await self._writer.drain()
         except (ConnectionError, RuntimeError) as error:
-            # RuntimeError: it was closed, by us.
+            # A RuntimeError means that we have closed the writer.
             raise anyio.BrokenResourceError from error
         if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
             self._incoming.answered()
@@ -144,9 +149,10 @@ class OutgoingMessages(ObjectSendStream[SessionMessage]):
 
 
 def salvaged_answer(line: bytes) -> types.JSONRPCResponse | types.JSONRPCError | None:
-    """An answer that the SDK cannot read: with text that is not Unicode, or without a valid result.
+    """Repair an answer that the SDK cannot read: not Unicode, or without a valid result.
 
-    Without it, the request would wait for its whole time limit. None if the line is not an answer.
+    Without an answer, the request would wait for its whole time limit. Returns None if the line is
+    not an answer.
     """
     try:
         message: Any = decode_json(line.decode(errors="replace"))

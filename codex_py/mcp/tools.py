@@ -11,25 +11,28 @@ from codex_py.streams.terminal import some_of
 
 MAX_TOOLS: Final = 20_000
 MAX_PAGES: Final = 200
-"""Of one list: a server may give a new cursor for ever."""
+"""The limit of pages in one list: a server may send a new cursor for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerTool:
     name: str
-    """As the server calls it."""
+    """The server's own name for the tool."""
     description: str = ""
     input_schema: Mapping[str, Any] = field(default_factory=dict[str, Any])
     annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def is_read_only(self) -> bool:
-        """The tool says of itself that it changes nothing."""
+        """True if the server declares that the tool changes nothing."""
         return self.annotations.get("readOnlyHint") is True
 
     @property
     def is_harmless(self) -> bool:
-        """The tool says of itself that it destroys nothing and does not interact with the outside world."""
+        """True if the server declares that the tool is harmless.
+
+        Such a tool destroys nothing and does not interact with the outside world.
+        """
         return (
             self.annotations.get("destructiveHint") is False
             and self.annotations.get("openWorldHint") is False
@@ -40,11 +43,13 @@ async def read_pages(
     request: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]],
     take: Callable[[dict[str, Any]], bool],
 ) -> bool:
-    """Request the pages of a list until one is the last, or `take` has enough. True if it was the last.
+    """Request the pages of a list until the last one, or until `take` has enough.
+
+    True if the last one was read.
 
     Args:
         request: sends the request for one page, with these parameters.
-        take: gets each page; True if it wants no other.
+        take: gets each page; returns True if it wants no more.
     """
     cursors: set[str] = set()
     params: dict[str, str] = {}
@@ -62,7 +67,7 @@ async def read_pages(
 
 
 async def listed_tools(session: Session) -> tuple[tuple[ServerTool, ...], str | None]:
-    """All tools, in the server's order, and a complaint about the list or None.
+    """Read all tools, in the server's order. Returns them and a complaint about the list or None.
 
     Raises:
         RequestFailed
@@ -112,7 +117,7 @@ def _runs_only_as_task(entry: JsonObject) -> bool:
 
 
 def _server_tool(entry: JsonObject) -> ServerTool | None:
-    """One entry of `tools/list`; None if it has no name. Other missing or invalid fields are left out."""
+    """The tool of an entry of `tools/list`; None without a name. Other bad fields are left out."""
     name = text_field(entry, "name")
     if not name:
         return None

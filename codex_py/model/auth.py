@@ -1,4 +1,4 @@
-"""Where the key of a provider comes from. It is never written, logged or put into a message."""
+"""Finds the key of a provider. The key is never written, logged or put into a message."""
 
 import json
 import os
@@ -17,15 +17,16 @@ from codex_py.protocol.frozen import frozen
 _MAX_TOKEN_BYTES = 65_536
 
 StartTokenCommand: TypeAlias = Callable[[TokenCommand], subprocess.Popen[bytes]]
-"""Starts the command in a session of its own, with its stdout as a pipe; raises as `Popen`."""
+"""Starts the command in a new process session, with its stdout as a pipe; raises the errors of
+`Popen`."""
 
 
 @frozen
 class Key:
     value: str = field(repr=False)
-    """Fit for a header: printable characters of Latin-1, at least one."""
+    """The key as a header can carry it: printable characters of Latin-1, at least one."""
     source: str
-    """For messages: `environment variable OPENAI_API_KEY`."""
+    """The origin of the key for messages, such as `environment variable OPENAI_API_KEY`."""
 
 
 def find_key(
@@ -35,13 +36,13 @@ def find_key(
     home: Path,
     start: StartTokenCommand,
 ) -> Key | None:
-    """The key to send; None where the provider asks for none.
+    """Find the key to send; None if the provider needs none.
 
-    Looked for in `env_key`, `experimental_bearer_token`, `auth`, and for OpenAI in `CODEX_API_KEY`,
+    The sources are `env_key`, `experimental_bearer_token`, `auth`, and for OpenAI `CODEX_API_KEY`,
     `OPENAI_API_KEY` and `auth.json` of `home`, in this order. Blocks while a command of `auth` runs.
 
     Raises:
-        ModelError: a key is asked for and not there (`missing_key`), or cannot be sent.
+        ModelError: the key is missing (`missing_key`), or cannot be sent.
         ConfigError: `auth.json` cannot be read.
     """
     where = f"model_providers.{provider.id}"
@@ -112,7 +113,7 @@ def stored_fields(path: Path) -> Mapping[str, Any]:
     """The contents of `auth.json`; empty if there is no such file.
 
     Raises:
-        ConfigError: it cannot be read, or is no JSON object.
+        ConfigError: the file cannot be read, or is not a JSON object.
     """
     try:
         data: Any = json.loads(path.read_bytes())
@@ -133,7 +134,10 @@ def stored_fields(path: Path) -> Mapping[str, Any]:
 
 
 def _printed_by(auth: TokenCommand, start: StartTokenCommand) -> str:
-    """What the command prints, the whole group of its processes ended."""
+    """Run the command and return its output.
+
+    If it does not exit in time, its whole process group is killed.
+    """
     try:
         process = start(auth)
     except (OSError, ValueError) as error:
@@ -161,7 +165,7 @@ def unusable_command(auth: TokenCommand, why: str) -> ModelError:
 
 
 def _key(value: str, source: str) -> Key:
-    # A key read from a file often brings its line end along.
+    # A key from a file often ends with a line break.
     stripped = value.strip("".join(map(chr, range(0x21))) + "\x7f\xa0\ufeff")
     if not re.fullmatch(r"[\x20-\x7e\xa1-\xff]+", stripped):
         raise ModelError(

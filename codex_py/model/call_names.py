@@ -1,4 +1,4 @@
-"""The names and ids of calls, as the providers accept them in a history."""
+"""Names and ids of calls that providers accept in a history."""
 
 import re
 from collections import Counter
@@ -13,26 +13,32 @@ _LEGAL: Final[Mapping[str, str]] = {
     "mistral": r"[A-Za-z0-9]{9}",
     "anthropic": r"[A-Za-z0-9_-]{1,64}",
 }
-"""The ids of calls that a provider accepts, by its policy."""
+"""Patterns for the call ids that a provider accepts, by its policy."""
 
 
 def legal_name(name: str) -> str:
-    """The name of a tool as every provider takes it: a model may have made one up."""
+    """Change a tool's name, which a model may have invented, so that every provider accepts it."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_MAX_NAME] or "unknown"
 
 
 class CallIds:
-    """The ids of the calls of one dialogue, in its order. Each is sent once: servers match results by them."""
+    """Assigns the ids of the calls of one dialogue, in order.
+
+    Each is unique, because servers match results by it.
+    """
 
     def __init__(self, policy: str) -> None:
         self._policy = policy
         self._used: set[str] = set()
         self._numbers: Counter[str] = Counter()
-        """How many ids were made from an id: some servers give all their calls the same one."""
+        """The number of ids made from each id: some servers give all their calls the same one."""
 
     def fitting(self, call_id: str) -> str:
-        """The id to send for the next call: its own if the provider accepts it and no call before has it, else one made
-        from it."""
+        """The id to send for the next call.
+
+        It is the call's own id if the provider accepts that and no earlier call has it, else an id
+        made from it.
+        """
         is_legal = re.fullmatch(_LEGAL[self._policy], call_id) is not None
         if is_legal and call_id not in self._used:
             made = call_id

@@ -1,9 +1,10 @@
-"""What is known of each model: its window, its tools, what it can be asked for. LIGHT.
+"""The facts about each model: its window, its tools, its options. LIGHT.
 
-`known_models` has those of other makers. OpenAI's are in `openai_models.json`, in the form of Codex, as far as that is
-read. Source: the catalogue that Codex 0.171 carries (`codex debug models --bundled`), and for the older models that of
-0.80 and 0.98. Models of "code mode" there get plain function tools here; those that have another shell name it in
-`shell_tool`, which is our own.
+`known_models` has the models of other makers. OpenAI's are in `openai_models.json`, in the format
+of Codex, with the fields that are read here. Source: the catalogue in Codex 0.171 (`codex debug
+models --bundled`), and for older models the ones in 0.80 and 0.98. Models with "code mode" there
+get plain function tools here; models with another shell name it in `shell_tool`, a field of our
+own.
 """
 
 import json
@@ -28,54 +29,55 @@ ShellTool: TypeAlias = Literal[
 @frozen(kw_only=True)
 class ModelInfo:
     slug: str
-    """As asked for, not as listed."""
+    """The name that was asked for, not the one in the catalogue."""
     context_window: int = 272_000
-    """Tokens."""
+    """The size of the window in tokens."""
     effective_context_window_percent: int = 95
-    """How much of the window may be filled with input."""
+    """The part of the window that input may fill."""
     default_reasoning_effort: str | None = "medium"
     ultra_effort: str = "medium"
-    """What Codex sends for the level `ultra`, which services do not know."""
+    """The effort that Codex sends for the level `ultra`, which services do not know."""
     default_verbosity: str | None = None
-    """None where the model cannot be asked for one."""
+    """The default verbosity; None if the model has no such option."""
     image_detail: Literal["original", "high"] = "high"
-    """At which images are sent; services of other makers refuse `original`."""
+    """The detail with which images are sent; services of other makers refuse `original`."""
     shell_tool: ShellTool = "unified_exec"
     freeform_apply_patch: bool = True
-    """As a custom tool; a function elsewhere."""
+    """True: `apply_patch` is a custom tool; False: it is a function."""
     parallel_tool_calls: bool = True
     max_output_tokens: int | None = None
-    """The most tokens of a response; None where it is not known."""
+    """The most tokens of a response; None if unknown."""
     images: bool = True
     thinking: Literal["budget"] | None = None
-    """How the Messages API is asked for an effort, where the profile of the provider does not fit the model."""
+    """The way to ask for an effort in the Messages API, if the provider's profile does not fit the
+    model."""
     truncation_limit_tokens: int = 10_000
-    """How much of one tool result the model is given."""
+    """The most tokens of one tool result that the model gets."""
     display_name: str = ""
     about: str = ""
-    """What it is for, in a few words; empty where it is not known."""
+    """The purpose of the model in a few words; empty if unknown."""
     efforts: tuple[str, ...] | None = None
-    """That it can be asked for; None where they are not known."""
+    """The efforts that the model supports; None if unknown."""
     known: bool = True
-    """Listed in the catalogue; for others the values are guesses that fit most."""
+    """True if the model is listed; otherwise the values are guesses that fit most models."""
 
 
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 EFFORTS = ("none", "minimal", *_EFFORTS, "ultra")
-"""Those that one or another model of the catalogue knows."""
+"""All efforts that some model of the catalogue supports."""
 
 _SHELL_TYPES = {"shell": "default", "local_shell": "local"}
-"""The names that Codex 0.169 has for some shell tools."""
+"""Codex 0.169's names for some shell tools."""
 
 
 def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
-    """The entry with the longest slug that this one begins with, one `namespace/` aside.
+    """The entry with the longest slug that `slug` begins with, if need be without `namespace/`.
 
     Args:
-        catalog_json: a file `{"models": […]}`, in the form of Codex, in place of OpenAI's models.
+        catalog_json: a file `{"models": […]}`, in the format of Codex, to replace OpenAI's models.
 
     Raises:
-        ConfigError: the file cannot be read, or is no such catalogue.
+        ConfigError: the file cannot be read, or is not such a catalogue.
     """
     listed = catalog_models(catalog_json)
     if "/" not in slug:
@@ -107,7 +109,7 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
 
 
 def in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
-    """An entry as Codex has it in its catalogue, as far as its fields are known."""
+    """An entry in the format of Codex's catalogue, as far as its fields are known."""
     efforts = entry.efforts or ()
     return {
         "slug": entry.slug,
@@ -136,7 +138,7 @@ def in_form_of_codex(entry: ModelInfo) -> dict[str, Any]:
 
 
 def catalog_models(path: Path | None = None) -> Sequence[ModelInfo]:
-    """OpenAI's models, or those of the file, in their order; arguments and errors as for `model_info`."""
+    """OpenAI's models, or the file's, in order; arguments and errors as for `model_info`."""
     if path is None:
         return _bundled()
     return _read(path)

@@ -1,4 +1,5 @@
-"""The model client over HTTP: a wire's bodies out, its decoder's events in."""
+"""The model client over HTTP: it sends the bodies of a wire, and reads the events of the wire's
+decoder."""
 
 import asyncio
 import os
@@ -30,16 +31,18 @@ from codex_py.protocol.stream import (
 )
 
 _CONNECT_S = 10.0
-"""For the name, the connection and the TLS handshake together."""
+"""The time limit for name lookup, connection and TLS handshake together."""
 _WRITE_S = 60.0
-"""Without any progress."""
+"""The time limit for writing without any progress."""
 _QUIET_IDLE_TIMEOUTS = 4
-"""How many idle time-outs long a server may send comments alone: some queue a request for minutes."""
+"""The number of idle time-outs for which a server may send only comments: some queue a request for
+minutes."""
 _MAX_ERROR_BYTES = 65_536
 _ERROR_BODY_S = 10.0
 _HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _SECRET_CHARACTERS = 8
-"""A shorter key is a placeholder, and may be a word of the message."""
+"""The least length of a key to hide in messages: a shorter one is a placeholder, and may be an
+ordinary word."""
 _KEY_HEADERS = {
     "bearer": ("authorization", "Bearer "),
     "x-api-key": ("x-api-key", ""),
@@ -48,11 +51,12 @@ _KEY_HEADERS = {
 _SECRET_HEADERS = {name for name, _ in _KEY_HEADERS.values()}
 _THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
 _LINGER_S = 0.25
-"""How long to wait, after the last event, for the end of the body: it lets the connection be kept."""
+"""The time to wait for the end of the body after the last event, so that the connection can be
+kept."""
 
 
 class HttpModelClient:
-    """A `ModelClient`. One per provider; requests may run side by side."""
+    """A `ModelClient` for one provider. Its requests may run side by side."""
 
     def __init__(
         self,
@@ -69,14 +73,14 @@ class HttpModelClient:
         """
         Args:
             http: closed by `aclose`.
-            sent: called when a request has been written; again when the head of its answer is there, because not every
-                transport of `http` knows when that was.
+            headers: sent with every request; the provider's headers override them.
+            environment: the source of the provider's `env_http_headers`.
+            sent: called when a request has been written, and again when the head of its answer has
+                come, because not every transport of `http` reports the first.
             answered: hosts and ports that have answered before; the client adds its own.
-            headers: of every request; those of the provider go over them.
-            environment: for the `env_http_headers` of the provider.
 
         Raises:
-            ConfigError: a header cannot be sent as it is, or the base URL is none.
+            ConfigError: a header cannot be sent as it is, or the base URL is invalid.
         """
         self._wire = wire
         self._advice = (
@@ -91,7 +95,7 @@ class HttpModelClient:
             self._answered = answered
         try:
             self._url = httpx.URL(provider.base_url + wire.path)
-            # Reads what stands in punycode, which is not done before.
+            # Decode punycode now, which `httpx.URL` does only when asked.
             _ = self._url.host
         except (httpx.InvalidURL, UnicodeError) as error:
             raise ConfigError(
@@ -181,7 +185,7 @@ class HttpModelClient:
     def _no_stream(
         self, response: httpx.Response, error: StreamError, is_empty: bool
     ) -> ModelError:
-        """The error of an answer without an event: `error`, unless it is no stream at all."""
+        """The error of an answer without events: `error`, unless it is not a stream at all."""
         kind = response.headers.get("content-type", "no content type")
         others = {"html": "a web page", "json": "no stream"}
         other = next((what for name, what in others.items() if name in kind), None)
@@ -208,7 +212,7 @@ class HttpModelClient:
         else:
             code = "connection"
         is_here = self._url.host in _THIS_MACHINE
-        # One that has answered before may be starting anew, or lie behind a tunnel that is down.
+        # A server that has answered before may be restarting, or its tunnel may be down.
         is_new = self._url.netloc not in self._answered
         is_missing = is_here and is_new and isinstance(error, httpx.ConnectError)
         return StreamError(
@@ -218,7 +222,7 @@ class HttpModelClient:
     async def _failure(self, response: httpx.Response) -> ModelError:
         status = response.status_code
         if 300 <= status < 400:
-            # Not followed: a key must not go where no configuration sends it.
+            # Do not follow a redirect: the key must not go to an address that is not configured.
             target = plain_line(_shown(response.extensions[LOCATION])) or "nowhere"
             return ModelError(
                 f"{self._shown_url} is redirected to {target} (status {status}); "
@@ -248,7 +252,7 @@ class HttpModelClient:
         return failure
 
     def _without_key(self, message: str) -> str:
-        """Some servers repeat the key that they refuse."""
+        """Hide the key in a message, because some servers repeat a key that they refuse."""
         if self._key is None or len(self._key.value) < _SECRET_CHARACTERS:
             return message
         return message.replace(self._key.value, "[the key]")
@@ -259,7 +263,10 @@ class HttpModelClient:
 
 
 class UnavailableClient:
-    """A `ModelClient` where none can be made: the first request says why, and the session began."""
+    """Replaces a `ModelClient` that cannot be made.
+
+    The session can begin, and the first request raises the reason.
+    """
 
     def __init__(self, error: ModelError) -> None:
         self.error = error
@@ -277,7 +284,7 @@ class UnavailableClient:
 def _with_usage(
     event: ResponseEvent, prompt: Prompt, items: list[ResponseItem]
 ) -> ResponseEvent:
-    """The event; if it ends a response whose server counts no tokens, with an estimate of them."""
+    """The event. If it ends a response without token counts, it gets an estimate of them."""
     match event:
         case OutputItemDone(_, item):
             items.append(item)
@@ -287,7 +294,7 @@ def _with_usage(
                 event, usage=Usage(prompt.estimated_tokens, output_tokens=output)
             )
         case Completed(usage=usage) if usage.cached_input_tokens > usage.input_tokens:
-            # It would make the rest of the input less than nothing, and give money back to a budget.
+            # Otherwise the uncached input would be negative, and a budget would get money back.
             return replace(
                 event, usage=replace(usage, cached_input_tokens=usage.input_tokens)
             )
@@ -325,14 +332,18 @@ def _headers(
             raise ConfigError(
                 f"the header {name!r} has a name or value that cannot be sent"
             )
-        # Latin-1 is what HTTP once said; UTF-8 is what servers make of the rest.
+        # HTTP once prescribed Latin-1, which keys are sent in; servers read the other headers as
+        # UTF-8.
         value = text.encode("latin-1" if name in _SECRET_HEADERS else "utf-8")
         encoded.append((name.encode("ascii"), value))
     return encoded
 
 
 async def _error_body(response: httpx.Response) -> bytes:
-    """What there is of the body within bounds; it only explains a failure that is certain already."""
+    """Read the body as far as limits of size and time allow.
+
+    It only explains a failure that is already certain.
+    """
     body = b""
     try:
         async with asyncio.timeout(_ERROR_BODY_S):
@@ -348,7 +359,7 @@ async def _error_body(response: httpx.Response) -> bytes:
 
 
 async def _linger(source: AsyncIterator[object]) -> None:
-    """Read what follows the last event. The response is complete: no failure counts any more."""
+    """Read the body after the last event. The response is complete, so failures are ignored."""
     try:
         async with asyncio.timeout(_LINGER_S):
             async for _ in source:

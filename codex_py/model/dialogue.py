@@ -1,8 +1,10 @@
-"""A history as a dialogue: what the model said, the results of its calls, and what it was told, in turns.
+"""A history as a dialogue in turns: the model's texts and calls, the results of the calls, and
+messages to the model.
 
-The wires whose messages are grouped differently than the items of the Responses API translate from here. Whatever the
-history is like, a dialogue keeps their common rules: every call has exactly one result, in the turn after it and in the
-order of the calls; a result without a call is left out; what was said between a call and its result comes after it.
+Wires that group messages differently from the items of the Responses API translate a dialogue. It
+keeps their common rules for every history: each call has exactly one result, in the turn after it
+and in the order of the calls; a result without a call is left out; a message between a call and its
+result comes after the result.
 """
 
 import json
@@ -29,7 +31,7 @@ class Thought:
 
     text: str
     data: Mapping[str, Any] | None
-    """The provider's data; None: another model had the thought."""
+    """The provider's data; None if another model made the item."""
 
 
 @frozen
@@ -40,11 +42,12 @@ class Text:
 @frozen
 class Call:
     call_id: str
-    """One that the provider accepts."""
+    """An id that the provider accepts."""
     name: str
-    """Flat, `mcp__server__tool` for that of a server; a legal one, also if the model made it up."""
+    """The flat name of the tool, such as `mcp__server__tool`; legal even if the model invented
+    it."""
     arguments: str
-    """JSON; for a freeform tool its raw input."""
+    """The arguments as JSON, or the raw input of a freeform tool."""
     is_freeform: bool
     data: Mapping[str, Any]
     """The provider's data; empty if another model made the call."""
@@ -83,18 +86,18 @@ Block: TypeAlias = Thought | Text | Call | Opaque
 class ModelTurn:
     blocks: list[Block] = field(default_factory=list[Block])
     results: list[Result | None] = field(default_factory=list[Result | None])
-    """One for each call, in their order; None: not there yet."""
+    """The result of each call, in the order of the calls; None if it has not come yet."""
     call_ids: list[str] = field(default_factory=list[str])
     """The ids of the calls in the history."""
     encoded: Any = None
-    """What a wire keeps of its translation; None after a change."""
+    """The wire's cached translation; None after a change."""
 
     @property
     def calls(self) -> list[Call]:
         return [block for block in self.blocks if isinstance(block, Call)]
 
     def complete_results(self) -> list[Result]:
-        """One for each call; one that is missing says so."""
+        """The result of each call; `MISSING_RESULT` stands in for a missing one."""
         missing = ({"type": "input_text", "text": MISSING_RESULT},)
         pairs = zip(self.calls, self.results, strict=True)
         return [result or Result(call, missing) for call, result in pairs]
@@ -118,10 +121,16 @@ Turn: TypeAlias = ModelTurn | InputMessage
 
 
 class Dialogue:
-    """The dialogue of one thread. It keeps what it has read: a request costs what is new in it."""
+    """The dialogue of one thread.
+
+    It is kept between requests, so that only new items have to be read.
+    """
 
     def __init__(self, maker: Maker, tool_ids: str = "verbatim") -> None:
-        """`maker`, `tool_ids`: the provider that the dialogue is for, and the ids that it accepts, see `Profile`."""
+        """`maker`: the provider that gets the dialogue.
+
+        `tool_ids`: the call ids that it accepts, see `Profile`.
+        """
         self._maker = maker
         self._tool_ids = tool_ids
         self._model = ""
@@ -132,7 +141,10 @@ class Dialogue:
     def of(
         self, items: Sequence[EncodedItem], model: str, *, images: bool = True
     ) -> Sequence[Turn]:
-        """The turns of a history, for a model of the provider. Without `images`, a note is in the place of each."""
+        """The turns of a history, for a model of the provider.
+
+        Without `images`, a note replaces each image.
+        """
         is_same, new = self._history.grow(items, (model, images))
         if not is_same:
             self._model = model
@@ -145,7 +157,7 @@ class Dialogue:
     def _clear(self) -> None:
         self._turns: list[Turn] = []
         self._waiting: list[InputMessage] = []
-        """Said while calls are open: it comes after their results."""
+        """Messages that came while calls were open: they follow the results."""
         self._ids = CallIds(self._tool_ids)
 
     def _take(self, item: JsonObject) -> None:
@@ -193,7 +205,7 @@ class Dialogue:
         return None
 
     def _model_turn(self) -> ModelTurn:
-        """The turn that takes what the model says: a new one after results or a message."""
+        """The turn for the model's next item: a new one after results or a message."""
         last = self._turns[-1] if self._turns else None
         is_answered = (
             isinstance(last, ModelTurn) and last.results and None not in last.results
@@ -235,7 +247,7 @@ class Dialogue:
 
 
 def call_of(item: JsonObject, data: JsonObject) -> Call:
-    """The call that an item is, of one of the types `CALLS`. `data`: see `Call`."""
+    """Convert an item of one of the types `CALLS` to a call. `data`: see `Call`."""
     kind = item["type"]
     call_id = str(item.get("call_id") or item.get("id"))
     if kind == "local_shell_call":
@@ -268,7 +280,7 @@ def _said(parts: object) -> Iterator[str]:
 
 
 def _parts(content: object) -> Iterator[JsonObject]:
-    """Content as parts of text and images; other kinds are named."""
+    """Convert content to text and image parts; a note names each part of another kind."""
     if isinstance(content, str):
         content = [{"type": "input_text", "text": content}]
     for part in objects(content):

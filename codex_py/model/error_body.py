@@ -1,4 +1,5 @@
-"""Reads what a model server says about an error: the body, wherever it hides, and the delay it asks for."""
+"""Reads a model server's error: its message, wherever the body has it, and the delay that the
+server asks for."""
 
 import json
 import math
@@ -24,9 +25,9 @@ _MESSAGES = (
     "error_msg",
     "error_message",
 )
-"""Names of the field that has the message, the best first."""
+"""The names of fields that can have the message, the best first."""
 _ECHOES = frozenset({"input", "request_id", "requestid", "documentation_url"})
-"""Fields that quote the request, or say nothing."""
+"""Fields that quote the request, or explain nothing."""
 
 # Patterns are compiled when they are first used: most runs see no error at all.
 _DELAY = r"(?:try again|retry)(?: again)? (?:in|after) ((?:\d{1,9}(?:\.\d{1,9})? ?[a-z]{1,12}[ ,]{0,2})+)"
@@ -42,24 +43,25 @@ _UNIT_S = {
 @frozen
 class ServerError:
     message: str
-    """One line, at most `MAX_MESSAGE_CHARACTERS`, safe to print; empty where the server gave none."""
+    """One line of at most `MAX_MESSAGE_CHARACTERS`, safe to print; empty if there is no message."""
     code: str | None = None
-    """`error.code` where it is a name; servers also put the HTTP status there."""
+    """`error.code` if it is a name; servers also put the HTTP status there."""
     type: str | None = None
     status: int | None = None
-    """`error.code` or `error.status` where it is an HTTP status."""
+    """`error.code` or `error.status` if it is an HTTP status."""
     resets_at: float | None = None
-    """When a usage limit ends, seconds since 1970."""
+    """The end of a usage limit in seconds since 1970."""
     words: str = ""
-    """All texts of the error, those of the services behind the server included, wherever they hide; bounded."""
+    """All texts in the error, at any depth, also from services behind the server; bounded."""
 
 
 def server_error(value: object) -> ServerError:
-    """What a decoded error object says.
+    """Read a decoded error object.
 
-    Takes the object with an `error` in it, or the error itself; also a list of one (Gemini), an error
-    that is a string (Ollama), and `{"message": …}` and `{"detail": …}` with nothing around it. A gateway may
-    put the error of the service behind it into a field of its own, as JSON in a string: OpenRouter does.
+    Takes an object with an `error` in it, or the error itself; also a list of one error (Gemini),
+    an error that is a string (Ollama), and a bare `{"message": …}` or `{"detail": …}`. A gateway
+    such as OpenRouter may put the error of the service behind it into a separate field, as JSON in
+    a string.
     """
     words = _words(value)
     inner = _fields(value).get("error")
@@ -130,7 +132,10 @@ def _words(value: object) -> str:
 
 
 def _texts(value: object, depth: int = 0) -> Iterator[str]:
-    """The texts in a JSON value, also in JSON that is the text of a string. A list of names and numbers is a path."""
+    """The texts in a JSON value, also in JSON within a string.
+
+    A list of only names and numbers is read as a path.
+    """
     if depth > _MAX_DEPTH:
         return
     match value:
@@ -156,7 +161,7 @@ def _texts(value: object, depth: int = 0) -> Iterator[str]:
 
 
 def body_error(body: bytes) -> ServerError:
-    """What the body of an HTTP error says: JSON, server-sent events, a web page or plain text."""
+    """Read the body of an HTTP error: JSON, server-sent events, a web page or plain text."""
     text = body.decode(errors="replace")
     stripped = text.lstrip("\ufeff \t\r\n")
     if stripped[:1] in {"{", "["}:
@@ -178,10 +183,11 @@ def body_error(body: bytes) -> ServerError:
 
 
 def retry_after_s(headers: Mapping[str, str], message: str = "") -> float | None:
-    """How long the server asks us to wait, seconds; None where it does not say.
+    """The delay that the server asks for, in seconds; None if it asks for none.
 
-    Headers come before wording. Their names are looked up in lower case, with the prefix that LiteLLM
-    puts before those of the server behind it too. If there are several, as of two proxies, the longest counts.
+    Headers count more than the message. Their names are looked up in lower case, also with the
+    prefix that LiteLLM gives to the headers of the server behind it. Of several delays, as from two
+    proxies, the longest counts.
     """
     for prefix in ("", "llm_provider-"):
         delays_ms = _numbers(headers.get(f"{prefix}retry-after-ms"))
@@ -194,8 +200,10 @@ def retry_after_s(headers: Mapping[str, str], message: str = "") -> float | None
 
 
 def _embedded_json(text: str) -> tuple[str, object]:
-    """A text without the JSON object or list at its end, and the value of that; the whole text and None if there is
-    none."""
+    """Split a text into the text around its first JSON object or list, and the value of that JSON.
+
+    Returns the whole text and None if there is no JSON in it.
+    """
     found = re.search(r"[\[{]\s*[\"{]", text[:_MAX_WORDS_CHARACTERS])
     if found is None:
         return text, None
@@ -217,7 +225,10 @@ def plain_line(text: str) -> str:
 
 
 def _delay_in(message: str) -> float | None:
-    """`try again in 1.5s`, `28ms`, `1m30s`, `35 seconds`, `2 minutes`."""
+    """The delay in a message, in seconds.
+
+    Examples: `try again in 1.5s`, `28ms`, `1m30s`, `35 seconds`, `2 minutes`.
+    """
     found = re.search(_DELAY, message[:MAX_MESSAGE_CHARACTERS].lower())
     if found is None:
         return None
@@ -245,8 +256,10 @@ def _status(value: object) -> int | None:
 
 
 def _delays_s(value: str | None, clock: str | None) -> list[float]:
-    """The delays in a `Retry-After`: seconds, also with a unit, and dates. `clock`: the server's own, as ours may be
-    off."""
+    """The delays in a `Retry-After` header: seconds, also with a unit, and dates.
+
+    `clock`: the server's date, because our clock may be wrong.
+    """
     value = (value or "")[:MAX_MESSAGE_CHARACTERS]
     dates = [
         due
@@ -261,7 +274,7 @@ def _delays_s(value: str | None, clock: str | None) -> list[float]:
 
 
 def _numbers(value: str | None) -> list[float]:
-    """The delays in a list of numbers, each at least 0. What is no number is left out."""
+    """The delays in a list of numbers, each at least 0. Anything else in the list is left out."""
     found = [_number(part.strip(_AROUND_NUMBERS)) for part in (value or "").split(",")]
     return [number for number in found if number is not None]
 

@@ -1,6 +1,7 @@
-"""Decides what a failed request means: whether to try again, what to tell the user, how the program exits.
+"""Decides for a failed request if it may be retried, what message the user gets, and how the
+program exits.
 
-The `code` of an error is the server's own where it names one, else one of these:
+The `code` of an error is the server's own if it has one, else one of these:
 
     code                      when                                             exit code
     authentication            HTTP 401, 403                                    AUTHENTICATION
@@ -16,8 +17,9 @@ The `code` of an error is the server's own where it names one, else one of these
     context_length_exceeded   the wording says so, whatever else the server    TURN_FAILED
                               calls it
 
-A server's name that is known here decides the exit code too. Wordings are those of Codex 0.169 where it
-has one. What is final and what is not follows the SDKs of OpenAI and Anthropic, and Codex within a stream.
+If the server's code is known here, it decides the exit code too. Messages are those of Codex 0.169
+where it has one. Failures are final or retryable as in the SDKs of OpenAI and Anthropic, and within
+a stream as in Codex.
 """
 
 import re
@@ -39,7 +41,8 @@ from codex_py.model.retry import MAX_SERVER_DELAY_S
 from codex_py.model.wordings import is_too_long, may_be_too_long, stated_limit
 
 MAX_ITEMS = 2_000
-"""In one response, and parts in one of them: each takes far more memory than its bytes."""
+"""The limit of items in one response, and of parts in one item: each takes far more memory than its
+bytes."""
 
 
 class _Kind(Enum):
@@ -47,9 +50,10 @@ class _Kind(Enum):
     QUOTA = auto()
     AUTHENTICATION = auto()
     REQUEST = auto()
-    """Wrong with the request itself: it stays wrong when it is sent again."""
+    """The request itself is wrong, and fails again if it is sent again."""
     CAPACITY = auto()
-    """Codex gives up where a stream says this; the SDKs retry the HTTP status that goes with it."""
+    """Codex gives up if a stream reports this; the SDKs retry the HTTP status that belongs to
+    it."""
     OVERLOAD = auto()
     RATE_LIMIT = auto()
     TRANSIENT = auto()
@@ -105,7 +109,7 @@ _WORDING = {
     "slow_down": _AT_CAPACITY,
 }
 _MAY_BE_TOO_LONG = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
-"""The statuses of a request that is too long in words that are not known."""
+"""The HTTP statuses with which unknown words may mean that the request is too long."""
 _OUT_OF_ROOM = {"context_length_exceeded", "model_context_window_exceeded"}
 _DISCONNECTED = "stream disconnected before completion"
 
@@ -113,16 +117,16 @@ _DISCONNECTED = "stream disconnected before completion"
 def http_failure(
     status: int, headers: Mapping[str, str], body: bytes, url: str
 ) -> ModelError:
-    """The error that an HTTP status of 400 or more stands for; a `StreamError` where a retry may help.
+    """Convert an HTTP status of 400 or more to an error; a `StreamError` if a retry may help.
 
-    Header names are looked up in lower case. The message leaves out the query of the URL, where some
-    providers want the key.
+    Header names are looked up in lower case. The message leaves out the query of the URL, because
+    some providers expect the key there.
     """
     error = body_error(body)
     name, kind = _named(error)
     status_name, status_kind = _by_status(status)
-    # A status says more than a type like `invalid_request_error`; out of quota or of room is final
-    # with any status.
+    # A status says more than a type like `invalid_request_error`. A lack of quota or of room is
+    # final with any status.
     final = kind in {_Kind.QUOTA, _Kind.CONTEXT}
     retryable = status_kind in _RETRYABLE and not final
     wish = headers.get("x-should-retry", "").strip().lower()
@@ -168,12 +172,13 @@ def stream_failure(
     headers: Mapping[str, str] | None = None,
     fallback: str = "the server reported a failure without a reason",
 ) -> ModelError:
-    """The error that a failure reported within a stream stands for; a `StreamError` where a retry may help.
+    """Convert a failure reported within a stream to an error; a `StreamError` if a retry may help.
 
     Args:
         reported: the decoded error: `response.error`, an `error` event, or an object with an `error`.
-        status: the HTTP status, and `headers`, that some servers report beside it.
-        fallback: the message where the server gave none.
+        status: the HTTP status that some servers report with the failure.
+        headers: the headers that some servers report with the failure.
+        fallback: the message if the server sent none.
     """
     error = server_error(reported)
     status = status or error.status
@@ -206,7 +211,7 @@ def stream_failure(
 
 
 def incomplete(reason: str) -> ModelError:
-    """A response that a limit of the model, or a filter, cut short."""
+    """The error of a response that a limit of the model, or a filter, cut short."""
     if reason in _OUT_OF_ROOM:
         return stream_failure({"code": "context_length_exceeded", "message": ""})
     code = reason if reason == "content_filter" else "incomplete"
@@ -214,7 +219,10 @@ def incomplete(reason: str) -> ModelError:
 
 
 def another_may_answer(error: ModelError) -> bool:
-    """True if the provider is down, out of quota, or refuses the key, or if its model is too small for the request."""
+    """True if another provider may answer where this one failed.
+
+    This one is down, out of quota or refuses the key, or its model is too small for the request.
+    """
     return (
         error.exit_code in {*_EXIT_CODES.values()}
         or _KINDS.get(error.code) in {_Kind.QUOTA, _Kind.CONTEXT}
@@ -232,19 +240,19 @@ def too_many_items() -> ModelError:
 
 
 def _named(error: ServerError) -> tuple[str | None, _Kind | None]:
-    """The name that decides what an error is, and what it is; twice None where no name is known."""
+    """The name that decides an error's kind, and the kind; both None if no name is known."""
     names = [name for name in (error.code, error.type) if name in _KINDS]
     kinds = [_KINDS[name] for name in names]
     if _Kind.QUOTA not in kinds and is_too_long(error.words):
         return "context_length_exceeded", _Kind.CONTEXT
-    # `code` says more than `type` where both are known.
+    # `code` says more than `type` if both are known.
     if names:
         return (names[0], kinds[0])
     return (None, None)
 
 
 def _explained(failure: ModelError, error: ServerError) -> ModelError:
-    """The failure with what the words of the server say besides."""
+    """Add the facts in the server's words to the failure."""
     failure.words = error.words
     failure.limit_tokens = stated_limit(error.words)
     is_guess = failure.status in _MAY_BE_TOO_LONG and not failure.is_too_long
@@ -262,7 +270,7 @@ def _by_status(status: int) -> tuple[str, _Kind]:
 
 
 def _advised(name: str | None, error: ServerError, said: str) -> str:
-    """What to do, then the words of the provider; those alone if there is no advice for the name."""
+    """The advice for the name and the provider's words, or only the words without advice."""
     advice = _WORDING.get(name or "")
     if advice is None:
         return said

@@ -1,4 +1,5 @@
-"""Freeform tools where an API has functions only: one with a single text, wrapped and unwrapped here."""
+"""Converts freeform tools to functions with a single text parameter, for APIs that have only
+functions."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, cast
@@ -12,7 +13,10 @@ _INPUT = "input"
 
 
 def as_function(spec: FreeformSpec) -> FunctionSpec:
-    """The tool as a function. The grammar, which only the Responses API takes, becomes part of its description."""
+    """The tool as a function.
+
+    The grammar, which only the Responses API accepts, becomes part of the description.
+    """
     text = {
         "type": "string",
         "description": "The whole input, in the format of the grammar.",
@@ -30,7 +34,7 @@ def as_function(spec: FreeformSpec) -> FunctionSpec:
 
 
 def function_specs(tools: Sequence[ToolSpec]) -> list[FunctionSpec]:
-    """The tools for an API that has functions only; hosted ones are left out."""
+    """The tools for an API that has only functions; hosted tools are left out."""
     functions: list[FunctionSpec] = []
     for spec in tools:
         if isinstance(spec, FreeformSpec):
@@ -48,7 +52,7 @@ def freeform_names(prompt: Prompt) -> frozenset[str]:
 
 
 def wrapped_item(item: dict[str, Any]) -> dict[str, Any]:
-    """An item of the history with calls of freeform tools, and their outputs, as those of functions."""
+    """Convert a freeform tool's call, or its output, to a function's; other items are unchanged."""
     match item.get("type"):
         case "custom_tool_call":
             rest = {
@@ -68,7 +72,7 @@ def wrapped_item(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def unwrapped_item(item: dict[str, Any], freeform: Collection[str]) -> dict[str, Any]:
-    """A call of such a function as the call of the freeform tool."""
+    """Convert such a function's call to the freeform tool's; other items are unchanged."""
     if item.get("type") != "function_call" or item.get("name") not in freeform:
         return item
     rest = {
@@ -87,7 +91,7 @@ def wrapped(text: str) -> str:
 
 
 def unwrapped(arguments: str) -> str:
-    """The input in the arguments of such a function: its only text; the arguments themselves if there is none."""
+    """The input in such a function's arguments; the arguments themselves if they have no text."""
     value = json_or(arguments, arguments)
     if not isinstance(value, dict):
         if isinstance(value, str):

@@ -1,5 +1,5 @@
-"""The table of models in `models.toml`: windows, limits, abilities and prices. Read only if someone asks for it.
-LIGHT."""
+"""The table of models in `models.toml`: windows, limits, abilities and prices. It is read on first
+use. LIGHT."""
 
 import tomllib
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ _BEHIND_A_NAME = {"", "-", ":", "@", "_"}
 
 @frozen
 class Price:
-    """Dollars for a million tokens."""
+    """The price of a model in dollars for a million tokens."""
 
     input: float
     cached_input: float
     output: float
 
     def of(self, usage: Usage) -> float:
-        """Dollars that these tokens cost."""
+        """The price of these tokens in dollars."""
         fresh = usage.input_tokens - usage.cached_input_tokens
         dollars = fresh * self.input + usage.cached_input_tokens * self.cached_input
         return (dollars + usage.output_tokens * self.output) / 1_000_000
@@ -34,12 +34,12 @@ class KnownModel:
     provider: str
     slug: str
     window: int | None = None
-    """Tokens; None for OpenAI's models."""
+    """The size of the window in tokens; None for OpenAI's models."""
     output: int | None = None
-    """The most tokens of a response; None: nothing is said beyond the window."""
+    """The most tokens of a response; None if only the window limits it."""
     prices: Price
     about: str = ""
-    """What it is for, in a few words; empty where it is not known."""
+    """The purpose of the model in a few words; empty if unknown."""
     images: bool = True
     effort: str | None = None
     thinking: Literal["budget"] | None = None
@@ -53,14 +53,15 @@ def known_models() -> Sequence[KnownModel]:
 
 
 def table_date() -> date:
-    """The day as of which the table is right."""
+    """The date on which the table was correct."""
     return _table()[1]
 
 
 def known_model(name: str) -> KnownModel | None:
-    """The entry with the longest slug that a name begins with, whatever stands before its last slash.
+    """The entry with the longest slug that a name begins with after its last slash.
 
-    Services write `4.6` or `4-6`, and some a colon before the size. `gpt-5.6` is no `gpt-5`.
+    Services write `4.6` or `4-6`, and some write a colon before the size. `gpt-5.6` does not match
+    `gpt-5`.
     """
     name = name.rpartition("/")[2]
     plain = _plain(name)

@@ -1,4 +1,5 @@
-"""The quirks of a provider's API: `[model_providers.<id>.profile]`. Wires read it; none knows a provider by name."""
+"""The quirks of a provider's API: `[model_providers.<id>.profile]`. Wires read it; they know no
+provider by name."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -10,7 +11,10 @@ from codex_py.protocol.frozen import frozen
 
 @frozen(kw_only=True)
 class Profile:
-    """The defaults fit a server that does what OpenAI's API does and refuses what it does not know."""
+    """A provider's differences from OpenAI's API.
+
+    The defaults fit a server that behaves like OpenAI's API and refuses unknown fields.
+    """
 
     tools: Literal["native", "text"] = "native"
     """`text`: calls are written into the text of messages, for models that cannot call tools."""
@@ -71,7 +75,7 @@ class Profile:
 
 
 class ProfiledWire:
-    """The common part of the wires that speak an API of their own."""
+    """The common part of the wires that implement an API."""
 
     headers: Mapping[str, str] = {}
 
@@ -84,8 +88,9 @@ class ProfiledWire:
     ) -> None:
         """
         Args:
-            deltas: somebody listens to them, see `ResponsesDecoder`.
-            maker: the model that is asked; None: the one that every item of the history comes from.
+            deltas: True to emit deltas, see `ResponsesDecoder`.
+            maker: the provider that gets the requests; None: the provider that made every item of
+                the history.
         """
         self._deltas = deltas
         self._maker = maker or Maker()

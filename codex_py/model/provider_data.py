@@ -1,8 +1,8 @@
 """Data of items that only their provider can use: signatures, encrypted reasoning, server ids.
 
-A session may change its provider. An item that another provider than the thread's first one made names it in the field
-`provider_data`, and so does an item with data that the Responses API has no field for, such as the signature of a
-thinking block. The field is in the session file, and is never sent.
+A session may change its provider. The field `provider_data` names the provider of an item in two
+cases: it is not the thread's first provider, or the item has data without a field in the Responses
+API, such as the signature of a thinking block. The field is in the session file, and is never sent.
 """
 
 import json
@@ -35,14 +35,14 @@ class Maker:
 
     provider: str = ""
     home: str = ""
-    """The thread's first provider: items without `provider_data` are its."""
+    """The thread's first provider, which made all items without `provider_data`."""
 
     @property
     def is_home(self) -> bool:
         return self.home == self.provider
 
     def marked(self, item: JsonObject, model: str = "", **data: Any) -> JsonObject:
-        """An item of this provider, with the data that `model` alone can use."""
+        """Mark an item as this provider's, with data that only `model` can use."""
         if data:
             return {**item, FIELD: {"provider": self.provider, "model": model, **data}}
         if self.is_home:
@@ -50,8 +50,10 @@ class Maker:
         return {**item, FIELD: {"provider": self.provider}}
 
     def own_data(self, item: JsonObject, model: str | None = None) -> JsonObject | None:
-        """The data of an item that this provider, and this model of it, made; None if another one did. `model`: None is
-        any."""
+        """The data of an item if this provider and model made it, else None.
+
+        `model`: None for any model.
+        """
         data = item.get(FIELD)
         if not isinstance(data, dict):
             if self.is_home:
@@ -65,8 +67,10 @@ class Maker:
 
 
 class OwnItems:
-    """A history as its maker may be sent it again, in the Responses format: the items of others lose what only their
-    maker can use."""
+    """Prepares a history for a provider, in the Responses format.
+
+    Items from other providers lose the data that only their maker can use.
+    """
 
     def __init__(
         self, maker: Maker, *, functions_only: bool, tool_ids: str = "verbatim"
@@ -87,7 +91,7 @@ class OwnItems:
     def of(
         self, items: Sequence[EncodedItem], *, images: bool = True
     ) -> Sequence[EncodedItem]:
-        """Without `images`, a note is in the place of each."""
+        """The prepared items of a history. Without `images`, a note replaces each image."""
         is_same, new = self._history.grow(items, images)
         if not is_same:
             self._cleaned = []
@@ -124,10 +128,10 @@ class OwnItems:
     def _clear_ids(self) -> None:
         self._ids = CallIds(self._tool_ids)
         self._fitting: dict[str, str] = {}
-        """The ids that are sent, by those in the history."""
+        """Maps the ids in the history to the ids that are sent."""
 
     def _fit_call(self, data: JsonObject) -> None:
-        """Give a call or an output the name and the id that the provider accepts."""
+        """Give a call or an output a name and an id that the provider accepts."""
         is_call = "name" in data
         if is_call:
             data["name"] = legal_name(str(data["name"]))
@@ -139,7 +143,7 @@ class OwnItems:
 
 
 def _has_odd_name(item: EncodedItem) -> bool:
-    """True for a call of a tool whose name no server takes in a history."""
+    """True for a call with a tool name that no server accepts in a history."""
     is_call = b'_call"' in item and _ODD_NAME.search(item) is not None
     return is_call and json.loads(item).get("type") in {
         "function_call",
@@ -159,7 +163,7 @@ def _without_image(part: JsonObject) -> JsonObject:
 
 
 def without_maker(item: EncodedItem) -> EncodedItem | None:
-    """The item as any provider takes it; None if only its maker can use it."""
+    """The item in a form that any provider accepts; None if only its maker can use it."""
     return _without_maker(json.loads(item))
 
 
@@ -172,7 +176,7 @@ def _without_maker(data: JsonObject) -> EncodedItem | None:
 
 
 class GrowingHistory:
-    """Lets a translation be kept as the history grows: a request costs what is new in it."""
+    """Finds the new items of a growing history, so that only these have to be translated."""
 
     def __init__(self) -> None:
         self._seen: list[EncodedItem] = []
@@ -181,8 +185,10 @@ class GrowingHistory:
     def grow(
         self, items: Sequence[EncodedItem], manner: object = None
     ) -> tuple[bool, Sequence[EncodedItem]]:
-        """True and what the history has gained; False and all of it if it is another one, or translated in another
-        manner."""
+        """Returns True and the new items if the last history has grown, else False and all items.
+
+        `manner`: the options of the translation; a change of them makes it another history.
+        """
         seen = self._seen
         was = self._manner
         self._seen = list(items)

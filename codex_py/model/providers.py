@@ -1,4 +1,4 @@
-"""The providers of models: `[model_providers.<id>]` of the configuration, and those built in. LIGHT."""
+"""The providers of models: `[model_providers.<id>]` in the configuration, and built-in ones. LIGHT."""
 
 import json
 import re
@@ -23,10 +23,10 @@ WIRES: Final[Mapping[str, tuple[str, str]]] = {
     "anthropic": ("codex_py.model.anthropic.wire:AnthropicWire", "/messages"),
     "text": ("codex_py.model.chat.wire:ChatWire", "/chat/completions"),
 }
-"""The class of each API, and what it appends to a base URL. `text` is `chat` for models that cannot call tools; see
-`Profile.tools`."""
+"""The class of each API, and the path that it appends to a base URL. `text` is `chat` for models
+that cannot call tools; see `Profile.tools`."""
 TEXT_TOOLS: Final = "codex_py.model.text.wire:TextToolsWire"
-"""The wire around another one for models that write their calls as text."""
+"""The wire that wraps another one for models that write their calls as text."""
 _TYPE_NAMES = {
     bool: "boolean",
     str: "string",
@@ -73,30 +73,32 @@ class Provider:
     id: str
     name: str
     base_url: str
-    """http or https, without a slash at its end."""
+    """An http or https URL without a slash at its end."""
     env_key: str | None = None
     env_key_place: str | None = None
-    """The file and the line that set it, if the user did."""
+    """The file and the line that set `env_key`, if the user did."""
     env_key_instructions: str | None = None
     bearer_token: str | None = None
     auth: TokenCommand | None = None
     wire_api: str = "responses"
-    """One of `WIRES`."""
+    """A key of `WIRES`."""
     key_header: Literal["bearer", "x-api-key", "api-key"] = "bearer"
-    """The header that carries the key: `Authorization: Bearer`, or one that is the key itself."""
+    """The header that carries the key: `Authorization: Bearer`, or a header with only the key as
+    its value."""
     profile: Profile = field(default_factory=Profile)
     query_params: Mapping[str, str] = field(default_factory=dict[str, str])
     http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
     env_http_headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Header → the environment variable that holds its value."""
+    """Maps headers to the environment variables with their values."""
     request_max_retries: int | None = None
-    """None where the configuration does not say; so the next."""
+    """None if the configuration does not set it."""
     stream_max_retries: int | None = None
+    """None if the configuration does not set it."""
     stream_idle_timeout_ms: int = 300_000
     requires_openai_auth: bool = False
-    """The key is looked for where OpenAI's is."""
+    """True: the key comes from the same places as OpenAI's."""
     warning: str | None = None
-    """For the user of a session, in one sentence."""
+    """A warning for the user of a session, in one sentence."""
 
     @property
     def shown_url(self) -> str:
@@ -110,20 +112,20 @@ def resolve_provider(
     openai_base_url: str | None = None,
     environment: Mapping[str, str] = _NOTHING,
 ) -> Provider:
-    """The provider of this id.
+    """Resolve the provider with this id.
 
     Args:
-        tables: `model_providers` of the configuration, its types checked.
+        tables: `model_providers` of the configuration, with checked types.
         openai_base_url: the setting of this name; without it `OPENAI_BASE_URL` of `environment` counts.
 
     Raises:
-        ConfigError: no such provider, or one that cannot be used as it is configured.
+        ConfigError: there is no such provider, or its configuration cannot be used.
     """
     where = ("model_providers", provider_id)
     table = tables.get(provider_id)
     if provider_id in BUILT_IN_PROVIDERS:
         if table is not None and provider_id in _CANNOT_BE_REDEFINED:
-            # So does Codex: two meanings of one name would send a key to the wrong place.
+            # Codex refuses it too: two meanings of one name could send a key to the wrong place.
             raise _mistake(
                 where,
                 f": `{provider_id}` is built in and cannot be redefined; "
@@ -171,17 +173,18 @@ def key_variable(
 def _built_in(
     provider_id: str, own: Mapping[str, Any], environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The table of a built-in provider, with the fields of the user's `own` over it."""
+    """The table of a built-in provider, overridden by the user's `own` fields."""
     table = dict(_OPENAI if provider_id == "openai" else _tables()[provider_id])
     if not own.get("env_key") and (
         own.get("auth") or own.get("experimental_bearer_token")
     ):
-        # The user's key comes from elsewhere, and goes where keys usually go.
+        # The user's key has another source, and is sent in the usual header.
         table = {
             name: value for name, value in table.items() if name not in _OF_THE_KEY
         }
     if "base_url" in own and table.get("wire_api") == "chat":
-        # A table of the shared file means here what it means to Codex, which speaks nothing else.
+        # A table in the shared file must mean the same as in Codex, which supports only the
+        # Responses API.
         table["wire_api"] = "responses"
     table |= {**own, "profile": {**table.get("profile", {}), **own.get("profile", {})}}
     if provider_id in _CANNOT_BE_REDEFINED - {"openai"}:
@@ -262,7 +265,7 @@ def _base_url(value: str | None, wire_api: str, where: Sequence[str]) -> str:
     except ValueError:
         usable = False
     if not usable:
-        # What stands before an @ may be a password.
+        # The text before an @ may be a password.
         shown = "this" if "@" in value else repr(value)
         raise _mistake(
             (*where, "base_url"), f": {shown} is no http:// or https:// address"
@@ -274,7 +277,7 @@ def _base_url(value: str | None, wire_api: str, where: Sequence[str]) -> str:
                 text = f": {endpoint} is asked by the `wire_api` {wire!r}, and this one is {wire_api!r}"
                 raise _mistake((*where, "base_url"), text)
             return value.removesuffix(endpoint)
-    # The SDKs of Anthropic, and what is written for them, append `/v1/messages`.
+    # Anthropic's SDKs append `/v1/messages`, so addresses written for them have no `/v1`.
     is_without = wire_api == "anthropic" and not re.search(r"/v\d\w*$", value)
     if is_without:
         return f"{value}/v1"

@@ -1,4 +1,4 @@
-"""Finds the tool that a server does not accept, by its name or by its place in the request that was sent."""
+"""Finds the tool that a server does not accept, by its name or by its place in the request."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from codex_py.protocol.json_fields import (
 
 _MAX_WORDS = 10_000
 _STEP = r"(?:\[|\]?\.|/|\]\[|['\"]?[,:]? ?['\"]?|\s?->\s?)"
-"""What stands between the parts of a path: `tools[3]`, `tools.3`, `tools/3`, `'tools', 3`, `tools -> 3`."""
+"""Separates the parts of a path: `tools[3]`, `tools.3`, `tools/3`, `'tools', 3`, `tools -> 3`."""
 _OUTER = rf"\btools{_STEP}(\d{{1,5}})\b"
 _INNER = (
     rf"(?:\])?{_STEP}(?:tools|functions|function_?declarations){_STEP}(\d{{1,5}})\b"
@@ -21,7 +21,7 @@ _INNER = (
 _PLACE = rf"(?i){_OUTER}(?P<member>\.member\b)?(?:{_INNER})?"
 _FUNCTION_PLACE = rf"(?i)\b(?:functions|function_?declarations){_STEP}(\d{{1,5}})\b"
 _NAMING = r"\b(?:function|tool)s?(?:[ _]?name)?\b\W{0,4}"
-"""What stands before a name."""
+"""Matches the word before a tool's name."""
 _COUNTED = (
     r"(?i)\b(?:tool|function)(?: (?:definition|declaration|schema))?s?"
     r" (?:at )?(?:index|position|number|no\.|#) ?#?(\d{1,5})\b"
@@ -43,8 +43,10 @@ class SentTools:
         ]
 
     def at(self, place: int, inner: int | None = None) -> str | None:
-        """The tool at a place of the list; `inner`: at a place of the namespace there. None if there is no single
-        one."""
+        """The tool at a place of the list, or at place `inner` of the namespace there.
+
+        None if that is not one tool.
+        """
         if 0 <= place < len(self._entries):
             names = self._entries[place]
         else:
@@ -56,16 +58,16 @@ class SentTools:
         return None
 
     def function_at(self, place: int) -> str | None:
-        """The tool at a place of the list of all functions: Gemini has them all in one entry of its own list."""
+        """The tool at a place among all functions, which Gemini has in one entry of its list."""
         return _item(self._functions, place)
 
 
 def refused_tool(words: str, body: bytes) -> str | None:
-    """The name of the tool because of which a request was refused.
+    """The name of the tool that made a server refuse a request; None if it cannot be found.
 
     Args:
-        words: of the server.
-        body: of the request.
+        words: the texts of the server's error.
+        body: the body of the request.
     """
     words = words[:_MAX_WORDS]
     if re.search(r"(?i)tool|function|mcp__", words) is None:
@@ -75,7 +77,7 @@ def refused_tool(words: str, body: bytes) -> str | None:
 
 
 def is_named(words: str, name: str) -> bool:
-    """True if the words have the name of a tool itself, which is surer than its place."""
+    """True if the words contain the name of a tool, which is more certain than its place."""
     words = words[:_MAX_WORDS]
     before = rf"{_NAMING}|['\"`]"
     if "__" in name:
@@ -84,7 +86,7 @@ def is_named(words: str, name: str) -> bool:
 
 
 def _candidates(words: str, sent: SentTools) -> Iterator[str]:
-    """The tools that the words name, the clearest first."""
+    """The tools that the words may mean, the most certain first."""
     yield from _named(words, sent.names, _NAMING)
     yield from _named(words, [name for name in sent.names if "__" in name], "")
     yield from _placed(words, sent)
@@ -92,7 +94,7 @@ def _candidates(words: str, sent: SentTools) -> Iterator[str]:
 
 
 def _named(words: str, names: Sequence[str], before: str) -> Iterator[str]:
-    """The names that stand in the words as whole words with `before` in front of them, in the order of the words."""
+    """The names that occur as whole words after the pattern `before`, in the order of the words."""
     found: list[tuple[int, str]] = []
     for name in names:
         pattern = rf"(?i:{before})(?<![\w-]){re.escape(name)}(?![\w-])"
@@ -107,7 +109,7 @@ def _placed(words: str, sent: SentTools) -> Iterator[str]:
         place = int(match[1])
         inner = None if match[3] is None else int(match[3])
         if match["member"]:
-            # AWS counts from 1 where it says so.
+            # AWS writes `member`, and then counts from 1.
             place -= 1
         is_flat = inner is not None and "declaration" in match[0].lower()
         if is_flat and inner is not None:

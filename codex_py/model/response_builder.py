@@ -1,4 +1,5 @@
-"""Makes the items and events of a response from its reasoning, its text and its calls, for APIs that have no items."""
+"""Builds the items and events of a response from its reasoning, text and calls, for APIs that have
+no items."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,13 +25,14 @@ class Piece:
     index: int
     kind: Kind
     name: str = ""
-    """Of the tool; empty until the server has given it."""
+    """The name of the tool; empty until the server has sent it."""
     call_id: str = ""
     is_refusal: bool = False
     data: JsonObject = field(default_factory=dict[str, Any])
-    """What the provider wants back with the item."""
+    """The provider's data, to be sent back with the item."""
     _text: StringIO = field(default_factory=StringIO)
-    """A list of deltas, which can be single characters, takes twenty times the memory of the text."""
+    """The text. A list of deltas, which can be single characters, would take twenty times its
+    memory."""
     _last: str = ""
 
     @property
@@ -39,7 +41,7 @@ class Piece:
 
     @property
     def size(self) -> int:
-        """Characters of the text."""
+        """The number of characters in the text."""
         return self._text.tell()
 
     @property
@@ -49,7 +51,7 @@ class Piece:
 
     @property
     def may_be_complete(self) -> bool:
-        """False if the text is certainly no JSON object, told without reading all of it."""
+        """False if the end of the text shows that it is not a JSON object."""
         return self._last.endswith("}")
 
     def write(self, delta: str) -> None:
@@ -62,9 +64,10 @@ class Piece:
 
 
 class ResponseBuilder:
-    """
+    """Builds the items and events of one response.
+
     Args:
-        deltas: somebody listens to them.
+        deltas: True to emit deltas.
     """
 
     def __init__(self, prompt: stream.Prompt, maker: Maker, *, deltas: bool) -> None:
@@ -79,12 +82,12 @@ class ResponseBuilder:
 
     @property
     def pieces(self) -> list[Piece]:
-        """Those that are open, in the order of their beginning."""
+        """The open pieces, in the order in which they began."""
         return self._open
 
     @property
     def is_empty(self) -> bool:
-        """True if the response has said nothing."""
+        """True if the response has no piece yet."""
         return self._count == 0
 
     def take(self) -> list[stream.ResponseEvent]:
@@ -99,7 +102,7 @@ class ResponseBuilder:
             self._events.append(stream.Created())
 
     def begin(self, kind: Kind, *, name: str = "", call_id: str = "") -> Piece:
-        """Raises a `ModelError` if there are too many pieces."""
+        """Begin a piece. Raises a `ModelError` if there are too many."""
         if self._count >= MAX_ITEMS:
             raise too_many_items()
         piece = Piece(self._count, kind, name, call_id)
@@ -110,7 +113,7 @@ class ResponseBuilder:
         return piece
 
     def write(self, piece: Piece, delta: str) -> None:
-        """Append a delta, and show it to whoever listens."""
+        """Append a delta, and emit it if deltas are wanted."""
         piece.write(delta)
         if not delta or not self._deltas:
             return
@@ -120,7 +123,10 @@ class ResponseBuilder:
             self._events.append(stream.OutputTextDelta(piece.index, delta))
 
     def close(self, piece: Piece, *, is_cut: bool = False) -> None:
-        """Give out the item of a piece, if it says anything. `is_cut`: the response ended within it."""
+        """Emit the item of a piece, unless it is empty.
+
+        `is_cut`: the response ended within the piece.
+        """
         self._open.remove(piece)
         item = self._item(piece)
         if item is None:
@@ -133,13 +139,13 @@ class ResponseBuilder:
         self._events.append(stream.OutputItemDone(piece.index, parse_item(item)))
 
     def complete(self, usage: stream.Usage, *, end_turn: bool | None = None) -> None:
-        """Close what is open, and end the response."""
+        """Close all open pieces, and end the response."""
         for piece in list(self._open):
             self.close(piece)
         self._events.append(stream.Completed(usage, end_turn))
 
     def cut(self) -> None:
-        """Keep the text of a response that ended too early. A call that was not complete must not run."""
+        """Keep the text of a response that ended too early. An incomplete call must not run."""
         for piece in list(self._open):
             if piece.kind == "message":
                 self.close(piece, is_cut=True)
@@ -178,7 +184,10 @@ class ResponseBuilder:
 
 
 class BuildingDecoder:
-    """A `Decoder` that gives out what its `ResponseBuilder` made. Subclasses read the events of their API."""
+    """A `Decoder` that returns the events of its `ResponseBuilder`.
+
+    Subclasses read the events of their API.
+    """
 
     def __init__(self, prompt: stream.Prompt, maker: Maker, *, deltas: bool) -> None:
         self.finished = False
@@ -205,7 +214,7 @@ class BuildingDecoder:
         raise NotImplementedError
 
     def _close(self) -> None:
-        """The stream has ended without its last event."""
+        """End a response whose stream ended without its last event."""
         raise NotImplementedError
 
     def _complete(self, usage: stream.Usage, *, end_turn: bool | None = None) -> None:
@@ -217,7 +226,7 @@ class BuildingDecoder:
             self._out.complete(usage, end_turn=end_turn)
 
     def _fail(self, failure: ModelError) -> None:
-        """End the response. Its text is kept, unless another attempt will answer from the beginning."""
+        """End the response. Its text is kept, unless another attempt will answer from scratch."""
         self.finished = True
         self._failure = failure
         if not failure.retryable:

@@ -1,4 +1,4 @@
-"""How often a request is tried again, and how long to wait before each attempt."""
+"""Limits the retries of requests, and computes the wait before each attempt."""
 
 import random
 from collections.abc import Callable
@@ -8,22 +8,23 @@ from codex_py.protocol.stream import Retry
 
 _MAX_RETRIES = 100
 _MAX_TURN_RETRIES = 200
-"""A service that breaks every request once would otherwise keep a turn alive for ever."""
+"""The limit for one turn: a service that breaks every request once would otherwise keep it alive
+for ever."""
 _BASE_DELAY_S = 0.2
 _MAX_DELAY_S = 30.0
 MAX_SERVER_DELAY_S = 120.0
-"""If the server asks for a longer wait, the turn fails at once: the user should rather be told."""
+"""If the server asks for a longer wait, the turn fails at once, so that the user knows."""
 _MAX_REQUEST_WAIT_S = 600.0
-"""Limit on the waits before the attempts of one request, in all."""
+"""The limit of all waits together before the attempts of one request."""
 
 
 class Retries:
     """The retries that one turn has left.
 
-    Each request has an allowance of its own, in the two layers of Codex: `stream_max` retries of a stream
-    that breaks or does not begin, and before each of them `request_max` of a request that is not answered.
-    The back-off of each layer is 0.2 s, doubled each time up to 30 s, ±10 %. Limits on the time to wait for
-    one request, and on the retries of the whole turn, stand above that.
+    Each request has its own allowance, in the two layers of Codex: `stream_max` retries of a stream
+    that breaks or does not begin, and before each of them `request_max` retries of a request
+    without an answer. The back-off of each layer is 0.2 s, doubled each time up to 30 s, ±10 %. The
+    total wait for one request, and the retries of the whole turn, are limited too.
     """
 
     def __init__(
@@ -48,7 +49,10 @@ class Retries:
         self._waited_s = 0.0
 
     def next(self, error: ModelError) -> Retry | None:
-        """Use up a retry for this failure; None where the failure is final. The caller sleeps."""
+        """Use up a retry for this failure; None if the failure is final.
+
+        The caller does the waiting.
+        """
         if not isinstance(error, StreamError) or self._turn_used >= _MAX_TURN_RETRIES:
             return None
         same_stream = not error.started and self._requests < self._request_max
@@ -81,7 +85,8 @@ class Retries:
             return None
         jitter = 0.9 + 0.2 * self._random()
         delay_s = min(_BASE_DELAY_S * 2.0 ** (attempt - 1), _MAX_DELAY_S) * jitter
-        # A server's word is kept to the full, and a 0 from it is no leave to hammer it.
+        # Wait as long as the server asks, but never less than the back-off, even if the server asks
+        # for 0.
         if asked_s is None:
             return delay_s
         return max(asked_s, delay_s)

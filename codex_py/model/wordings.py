@@ -1,5 +1,5 @@
-"""Tells by its words what a provider means by an error. `wordings.toml` lists the wordings; the general rule for a lack
-of room is here.
+"""Finds out from its words what a provider's error means. `wordings.toml` lists known wordings;
+this module has the general rules for requests that are too long and for refused schemas.
 """
 
 import re
@@ -21,13 +21,14 @@ Meaning: TypeAlias = Literal[
     "bad_schema",
     "image",
 ]
-"""See the head of `wordings.toml`."""
+"""The meanings of an error; see the head of `wordings.toml`."""
 
 _PATH = Path(__file__).with_name("wordings.toml")
 _MAX_WORDS = 10_000
-"""Characters that are looked at."""
+"""The number of characters that are examined."""
 
-# The general rule for a lack of room that no wording of the table fits: it speaks of a size, and of what was sent.
+# The general rule for a lack of room without a known wording: the words mention a size and a part
+# of the request.
 _SIZE = (
     r"(?i)\btoo (?:long|large|big|many|much)\b|\bexceed|\blonger than\b|\blimit|\bmax(?:imum)?\b"
     r"|\d(?: tokens)? >=? \d|\bat most\b|\bshorte[nr]\b|\breduce\b|\boverflow|\bover\b.{0,20}\bby\b"
@@ -37,7 +38,8 @@ _SENT = (
     r"|context_|_length\b|_tokens\b"
 )
 
-# The general rule for a schema: it speaks of tools, and of what a schema is made of, and not of a call in the history.
+# The general rule for a refused schema: the words mention tools and parts of a schema, and no call
+# in the history.
 _TOOLS = (
     r"(?i)(?<![a-z_])(?:tools?|functions?|function_?declarations?)(?![a-z_])|工具|函数"
 )
@@ -58,7 +60,7 @@ class Wording:
 
 @cache
 def wordings() -> Sequence[Wording]:
-    """The table, in its order."""
+    """The wordings of the table, in order."""
     with _PATH.open("rb") as stream:
         rows = tomllib.load(stream)["wording"]
     return [Wording(**row) for row in rows]
@@ -78,7 +80,10 @@ def is_too_long(words: str) -> bool:
 
 
 def may_be_too_long(words: str) -> bool:
-    """True if the words may say so. Some servers have no words at all for it."""
+    """True if the words may say that the request is too long.
+
+    Some servers send no words at all then.
+    """
     if any(
         means(meaning, words)
         for meaning in ("throttled", "other", "bad_schema", "image")
@@ -104,7 +109,7 @@ def may_be_bad_schema(words: str) -> bool:
 
 
 def stated_limit(words: str) -> int | None:
-    """How many tokens the model takes by the words of its provider, if they say that a request has more."""
+    """The model's token limit in its provider's words, if they say that a request exceeds it."""
     if not is_too_long(words):
         return None
     limits: list[int] = []

@@ -1,6 +1,7 @@
 """A change bundle: what a run of `exec` changed, as data that `apply` checks and applies; docs/ci.md describes it.
 
-The digest shows damage; the signature, by a key that both sides have, that nobody else has changed it.
+The digest shows damage. The signature, made with a key that both sides have, shows that nobody else
+has changed it.
 """
 
 import hashlib
@@ -27,11 +28,13 @@ class Bundle(NamedTuple):
     """All fields but the diff and the proofs."""
     diff: bytes
     files: Mapping[str, tuple[str | None, str | None]]
-    """By path the names of the git blobs that a file was before and after the run; None for one that was not there."""
+    """The names of each file's git blobs before and after the run, by path; None if there was no
+    file."""
     failure: str
-    """Why the run was not accepted, as a sentence without a full stop; empty if it was."""
+    """The reason why the run was not accepted, as a sentence without a full stop; empty if it was
+    accepted."""
     summary: str
-    """Who made it, when and on what."""
+    """A phrase that says who made it, when and on which commit."""
 
     def refuse_other_files(self, changes: Iterable[PatchedFile], root: Path) -> None:
         """Check the files that are to be changed.
@@ -63,7 +66,8 @@ def bundle_key(environment: Mapping[str, str]) -> bytes:
 
 
 def written_bundle(facts: Mapping[str, Any], diff: bytes, key: bytes) -> str:
-    """The text of a bundle. `facts`: what the docs list, but for the diff and the proofs. A `CodexError`: too large."""
+    """The text of a bundle. `facts`: the documented fields without the diff and the proofs. Raises
+    a `CodexError` if it is too large."""
     text = diff.decode(errors="surrogateescape")
     fields = {"format": _FORMAT, "version": _VERSION, **facts, "diff": text}
     written = json.dumps({**fields, **_proofs(fields, key)}) + "\n"
@@ -74,7 +78,12 @@ def written_bundle(facts: Mapping[str, Any], diff: bytes, key: bytes) -> str:
 
 
 def read_bundle(data: bytes | str, key: bytes) -> Bundle:
-    """Raises a `CodexError` if it is damaged or was changed, is not signed with the `key`, or is of another version."""
+    """Read a bundle.
+
+    Raises:
+        CodexError: it is damaged or was changed, is not signed with the `key`, or is of another
+            version.
+    """
     if len(data) > _MAX_BYTES:
         raise _refusal(f"is larger than {_MAX_BYTES >> 20} MB")
     try:

@@ -1,9 +1,9 @@
 """Turn envelopes into unified diffs and back, going by the files that they are for.
 
-Either way, what comes out does the same to these files as what went in. An envelope cannot say that a
-file is to end without a newline, to change its mode, or to hold what is not UTF-8, and nothing of symbolic
-links, submodules and files in place of directories; the lines of a file end as its first line does, and in
-a new file in LF. A diff that does any of this is refused.
+Either way, the result does the same to these files as the original. An envelope cannot say that a
+file ends without a newline, changes its mode, or holds what is not UTF-8, and nothing about
+symbolic links, submodules and files in place of directories; the lines of a file end as its first
+line does, and those of a new file in LF. A diff that needs any of this is refused.
 """
 
 import stat

@@ -1,4 +1,5 @@
-"""Tell what kind of patch a text is, or has in it: an envelope of Codex's `apply_patch`, or a unified diff.
+"""Find the kind of patch that a text is or contains: an envelope of Codex's `apply_patch`, or a
+unified diff.
 
 Reading the patch is left to the modules for its kind, so that an envelope does not load those for diffs.
 """
@@ -29,7 +30,7 @@ class Detected(NamedTuple):
     patch: str | bytes
     """An envelope is text. A diff is bytes if it was given as bytes with nothing around it."""
     found: str
-    """In words: `a unified diff in a fenced block`."""
+    """The find in words: `a unified diff in a fenced block`."""
 
     @property
     def text(self) -> str:
@@ -41,7 +42,7 @@ class Detected(NamedTuple):
 
 
 def is_bundle(data: bytes | str) -> bool:
-    """True if it begins like a change bundle, whatever follows."""
+    """True if the data begins like a change bundle, whatever follows."""
     return isinstance(data, bytes) and re.match(_BUNDLE, data) is not None
 
 
@@ -67,7 +68,7 @@ def _detected(text: str) -> Detected:
         return _envelope(text, "an envelope")
     has_envelope = "*** Begin Patch" in text and re.search(_ENVELOPE, text) is not None
     if not has_envelope and re.match(_UNIFIED, text):
-        # Nor does it matter what else is in it; it may be megabytes.
+        # Whatever else is in it does not matter; it may be megabytes.
         return Detected("unified", text, "a unified diff")
     outside, fenced = _fences(text)
     diffs = [block for block in fenced if re.search(_UNIFIED, block)]
@@ -120,7 +121,7 @@ def _without_envelope(text: str) -> str:
 
 
 def _fences(text: str) -> tuple[str, list[str]]:
-    """The text outside of fenced blocks, and each block, without what its fence is indented by.
+    """The text outside of fenced blocks, and each block without the indentation of its fence.
 
     A line of a diff inside a block is indented one more, so that it never ends the block.
     """

@@ -1,13 +1,15 @@
-"""git, started so that it runs nothing that a repository names, and reads nothing that lies elsewhere.
+"""Starts git such that it runs nothing that a repository names, and reads nothing that lies
+elsewhere.
 
-A repository is data here: whoever wrote its configuration and its hooks is not asked what to run. Text conversions
-cannot be turned off one by one, so only commands are run that use none. Commands that look at files of the work tree
-need a git `without_filters`: git reads a file again, through its filter, if it may have changed since it was checked
-out.
+A repository is data here: its configuration and its hooks do not decide what runs. Text conversions
+cannot be turned off one by one, so only commands that use none are run. Commands that look at files
+of the work tree need a git `without_filters`: git reads a file again, through its filter, if it may
+have changed since it was checked out.
 
-Nor is it asked where its files are: `repository_git` names the work tree and the repository, so `core.worktree` and
-`core.bare` have no effect, and `filesystem.repository` says which repository that may be. Files that the configuration
-includes are still read as settings by git; nothing of what they say is shown, and the settings here win over them.
+Nor does it decide where its files are: `repository_git` names the work tree and the repository, so
+`core.worktree` and `core.bare` have no effect, and `filesystem.repository` says which repository
+that may be. Files that the configuration includes are still read as settings by git; nothing of
+what they say is shown, and the settings here win over them.
 https://git-scm.com/docs/git-config
 """
 
@@ -49,10 +51,10 @@ _SETTINGS = (
     "maintenance.auto=false",
     "submodule.recurse=false",
     "checkout.workers=4",
-    # It guards the commits of people; our copies are none.
+    # It guards the commits of people; our copies are not commits.
     "core.safecrlf=false",
 )
-"""They win over those of every file."""
+"""Settings that win over those of every file."""
 
 _VARIABLES = {
     # No transport at all; and git 2.45 does not even look for a missing object elsewhere.
@@ -67,7 +69,7 @@ _VARIABLES = {
 
 _PLACES = ("GIT_DIR", "GIT_WORK_TREE")
 _SAFE = "safe.directory"
-"""Stands in git's advice about a repository that belongs to another user."""
+"""The setting in git's advice about a repository that belongs to another user."""
 _FOUND_NONE = 1
 """The exit code of `git config` if there is no such setting."""
 _OF_REPOSITORY = frozenset({"local", "worktree"})
@@ -81,13 +83,14 @@ class Git:
     """`$CODEX_HOME`, for temporary files that git writes."""
     variables: Mapping[str, str]
     is_shielded: bool = False
-    """Ctrl-C in a terminal does not reach it: it tidies up, and takes no time."""
+    """True if Ctrl-C in a terminal must not reach it: it tidies up, and takes no time."""
     repository: OwnRepository | None = None
-    """The one that all commands work on; None for a git that is used outside of repositories."""
+    """The repository that all commands work on; None for a git that is used outside of
+    repositories."""
 
     @property
     def own_repository(self) -> OwnRepository:
-        """The `repository`, of which the caller knows that there is one."""
+        """The `repository`; the caller knows that it is not None."""
         assert self.repository is not None
         return self.repository
 
@@ -98,7 +101,8 @@ class Git:
         stdin: bytes = b"",
         timeout_s: float = _TIMEOUT_S,
     ) -> "subprocess.CompletedProcess[bytes]":
-        """Run a command to its end; it may have failed. A `CodexError`: it could not be run, or did not end."""
+        """Run a command to its end; it may have failed. Raises a `CodexError` if it could not be
+        run, or did not end."""
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         try:
             return subprocess.run(
@@ -122,7 +126,8 @@ class Git:
             ) from error
 
     def output(self, folder: Path, *words: str, stdin: bytes = b"") -> str:
-        """Run a command. Returns its output, without blank ends. A `CodexError`: it failed, or could not be run."""
+        """Run a command. Returns its output, without blank ends. Raises a `CodexError` if it failed
+        or could not be run."""
         return os.fsdecode(self.data(folder, *words, stdin=stdin)).strip()
 
     def names(self, folder: Path, *words: str) -> list[str]:
@@ -135,7 +140,7 @@ class Git:
         """Run a command. Returns its output as it is. Raises as `output`."""
         done = self.run(folder, *words, stdin=stdin)
         if done.returncode:
-            # The first error is the cause of those behind it.
+            # The first error is the cause of those after it.
             said = done.stderr.decode(errors="replace").strip().splitlines()
             errors = (line for line in said if line.startswith(("error:", "fatal:")))
             reason = next(errors, "; ".join(said)) or f"exit code {done.returncode}"
@@ -146,8 +151,8 @@ class Git:
         return done.stdout
 
     def without_filters(self, tree: Path) -> "Git":
-        """A git for the files of a work tree. The configured filters do nothing, and no list of ignored files is read
-        that the repository keeps elsewhere."""
+        """A git for the files of a work tree. The configured filters do nothing, and a list of
+        ignored files that the repository keeps elsewhere is not read."""
         asked = ("--show-scope", "--get-regexp", r"^(filter\.|core\.excludesfile$)")
         done = self.run(tree, "config", "-z", *asked)
         if done.returncode not in {0, _FOUND_NONE}:
@@ -194,7 +199,7 @@ def batched_contents(printed: bytes) -> Iterator[bytes | None]:
     """The contents that `cat-file --batch` has printed, in the order asked for; None for an object that is lost."""
     stream = BytesIO(printed)
     while head := stream.readline().split():
-        # A newline is behind each.
+        # A newline follows each.
         if len(head) == 3:
             yield stream.read(int(head[2]) + 1)[:-1]
         else:
@@ -204,11 +209,11 @@ def batched_contents(printed: bytes) -> Iterator[bytes | None]:
 def repository_git(
     programs: Programs, environment: Mapping[str, str], top: Path
 ) -> Git:
-    """The git for a repository. `top`: of its work tree, absolute; it has a `.git`.
+    """The git for a repository. `top`: the top of its work tree, absolute; it has a `.git`.
 
     Raises:
-        CodexError: there is no git, or git would not touch the repository; or the repository is damaged, or leads
-            elsewhere.
+        CodexError: git is missing, or would not touch the repository; or the repository is damaged,
+            or leads elsewhere.
     """
     return for_tree(find_git(programs, environment), top)
 
@@ -225,7 +230,7 @@ def for_tree(git: Git, top: Path) -> Git:
         reason = getattr(error, "strerror", None) or error
         raise CodexError(f"{top} is no git work tree: {reason}", code="git") from error
     if not is_ours:
-        # With the variables below, git does not ask whose a repository is.
+        # With the variables below, git does not check who owns a repository.
         kept = {
             name: value for name, value in git.variables.items() if name not in _PLACES
         }
@@ -243,7 +248,8 @@ def for_tree(git: Git, top: Path) -> Git:
 
 
 def _check_included(git: Git) -> None:
-    """Raise a `CodexError` if git waits for what the repository's configuration includes, such as a named pipe.
+    """Raise a `CodexError` if git waits for a file that the repository's configuration includes,
+    such as a named pipe.
 
     Only git knows which files those are: they may include others, under conditions.
     """
@@ -279,13 +285,15 @@ def _has_includes(path: Path) -> bool:
 
 
 def _is_ours(repository: OwnRepository) -> bool:
-    """True if the same user owns what git would look at. https://git-scm.com/docs/git-config#_safe_directory"""
+    """True if this user owns all that git would look at.
+    https://git-scm.com/docs/git-config#_safe_directory"""
     places = (repository.top, repository.top / ".git", repository.folder)
     return all(os.stat(place).st_uid == os.geteuid() for place in places)  # noqa: PTH116
 
 
 def find_git(programs: Programs, environment: Mapping[str, str]) -> Git:
-    """A git for use outside of repositories. Raises a `CodexError`: there is no such git."""
+    """A git for use outside of repositories. Raises a `CodexError` if git cannot be found or
+    used."""
     try:
         program = programs.find("git", environment)
     except FileNotFoundError as error:
@@ -299,7 +307,7 @@ def find_git(programs: Programs, environment: Mapping[str, str]) -> Git:
         name: value
         # git looks for parts of itself on `PATH`.
         for name, value in programs.environment(environment).items()
-        # Such as GIT_DIR, GIT_CONFIG_COUNT and GIT_EXTERNAL_DIFF, and SSH_ASKPASS.
+        # Drops GIT_DIR, GIT_CONFIG_COUNT, GIT_EXTERNAL_DIFF, SSH_ASKPASS and the like.
         if not name.startswith(("GIT_", "SSH_"))
     }
     return Git(program, programs.home, kept | _VARIABLES)

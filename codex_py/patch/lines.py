@@ -15,16 +15,16 @@ BLANK = (
 BOM = "\ufeff"
 
 NO_NEWLINE = b"\n\\ No newline at end of file\n"
+"""The remark after a line of a diff that stands for a line without a newline."""
 
 
 def line_of_diff(line: bytes) -> bytes:
-    """A line as a diff has it: one without an end is followed by a remark that says so."""
+    """Write a line as a diff has it: a line without a newline is followed by a remark that says
+    so."""
     if line.endswith(b"\n"):
         return line
     return line + NO_NEWLINE
 
-
-"""Follows a line of a diff that stands for one without a terminator."""
 
 _TERMINATOR = re.compile(r"(\r\n|\n|\r)")
 

@@ -63,13 +63,14 @@ class LineIndex:
 
     At each level every distinct line that may be looked for becomes one character, so that finding
     a block is finding a string: `str.find` is written in C and linear even in bad cases. A level is
-    only prepared when all before it have failed; and none is as long as blocks are few, and every one is
-    found as it stands, among few that begin like it.
+    only prepared when all before it have failed. No level is prepared while blocks are few, and
+    each is found exactly, among few places that begin like it.
 
     Args:
-        lines: of the file, without terminators.
+        lines: the lines of the file, without terminators.
         wanted: every line of every block that will be searched for. Only iterated over when needed.
-        path: of the file, for the `PatchError` if there are more than a million distinct lines to look for.
+        path: the file's path, for the `PatchError` if more than a million distinct lines are to be
+            looked for.
     """
 
     def __init__(self, lines: list[str], wanted: Iterable[str], path: str) -> None:
@@ -133,7 +134,7 @@ class LineIndex:
         return places
 
     def _first_at(self, level: Level, block: Sequence[str], start: int) -> int:
-        """The first place of a level from line `start` on; -1 if there is none."""
+        """The first place of a level from line `start` on; -1 if the block is not found."""
         if (
             level == Level.EXACT
             and block
@@ -148,7 +149,8 @@ class LineIndex:
         return text.find(symbols, start)
 
     def _scanned(self, block: list[str], start: int) -> int | None:
-        """The first exact place; -1 if there is none, and None if that takes too long to find out."""
+        """The first exact place; -1 if the block is not found, and None if that takes too long to
+        find out."""
         lines = self._lines
         first = block[0]
         length = len(block)

@@ -20,11 +20,12 @@ _PartT = TypeVar("_PartT")
 
 
 class Rejected(Exception):
-    """Nothing of a part fits, and the findings have that already."""
+    """A part does not fit, and the findings have that already."""
 
 
 class Planner(ABC, Generic[_PartT]):
-    """Plans the parts of a patch, one after the other. A format says what one does to the tree."""
+    """Plans the parts of a patch, one after the other. The subclass of a format says what a part
+    does to the tree."""
 
     def __init__(self, findings: Findings) -> None:
         self.findings = findings
@@ -33,7 +34,8 @@ class Planner(ABC, Generic[_PartT]):
         self._failed: set[str] = set()
 
     def run(self, parts: Iterable[_PartT]) -> None:
-        """Plan all parts, but for those of files in which one has failed: they cannot be judged."""
+        """Plan all parts. After a failed part, later parts of the same files are skipped: they
+        cannot be judged."""
         for part in parts:
             paths: Collection[str] = ()
             try:
@@ -47,11 +49,12 @@ class Planner(ABC, Generic[_PartT]):
 
     @abstractmethod
     def _paths(self, part: _PartT) -> Collection[str]:
-        """The absolute paths that a part names. A `PatchError`: no file can have one of them."""
+        """The absolute paths that a part names. Raises a `PatchError` if no file can have one of
+        them."""
 
     @abstractmethod
     def _plan(self, part: _PartT) -> None:
-        """Plan one part. A `PatchError` or `Rejected`: it does not fit."""
+        """Plan one part. Raises a `PatchError` or `Rejected` if it does not fit."""
 
     @abstractmethod
     def _reject(self, part: _PartT, error: PatchError, /) -> None:
@@ -79,14 +82,14 @@ class PatchPlan:
         self.rejects = tuple(findings.rejects)
         self.conflicts = tuple(findings.conflicts)
         self.emptied = tuple(emptied)
-        """Absolute, real paths of directories that go too, the innermost first."""
+        """Absolute, real paths of directories that are removed too, the innermost first."""
         self._named = named
         self._files = files
         self._only_read = only_read
 
     @cached_property
     def changes(self) -> list[PatchedFile]:
-        """In the order of the patch."""
+        """The changes in the order of the patch."""
         return patched_files(self._files)
 
     @property
@@ -97,11 +100,12 @@ class PatchPlan:
 
     @cached_property
     def locations(self) -> set[Path]:
-        """Where the files that are changed, or whose contents go into others, really are. Absolute."""
+        """The real, absolute paths of files that are changed, or whose contents go into others."""
         return {Path(file.location) for file in (*self._files, *self._only_read)}
 
     def changes_by_place(self, outside: Collection[Path]) -> list[PatchedFile]:
-        """The `changes`; those of these `locations` named by them, and not by links that lead there."""
+        """The `changes`. Files at the `locations` in `outside` are named by these, not by links
+        that lead there."""
         return where_written(
             self.changes, [f for f in self._files if Path(f.location) in outside]
         )
@@ -112,7 +116,8 @@ class PatchPlan:
         return sorted(Path(place) for place in places if not writable(place))
 
     def checked(self, writable: Callable[[str], bool] | None) -> Self:
-        """The plan itself; a `PatchError` of kind `refused` if it does not keep to what may be written."""
+        """Return the plan itself. Raises a `PatchError` of kind `refused` if it touches what is not
+        `writable`."""
         if writable is not None and self.refused(writable):
             raise PatchError(
                 "patch rejected: writing outside of the project; rejected by user approval settings",
@@ -121,7 +126,7 @@ class PatchPlan:
         return self
 
     def commit(self, journal: Journal | None = None) -> Committed:
-        """Write everything, or nothing. To be called once.
+        """Write everything, or nothing. Call this once.
 
         Args:
             journal: keeps what is replaced, so that "nothing" holds even if we are killed, and so
@@ -143,7 +148,7 @@ class PatchPlan:
 
 
 def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
-    """A rule for one patch: what is under one of these directories, but for the protected names.
+    """A rule for one patch: allow paths under one of these directories, except the protected names.
 
     `.git` is protected however deep it lies: git runs what the hooks and the configuration of any
     repository say, that of a submodule or of a vendored one too, and no diff has such a file in it. The
@@ -182,7 +187,7 @@ def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
 
 
 def readable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
-    """A rule for one patch: what is under one of these directories."""
+    """A rule for one patch: allow paths under one of these directories."""
     real_roots = tuple([join(str(root.resolve()), "") for root in roots])
     return lambda path: path.startswith(real_roots)
 

@@ -1,4 +1,4 @@
-"""Report on a patch: the places of its hunks, and what did not fit."""
+"""Report on a patch: the places of its hunks, and the hunks that do not fit."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ class HunkReport(NamedTuple):
     """The place of one hunk. The fields are those of `codex-py apply --json`."""
 
     path: str
-    """Absolute; of the file as it was called before the patch."""
+    """The absolute path of the file before the patch."""
     hunk: int
-    """From 1, in each section of the patch anew."""
+    """Its number in its section of the patch, from 1."""
     line: int
-    """Of the patch, from 1: where the hunk begins."""
+    """The line of the patch where the hunk begins, from 1."""
     placed: int | None
-    """First line of the file that it stands for, from 1, as the file was before; None if left out."""
+    """The first line of the old file that it stands for, from 1; None if the hunk was left out."""
     offset: int | None = None
     """Lines further down than the patch says; None if it does not say."""
     fuzz: int = 0
@@ -67,7 +67,7 @@ class Reject(NamedTuple):
     text: bytes
     """A unified diff of these hunks, for a `.rej` file."""
     reasons: tuple[str, ...]
-    """One reason for each of them."""
+    """One reason for each hunk."""
 
 
 class Findings:
@@ -77,7 +77,7 @@ class Findings:
         self.notes: list[str] = []
         """A sentence for each thing that the author of the patch may want to check."""
         self.hunks: list[HunkReport] = []
-        """In the order of the patch."""
+        """The reports in the order of the patch."""
         self.rejects: list[Reject] = []
         """The parts that are left out, if that was asked for."""
         self.conflicts: list[Path] = []
@@ -92,9 +92,10 @@ class Findings:
 
 
 MAX_EXPLAINED = 5
-"""Failures of one file whose reasons are looked for, which takes longer than to find that there is none."""
+"""The number of failures of one file that are explained, which takes longer than finding that a
+hunk fails."""
 MAX_PLACES = 5
-"""Other places of an ambiguous hunk that are reported."""
+"""The number of other places of an ambiguous hunk that are reported."""
 _MAX_SHOWN = 200
 """Characters of a line that are shown."""
 _MAX_COMPARED = 20_000
@@ -142,7 +143,7 @@ def explain_block(
 
 
 def _nearest(lines: Sequence[str], block: Sequence[str]) -> str:
-    """The place that has most of the block, and the first line there that differs.
+    """A sentence with the place that has most of the block, and the first line there that differs.
 
     Lines come without terminators.
     """
@@ -199,7 +200,7 @@ def _similar(lines: Sequence[str], block: Sequence[str]) -> int | None:
 
 
 def _likeness(a: str, b: str) -> float:
-    """The share of two lines that they begin and end alike with, 0 to 1."""
+    """The share of the longer of two lines that they begin and end alike with, 0 to 1."""
     shorter, longer = sorted((a, b), key=len)
     if len(shorter) < _SIMILAR * len(longer):
         return 0.0

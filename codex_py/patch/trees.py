@@ -17,7 +17,8 @@ _SUBMODULE = 0o160000
 
 @contextmanager
 def aside(git: Git, *, keeps_objects: bool = False) -> Generator[Git]:
-    """A git with a copy of the index. Unless it `keeps_objects`, new ones are in a folder that goes at the end.
+    """A git with a copy of the index. Unless it `keeps_objects`, new objects are in a folder that
+    is removed at the end.
 
     Raises:
         CodexError: neither the home nor the repository can be written.
@@ -41,11 +42,11 @@ def aside(git: Git, *, keeps_objects: bool = False) -> Generator[Git]:
 def work_tree(
     git: Git, top: Path, left_out: Callable[[str], bool] = lambda _: False
 ) -> str:
-    """Write a git tree of all files but ignored ones, submodules and repositories. Returns its id; the index is that
-    tree then.
+    """Write a git tree of all files except ignored ones, submodules and repositories. Returns its
+    id; the index has the same contents then.
 
     Args:
-        left_out: true for the name of a further file that is not looked at.
+        left_out: true for the names of further files that are not looked at.
 
     Raises:
         CodexError: git fails, as it does while a merge has conflicts.
@@ -97,7 +98,7 @@ def files_between(
     contents = batched_contents(printed)
 
     def content(kind: int, blob: str) -> bytes | None:
-        """The next one, if there is a file."""
+        """The next contents, if there is a file."""
         if not kind:
             return None
         data = next(contents, None)
@@ -117,9 +118,11 @@ def files_between(
 
 
 def diff_between(git: Git, top: Path, old: str, new: str) -> bytes:
-    """All that differs between two trees or commits, binary contents in both directions, without submodules.
+    """The diff between two trees or commits, with binary contents in both directions, without
+    submodules.
 
-    `plan_unified` and `git apply` make the new tree of the old one with it. A `CodexError`: git fails.
+    With it, `plan_unified` and `git apply` make the new tree from the old one. Raises a
+    `CodexError` if git fails.
     """
     form = ("--binary", "--full-index", "--no-renames", "--no-color", "--src-prefix=a/")
     off = (

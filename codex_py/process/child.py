@@ -1,5 +1,5 @@
-"""Signals the process group of a program and what has left the group, and nobody else. Tells when the program has
-exited."""
+"""Signals the process group of a program, and the processes that have left it. Tells when the
+program has exited."""
 
 import asyncio
 import os
@@ -24,7 +24,8 @@ class Child:
     """
 
     def __init__(self, process: subprocess.Popen[bytes], mark: str) -> None:
-        """`process`: started with `start_new_session`. `mark`: of its environment; see `kill_marked`."""
+        """`process`: started with `start_new_session`. `mark`: in its environment; see
+        `kill_marked`."""
         self.process = process
         self.id = process.pid
         self._mark = mark
@@ -117,7 +118,7 @@ def _kill_if_marked(pid: int, mark: bytes) -> bool:
             os.kill(pid, signal.SIGKILL)
             return True
         try:
-            # The id may have been that of another process before.
+            # The id may have belonged to another process before.
             if mark in environment.read_bytes():
                 signal.pidfd_send_signal(held, signal.SIGKILL)
                 return True
@@ -127,7 +128,8 @@ def _kill_if_marked(pid: int, mark: bytes) -> bool:
 
 
 def _exists(target: int) -> bool:
-    """`target`: as of `kill`, a process or the negative id of a group."""
+    """True if a process or a group exists. `target`: its id, negative for a group, as for
+    `kill`."""
     try:
         os.kill(target, 0)
     except ProcessLookupError:

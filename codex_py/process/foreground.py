@@ -1,4 +1,5 @@
-"""A command of the user's in the foreground of a terminal of its own, which is passed on to the real one."""
+"""Runs a user's command in the foreground of its own terminal, whose output is passed on to the
+real one."""
 
 import asyncio
 import os
@@ -15,11 +16,12 @@ from codex_py.process.sessions import ProcessSessions
 _QUIET_S: Final = 0.03
 """After the end of a command its output is read until nothing has come for so long."""
 _MOST_S: Final = 1.0
-"""How long at most, if what it has left in the background goes on printing."""
+"""The limit for that, if a background process of the command keeps printing."""
 
-# The shell leads the session, and so it stays until nothing in the background has the terminal any more: at the end
-# of the leader the system hangs up the terminal, and a server that was started with `&` would end. All of them inherit
-# descriptor 3, so that the end of the pipe tells. A signal that is caught here is not in the command.
+# The shell leads the session, so it stays until no background process has the terminal any more: at
+# the end of the leader the system hangs up the terminal, and a server that was started with `&`
+# would end. All of them inherit descriptor 3, so the pipe ends when they have ended. Signals that
+# are trapped here have their default in the command.
 _SCRIPT: Final = """
 trap : INT QUIT
 exec 3>&1 4<&0 <>"$0" >&0 2>&1
@@ -31,13 +33,14 @@ read -r _ <&4
 
 
 class ForegroundCommand:
-    """
+    """A user's command that has the terminal to itself.
+
     Args:
         size: columns and rows.
-        on_output: is given what the command prints until `ended`; later output is dropped.
+        on_output: gets the output of the command until `ended`; later output is dropped.
 
     Attributes:
-        ended: the command has exited. What it has left in the background may go on.
+        ended: set when the command has exited. Its background processes may still run.
 
     Raises as `ProcessSessions.spawn`.
     """
@@ -57,9 +60,9 @@ class ForegroundCommand:
         self._code: int | None = None
         self._began_at = self._exited_at = self._printed_at = time.monotonic()
         self._is_alone = False
-        """Nothing but the leader has the terminal."""
+        """True once only the leader has the terminal."""
         self._output: HeadTailBuffer | None = None
-        """All of it, once the command has ended."""
+        """All output, once the command has ended."""
         self._loop = asyncio.get_running_loop()
         self._status, status = os.pipe()
         stay, self._stay = os.pipe()
@@ -96,7 +99,7 @@ class ForegroundCommand:
 
     @property
     def output(self) -> str:
-        """What it has printed, of much the beginning and the end."""
+        """The output so far; of long output, the beginning and the end."""
         return (self._output or self.process.all_output()).text()
 
     def _printed(self, data: bytes) -> None:
@@ -119,7 +122,7 @@ class ForegroundCommand:
             self._close_stay()
 
     def _read_rest(self) -> None:
-        """Wait until all that the command has printed is read."""
+        """Wait until all output of the command is read."""
         now = time.monotonic()
         may_wait = self._is_alone or now - self._exited_at < _MOST_S
         quiet_s = now - max(self._exited_at, self._printed_at)

@@ -1,18 +1,21 @@
-"""How long the output of a program is read on after its end, if a process that it left behind holds it."""
+"""Decides how long the output of a program is read after its end, if a process that it left behind
+holds it."""
 
 import asyncio
 from collections.abc import Callable
 
 _QUIET_S = 0.3
-"""It is read until nothing has come for this long."""
+"""Reading ends when nothing has come for this long."""
 _MOST_S = 2.0
-"""It is read for this time, however much comes."""
+"""Reading ends after this time, however much comes."""
 
 
 class OutputGrace:
-    """Calls `is_over` once, in the running loop, when nothing comes any more, or when too much has come.
+    """Calls `is_over` once, in the running loop, when output stops coming, or has come for too
+    long.
 
-    The launcher of the sandbox decides in the same way, when it kills what a command has left behind.
+    The launcher of the sandbox decides in the same way, when it kills the processes that a command
+    has left behind.
     """
 
     def __init__(self, is_over: Callable[[], None]) -> None:
@@ -25,11 +28,11 @@ class OutputGrace:
         self._wait()
 
     def extend(self) -> None:
-        """Say that some output has come."""
+        """Note that some output has come."""
         self._quiet_end_s = min(self._loop.time() + _QUIET_S, self._end_s)
 
     def cancel(self) -> None:
-        """Do not call it any more."""
+        """Do not call `is_over` any more."""
         if self._timer is not None:
             self._timer.cancel()
 

@@ -16,7 +16,7 @@ from codex_py.process.child import Child, kill_marked
 
 _KEYBOARD = (signal.SIGINT, signal.SIGQUIT)
 _VARIABLE = "CODEX_PY_PROCESS"
-"""In the environment of every program, with a value of its own."""
+"""The variable that marks every program, each with a value of its own."""
 
 # `+N`: the leader of group N runs. `=N`: it was reaped and members are left; if there is a process N at the end,
 # the id belongs to a stranger. `-N`: nothing is left. At the end of the pipe, all listed groups are killed, and
@@ -44,12 +44,13 @@ done
 
 
 class Guardian:
-    """Its child outlives us by a moment. Starting that takes some 1 ms."""
+    """Starts and watches programs. Its child process outlives us by a moment; starting that takes
+    about 1 ms."""
 
     def __init__(self) -> None:
         self._token = os.urandom(8).hex()  # `secrets` takes 8 ms to import
         self._mark = f"{_VARIABLE}={self._token}."
-        """In the environment of every program of this agent."""
+        """The beginning of the mark in the environment of every program of this agent."""
         self._count = 0
         self._child: subprocess.Popen[bytes] | None = None
         self._pipe = -1
@@ -97,13 +98,14 @@ class Guardian:
         return child
 
     def reaped(self, child: Child) -> bool:
-        """Go on watching what is left of the group of a child that was reaped; False if nothing is."""
+        """Keep watching the rest of the group of a child that was reaped; False if nothing is left
+        of it."""
         has_members = child.has_members()
         self._tell("=" if has_members else "-", child.id)
         return has_members
 
     def forget(self, child: Child) -> None:
-        """Stop watching its group, in which nothing lives."""
+        """Stop watching the group of a child, which has no living members."""
         self._tell("-", child.id)
 
     def kill_all(self) -> None:
@@ -112,7 +114,7 @@ class Guardian:
             kill_marked(self._mark)
 
     def close(self) -> None:
-        """End it without killing what it watches."""
+        """End the guardian without killing the programs that it watches."""
         self._listed.clear()
         self._stop()
 
@@ -159,7 +161,7 @@ class Guardian:
         if self._child is None:
             return
         with self._child:
-            # Before the pipe closes, or it would take this for our death.
+            # Killed before the pipe closes, which it would take for our death.
             self._child.kill()
             self._child.wait()
         self._child = None

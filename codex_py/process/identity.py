@@ -1,4 +1,4 @@
-"""Names a process of this machine such that nobody takes a later one with the same id for it."""
+"""Names a process of this machine such that a later one with the same id has another name."""
 
 import os
 import platform
@@ -12,7 +12,8 @@ def process_name() -> str:
 
 
 def is_over(text: str) -> bool:
-    """True if a process of this machine that has ended began the text with its `process_name` and `-`."""
+    """True if the text begins with the `process_name`, and `-`, of a process of this machine that
+    has ended."""
     found = re.match(r"(\w*)-(\d+)-(\d*)-", text)
     return (
         found is not None
@@ -26,7 +27,8 @@ def _machine() -> str:
 
 
 def _began(process: int) -> str | None:
-    """The time as the system has it; None if it does not run, empty if nobody can tell."""
+    """The start time of a process in the system's form; None if it does not run, empty if the time
+    is unknown."""
     try:
         os.kill(process, 0)
         # proc(5): the 22nd field, but the second, a name in parentheses, may have blanks.

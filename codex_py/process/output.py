@@ -51,7 +51,7 @@ class HeadTailBuffer:
                 del self._tail[: -self._half]
 
     def absorb(self, later: "HeadTailBuffer") -> None:
-        """Append all that another buffer of the same limit got. That one is unchanged."""
+        """Append the contents of another buffer of the same limit, which is unchanged."""
         total_bytes = self.total_bytes + later.total_bytes
         newlines = self.newlines + later.newlines
         self.append(later._head)
@@ -70,7 +70,8 @@ class HeadTailBuffer:
         return data
 
     def text(self) -> str:
-        """The kept output, with U+FFFD for what is not UTF-8, and a line like `OMITTED` for the rest."""
+        """The kept output, with U+FFFD for what is not UTF-8, and a line that counts what is
+        omitted."""
         if not self.omitted_bytes:
             return (self._head + self._tail).decode(errors="replace")
         head = self._head[: len(self._head) - _incomplete_suffix(self._head)]

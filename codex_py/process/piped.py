@@ -23,9 +23,12 @@ _READS = 16
 
 
 class PipedProcess:
-    """`exited` is set when it has exited, its output was read, and the processes that it left behind were killed.
+    """A program that is used over its standard input and output.
 
-    If they hold its output, they get a moment to finish first; see `OutputGrace`.
+    `exited` is set when it has exited, its output was read, and the processes that it left behind
+    were killed.
+
+    If these hold its output, they get a moment to finish first; see `OutputGrace`.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class PipedProcess:
         assert child.process.stdout is not None
         self.exited = asyncio.Event()
         self.exit_code: int | None = None
-        """Negative after a signal."""
+        """None until it has exited; negative after a signal."""
         self._child = child
         self._guardian = guardian
         self._input: IO[bytes] | asyncio.StreamWriter = child.process.stdin
@@ -73,7 +76,7 @@ class PipedProcess:
     async def streams(
         self, *, max_line_bytes: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Its stdout, of which at most `2 * max_line_bytes` are buffered, and its stdin. Called once."""
+        """Its stdout, which buffers at most `2 * max_line_bytes`, and its stdin. Call this once."""
         self._is_output_read = False
         reader = asyncio.StreamReader(limit=max_line_bytes)
         self._output, _ = await self._loop.connect_read_pipe(
@@ -123,7 +126,7 @@ class PipedProcess:
         self._end_if_read()
 
     def _end_if_read(self) -> None:
-        """Do not wait any more if nobody can write anything."""
+        """End the waiting if no process can write any more."""
         if self._has_exited and self._is_output_read and self._errors.closed:
             self._end()
 
@@ -143,7 +146,7 @@ class PipedProcess:
             self._grace.extend()
 
     def _read_stderr(self) -> None:
-        # Not until nothing is there: somebody may write faster than we read.
+        # A limited number of times: somebody may write faster than we read.
         for _ in range(_READS):
             if self._errors.closed:
                 return
@@ -199,7 +202,7 @@ class ProgramRunner:
 
     def __init__(self) -> None:
         self._guardian = Guardian()
-        """If this program is killed, it kills what runs."""
+        """Kills the running programs if this program is killed."""
 
     async def run(
         self,
@@ -212,8 +215,10 @@ class ProgramRunner:
         max_output_bytes: int,
         joins_errors: bool = False,
     ) -> tuple[int | None, str, str]:
-        """The exit code, None after the time-out, and what was written to standard output and error. Nothing is left
-        running.
+        """Run a program; returns its exit code (None after the time-out), standard output and
+        standard error.
+
+        Nothing is left running.
 
         `joins_errors`: see `PipedProcess`.
 
@@ -246,7 +251,7 @@ class ProgramRunner:
         return exit_code, stdout.text(), process.stderr_tail()
 
     def kill(self) -> None:
-        """SIGKILL what runs, and all that it started."""
+        """SIGKILL the running programs, and all that they started."""
         self._guardian.kill_all()
 
     def close(self) -> None:

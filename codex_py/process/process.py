@@ -28,7 +28,7 @@ OutputListener = Callable[[bytes], None]
 
 
 class Process:
-    """A command.
+    """One command, running or finished.
 
     `finished` is set when the command has exited, was reaped, and its output was read to the end, or for a moment
     if a background process still holds it; see `OutputGrace`. From then on, output of that process is read and
@@ -51,10 +51,10 @@ class Process:
         self.duration_s = 0.0
         self.finished = asyncio.Event()
         self.on_kept: Callable[[], None] = lambda: None
-        """Called when it gets a session id: it goes on in the background."""
+        """Called when the command gets a session id and continues in the background."""
         self.was_let_go = False
         self.was_killed = False
-        """By us, with no exit code that says why."""
+        """True if we killed it, with no exit code that says why."""
         self._woken = asyncio.Event()
         self._waiting = 0
         self._output: int | None = output
@@ -67,7 +67,7 @@ class Process:
         self._exit_code_if_killed: int | None = None
         self._has_exited = False
         self._is_left = False
-        """Nobody reads the output now."""
+        """True while nobody reads the output."""
         self._grace: OutputGrace | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(output, self._read)
@@ -84,7 +84,7 @@ class Process:
         return self._output is not None
 
     async def wait(self, timeout_s: float) -> bool:
-        """Wait until it is finished, or let go; False if it is not finished in time."""
+        """Wait until it is finished or let go. True if it is finished."""
         self._waiting += 1
         try:
             if not self.finished.is_set():
@@ -102,7 +102,7 @@ class Process:
         return bool(self._waiting)
 
     def take_output(self) -> HeadTailBuffer:
-        """The output since the last call. An incomplete character is left for the next."""
+        """The output since the last call. An incomplete character is left for the next call."""
         taken = self._unread
         self._unread = HeadTailBuffer()
         if not self.finished.is_set():
@@ -135,7 +135,7 @@ class Process:
                 self.child.send_signal(signal.SIGINT)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Give the terminal another size, which its programs are told."""
+        """Give the terminal another size; the system tells its programs."""
         if self._terminal is not None and not self._has_exited:
             termios.tcsetwinsize(self._terminal, (rows, columns))
 
@@ -145,13 +145,14 @@ class Process:
         return self._is_left
 
     def leave_output(self) -> None:
-        """Read nothing until `read_output`: the command waits when what holds its output is full."""
+        """Read nothing until `read_output`. The command blocks once its pipe or terminal is
+        full."""
         if self._output is not None and not self.finished.is_set():
             self._is_left = True
             self._loop.remove_reader(self._output)
 
     def read_output(self) -> None:
-        """Go on reading after `leave_output`."""
+        """Continue reading after `leave_output`."""
         if self._is_left and self._output is not None and not self.finished.is_set():
             self._is_left = False
             self._loop.add_reader(self._output, self._read)
@@ -207,7 +208,7 @@ class Process:
             self._finish()
 
     def _read_some(self) -> bytes | None:
-        """Available output; empty at the end of the output; None if there is none now."""
+        """Available output; empty at the end of the output; None if nothing is available now."""
         if self._output is None:
             return b""
         try:
@@ -276,7 +277,7 @@ class Process:
         except BlockingIOError:
             sent = 0
         except OSError:
-            # Nobody reads it any more; whoever waits for the command learns that.
+            # Nobody reads it any more. Callers of `wait` learn when the command has ended.
             sent = len(self._unsent)
         del self._unsent[:sent]
         if self._unsent:
@@ -290,7 +291,7 @@ def open_pipe() -> tuple[int, int]:
     output, write_end = os.pipe()
     os.set_blocking(output, False)
     if sys.platform == "linux":
-        # Users with many open pipes may not; the usual 64 KB do as well.
+        # Refused to users with many open pipes; the usual 64 KB do as well.
         with suppress(OSError):
             fcntl.fcntl(output, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     return output, write_end
@@ -311,9 +312,9 @@ def open_terminal(columns: int = 120, rows: int = 40) -> tuple[int, int]:
 
 
 def attached(argv: Sequence[str], terminal: int, script: str = _ATTACH) -> list[str]:
-    """The command line that gives `argv` the terminal. It is to be run as the leader of a new session.
+    """The command line that gives `argv` the terminal. Run it as the leader of a new session.
 
-    `script`: of `sh`, with the terminal's name as `$0` and `argv` as `$@`.
+    `script`: an `sh` script that gets the terminal's name as `$0` and `argv` as `$@`.
 
     A session leader without a terminal gets the first one that it opens as its controlling terminal. A shell does
     so in the child: with our own code between fork and exec, the child could not be started by vfork.

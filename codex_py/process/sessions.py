@@ -1,4 +1,5 @@
-"""The commands of one agent: running ones, sessions that the model can return to, and what they left behind."""
+"""The commands of one agent: running ones, sessions to which the model can return, and leftover
+processes."""
 
 import asyncio
 import os
@@ -33,13 +34,15 @@ class ProcessSessions:
         self._guardian = Guardian()
         self._running: set[Process] = set()
         self._left_behind: set[Process] = set()
-        """Finished, but a background process is in their group or holds their output."""
+        """Finished commands with a background process that is in their group or holds their
+        output."""
         self._sessions: dict[int, Process] = {}
-        """By session id, the least recently used first."""
+        """The processes by session id, the least recently used first."""
 
     @property
     def is_running(self) -> bool:
-        """True if a command has not finished. What finished ones left behind may go on."""
+        """True if a command has not finished. Background processes of finished commands do not
+        count."""
         return bool(self._running)
 
     @property
@@ -62,8 +65,9 @@ class ProcessSessions:
     ) -> Process:
         """Start a command in the running loop. Its stdout and stderr are one pipe, which keeps their order.
 
-        With `tty` it has a terminal of this `size`, in columns and rows. `leader`: a script of `sh` that gives it to
-        the command, and its stdin and stdout before that.
+        With `tty` it has a terminal of this `size`, in columns and rows. `leader`: an `sh` script
+        that gives the terminal to the command, and the descriptors of the script's stdin and
+        stdout.
 
         `on_finished` is called exactly once, before whoever waits for the process continues.
         Raises as `Guardian.spawn`.
@@ -106,9 +110,10 @@ class ProcessSessions:
         return process
 
     def keep(self, process: Process) -> int:
-        """Give the process a session id: it goes on in the background. If there are too many, an old one is forgotten.
+        """Give the process a session id: it continues in the background. With too many sessions,
+        one is forgotten.
 
-        That is the least recently used of the finished ones, or else of all.
+        It is the least recently used of the finished ones, or else of all.
         """
         if len(self._sessions) >= self._max_sessions:
             finished = (
@@ -135,7 +140,8 @@ class ProcessSessions:
             process.kill()
 
     def let_go(self) -> int:
-        """End the waiting for every command: they go on in the background. Returns their number."""
+        """End the waiting for every command; they continue in the background. Returns their
+        number."""
         return sum(process.let_go() for process in self._running)
 
     def kill_running(self) -> int:

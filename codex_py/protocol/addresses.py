@@ -1,9 +1,10 @@
-"""How addresses are shown: without what may be secret. Every message and listing that has one goes through here."""
+"""Removes possible secrets from addresses. Every address in a message or a listing goes through
+here."""
 
 import re
 
 _SECRETS = re.compile(r"(?:(?<=://)|^(?!\w+://))[^/?#\s]*@|[?#]\S*")
-"""User info, query and fragment. A proxy may be without a scheme."""
+"""The user info, query and fragment. The address of a proxy may have no scheme."""
 
 
 def shown_url(url: str) -> str:

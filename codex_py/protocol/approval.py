@@ -1,4 +1,4 @@
-"""Approval and sandbox policies, and how the user is asked to approve a call."""
+"""Approval and sandbox policies, and the questions to the user about calls."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,14 @@ from codex_py.protocol.patched_file import PatchedFile
 
 
 class ApprovalPolicy(StrEnum):
-    """When the user is asked. A call that needs an approval is refused if the user may not be asked."""
+    """When to ask the user. A call that needs an approval is refused if the user may not be
+    asked."""
 
     UNTRUSTED = "untrusted"
     """Ask about every patch, and every command that is not known to be read-only."""
     ON_FAILURE = "on-failure"
-    """As `on-request`, and when a command failed in the sandbox and may succeed outside of it."""
+    """Ask as in `on-request`, and when a command failed in the sandbox and may succeed outside of
+    it."""
     ON_REQUEST = "on-request"
     """Ask when the model wants to leave the sandbox, a rule says so, or a command is dangerous."""
     NEVER = "never"
@@ -33,12 +35,14 @@ ApprovalKind: TypeAlias = Literal[
     "request_permissions",
     "skill_approval",
 ]
-"""The subject of a question. `sandbox_approval`: leaving the sandbox, and dangerous commands; `rules`: a rule asks."""
+"""The subject of a question. `sandbox_approval`: leaving the sandbox, or a dangerous command;
+`rules`: a rule says to ask."""
 
 
 @frozen(kw_only=True)
 class GranularPolicy:
-    """As `on-request`, for the kinds that are True. What needs an approval of another kind is refused."""
+    """Ask as in `on-request`, about the kinds that are True. Calls that need another kind of
+    approval are refused."""
 
     sandbox_approval: bool
     rules: bool
@@ -61,7 +65,7 @@ def may_ask(policy: AskForApproval, kind: ApprovalKind) -> bool:
 
 
 def approval_data(policy: AskForApproval) -> str | dict[str, Any]:
-    """The policy as it is written in session files and `config.toml`."""
+    """The policy as session files and `config.toml` spell it."""
     if isinstance(policy, GranularPolicy):
         return {"granular": asdict(policy)}
     return policy.value
@@ -72,39 +76,40 @@ SandboxMode: TypeAlias = Literal["read-only", "workspace-write", "danger-full-ac
 
 @frozen
 class SandboxPolicy:
-    """What commands may write to, and whether they may use the network."""
+    """Limits on the files that commands may write and on their use of the network."""
 
     mode: SandboxMode = "read-only"
     writable_roots: tuple[Path, ...] = ()
-    """Absolute; used by `workspace-write` alone, where they include the working directory."""
+    """Absolute paths, including the working directory; only for `workspace-write`."""
     network_access: bool = False
     exclude_tmpdir_env_var: bool = False
     exclude_slash_tmp: bool = False
     is_final: bool = False
-    """No approval and no rule lets a call leave it."""
+    """True: no approval and no rule lets a call leave the sandbox."""
     files: FileRules = NO_RULES
-    """Hold in every mode, and outside of the sandbox too."""
+    """Rules that hold in every mode, and outside of the sandbox too."""
     domains: DomainRules | None = None
-    """The only hosts that the network leads to; None: all."""
+    """The only hosts that commands may reach; None: all."""
     profile: str = ""
-    """The permission profile that it comes from; empty if it comes from none."""
+    """The permission profile that this policy was made from; may be empty."""
 
     def locked(self) -> "SandboxPolicy":
-        """A policy under which nothing is changed; what is denied stays denied."""
+        """A policy that allows no changes; what is denied stays denied."""
         return SandboxPolicy(is_final=True, files=self.files, profile=self.profile)
 
 
 @frozen
 class SandboxLimits:
-    """How much of the machine a sandboxed command may use: `[sandbox_limits]`."""
+    """The resource limits of a sandboxed command: `[sandbox_limits]`."""
 
     max_processes: int = 8192
     """Processes and threads of one command and its children. Enough for 64 workers with 64 threads each, and
     few enough that a fork bomb leaves the machine some gigabytes."""
     max_open_files: int = 65536
-    """Of each process. Not a million: some programs close every possible descriptor one by one."""
+    """Limit of each process. Not a million: some programs close every possible descriptor one by
+    one."""
     max_memory_mb: int | None = None
-    """Data segment of each process, in MiB; None sets no limit."""
+    """Limit of each process's data segment, in MiB; None sets no limit."""
 
 
 DEFAULT_LIMITS = SandboxLimits()
@@ -116,29 +121,30 @@ class ApprovalRequest:
 
     kind: Literal["command", "patch", "mcp", "network"]
     summary: str
-    """The whole command, the diff, or the host that a command wants to reach, with a colon and the port behind it."""
+    """The whole command, the diff, or the `HOST:PORT` that a command wants to reach."""
     cwd: Path
     reason: str | None = None
     prefix: tuple[str, ...] | None = None
-    """First words of commands that a new rule could allow, or the host; None if no rule can be made of the call."""
+    """The first words of commands, or the host, that a new rule could allow; None if no rule can be
+    made."""
     can_last: bool = True
     """True if `APPROVED_FOR_SESSION` grants more than `APPROVED`."""
     paths: tuple[Path, ...] = ()
     """The files that a patch names, absolute; the diff in `summary` leaves out the first slash."""
     tool: tuple[str, Mapping[str, Any]] | None = None
-    """For `mcp`: `mcp__server__tool` and its arguments; for `network` the host and the port."""
+    """`mcp__server__tool` and its arguments, for `mcp`; the host and the port, for `network`."""
     files: Sequence[PatchedFile] = field(default=(), compare=False)
-    """For `patch`: the files whole, before and after it."""
+    """The complete files before and after the change, for `patch`."""
     item_id: str | None = field(default=None, compare=False)
-    """Of the call's thread item, which may not have started yet."""
+    """The id of the call's thread item, which may not have started yet."""
     justification: str | None = field(default=None, compare=False)
-    """What the model says, with which `reason` ends."""
+    """The model's own reason, which is also the end of `reason`."""
     agent: str | None = None
     """The nickname of the subagent that makes the call; None if it is the session's own."""
 
     @property
     def question(self) -> dict[str, Any]:
-        """What is decided, as JSON has it."""
+        """The subject of the decision as a JSON object."""
         names = ("kind", "summary", "reason", "cwd", "paths", "tool")
         data = {name: getattr(self, name) for name in names}
         return json.loads(json.dumps(data, default=str))
@@ -151,7 +157,7 @@ class ReviewDecision(StrEnum):
     APPROVED_FOR_SESSION = "approved_for_session"
     """The user is not asked about identical calls again in this session."""
     APPROVED_WITH_RULE = "approved_with_rule"
-    """As `APPROVED`, and a rule that allows `ApprovalRequest.prefix` is saved."""
+    """Approved, and a rule that allows `ApprovalRequest.prefix` is saved."""
     DENIED = "denied"
     """The model gets an error, and may try something else."""
     ABORT = "abort"
@@ -164,14 +170,14 @@ class Review:
 
     decision: ReviewDecision
     feedback: str | None = None
-    """What the model should do instead, in the words of the user; the model reads it."""
+    """The user's words to the model about what to do instead."""
 
 
 def as_review(answer: object) -> Review:
-    """The answer of an approver: a `Review`, a `ReviewDecision`, or True or False.
+    """Convert the answer of an approver: a `Review`, a `ReviewDecision`, or True or False.
 
     Raises:
-        CodexError: it is none of these, with the code `approver`. The call is not allowed.
+        CodexError: the answer is something else; the code is `approver`. The call is not allowed.
     """
     if isinstance(answer, bool):
         if answer:
@@ -200,7 +206,7 @@ class Denied:
     allow: tuple[str, ...] = ()
     """The options and settings that would allow them, each once; empty if none would."""
     causes: tuple[str, ...] = field(default=(), metadata={"json": False})
-    """Why they were refused, as clauses for the user, each once."""
+    """The reasons of the refusals, as clauses for the user, each once."""
 
     def plus(self, cause: str | None, allow: str | None) -> "Denied":
         """Add one refused call."""
@@ -215,7 +221,8 @@ class Approver(Protocol):
     """Decides on calls that need an approval."""
 
     async def review(self, request: ApprovalRequest) -> Review:
-        """Decide. A frontend asks its user; without a user it decides by policy and never waits."""
+        """Decide on a call. A frontend asks its user; without a user it decides by policy and never
+        waits."""
         ...
 
 

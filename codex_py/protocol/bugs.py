@@ -1,4 +1,5 @@
-"""Exceptions that nobody expected: a line about one, and the event that takes its traceback to the log. LIGHT."""
+"""Unexpected exceptions: a line about one, and the event that carries its traceback to the log.
+LIGHT."""
 
 import traceback
 from collections.abc import Callable
@@ -12,7 +13,8 @@ _MAX_CHARS: Final = 1_000
 
 
 def bug_line(error: BaseException) -> str:
-    """One bounded line for users and models. It names any exception, even one that cannot describe itself."""
+    """One bounded line for users and models. It names any exception, even one whose `repr`
+    raises."""
     return f"internal error: {_described(error)}"
 
 
@@ -31,9 +33,9 @@ def _described(error: BaseException) -> str:
 def text_of(
     error: BaseException, describe: Callable[[BaseException], str] = str
 ) -> str:
-    """The text of an exception; the name of its class if it has none, or cannot give it."""
+    """The text of an exception; the name of its class if the text is empty or `describe` raises."""
     try:
         text = replace_surrogates(describe(error))
-    except Exception:  # noqa: BLE001 - the method is a stranger's, like the exception
+    except Exception:  # noqa: BLE001 - the method belongs to a foreign exception class
         text = ""
     return text or type(error).__name__

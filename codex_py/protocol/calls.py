@@ -1,4 +1,5 @@
-"""Calls as thread items where no tool shows them: failed calls, and those of an earlier session. LIGHT."""
+"""Thread items of calls that no running tool shows: failed calls, and calls of an earlier session.
+LIGHT."""
 
 import re
 from collections.abc import Mapping
@@ -39,9 +40,10 @@ _OUTPUT: Final = re.compile(r"^Output:\n", re.MULTILINE)
 class PastCall:
     id: str
     tool_name: str
-    """As `called_tool` gives it."""
+    """The name from `called_tool`."""
     arguments: Mapping[str, Any]
-    """Unchecked; `input` is the text of a freeform tool. Empty if they cannot be parsed."""
+    """The unchecked arguments; `input` is the text of a freeform tool. Empty if they cannot be
+    parsed."""
     output: str
     """The output that the model got, perhaps cut, without the error code."""
     error_code: str | None
@@ -57,9 +59,9 @@ class PastItems:
     """The thread items that have been read back so far."""
 
     items: dict[str, ThreadItem] = field(default_factory=dict[str, ThreadItem])
-    """By id, in the order of display."""
+    """The items by id, in the order of display."""
     noted: dict[str, str] = field(default_factory=dict[str, str])
-    """Ids of items that later calls of a tool change, by keys that the tool chooses."""
+    """Ids of items that later calls of a tool may change, by keys that the tool chooses."""
 
     def next_id(self) -> str:
         return f"history_{len(self.items)}"
@@ -70,9 +72,9 @@ class Replayable(Protocol):
     """A tool whose calls are shown when a session is read back."""
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
-        """The item of a call: a new one, or an earlier one of `past`, changed.
+        """The item of a call: a new one, or a changed version of an earlier one in `past`.
 
-        If it is None, a call with an error code is shown as an error, and any other is not shown.
+        After None, a call with an error code is shown as an error, and any other call is not shown.
         """
         ...
 
@@ -82,11 +84,11 @@ class CommandReport:
     """The output of a command as the model got it."""
 
     text: str
-    """What the command printed; the whole output if there is no header."""
+    """The text that the command printed; the whole output if it has no header."""
     exit_code: int | None = None
     duration_ms: int | None = None
     process_id: str | None = None
-    """Of a command that continued in the background."""
+    """The id of a command that continued in the background."""
     has_header: bool = True
 
 
@@ -123,7 +125,8 @@ def past_command(
     *,
     declined: bool = False,
 ) -> CommandExecution:
-    """The item of a past command. Without an exit code it is still running, was refused, or was interrupted."""
+    """The item of a past command. No exit code means that it is still running, or was refused or
+    interrupted."""
     if declined:
         status = "declined"
     elif report.exit_code == 0 or report.process_id is not None:
@@ -144,7 +147,8 @@ def past_command(
 def failed_call(
     item_id: str, tool: str, call_id: str, code: str, reason: str
 ) -> ErrorItem:
-    """The item of a call that ended before its tool could show one: bad arguments, an unknown tool, …"""
+    """The item of a call that failed before its tool could show one: bad arguments, an unknown
+    tool, …"""
     tool = shortened(tool, _MAX_NAME_CHARS)
     name = tool.removeprefix(AGENTS_NAMESPACE) or "a call without a name"
     return ErrorItem(
@@ -157,7 +161,8 @@ def failed_call(
 
 
 def named_changes(patch: str) -> list[Change]:
-    """The files that the headings of an envelope name, sorted by path; the paths are as written there."""
+    """The files that the headings of a patch name, sorted by path; the paths are as written
+    there."""
     changes = [
         Change(path=m[2].strip(), kind=_KINDS[m[1]]) for m in _HEADING.finditer(patch)
     ]

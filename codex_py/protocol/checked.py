@@ -1,7 +1,7 @@
-"""Reads JSON into `@frozen` classes, after the annotations of their fields. LIGHT.
+"""Reads JSON into `@frozen` classes, by the annotations of their fields. LIGHT.
 
-It reads the items of the API and the arguments of tools. pydantic would do the same, but with 50 ms and 10 MB more for
-every run of `exec` that calls a tool.
+It reads the items of the API and the arguments of tools. pydantic would do the same, but would cost
+every run of `exec` that calls a tool 50 ms and 10 MB.
 """
 
 import json
@@ -16,11 +16,11 @@ from codex_py.errors import nearest
 from codex_py.protocol.json_fields import JsonObject
 
 REQUIRED: Final = "Field required"
-"""The reason of a `WrongValue` if there is none."""
+"""The reason of a `WrongValue` for a missing value."""
 OR_DEFAULT: Final = object()
-"""In `Annotated`: a value that does not fit is ignored."""
+"""A mark for `Annotated`: a value of another type is ignored."""
 _MAX_PROBLEMS: Final = 8
-"""That an error tells."""
+"""The number of problems that the text of an error names."""
 _EXPECTED: Final[Mapping[Any, str]] = {
     str: "string",
     bool: "boolean",
@@ -33,17 +33,22 @@ _EXPECTED: Final[Mapping[Any, str]] = {
 
 
 class Aliases(tuple[str, ...]):
-    """In `Annotated`: other names of the field."""
+    """A note for `Annotated`: other names of the field."""
 
     __slots__ = ()
 
 
 class WrongValue(ValueError):
-    """The text is for a model. `path`: names and indices that lead to the value; `reason`: for other texts."""
+    """A JSON value of the wrong type, or a missing one. The text is for a model.
+
+    Attributes:
+        path: the names and indices that lead to the value.
+        reason: the problem, for other texts.
+    """
 
     def __init__(self, path: Sequence[str], reason: str, value: object = None) -> None:
         field = ".".join(path) or "arguments"
-        # In pieces: it may be megabytes, or nested deeply.
+        # Encode only the beginning: the value may be megabytes, or nested deeply.
         shown = "".join(islice(json.JSONEncoder(default=str).iterencode(value), 200))[
             :200
         ]
@@ -54,7 +59,7 @@ class WrongValue(ValueError):
 
 
 class WrongValues(WrongValue):
-    """Several, at least one. `path` and `reason` are those of the first."""
+    """One or more wrong values. `path` and `reason` are those of the first."""
 
     def __init__(self, problems: Sequence[WrongValue]) -> None:
         first = problems[0]
@@ -70,7 +75,7 @@ class WrongValues(WrongValue):
 
 
 def guess(choices: Iterable[object], value: object) -> str:
-    """Ask for the choice that a wrong value resembles; empty if there is none."""
+    """A question for the choice that a wrong value resembles; empty if it resembles none."""
     known = {str(choice).lower(): choice for choice in choices}
     if isinstance(value, str) and known:
         meant = nearest(value.lower(), known)
@@ -90,10 +95,10 @@ def _problems(problem: WrongValue) -> Sequence[WrongValue]:
 def checked_fields(
     cls: type[Any], data: JsonObject, path: tuple[str, ...] = ()
 ) -> JsonObject:
-    """The fields of a class that are in a JSON object. Null for a field with a default counts as left out.
+    """The fields of a class from a JSON object. Null for a field with a default counts as left out.
 
     Raises:
-        WrongValues: fields are missing, or have other types; all of them.
+        WrongValues: fields are missing, or have other types; names all of them.
     """
     values: JsonObject = {}
     problems: list[WrongValue] = []
@@ -115,7 +120,7 @@ def checked_fields(
 
 
 def checked(annotation: Any, value: Any, path: tuple[str, ...] = ()) -> Any:
-    """Convert a JSON value to a type. Raises a `WrongValue` if it is of another one."""
+    """Convert a JSON value to a type. Raises a `WrongValue` if it has another type."""
     options = _options(annotation)
     for option in options:
         kind = get_origin(option) or option
@@ -141,8 +146,8 @@ def checked(annotation: Any, value: Any, path: tuple[str, ...] = ()) -> Any:
 
 
 def _options(annotation: Any) -> Sequence[Any]:
-    """The types of a union; any other type alone."""
-    # A union with a `Literal` in it is a `Union`.
+    """The members of a union type; for any other type, that type alone."""
+    # `X | Literal[…]` is a `typing.Union`, not a `UnionType`.
     is_union = isinstance(annotation, UnionType) or get_origin(annotation) is Union
     if is_union:
         return get_args(annotation)
@@ -150,7 +155,7 @@ def _options(annotation: Any) -> Sequence[Any]:
 
 
 def _members(annotation: Any, members: JsonObject, path: tuple[str, ...]) -> JsonObject:
-    """Convert each value. Raises a `WrongValues` with all that are of another type."""
+    """Convert each value. Raises a `WrongValues` with every value of another type."""
     if annotation is Any:
         return members
     values: JsonObject = {}
@@ -166,7 +171,7 @@ def _members(annotation: Any, members: JsonObject, path: tuple[str, ...]) -> Jso
 
 
 def _expectation(options: Sequence[Any], value: object) -> str:
-    """Tell what a value of one of these types is."""
+    """Describe the values that these types allow."""
     choices: list[object] = []
     names: list[str] = []
     for option in options:
@@ -184,7 +189,10 @@ def _expectation(options: Sequence[Any], value: object) -> str:
 
 
 def _number(kind: Any, value: Any) -> Any:
-    """Models write numbers and booleans as strings, and whole numbers with a point. None if it is none."""
+    """The number or boolean that a value means; None if it means none.
+
+    Models write numbers and booleans as strings, and whole numbers with a decimal point.
+    """
     if kind in (bool, int, float) and isinstance(value, str):
         try:
             value = json.loads(value.lower())
@@ -201,9 +209,9 @@ def _number(kind: Any, value: Any) -> Any:
 
 @cache
 def _fields(cls: type[Any]) -> Sequence[tuple[str, Sequence[str], Any, bool, bool]]:
-    """Name, aliases, type, whether it is required, and whether another value is ignored, of what JSON can give."""
+    """The name, aliases, type, `is_required` and `is_lenient` of each field that JSON can set."""
     found: list[tuple[str, Sequence[str], Any, bool, bool]] = []
-    # What is not shown is the program's own.
+    # Fields with `repr=False` are the program's own.
     for each in (field for field in fields(cls) if field.repr):
         is_annotated = hasattr(each.type, "__metadata__")
         annotation, *notes = get_args(each.type) if is_annotated else (each.type,)

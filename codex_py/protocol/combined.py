@@ -82,7 +82,7 @@ def combined(extensions: Sequence[Extension]) -> Extension:
 def _set(
     extensions: Sequence[Extension], field: Callable[[Extension], ValueT]
 ) -> list[ValueT]:
-    """The values of a field, without those of the extensions that leave it out."""
+    """The values of a field, without the extensions that leave it out."""
     default = field(_EMPTY)
     values = map(field, extensions)
     return [value for value in values if value is not default]
@@ -109,7 +109,8 @@ def _first(
 
 
 def _all_content(checks: Sequence[StopCheck]) -> StopCheck:
-    """The first note continues the turn. An extension without rounds does not decide for those behind it."""
+    """Return the first note, which continues the turn. An extension without rounds left does not
+    stop later ones."""
 
     async def before_stop(stop: TurnStop) -> Note | StopOverridden | None:
         overridden = None
@@ -124,7 +125,7 @@ def _all_content(checks: Sequence[StopCheck]) -> StopCheck:
 
 
 def _bounded(extension: Extension) -> StopCheck:
-    """`before_stop` with the rounds of the extension counted."""
+    """The extension's `before_stop`, with its rounds counted."""
     turn: TurnStart | None = None
     rounds = 0
 
@@ -157,7 +158,8 @@ def _all(
 
 
 def _merged(facts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """All facts together. Of several by one name the first that is not empty counts, of exit codes the largest."""
+    """Merge facts. For each name the first value that is not empty wins; for `exit_code` the
+    largest."""
     merged: dict[str, Any] = {}
     for some in facts:
         for name, value in some.items():

@@ -1,4 +1,4 @@
-"""How a call is run: the tool, its context, and the function that extensions wrap. LIGHT."""
+"""Running a call: the tool, its context, and the function that extensions wrap. LIGHT."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
@@ -21,7 +21,7 @@ from codex_py.protocol.tools import ToolCall, ToolOutput
 
 
 class ItemIds:
-    """The ids of a call's thread items: each call of this gives a fresh `item_N`."""
+    """The ids of a tool call's thread items: calling this object returns a fresh `item_N`."""
 
     def __init__(self, fresh: Callable[[], str]) -> None:
         self._fresh = fresh
@@ -34,14 +34,15 @@ class ItemIds:
 
     @property
     def upcoming(self) -> str:
-        """The id that the next item gets: a question about the call comes before its item, and names it."""
+        """The id of the next item. A question about the call names it before the item exists."""
         if self._upcoming is None:
             self._upcoming = self._fresh()
         return self._upcoming
 
 
 class ApproverFailed(Exception):
-    """An approver, which is no part of a call, raised `error`: the turn ends with it."""
+    """An approver raised `error`. The approver is not part of a call, so the error ends the
+    turn."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -49,11 +50,11 @@ class ApproverFailed(Exception):
 
 
 class Approvals:
-    """The approvals that the user granted for a session. Tools ask for further ones here.
+    """The approvals that the user granted for a session. Tools ask for more here.
 
-    Hold `asking` while you ask, so that the user gets one question at a time. A session shares it with its children.
-    Check `granted` again once you hold it:
-    the previous answer may cover this call.
+    Hold the lock `asking` while you ask, so that the user gets one question at a time. A session
+    shares the lock with its children. Check `granted` again once you hold it: the previous answer
+    may cover this call.
 
     Args:
         abort: ends the turn; called if the user decides `ABORT`.
@@ -81,12 +82,12 @@ class Approvals:
 
         Args:
             grants: keys to add to `granted` if the user approves for the session.
-            rejected: how the error begins if the user refuses; their feedback follows.
+            rejected: the beginning of the error if the user refuses; their feedback follows.
 
         Raises:
             ToolError: the user refused.
-            CodexError: the approver gave no answer that can be understood.
-            ApproverFailed: it raised something else. It is not for tools to catch.
+            CodexError: the approver raised it, or its answer cannot be understood.
+            ApproverFailed: the approver raised another exception. Tools must not catch this.
         """
         try:
             answer = await self._approver.review(replace(request, agent=self._agent))
@@ -110,21 +111,21 @@ class Approvals:
 
 @frozen
 class ToolContext:
-    """What a tool gets to know about the turn of its call."""
+    """The facts about the turn of a call that its tool gets."""
 
     call_id: str
     cwd: Path
-    """Absolute."""
+    """The working directory, absolute."""
     environment: dict[str, str]
-    """For child processes; the policy of the configuration has been applied."""
+    """The environment for child processes; the configured policy has been applied."""
     approval_policy: AskForApproval
     sandbox_policy: SandboxPolicy
     approvals: Approvals
     emit: EventSink
     next_item_id: ItemIds
-    """Of this call alone."""
+    """The ids of this call alone."""
     output_token_limit: int = 10_000
-    """How much output the model gets, in tokens of about four bytes."""
+    """Limit on the output that the model gets, in tokens of about four bytes."""
 
 
 ParamsT_contra = TypeVar("ParamsT_contra", contravariant=True)
@@ -138,12 +139,13 @@ class Tool(Protocol[ParamsT_contra]):
     half-written.
 
     Raises:
-        ToolError: its text becomes the output of the call. So does any other exception, see `Dispatch`.
+        ToolError: its text becomes the output of the call. See `Dispatch` for other exceptions.
     """
 
     name: str
     params: type[Any]
-    """A `ToolParams`, or a pydantic model, of the arguments. A freeform tool has one field, `input: str`."""
+    """The class of the arguments: a `ToolParams` or a pydantic model. A freeform tool's has one
+    field, `input: str`."""
     parallel: bool
     """False: runs alone, after all earlier calls and before all later ones."""
 
@@ -155,19 +157,21 @@ class KnowsChanges(Protocol):
     """A tool that can tell which files a call will change."""
 
     def changes(self, params: Any, cwd: Path) -> Sequence[Path] | None:
-        """The files, absolute; None if they are not known. `params` is an instance of `Tool.params`."""
+        """The absolute paths of the files; None if they are not known. `params` is an instance of
+        `Tool.params`."""
         ...
 
 
 @runtime_checkable
 class ShowsRefusals(Protocol):
     def show_refusal(self, params: Any, error: ToolError, context: ToolContext) -> None:
-        """Emit the item of a call that an extension refused, such as a hook."""
+        """Emit the item of a call that an extension, such as a hook, refused."""
         ...
 
 
 def changed_paths(use: "ToolUse") -> Sequence[Path] | None:
-    """The files that a call will change, absolute; empty if none, None if they are not known."""
+    """The absolute paths of the files that a call will change; empty if it changes none, None if
+    they are not known."""
     tool = use.tool
     if isinstance(tool, KnowsChanges):
         return tool.changes(use.params, use.context.cwd)
@@ -176,9 +180,10 @@ def changed_paths(use: "ToolUse") -> Sequence[Path] | None:
 
 @frozen
 class ToolUse:
-    """A call with its tool and its checked arguments, when its turn in the queue has come.
+    """A call that leaves the queue, with its tool and its checked arguments.
 
-    `replace(use, params=…)` changes what runs. The history keeps the call as the model made it.
+    `replace(use, params=…)` changes the arguments of the run. The history keeps the call as the
+    model made it.
     """
 
     call: ToolCall
@@ -189,18 +194,20 @@ class ToolUse:
 
 
 Dispatch: TypeAlias = Callable[[ToolUse], Awaitable[ToolOutput]]
-"""Runs a call and returns its output. Whatever the tool raised has become an output already, unless it ends the turn.
+"""Runs a call and returns its output. Exceptions of the tool have become outputs already, unless
+they end the turn.
 
-A wrapper may skip the call, change it, repeat it, or add `ToolOutput.notes`. If it, or the tool, raises
+A wrapper may skip the call, change it, repeat it, or add `ToolOutput.notes`. If the wrapper, or the
+tool, raises
 
 - `ToolError` or `OSError`, its text becomes the output of this call;
 - a `CodexError`, the turn ends with it: the other calls are cancelled, and each call without an output is
-  answered `aborted: {error}`. Nothing is retried, not even after a `ModelError`. With a `TurnSuspended` the turn ends
-  when the other calls have ended, and the session file has no output of this call, so that a later session can run it,
-  see `ThreadState.open_call`;
+  answered `aborted: {error}`. Nothing is retried, not even after a `ModelError`. After a
+  `TurnSuspended`, the turn ends once the other calls have ended, and the session file has no output
+  of this call, so that a later session can run it, see `ThreadState.open_call`;
 - `CancelledError` because the call was cancelled, or `KeyboardInterrupt`, it is passed on;
-- anything else, `SystemExit` included, it is a bug, which costs this call alone: its output is `internal error` with
-  the code `UnknownError`, and `BugFound` has the traceback.
+- anything else, `SystemExit` included, it is a bug, which fails this call alone: its output is
+  `internal error` with the code `UnknownError`, and `BugFound` has the traceback.
 
-A group of exceptions counts as its first bug, or else as its first error.
+An exception group counts as the first bug in it, or, without a bug, as the first error.
 """

@@ -1,4 +1,4 @@
-"""The hosts that commands may reach, as permission profiles and other settings say. LIGHT."""
+"""The hosts that commands may reach, from permission profiles and other settings. LIGHT."""
 
 from dataclasses import replace
 
@@ -7,20 +7,22 @@ from codex_py.protocol.frozen import frozen
 
 @frozen
 class DomainRules:
-    """Patterns as `protocol.hosts.pattern` returns them. What no pattern allows is not reached; denials win."""
+    """Patterns as `protocol.hosts.pattern` returns them. Hosts need a pattern that allows them;
+    denials win."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     opened: tuple[str, ...] = ()
-    """Those of `allow` that commands without a network may reach, too."""
+    """The patterns of `allow` that commands without network access may reach, too."""
     is_limited: bool = False
-    """Only requests that change nothing: GET, HEAD and OPTIONS, and nothing that is encrypted."""
+    """True: allow only requests that change nothing, GET, HEAD and OPTIONS, and no encrypted
+    connections."""
     allows_local: bool = False
     """An allowed name may have an address of this machine or of a private network."""
     is_required: bool = False
-    """The administrator's: they hold outside of the sandbox too."""
+    """True: the rules are the administrator's, and hold outside of the sandbox too."""
     is_closed: bool = False
-    """The user cannot allow more."""
+    """True: the user cannot allow more hosts."""
     may_be_unenforced: bool = False
     """Commands have the whole network where no sandbox backend can restrict it."""
 

@@ -16,10 +16,10 @@ def event_data(event: Event) -> dict[str, Any] | None:
 
 
 def event_json(event: Event) -> dict[str, Any]:
-    """The JSON object of any event, also of one that `exec --json` does not print.
+    """The JSON object of any event, including events that `exec --json` does not print.
 
-    `type` is the name that `exec --json` has for it, else that of its class: `message_delta`. The event of a subagent
-    has the `thread_id` of the subagent beside its own fields.
+    `type` is its name in `exec --json`, or else the name of its class: `message_delta`. The event
+    of a subagent has the `thread_id` of the subagent beside its own fields.
 
     >>> from codex_py import MessageDelta, event_json
     >>> event_json(MessageDelta("Hel"))
@@ -29,7 +29,7 @@ def event_json(event: Event) -> dict[str, Any]:
         case AgentEvent(thread_id=thread_id, event=inner):
             return {**event_json(inner), "thread_id": thread_id}
         case UsageReported(total=total):
-            # As `exec --json` with `--usage-events`.
+            # The same object as in `exec --json` with `--usage-events`.
             return {**plain_data(event), "type": "usage", "usage": plain_data(total)}
         case FilesPatched(files=files, entry=entry):
             paths = [{"path": str(file.path), "kind": file.kind} for file in files]
@@ -43,12 +43,12 @@ def event_json(event: Event) -> dict[str, Any]:
 
 
 def item_data(item: ThreadItem) -> dict[str, Any]:
-    """The JSON object of an item as in an event, with the fields that `exec --json` leaves out too."""
+    """The JSON object of an item, including the fields that `exec --json` leaves out."""
     return plain_data(item, is_whole=True)
 
 
 def plain_data(value: Any, *, is_whole: bool = False) -> Any:
-    """JSON of an event, of an item, or of a part of them."""
+    """The JSON value of an event, of an item, or of a part of either."""
     fields = getattr(value, "__dataclass_fields__", None)
     if fields is None:
         if isinstance(value, list | tuple):

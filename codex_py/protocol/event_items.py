@@ -1,4 +1,4 @@
-"""The items of a thread, as events carry them: what the agent said and did.
+"""The items of a thread in events: messages and actions of the agent.
 
 They are dataclasses, not pydantic models: nothing parses them. Source of the shapes: the items of Codex's JSONL events;
 fields beyond those are additions.
@@ -14,7 +14,7 @@ from codex_py.protocol.patched_file import ChangeKind, PatchedFile
 
 Status: TypeAlias = Literal["in_progress", "completed", "failed"]
 INTERRUPTED: Final = "Conversation interrupted"
-"""The message of the code `aborted`."""
+"""The message of errors with the code `aborted`."""
 
 
 @frozen(kw_only=True)
@@ -45,17 +45,17 @@ class CommandExecution(_Item):
     cwd: str = field(default="", metadata={"json": False})
     duration_ms: int | None = field(default=None, metadata={"json": False})
     was_stopped: bool = field(default=False, metadata={"json": False})
-    """It was killed, by the user as a rule."""
+    """The command was killed, usually by the user."""
     is_users: bool = field(default=False, metadata={"json": False})
-    """The user ran it, and wants to see what it prints."""
+    """The user ran the command, and wants to see its output."""
     was_relayed: bool = field(default=False, metadata={"json": False})
-    """Its output stands on the terminal already, as the command printed it."""
+    """The command has already printed its output to the terminal."""
 
 
 @frozen(kw_only=True)
 class Change:
     path: str
-    """Absolute; the old path of a move."""
+    """The absolute path; the old path of a move."""
     kind: ChangeKind
 
 
@@ -66,17 +66,19 @@ class FileChange(_Item):
     """Sorted by path."""
     status: Status = "in_progress"
     diff: str = field(default="", metadata={"json": False})
-    """Git style; empty if the patch cannot be applied."""
+    """The diff in git's format; empty if the patch cannot be applied."""
     files: Sequence[PatchedFile] = field(
         default=(), compare=False, metadata={"json": False}
     )
-    """The files whole, as the patch finds them and leaves them. Only as it starts: nobody keeps them."""
+    """The complete files before and after the patch. Only in the item that starts: nothing stores
+    them."""
     error: dict[str, str] | None = field(default=None, metadata={"json": "unless none"})
-    """`code` and `message`: why it failed or was declined."""
+    """`code` and `message` of the failure or the refusal."""
 
     @property
     def is_declined(self) -> bool:
-        """True if it was not allowed. Its status is `failed`: the types of Codex's SDKs know no other."""
+        """True if the change was not allowed. Its status is `failed`: the types of Codex's SDKs
+        have no other."""
         return self.error is not None and self.error["code"] in DENIALS
 
 
@@ -98,7 +100,8 @@ AgentWord: TypeAlias = Literal[
 
 @frozen
 class AgentState:
-    """How a subagent is. `message`: its answer if it is `completed`, the error if it is `errored`."""
+    """The state of a subagent. `message`: the answer if it is `completed`, the error if it is
+    `errored`."""
 
     status: AgentWord
     message: str | None = None
@@ -110,14 +113,14 @@ class CollabToolCall(_Item):
 
     type: ClassVar = "collab_tool_call"
     tool: Literal["spawn_agent", "send_input", "wait", "close_agent"]
-    """As in Codex, `wait` stands for `resume_agent` too."""
+    """The tool. As in Codex, `wait` stands for `resume_agent` too."""
     sender_thread_id: str
     receiver_thread_ids: Sequence[str] = ()
     prompt: str | None = None
     agents_states: Mapping[str, AgentState] = field(
         default_factory=dict[str, AgentState]
     )
-    """By thread id."""
+    """The states by thread id."""
     status: Status = "in_progress"
     names: Mapping[str, str] = field(
         default_factory=dict[str, str], metadata={"json": False}
@@ -140,7 +143,7 @@ class TodoEntry:
 
     @property
     def status(self) -> Literal["pending", "in_progress", "completed"]:
-        """As the model gives it."""
+        """The status in the model's words."""
         if self.completed:
             return "completed"
         if self.in_progress:
@@ -157,7 +160,8 @@ class TodoList(_Item):
 
 @frozen(kw_only=True)
 class ErrorItem(_Item):
-    """Something the user should know. It has ended the turn if it has a code and no tool: only in a replay."""
+    """A problem to report to the user. One with a code and no tool ended the turn, and appears only
+    in a replay."""
 
     type: ClassVar = "error"
     message: str
@@ -182,7 +186,8 @@ class UserMessage(_Item):
 class ContextCompaction(_Item):
     """A compaction; it starts when the summary is requested.
 
-    Codex does not print one, so its id is that of a live item: the ids of the other items stay those of Codex.
+    Codex does not print this item, so it gets the id of a live item, and the ids of other items are
+    the same as in Codex.
     """
 
     type: ClassVar = "context_compaction"
@@ -191,7 +196,7 @@ class ContextCompaction(_Item):
 
 @frozen(kw_only=True)
 class TurnTime(_Item):
-    """How long a turn took that completed. Only in a replay."""
+    """The duration of a completed turn. Only in a replay."""
 
     type: ClassVar = "turn_time"
     live_only: ClassVar = True

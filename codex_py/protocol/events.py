@@ -18,7 +18,7 @@ from codex_py.protocol.stream import Usage
 HookStatus: TypeAlias = Literal["running", "completed", "blocked", "failed"]
 
 _BASELINE_TOKENS = 12_000
-"""What Codex estimates for the base prompt and the tools."""
+"""Codex's estimate for the base prompt and the tools."""
 
 
 @frozen
@@ -26,19 +26,19 @@ class ThreadStarted:
     type: ClassVar = "thread.started"
     thread_id: str
     worktree: str | None = field(default=None, metadata={"json": "unless none"})
-    """The top of the git worktree that the session works in, if it is one of ours."""
+    """The top of the session's git worktree, if this program made it."""
 
 
 @frozen
 class TurnStarted:
     type: ClassVar = "turn.started"
     turn_id: str = field(default="", metadata={"json": False})
-    """As in `TurnStart`."""
+    """The `id` of the `TurnStart`."""
 
 
 @frozen
 class ItemStarted:
-    """The agent began something: a command, a change, a call."""
+    """The agent started a command, a change or a call."""
 
     type: ClassVar = "item.started"
     item: ThreadItem
@@ -52,7 +52,7 @@ class ItemUpdated:
 
 @frozen
 class ItemCompleted:
-    """Something that the agent said or did is complete."""
+    """A message or an action of the agent is complete."""
 
     type: ClassVar = "item.completed"
     item: ThreadItem
@@ -60,7 +60,7 @@ class ItemCompleted:
 
 @frozen
 class StopOverridden:
-    """An extension, such as the `Stop` hooks, still wanted more work of the agent when its rounds were used up."""
+    """An extension, such as the `Stop` hooks, wanted the turn to continue after its last round."""
 
     rounds: int
     reason: str
@@ -72,15 +72,15 @@ class TurnCompleted:
 
     type: ClassVar = "turn.completed"
     usage: Usage
-    """Of the whole thread, earlier turns included."""
+    """The usage of the whole thread, earlier turns included."""
     diff: str | None = field(default=None, metadata={"json": "unless none"})
-    """All changes by patches of the turn, git style; None if they changed nothing."""
+    """The changes by all patches of the turn, as a git diff; None if they changed nothing."""
     denied: Denied | None = field(default=None, metadata={"json": "unless none"})
     stop: StopOverridden | None = field(default=None, metadata={"json": "unless none"})
     facts: Mapping[str, Any] = field(
         default_factory=dict[str, Any], metadata={"json": "inline"}
     )
-    """Further fields of extensions; see `Extension.turn_facts`."""
+    """Additional fields of extensions; see `Extension.turn_facts`."""
 
 
 @frozen
@@ -98,7 +98,7 @@ class TurnFailed:
     type: ClassVar = "turn.failed"
     error: ErrorInfo
     diff: str | None = field(default=None, metadata={"json": "unless none"})
-    """As in `TurnCompleted`: a failure does not undo patches."""
+    """The diff as in `TurnCompleted`: a failure does not undo patches."""
     facts: Mapping[str, Any] = field(
         default_factory=dict[str, Any], metadata={"json": "inline"}
     )
@@ -106,7 +106,7 @@ class TurnFailed:
 
 @frozen
 class Error(ErrorInfo):
-    """Why the turn fails; `TurnFailed` follows."""
+    """The reason why the turn fails; `TurnFailed` follows."""
 
     type: ClassVar = "error"
 
@@ -117,20 +117,20 @@ class Reconnecting:
 
     type: ClassVar = "error"
     message: str
-    """`Reconnecting... 3/5 (cause)`, as Codex words it."""
+    """`Reconnecting... 3/5 (cause)`, in Codex's words."""
     code: str
     http_status: int | None
     retryable: bool = field(default=True, init=False)
     cause: str = field(kw_only=True, metadata={"json": False})
     attempt: int = field(kw_only=True)
-    """How often the request was sent again so far, this time included."""
+    """The number of attempts after the first one so far, this one included."""
     max_attempts: int = field(kw_only=True)
-    """How often it is sent again in all, if it goes on failing in the same way."""
+    """The limit on `attempt` if the request keeps failing in the same way."""
     wait_s: float = field(kw_only=True)
 
 
 class _LiveOnly:
-    """For whoever shows the session as it runs; never written to `--json`."""
+    """An event for live displays of the session; never written to `--json`."""
 
     __slots__ = ()
     type: ClassVar = None
@@ -157,18 +157,18 @@ class CommandOutputDelta(_LiveOnly):
 
 @frozen
 class CommandInBackground(_LiveOnly):
-    """The call that started the command is answered, and the command goes on."""
+    """The call that started the command has its output, and the command is still running."""
 
     item_id: str
 
 
 @frozen
 class McpToolCallProgress(_LiveOnly):
-    """The progress of a call, as its server reports it."""
+    """A progress report of the server about a call."""
 
     item_id: str
     message: str
-    """One line: `3/10`, the message of the server, or both."""
+    """One line with `3/10`, the message of the server, or both."""
 
 
 @frozen
@@ -179,26 +179,26 @@ class CallDenied(_LiveOnly):
     reason: str
     """The output that the model gets."""
     cause: str | None = None
-    """As in `CallRefused`, like `allow`; None if the user refused."""
+    """The `cause` of the `CallRefused`; None if the user refused. The same holds for `allow`."""
     allow: str | None = None
     code: str | None = None
-    """Of the error that the model gets, such as `SandboxDenied`."""
+    """The code of the error that the model gets, such as `SandboxDenied`."""
 
 
 @frozen
 class HookProgress(_LiveOnly):
-    """A hook runs, or has ended. Those that nothing waits for are not shown."""
+    """A hook started or ended. Hooks that nothing waits for are not shown."""
 
     event: str
     """`PreToolUse`."""
     status: HookStatus
     message: str | None = None
-    """What the user wants to read while it runs."""
+    """The user's text to show while the hook runs."""
 
 
 @frozen
 class SteeringRefused(_LiveOnly):
-    """An extension refused the oldest prompt that was steered into the turn and not sent yet."""
+    """An extension refused the oldest steered prompt that was not sent yet."""
 
     text: str
 
@@ -209,20 +209,21 @@ class FilesPatched(_LiveOnly):
 
     files: Sequence[PatchedFile]
     entry: int | None = None
-    """The number of the journal's entry; None if there is none."""
+    """The number of the patch's entry in the journal; None if it has no entry."""
 
 
 @frozen
 class GoalChanged(_LiveOnly):
-    """The thread has a goal, or what is known of it has changed."""
+    """The thread got a goal, lost it, or the goal's facts changed."""
 
     goal: Mapping[str, Any] | None
-    """As Codex has it: `objective`, `status`, `tokenBudget` and others. None: there is none any more."""
+    """Codex's fields: `objective`, `status`, `tokenBudget` and others. None: the goal was
+    removed."""
 
 
 @frozen
 class BugFound(_LiveOnly):
-    """An exception that nobody expected. A call has failed with it, or the turn ends with it."""
+    """An unexpected exception, which failed a call or ends the turn."""
 
     error: str
     """The exception in one line."""
@@ -232,10 +233,10 @@ class BugFound(_LiveOnly):
 
 @frozen
 class AgentEvent(_LiveOnly):
-    """An event of a subagent, or of one further down."""
+    """An event of a subagent at any depth."""
 
     thread_id: str
-    """Of the subagent."""
+    """The id of the subagent."""
     event: "Event"
 
 
@@ -244,11 +245,12 @@ class UsageReported(_LiveOnly):
     """The tokens used so far, after each response."""
 
     last: Usage
-    """Of the last response, which shows how full the window is. An estimate after a compaction."""
+    """The usage of the last response, which shows how full the window is. An estimate after a
+    compaction."""
     total: Usage
-    """Of the whole thread."""
+    """The usage of the whole thread."""
     context_window: int
-    """In tokens."""
+    """The size of the window in tokens."""
 
     @property
     def context_left_percent(self) -> int:

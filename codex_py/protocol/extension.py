@@ -1,15 +1,16 @@
 """Extensions: what a feature may wrap, watch, add and decide in a session. LIGHT.
 
 A feature is a function that is called once for each session, when the session is made, and returns its
-`Extension`. It must not start anything yet: `around_session` is for that. The state of one session belongs into that
-call; a feature object that is given to several sessions shares its state between them.
+`Extension`. It must not start anything yet: `around_session` is for that. Create the state of a
+session within that call; a feature object that is given to several sessions shares its attributes
+between them.
 
 The feature itself, the entries of `around_session` and `around_turn`, `context`, `before_prompt`, `before_request` and
 `wrap_model` run before the first request is sent: they must import light modules only, no pydantic.
 
-Any function may raise a `CodexError`, which ends the turn with that error. Another exception is a bug: the turn ends as
-`internal error` with a traceback. Fields for which this differs say so; a bug around a call costs that call alone, see
-`Dispatch`. A cancellation must always be passed on.
+Any function may raise a `CodexError`, which ends the turn with that error. Any other exception is a
+bug: the turn ends with `internal error` and a traceback. Fields with other rules say so; a bug
+around a call fails that call alone, see `Dispatch`. A cancellation must always be passed on.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -39,29 +40,30 @@ from codex_py.protocol.tools import ToolSpec
 
 Occasion: TypeAlias = Literal["start", "resume", "compact"]
 ToolFinder: TypeAlias = Callable[[str], Tool[Any] | None]
-"""Finds a tool by the name that the model wrote; None if there is none."""
+"""Finds a tool by the name that the model wrote; None if no tool has it."""
 
 
 @frozen
 class OfferedTool:
-    """A tool of an extension. Its name is its own: not one of the program, of a function, or of another extension."""
+    """A tool of an extension. Its name must differ from the names of built-in tools, Python
+    functions and tools of other extensions."""
 
     name: str
     load: Callable[[], Tool[Any]]
     """Called once, by the first call of the tool, so it may import what the tool needs."""
     spec: ToolSpec | None = None
-    """How requests offer the tool; None accepts its calls without offering it."""
+    """The specification in requests; None: accept calls of the tool without offering it."""
 
 
 @frozen
 class TurnStart:
-    """A turn that begins, as extensions see it."""
+    """The start of a turn, as extensions see it."""
 
     id: str
     prompt: UserPrompt | None
-    """None for a turn that is retried, and for a compaction that the user asked for."""
+    """The prompt; None for a retried turn, and for a compaction that the user asked for."""
     tool_choice: ToolChoice | None = None
-    """Given with the turn; None: as configured."""
+    """The choice given with the turn; None: the configured one."""
     output_schema: Any = None
     """A JSON Schema for the final answer; None: any text."""
 
@@ -73,9 +75,10 @@ class TurnStop:
     turn: TurnStart
     last_message: str | None
     rounds: int = 0
-    """How often this extension has continued the turn."""
+    """The number of times that this extension has continued the turn."""
     rounds_left: int = 0
-    """How often it still may. 1: a note starts the last round; 0: a note does not continue the turn."""
+    """The number of times that it may still do so. 1: a note starts the last round; 0: a note does
+    not continue the turn."""
 
 
 StopCheck: TypeAlias = Callable[[TurnStop], Awaitable[Note | StopOverridden | None]]
@@ -87,43 +90,44 @@ class Compaction:
 
     trigger: Literal["auto", "manual"]
     keep: Callable[[Note], None]
-    """Add a note that the new history begins with, behind the context."""
+    """Add a note to the start of the new history, after the context."""
 
 
 @frozen
 class ParentThread:
-    """Where a child session comes from."""
+    """The origin of a child session."""
 
     thread_id: str
-    """Of the session that opened it."""
+    """The id of the session that opened the child."""
     root_id: str
-    """Of the session at the top, which no other has opened."""
+    """The id of the session at the top, which no other session has opened."""
     depth: int
-    """Of the child: 1 if the root opened it."""
+    """The depth of the child: 1 if the root opened it."""
     nickname: str
-    """Of the child, for the user."""
+    """The child's name for the user."""
     role: str | None = None
     """The child's agent type."""
     session_file: Path | None = None
-    """Of the session that opened it."""
+    """The file of the session that opened the child."""
 
 
 class CommandOptions(TypedDict, total=False):
-    """How a program is run for the user."""
+    """Options for running a program on behalf of the user."""
 
     sandboxed: Required[bool]
-    """True: in the sandbox, with the variables of the model's commands. False: the program is not taken from a folder
-    that a command could write to, and a script finds none there unless the user trusts the project."""
+    """True: run in the sandbox, with the variables of the model's commands. False: the program is
+    not taken from a folder that a command could write to, and a script finds no programs there
+    unless the user trusts the project."""
     timeout_s: Required[float]
     cwd: Path | None
-    """Absolute; the default is that of the session."""
+    """The absolute working directory; by default, the session's."""
     stdin: bytes
     environment: Mapping[str, str]
-    """Further variables."""
+    """Additional environment variables."""
     max_output_bytes: int
-    """Of stdout, by default 1 MiB; the middle of a longer one is left out."""
+    """Limit for stdout, by default 1 MiB; the middle of a longer output is left out."""
     joins_errors: bool
-    """What it writes to stderr is part of stdout, in the order in which it was written."""
+    """Merge stderr into stdout, in the order in which they were written."""
 
 
 Script: TypeAlias = str | Sequence[str]
@@ -132,17 +136,17 @@ Script: TypeAlias = str | Sequence[str]
 
 @frozen
 class CommandResult:
-    """How a program ended that was run for the user."""
+    """The result of a program that was run for the user."""
 
     exit_code: int | None
-    """Negative after a signal; None if the time was over."""
+    """Negative after a signal; None after a timeout."""
     stdout: str
     stderr: str
     """The last 16 KB."""
 
 
 class ChildResult(Protocol):
-    """See `TurnResult`."""
+    """The result of a child's turn; see `TurnResult`."""
 
     @property
     def last_message(self) -> str | None: ...
@@ -151,7 +155,7 @@ class ChildResult(Protocol):
 
 
 class ChildThread(Protocol):
-    """See `Session`."""
+    """A child session; see `Session`."""
 
     @property
     def thread_id(self) -> str: ...
@@ -162,40 +166,44 @@ class ChildThread(Protocol):
 
 @frozen
 class NewChild:
-    """A session to open below another one. It has the environment, the connections, the approver, the elicitor and the
-    caller's extensions and tools of that one, which counts its tokens, and emits its warnings, refusals and patches,
-    and its events as `AgentEvent`."""
+    """A session to open below another one.
+
+    The child uses the parent's environment, connections, approver and elicitor, and the extensions
+    and tools that the caller gave the parent. The parent counts the child's tokens, and emits the
+    child's warnings, refusals and patches, and its events as `AgentEvent`.
+    """
 
     nickname: str
     role: str | None = None
     choices: Choices | None = None
-    """None: those that hold in the session above now."""
+    """The child's choices; None: the parent's current choices."""
     history: Sequence[EncodedItem] = ()
-    """What it begins with, behind its context."""
+    """The first items of the child, after its context."""
     features: "Sequence[Feature]" = ()
-    """Further ones of the child and its children, inside all others but the fallback to other models."""
+    """Additional features of the child and its children, inside all others but the fallback to
+    other models."""
     sink: EventSink = lambda _: None
     """Takes the child's own events."""
     has_own_files: bool = False
-    """What it patches is no change of a turn of the session above."""
+    """True: the child's patches do not count as changes of the parent's turns."""
 
 
 FeatureT = TypeVar("FeatureT")
 
 
 class Thread(Protocol):
-    """A session, as its features see it. Its history grows and its settings change while they look."""
+    """A session, as its features see it. Its history and settings may change between two reads."""
 
     @property
     def thread_id(self) -> str: ...
     @property
     def parent(self) -> ParentThread | None:
-        """None for a session that no other has opened."""
+        """The session that opened this one; None if no session has."""
         ...
 
     @property
     def session_file(self) -> Path | None:
-        """Absolute; None if the session is not saved."""
+        """The absolute path of the session file; None if the session is not saved."""
         ...
 
     @property
@@ -209,20 +217,21 @@ class Thread(Protocol):
 
     @property
     def items(self) -> Sequence[EncodedItem]:
-        """The history as it is sent to the model, base prompt first."""
+        """The history in the form that the model gets, base prompt first."""
         ...
 
     @property
     def token_usage(self) -> UsageReported: ...
 
     def feature(self, kind: type[FeatureT]) -> FeatureT | None:
-        """Another feature of this session, by its class. Not before the session has started."""
+        """Another feature of this session, by its class. Call it only once the session has
+        started."""
         ...
 
     def emit(self, event: Event) -> None: ...
 
     def warn(self, text: str) -> None:
-        """Show the user a warning. If the session has not started yet, it is shown once it has."""
+        """Show the user a warning. Before the session has started, the warning waits until then."""
         ...
 
     def next_item_id(self) -> str: ...
@@ -246,11 +255,13 @@ class Thread(Protocol):
     async def run_command(
         self, command: Script, **how: Unpack[CommandOptions]
     ) -> CommandResult:
-        """Run a program to its end. It and all that it started are dead afterwards, also after a cancellation. It does
-        not see the variables that hold keys.
+        """Run a program to its end.
+
+        Afterwards, also after a cancellation, the program and all processes that it started are
+        dead. It does not see the variables that hold keys.
 
         Raises:
-            CodexError: it cannot be started, or not be confined (`exit_code` 6).
+            CodexError: the program cannot be started, or cannot be confined (`exit_code` 6).
         """
         ...
 
@@ -286,21 +297,21 @@ async def _nothing(*_: object) -> Any:
 
 @frozen(kw_only=True)
 class Extension:
-    """What a feature does in one session. Every field may be left out."""
+    """The contributions of a feature to one session. Every field may be left out."""
 
     tools: Sequence[OfferedTool] = ()
     find_tool: Callable[[], ToolFinder] = lambda: lambda _: None
-    """Tools that come and go. Called once, after the first request was sent; the finder is asked for names that neither
-    `tools` nor the built-in tools have."""
+    """Returns a finder of tools that come and go. Called once, after the first request was sent;
+    the finder is asked for names that neither `tools` nor the built-in tools have."""
     wrap_model: Callable[[ModelStream], ModelStream] = _unchanged
     recover: Callable[[ModelError, int], Awaitable[bool]] = _nothing
     """Try to make the next request succeed. Gets the failure, and how many retries of its kind are left. True: send it
     now."""
     wrap_dispatch: Callable[[Dispatch], Dispatch] = _unchanged
-    """Wraps each call when its turn in the queue has come; see `Dispatch`."""
+    """Wraps each call once it leaves the queue; see `Dispatch`."""
     wrap_approver: Callable[[Approver], Approver] = _unchanged
-    """Wraps the approver that tools ask. Approvals for the session are stored outside of it: the wrapper sees each such
-    question once."""
+    """Wraps the approver that tools ask. The wrapper does not see questions that an approval for
+    the session already answers."""
     context: Callable[[Occasion], Sequence[Note]] = lambda _: ()
     """Notes before the first prompt of a session, and again after a compaction has replaced the history."""
     before_prompt: Callable[[UserPrompt], Awaitable[Sequence[Note]]] = _nothing
@@ -311,25 +322,27 @@ class Extension:
     """Notes before each request of a turn."""
     before_stop: StopCheck = _nothing
     """A note continues the turn. Extensions are called in order, and the first note wins. A note after the last round
-    is
-    overridden: the turn ends, its last event says so, and `exec` exits with 3. Not called after a failure."""
+    is overridden: the turn ends, its last event says so, and `exec` exits with 3. Not called after
+    a failure."""
     max_rounds: int = 20
-    """How often `before_stop` may continue a turn."""
+    """Limit on how often `before_stop` may continue a turn."""
     around_turn: Callable[[TurnStart], _Context] = _no_context
     """Left before the terminal event of the turn, on every path. It must not suppress exceptions."""
     around_compaction: Callable[[Compaction], _Context] = _no_context
-    """`CompactionFailed` refuses it, with and without a summary; the history stays as it is."""
+    """Raise `CompactionFailed` to refuse the compaction, with or without a summary; the history is
+    then unchanged."""
     around_session: Callable[[], _Context] = _no_context
     """Entered before `ThreadStarted`. If that raises a `CodexError`, no session is opened and no file written."""
     turn_facts: Callable[[], Mapping[str, Any]] = dict
     """Fields of the turn's terminal event, called after `around_turn` was left. If the turn completed, `exec` exits
-    with the highest `exit_code`: of our own, that is the most serious."""
+    with the highest `exit_code`, which among our own codes is the most serious one."""
     loaded: Callable[[], object] = lambda: None
-    """Called once, when the tools were loaded behind the first request: what takes time to import may begin here."""
+    """Called once, after the first request was sent and the tools were loaded: start slow imports
+    here."""
     sink: EventSink = lambda _: None
     """Gets every event. It must not raise, not even a `CodexError`: it gets the terminal event as well."""
 
 
 Feature: TypeAlias = Callable[[Thread], Extension]
-"""Called once for each session, when it is made. It must not start anything yet, and of the functions of the thread it
-may call `warn` alone."""
+"""Called once for each session, when it is made. It must not start anything yet, and may call only
+`warn` of the thread's functions."""

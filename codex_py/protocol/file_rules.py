@@ -1,4 +1,5 @@
-"""The files that a session may read and write, as permission profiles and other settings say. LIGHT."""
+"""The files that a session may read and write, from permission profiles and other settings.
+LIGHT."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,18 +12,20 @@ Access: TypeAlias = Literal["read", "write", "deny"]
 
 @frozen
 class FileRules:
-    """Denials, and what is read-only or open again below them. `Denials` applies them to the file system.
+    """Denied paths, and the read-only or writable paths below them. `Denials` applies them to the
+    file system.
 
-    Of the entries, the one that lies deepest decides; a denying glob wins over every entry.
+    The deepest entry that contains a path decides; a denying glob wins over every entry.
     """
 
     entries: tuple[tuple[Path, Access], ...] = ()
-    """Absolute paths, each once. Each holds for all that is in it."""
+    """Absolute paths, each once. An entry holds for everything in its folder."""
     globs: tuple[tuple[Path, str], ...] = ()
-    """Patterns of denied files and folders below an absolute one: `*`, `?`, `[a-z]`, and `**` for any number of
-    folders."""
+    """An absolute folder, and a pattern of denied files and folders below it: `*`, `?`, `[a-z]`,
+    and `**` for any number of folders."""
     scan_depth: int | None = None
-    """How many folders deep `**` looks for matches before a command runs; None: without limit."""
+    """Limit on the depth, in folders, of the search for matches of `**` before a command runs;
+    None: no limit."""
     may_be_unenforced: bool = False
     """Commands also run where no sandbox backend can deny reading."""
 
@@ -36,14 +39,14 @@ class FileRules:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """What is denied, in the form of an option."""
+        """The denied paths and patterns, in the form of an option."""
         return (
             *map(str, self.denied),
             *(f"{folder}/{glob}" for folder, glob in self.globs),
         )
 
     def plus(self, other: "FileRules") -> "FileRules":
-        """Both together; where they disagree about one path, it is denied."""
+        """Combine two sets of rules; a path that either denies is denied."""
         entries = dict(self.entries)
         for path, access in other.entries:
             entries[path] = "deny" if "deny" in (access, entries.get(path)) else access
@@ -57,7 +60,8 @@ class FileRules:
         )
 
     def denying(self, other: "FileRules") -> "FileRules":
-        """Deny what the other denies. Nothing of its paths stays open, as another entry might have it."""
+        """Deny what the other denies. Own entries at or below the other's denied paths are
+        dropped."""
         closed = dict.fromkeys(other.denied)
         kept = [
             entry

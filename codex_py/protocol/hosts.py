@@ -1,4 +1,5 @@
-"""Names and addresses of hosts, in every spelling that a resolver takes, and the patterns of a domain list."""
+"""Names and addresses of hosts, in every spelling that a resolver accepts, and the patterns of a
+domain list."""
 
 import re
 import socket
@@ -19,10 +20,10 @@ _MAX_PORT: Final = 65535
 
 
 def normal_host(host: str) -> str:
-    """The one spelling of a name or of an address; IPv6 without brackets.
+    """The normal spelling of a name or an address; IPv6 without brackets.
 
     Raises:
-        ValueError: no host has such a name.
+        ValueError: the text cannot be the name of a host.
     """
     host = host.lower()
     if host.startswith("[") and host.endswith("]") and ":" in host:
@@ -41,9 +42,9 @@ def normal_host(host: str) -> str:
 
 
 def address(host: str) -> Address | None:
-    """The address that a resolver would make of the text without asking anybody; None for a name.
+    """The address that a resolver would read in the text without a query; None for a name.
 
-    One that stands for an address of IPv4 is that one.
+    An IPv6 address that stands for an IPv4 address is returned as the IPv4 address.
     """
     try:
         found = ip_address(host) if "%" not in host else None
@@ -67,11 +68,11 @@ def is_public(found: Address) -> bool:
 
 
 def pattern(text: str) -> str:
-    """A pattern of a domain list in its one spelling: `NAME`, `*.NAME`, `**.NAME`, `*`, `a*b` or an address, with
-    `:PORT` behind it or without.
+    """The normal spelling of a pattern of a domain list: `NAME`, `*.NAME`, `**.NAME`, `*`, `a*b` or
+    an address, each with or without `:PORT`.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: the text is none of these.
     """
     host, port = _parts(text.strip().lower())
     if not host.lstrip("*").strip("."):
@@ -97,20 +98,26 @@ def pattern(text: str) -> str:
 
 
 def _normal_label(label: str) -> str:
-    """A label of a pattern with a wildcard, in ASCII."""
+    """A label of a pattern with wildcards, in ASCII."""
     if not label or "*" in label:
         return label
     return normal_host(label)
 
 
 def matches(pattern: str, host: str, port: int | None) -> bool:
-    """True if a pattern of `pattern` is for this host of `normal_host`, at this port; at all of them if it is None."""
+    """True if a pattern covers this host at this port; with None, at all ports.
+
+    Args:
+        pattern: as `pattern` returns it.
+        host: as `normal_host` returns it.
+    """
     its_port = _parts(pattern)[1]
     return its_port in {"", f":{port}"} and names(pattern, host)
 
 
 def names(pattern: str, host: str) -> bool:
-    """True if a pattern of `pattern` is for this host of `normal_host`, at one port at least."""
+    """True if a pattern covers this host at one port at least. The arguments are as in
+    `matches`."""
     name = _parts(pattern)[0]
     return _expression(name).fullmatch(host) is not None
 
@@ -128,7 +135,7 @@ def _expression(name: str) -> re.Pattern[str]:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """The host, IPv6 without brackets, and `:PORT` or nothing."""
+    """The host, IPv6 without brackets, and `:PORT` or an empty text."""
     found = _WITH_PORT.fullmatch(text)
     host, port = (found[1], f":{int(found[2])}") if found else (text, "")
     return (host[1:-1] if host.startswith("[") and host.endswith("]") else host), port

@@ -11,7 +11,7 @@ _UUID = re.compile(
 
 
 def new_thread_id() -> str:
-    """A fresh UUIDv7, lower case; ids made one after another on one machine sort in that order.
+    """A fresh UUIDv7 in lower case. Ids of one machine sort in the order in which they were made.
 
     Source: RFC 9562, 5.7, with the fraction of the millisecond in `rand_a` (6.2, method 3).
     """
@@ -30,12 +30,12 @@ def new_call_id() -> str:
 
 
 def is_thread_id(text: str) -> bool:
-    """True if the text is a UUID of any version, so an id and not a name."""
+    """True if the text is a UUID of any version, which makes it an id and not a name."""
     return _UUID.fullmatch(text) is not None
 
 
 def utc_timestamp() -> str:
-    """Now, as `2026-11-20T17:52:59.450Z`."""
+    """The current time in the form `2026-11-20T17:52:59.450Z`."""
     return (
         datetime.now(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
         + "Z"

@@ -1,7 +1,7 @@
 """The items of the Responses API: messages, calls and their outputs.
 
 One representation serves the wire, the history, the session files and the router. Unknown items and
-unknown fields go back as they came; an item of a known type that lacks a required field is an
+unknown fields are sent back unchanged; an item of a known type that lacks a required field is an
 error. Source: the Responses API reference, `input` and `output` items.
 
 `parse_item` checks the JSON against the annotations of the fields.
@@ -30,10 +30,10 @@ class _Item:
     """The server's id of the item. A call and its output are paired by `call_id` instead."""
     status: str | None = None
     source: JsonObject = field(default_factory=dict[str, Any], repr=False)
-    """The item as it came, unknown fields included; empty for an item that the program made."""
+    """The item as received, unknown fields included; empty for an item that the program made."""
 
     def encoded(self) -> EncodedItem:
-        """The item as compact JSON, with only the fields that it came with."""
+        """The item as compact JSON, with only the fields that were given."""
         names = (each.name for each in fields(self) if each.name != "source")
         given = {
             name: value for name in names if (value := getattr(self, name)) is not None
@@ -61,7 +61,7 @@ class Message(_Item):
 
     @property
     def refusal(self) -> str:
-        """The text of the refusal; empty if there is none."""
+        """The text of the refusal; empty without a refusal."""
         if not isinstance(self.content, list):
             return ""
         return "".join(
@@ -131,13 +131,13 @@ class LocalShellAction:
 class LocalShellCall(_Item):
     type: str = "local_shell_call"
     call_id: str | None = None
-    """None in the oldest form; the output then carries the `id` of the item."""
+    """The call's id; None in the oldest form, where the output carries the `id` of the item."""
     action: LocalShellAction
 
 
 @frozen(kw_only=True)
 class WebSearchCall(_Item):
-    """A search that the server ran. It is recorded, and has no output."""
+    """A search that the server ran. The history keeps it; it has no output."""
 
     type: str = "web_search_call"
     action: JsonObject | None = None
@@ -153,7 +153,7 @@ class Compaction(_Item):
 
 @frozen(kw_only=True)
 class OtherItem(_Item):
-    """An item of a type that this program does not know; it goes back as it came."""
+    """An item of an unknown type; it is sent back unchanged."""
 
 
 ResponseItem: TypeAlias = (

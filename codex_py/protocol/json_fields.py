@@ -1,4 +1,4 @@
-"""Reads JSON that others wrote, whatever its types are. LIGHT."""
+"""Reads JSON of other programs without trusting its types. LIGHT."""
 
 import json
 import math
@@ -10,11 +10,12 @@ from codex_py.protocol.messages import decode_json, replace_surrogates
 JsonObject: TypeAlias = dict[str, Any]
 
 _MAX_INTEGER = 2**53
-"""Beyond it, JSON is exact in few programs, and arithmetic with prices fails."""
+"""The limit beyond which few programs read JSON integers exactly, and arithmetic with prices
+fails."""
 
 
 def text_field(fields: Mapping[str, Any], key: str) -> str:
-    """A string, or an empty one where there is none."""
+    """A string field; empty if it is missing or not a string."""
     value = fields.get(key)
     if isinstance(value, str):
         return value
@@ -22,7 +23,7 @@ def text_field(fields: Mapping[str, Any], key: str) -> str:
 
 
 def integer_field(fields: JsonObject, key: str) -> int | None:
-    """An index or a count; None for a number that can be neither."""
+    """An index or a count; None for any other value."""
     value = fields.get(key)
     is_count = (
         isinstance(value, int)
@@ -35,7 +36,7 @@ def integer_field(fields: JsonObject, key: str) -> int | None:
 
 
 def lenient_integer(value: object) -> int | None:
-    """A count, also one that a program wrote as a string; None for anything else."""
+    """A count, which may be written as a string; None for any other value."""
     if (
         isinstance(value, str)
         and value.isascii()
@@ -47,7 +48,7 @@ def lenient_integer(value: object) -> int | None:
 
 
 def object_field(fields: Mapping[str, Any], key: str) -> JsonObject:
-    """An object, or an empty one where there is none."""
+    """An object field; empty if it is missing or not an object."""
     value = fields.get(key)
     if isinstance(value, dict):
         return cast("JsonObject", value)
@@ -55,7 +56,7 @@ def object_field(fields: Mapping[str, Any], key: str) -> JsonObject:
 
 
 def as_object(value: object) -> JsonObject:
-    """The value, or an empty object where it is none."""
+    """The value if it is an object; else an empty object."""
     if isinstance(value, dict):
         return cast("JsonObject", value)
     return {}
@@ -70,9 +71,9 @@ def json_object(text: str) -> JsonObject:
 
 
 def strict_json_object(text: str) -> JsonObject | None:
-    """The JSON object that a text is for every parser; None for any other text.
+    """Parse a JSON object that every parser reads in the same way; None for any other text.
 
-    Python's parser takes `NaN` and `Infinity`, which are no JSON, and makes an infinite number of `1e999`.
+    Python's parser accepts `NaN` and `Infinity`, which are not JSON, and reads `1e999` as infinity.
     """
     try:
         value = json.loads(text, parse_constant=_refused, parse_float=_finite)
@@ -95,7 +96,7 @@ def _finite(digits: str) -> float:
 
 
 def objects(value: object) -> list[JsonObject]:
-    """The objects of a JSON list; none where it is no list."""
+    """The objects in a JSON list; an empty list if the value is not a list."""
     if isinstance(value, list):
         return [
             cast("JsonObject", v)
@@ -106,7 +107,7 @@ def objects(value: object) -> list[JsonObject]:
 
 
 def well_formed(text: str) -> str:
-    """The text with lone surrogates as U+FFFD; nearly always the very same."""
+    """The text with U+FFFD in place of lone surrogates; nearly always the same object."""
     if text.isascii():
         return text
     try:
@@ -129,12 +130,13 @@ def is_json(text: str) -> bool:
 
 
 def parse_event(data: str, name: str = "") -> JsonObject | None:
-    """None for `[DONE]`, and for what cannot be understood.
+    """Parse the data of a server-sent event; None for `[DONE]`, and for data that is not a JSON
+    object.
 
-    Lone surrogates are replaced, except in deltas: a pair can span two of them.
+    Lone surrogates are replaced, except in deltas: a pair can span two deltas.
 
     Args:
-        name: of the server-sent event; one of a delta counts as its `type` does.
+        name: the name of the event. `….delta` marks a delta, as the same `type` does.
     """
     event = json_or(data, None)
     if not isinstance(event, dict):

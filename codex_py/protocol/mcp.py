@@ -9,8 +9,9 @@ from codex_py.protocol.json_fields import as_object
 McpFailure: TypeAlias = Literal[
     "not_started", "exited", "timed_out", "refused", "unreachable", "protocol"
 ]
-"""Why a server is not available: its program cannot be started, or exited; it did not start in time; it answered
-with an HTTP error; nothing listens at its address; it broke the protocol."""
+"""The reason why a server is not available: its program cannot be started, or exited; it did not
+start in time; it answered with an HTTP error; nothing listens at its address; it broke the
+protocol."""
 FailureCode: TypeAlias = Literal["McpError", "ConnectionLost", "SessionLost", "Timeout"]
 
 
@@ -18,9 +19,9 @@ class RequestFailed(Exception):
     """A request has no result; the message says why.
 
     Attributes:
-        code: `McpError` the server answered with an error or not validly, `ConnectionLost` the connection
-            ended before an answer, `SessionLost` the server no longer knew the session and so did nothing,
-            `Timeout`.
+        code: `McpError`: the server's answer is an error or invalid; `ConnectionLost`: the
+            connection ended before an answer; `SessionLost`: the server no longer knew the session,
+            and so did nothing; or `Timeout`.
     """
 
     def __init__(self, message: str, code: FailureCode = "McpError") -> None:
@@ -31,25 +32,25 @@ class RequestFailed(Exception):
 @frozen
 class McpToolSummary:
     name: str
-    """As the server names it."""
+    """The server's own name for the tool."""
     description: str
 
 
 @frozen
 class McpServerStatus:
-    """One server at one moment."""
+    """A snapshot of one server's state."""
 
     name: str
     state: Literal["starting", "ready", "failed"]
     tools: tuple[McpToolSummary, ...] = ()
     """The tools that the configuration allows."""
     software: str | None = None
-    """Name and version, as the server gives them; None before the handshake."""
+    """The name and version that the server gives; None before the handshake."""
     protocol_version: str | None = None
     connect_s: float | None = None
-    """From its start to the end of the handshake; None before that."""
+    """The time from its start to the end of the handshake; None before that."""
     list_s: float | None = None
-    """How long it took to list its tools."""
+    """The time that listing its tools took."""
     failure: McpFailure | None = None
     error: str | None = None
     """A sentence that names the server, and the end of its stderr."""
@@ -60,7 +61,7 @@ class McpServers(Protocol):
     """The servers of a session, for a frontend: `session.feature(McpServers)`."""
 
     def statuses(self) -> Sequence[McpServerStatus]:
-        """Sorted by name, without disabled servers."""
+        """The servers' states, sorted by name, without disabled servers."""
         ...
 
 
@@ -73,27 +74,28 @@ class UserQuestion:
     """A word or two; may be empty."""
     question: str
     options: tuple[tuple[str, str], ...]
-    """At least one; label and description."""
+    """The labels and descriptions of the options, at least one."""
 
 
 @frozen
 class Elicitation:
-    """A form or an address. Either `schema` or `url` is set."""
+    """A question to the user: a form or an address. Either `schema` or `url` is set."""
 
     server: str
-    """Who asks: an MCP server; for `questions` the nickname of a child session, or `codex-py`."""
+    """The asker: an MCP server; for `questions` the nickname of a child session, or `codex-py`."""
     message: str
     schema: Mapping[str, Any] | None = None
     """JSON Schema of a form: an object whose properties are plain values."""
     url: str | None = None
     """An address for the user to visit."""
     questions: tuple[UserQuestion, ...] = ()
-    """The model asks this, and `schema` is a form for it. Answer each by its id, with the label of an option or any
-    other text; a list may have `user_note: TEXT` besides the label. In the form, `ID_other` takes other text."""
+    """Questions of the model; `schema` is a form with the same questions. Answer each by its id,
+    with the label of an option or any other text; a list may have `user_note: TEXT` besides the
+    label. In the form, `ID_other` takes other text."""
 
     @property
     def request(self) -> dict[str, Any]:
-        """What a client is asked with, besides the message: the params of `elicitation/create`."""
+        """The params of `elicitation/create` for a client, without the message."""
         if self.url is not None:
             return {"mode": "url", "url": self.url, "elicitationId": self.url}
         return {"mode": "form", "requestedSchema": dict(self.schema or {})}
@@ -110,7 +112,8 @@ class ElicitationAnswer:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> Self:
-        """The answer of a client to `elicitation/create`. Whatever is no clear yes is a no."""
+        """Read a client's answer to `elicitation/create`. Any answer other than an explicit yes
+        means no."""
         match answer.get("action"):
             case "accept" if all(
                 map(_is_plain, (content := as_object(answer.get("content"))).values())
@@ -129,10 +132,10 @@ def _is_plain(value: object) -> bool:
 
 
 class Elicitor(Protocol):
-    """Asks the user what an MCP server or the model wants to know."""
+    """Asks the user the questions of MCP servers and of the model."""
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
-        """Ask the user. There is no deadline: the time limit of the call is suspended meanwhile.
+        """Ask the user, without a deadline: the time limit of the call is suspended meanwhile.
         Cancelled when the server withdraws the question."""
         ...
 

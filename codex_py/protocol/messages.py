@@ -13,17 +13,19 @@ History, request bodies and session files share these bytes: an item is encoded 
 """
 
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
-"""Of the file. Providers refuse larger ones, and requests must stay bounded."""
+"""Limit on the size of an image file. Providers refuse larger ones, and requests must stay
+bounded."""
 
 _BYTES_PER_TOKEN = 4
 _IMAGE_TOKENS = 1_500
-"""About what providers count for an image, however large its file is."""
+"""The approximate count of providers for an image, however large its file is."""
 
 
 def encode_json(value: object) -> bytes:
-    """Compact JSON in UTF-8. A lone surrogate becomes U+FFFD.
+    """Encode a value as compact JSON in UTF-8. A lone surrogate becomes U+FFFD.
 
-    A number that is infinite or none at all becomes `null`: JSON has no such number, and a request with one is refused.
+    Infinity and NaN become `null`: JSON has no such numbers, and providers refuse requests with
+    them.
     """
     try:
         text = _compact(value)
@@ -36,12 +38,12 @@ def encode_json(value: object) -> bytes:
 
 
 def _compact(value: object) -> str:
-    """Raises a `ValueError` if a number is not finite."""
+    """Encode a value. Raises a `ValueError` if a number is not finite."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _with_finite_numbers(value: Any) -> Any:
-    """The same JSON value with None in the place of every number that JSON does not have."""
+    """The same JSON value with None in place of infinity and NaN, which JSON does not have."""
     match value:
         case float():
             if math.isfinite(value):
@@ -65,7 +67,10 @@ def _as_text(key: Any) -> Any:
 
 
 def encode_json_with_bytes(value: object) -> bytes:
-    """As `encode_json`, but a lone surrogate stays one, as an escape of JSON: `surrogateescape` makes them of bytes."""
+    """Encode as `encode_json` does, but keep a lone surrogate as a JSON escape.
+
+    Python's `surrogateescape` decodes bytes that are not UTF-8 to lone surrogates.
+    """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text.encode(errors="backslashreplace")
 
@@ -87,7 +92,7 @@ def decode_json(text: bytes | str) -> Any:
 
 
 def message(role: str, parts: Sequence[dict[str, Any]]) -> EncodedItem:
-    """A message of content parts (`input_text(…)`, or an `input_image` object)."""
+    """Encode a message of content parts (`input_text(…)`, or an `input_image` object)."""
     return EncodedItem(
         encode_json({"type": "message", "role": role, "content": list(parts)})
     )
@@ -98,7 +103,8 @@ def input_text(text: str) -> dict[str, Any]:
 
 
 def input_image(url: str, detail: str) -> dict[str, Any]:
-    """`detail`: the resolution for the model: `original`, `high`, `low` or `auto`."""
+    """An image part. `detail` is the resolution for the model: `original`, `high`, `low` or
+    `auto`."""
     return {"type": "input_image", "image_url": url, "detail": detail}
 
 
@@ -112,7 +118,8 @@ def estimated_tokens(items: Iterable[EncodedItem]) -> int:
 
 
 def text_tokens(items: Iterable[EncodedItem]) -> int:
-    """An estimate of the text alone: a provider may make little of images, and nothing of earlier reasoning."""
+    """Estimate the tokens of the text alone: a provider may count little for images, and nothing
+    for old reasoning."""
     return (
         sum(
             len(item) - sum(map(len, _images(item)))

@@ -1,4 +1,5 @@
-"""A pydantic model as the schema of a final answer. LIGHT: whoever has a model has imported pydantic."""
+"""A pydantic model as the schema of a final answer. LIGHT: a caller with a model has already
+imported pydantic."""
 
 from typing import Any, Protocol, Self, TypeGuard, cast
 
@@ -8,7 +9,7 @@ _MAX_REASON_CHARACTERS = 300
 
 
 class PydanticModel(Protocol):
-    """A class made from `pydantic.BaseModel`, as far as it is used here."""
+    """The methods of a `pydantic.BaseModel` class that are used here."""
 
     @classmethod
     def model_json_schema(cls) -> dict[str, Any]: ...
@@ -17,18 +18,18 @@ class PydanticModel(Protocol):
 
 
 class ModelSchema(dict[str, Any]):
-    """The JSON Schema of a model, as the strict mode of OpenAI demands it: every property is required, and there are no
-    others."""
+    """The JSON Schema of a model in the form that OpenAI's strict mode demands: every property is
+    required, and no others are allowed."""
 
     def __init__(self, model: object) -> None:
-        """Raises a `TypeError` if it is no pydantic model."""
+        """Make the schema. Raises a `TypeError` if `model` is not a pydantic model."""
         if not _is_model(model):
             raise TypeError(f"`output_type` must be a pydantic model, not {model!r}")
         super().__init__(_strict(model.model_json_schema()))
         self._model = model
 
     def violation(self, text: str) -> str | None:
-        """One sentence that says how an answer breaks the model; None if it does not."""
+        """A sentence about how an answer violates the model; None if it does not."""
         try:
             self._model.model_validate_json(text)
         except ValueError as error:
@@ -44,7 +45,8 @@ class ModelSchema(dict[str, Any]):
 
 
 def answer_schema(given: Any) -> Any:
-    """The JSON Schema that is meant: itself, or that of a pydantic model."""
+    """The JSON Schema of a pydantic model; any other value is a schema already, and returned
+    unchanged."""
     if isinstance(given, type):
         return ModelSchema(given)
     return given
@@ -61,7 +63,7 @@ def _strict(schema: Any) -> Any:
         return schema
     fields = cast("dict[str, Any]", schema)
     if "$ref" in fields:
-        # It may have nothing beside it.
+        # Strict mode allows no other key beside `$ref`.
         return {"$ref": fields["$ref"]}
     strict: dict[str, Any] = {}
     for key, value in fields.items():

@@ -13,25 +13,26 @@ class PatchedFile(NamedTuple):
     """The change of one file by all sections of a patch that name it."""
 
     path: Path
-    """Absolute; the old path of a move."""
+    """The absolute path; the old path of a move."""
     kind: ChangeKind
-    """`add` also if an Add section overwrites a file."""
+    """The kind of the change. `add` includes an Add section that overwrites a file."""
     move_to: Path | None
-    """Absolute."""
+    """The new path of a moved file, absolute."""
     old: bytes | None
-    """None if there was no file, or it was deleted without reading it: too large, or not a regular file."""
+    """The old contents; None if the file did not exist, or was deleted unread: too large, or not a
+    regular file."""
     new: bytes | None
-    """None for a deleted file."""
+    """The new contents; None for a deleted file."""
     replaced: bytes | None = None
-    """Contents of a file that a move overwrites."""
+    """The contents of a file that a move overwrites."""
     old_mode: int | None = None
-    """File type and permission bits, as `st_mode`; None if there was no file."""
+    """The old file type and permission bits, as `st_mode`; None if the file did not exist."""
     new_mode: int | None = None
-    """None for a deleted file, and for a new one whose bits the umask decides."""
+    """The new mode; None for a deleted file, and for a new one whose bits the umask decides."""
     replaced_mode: int | None = None
     link_target: bytes | None = None
-    """Target of the symbolic link at `path`, if the file that it led to was moved under its name: `old` has what that
-    file had."""
+    """The target of the symbolic link at `path`, if the linked file was moved under the name of the
+    link. `old` has the contents of the linked file."""
 
     @classmethod
     def of(
@@ -55,7 +56,7 @@ class PatchedFile(NamedTuple):
 
     @property
     def old_entry(self) -> bytes | None:
-        """Contents of the directory entry at `path` before: of a symbolic link, its target."""
+        """The old contents of the directory entry at `path`; for a symbolic link, its target."""
         if self.link_target is None:
             return self.old
         return self.link_target
@@ -67,7 +68,7 @@ class PatchedFile(NamedTuple):
 
     @property
     def link(self) -> str | None:
-        """The target of a symbolic link that is made or changed; None for anything else."""
+        """The target of a new or changed symbolic link; None for any other change."""
         is_link = self.new_mode is not None and stat.S_ISLNK(self.new_mode)
         is_same = self.old_mode == self.new_mode and self.old == self.new
         if is_link and not is_same:
@@ -85,10 +86,10 @@ class PatchedFile(NamedTuple):
 
 
 class TreeChanges(NamedTuple):
-    """What is different in a work tree, whoever changed it."""
+    """The changes in a work tree, from any program."""
 
     files: Sequence[PatchedFile] = ()
     diff: str = ""
     unseen: Sequence[str] = ()
-    """Further files, whose contents are not known, such as large ones; and folders that came to be ignored by a
-    `.gitignore` of the turn, each with a slash at its end. Absolute."""
+    """The absolute paths of changed files whose contents are not known, such as large ones; and of
+    folders that a `.gitignore` ignores since this turn, each with a slash at its end."""

@@ -11,7 +11,7 @@ _PLAN = re.compile(
 
 
 def proposed_plan(text: str) -> str | None:
-    """The Markdown of the last plan; None if there is none."""
+    """The Markdown of the last plan; None if the text has no plan."""
     plans = [plan for found in _PLAN.finditer(text) if (plan := found[1].strip())]
     if plans:
         return plans[-1]

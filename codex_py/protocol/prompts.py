@@ -21,7 +21,7 @@ CONTEXT_BLOCKS: Final = (
     AGENTS_MD,
     "<environment_context>",
 )
-"""First words of the parts of a thread's context that are told again where they changed."""
+"""First words of the context parts that are sent again after they changed."""
 CONTEXT_OPENINGS: Final = (
     *CONTEXT_BLOCKS,
     "<skills_instructions>",
@@ -72,7 +72,8 @@ class Note:
     role: Literal["developer", "user"] = "developer"
 
     def encoded(self) -> EncodedItem:
-        """The item. A user message that could be taken for a prompt is put between `<note>` tags."""
+        """The note as an item. A user message that could be taken for a prompt is put between
+        `<note>` tags."""
         text = self.text
         if self.role == "user" and not is_context([text]):
             text = f"<note>\n{text}\n</note>"
@@ -80,8 +81,8 @@ class Note:
 
 
 def may_be_message(item: EncodedItem) -> bool:
-    """A quick test by the first bytes, which is False for most items of a history: outputs may have megabytes to
-    search."""
+    """False if the first bytes show that the item is not a message. A quick test: outputs may have
+    megabytes to search."""
     return not item.startswith(_NO_MESSAGES)
 
 
@@ -92,14 +93,14 @@ def is_context(texts: Sequence[str]) -> bool:
 
 def user_prompt(item: EncodedItem) -> UserPrompt | None:
     """The prompt in this item; None for all others, the summary of a compaction included."""
-    # Most items are no prompts, and decoding a long thread takes as long as reading it.
+    # Most items are not prompts, and decoding a long thread takes as long as reading it.
     if not may_be_message(item) or b'"user"' not in item:
         return None
     return prompt_of(decode_json(item))
 
 
 def prompt_of(data: Any) -> UserPrompt | None:
-    """As `user_prompt`, for a decoded item."""
+    """The prompt in a decoded item, as in `user_prompt`."""
     if not isinstance(data, dict):
         return None
     fields = cast("dict[str, Any]", data)
@@ -129,7 +130,7 @@ def is_summary(item: EncodedItem) -> bool:
 
 
 def is_models(item: EncodedItem) -> bool:
-    """True if the model made the item: neither an output nor a message of somebody else."""
+    """True if the model made the item: neither an output nor a message of another role."""
     data: Any = decode_json(item)
     is_output = str(data.get("type")).endswith("_output")
     return data.get("role") in {None, "assistant"} and not is_output
@@ -148,7 +149,8 @@ def context_length(items: Sequence[EncodedItem]) -> int:
 
 
 def context_texts(opening: str, items: Sequence[EncodedItem]) -> Iterator[str]:
-    """The text parts of developer and user messages that begin like this, the latest message first."""
+    """The text parts of developer and user messages that begin with `opening`, the latest message
+    first."""
     mark = encode_json(opening)[1:-1]
     for item in reversed(items):
         # Decoding a long history takes as long as reading it.

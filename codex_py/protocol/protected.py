@@ -1,6 +1,6 @@
-"""Paths that stay protected whatever the policy allows.
+"""Paths that stay protected under every policy.
 
-A module of its own, because patches need nothing else of the policies.
+This is a separate module because patches need no other part of the policies.
 """
 
 import re
@@ -12,7 +12,7 @@ PROTECTED_NAMES: Final = (".git", ".agents", ".codex", ".claude", ".aws")
 _UNSEEN: Final = dict.fromkeys(
     [*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF]
 )
-"""Characters that HFS+ passes over."""
+"""Characters that HFS+ ignores in names."""
 
 HOME_SETTINGS: Final = (
     "config.toml",
@@ -26,7 +26,8 @@ HOME_SETTINGS: Final = (
     ".credentials.json",
     "codex-py",
 )
-"""Entries of `$CODEX_HOME` that later sessions obey. Neither these nor the home itself can be a writable root."""
+"""Entries of `$CODEX_HOME` that configure later sessions. Neither these nor the home itself can be
+a writable root."""
 
 HOME_SECRETS: Final = (
     "auth.json",
@@ -35,8 +36,8 @@ HOME_SECRETS: Final = (
     "codex-py/journal",
     "codex-py/undo",
 )
-"""Entries of `$CODEX_HOME` that the sandbox hides from commands, if it can: logins, and the files that `undo` keeps,
-with locks that a command could hold so that nothing more is kept."""
+"""Entries of `$CODEX_HOME` that the sandbox hides from commands, if it can: logins, and the files
+and locks of `undo`. A command that held such a lock could stop `undo` from keeping files."""
 
 HOME_RECORDS: Final = (
     "sessions",
@@ -44,11 +45,12 @@ HOME_RECORDS: Final = (
     "codex-py/best-of",
     "codex-py/imports",
 )
-"""Hidden too where something is denied: a session before that may have read it."""
+"""Entries that are also hidden if the policy denies any path: an earlier session may have recorded
+the contents of such a path."""
 
 
 def spelt_out(name: str) -> str:
-    """The dot name, such as `.git`, that HFS+ or NTFS takes an entry's name for; case is folded.
+    """The dot name, such as `.git`, that HFS+ or NTFS treats an entry's name as; case is folded.
 
     The rules are those by which git refuses a `.git`: is_hfs_dotgit in its utf8.c, is_ntfs_dotgit in its path.c.
     """

@@ -1,6 +1,6 @@
 """The ids of the providers that need no table in the configuration. LIGHT.
 
-`model/providers.toml` has their settings. The configuration reads `provider/model` with them.
+`model/providers.toml` has their settings. The configuration uses the ids to read `provider/model`.
 """
 
 from typing import Final

@@ -1,7 +1,8 @@
 """The order of a response's items in the history. LIGHT.
 
-An item is written to the session file as soon as it is known, so that a kill loses nothing that was shown. So an output
-may stand before later calls of its response. A `Place` in the line says where the item belongs in the history.
+An item is written to the session file as soon as it is known, so that a kill loses nothing that was
+shown. An output may therefore come before later calls of its response. A `Place` in the line gives
+the item's place in the history.
 """
 
 from collections.abc import Iterable
@@ -11,16 +12,17 @@ from codex_py.protocol.items import ResponseItem
 
 
 class Place(NamedTuple):
-    """The place of an item in the history. Items are in the order of their places."""
+    """The place of an item in the history. Places sort in the order of the history."""
 
     response: int
-    """A number that differs from those of the responses before and after."""
+    """A number that differs from the numbers of the responses before and after."""
     is_output: bool
     """True for the output of a call and the notes before it. They come after all items of the model."""
     position: int
-    """The index of the item in the response; for an output, that of its call."""
+    """The index of the item in the response; for an output, the index of its call."""
     arrival: int
-    """How many items of the model came before it, those left out included; for an output, that of its call."""
+    """The number of the model's items before this one, omitted ones included; for an output, its
+    call's number."""
 
 
 class OpenCall(NamedTuple):
@@ -28,26 +30,27 @@ class OpenCall(NamedTuple):
 
     item: ResponseItem
     place: Place
-    """Of the output."""
+    """The place of the output."""
     output_index: int
-    """In the history without base prompt."""
+    """The index of the output in the history without the base prompt."""
 
 
 COMPLETED = "response_completed"
-"""The type of a mark behind the last item of a complete response, if that item is reasoning."""
+"""The type of the mark after the last item of a complete response, if that item is reasoning."""
 
 
 T = TypeVar("T")
 
 
 def in_order(items: Iterable[tuple[Place, str, T]]) -> list[T]:
-    """The items of one response in the order of the history, without those that must not be sent.
+    """Sort the items of one response in the order of the history, and drop the items that must not
+    be sent.
 
-    Providers refuse reasoning without the item that followed it, as after a broken stream. That item is missing too if
-    it was a call of an earlier attempt, which the history already has.
+    Providers refuse reasoning without the item that followed it. That item may be missing because
+    the stream broke, or because it was a call of an earlier attempt, which the history already has.
 
     Args:
-        items: each behind its place and its type.
+        items: the place, the type and the item.
     """
     placed = sorted(items, key=lambda each: each[0])
     arrivals = {place.arrival for place, _, _ in placed if not place.is_output}

@@ -1,4 +1,4 @@
-"""The settings of a turn, and those among them that the user may change."""
+"""The settings of a turn, and the choices among them that the user may change."""
 
 from collections.abc import Sequence
 from dataclasses import field, fields
@@ -12,7 +12,8 @@ from codex_py.protocol.stream import Abilities
 from codex_py.protocol.tools import ToolSpec
 
 Mode: TypeAlias = Literal["default", "plan"]
-"""`plan`: the model may look and ask, and changes nothing. See `app/features/plan_mode.py`."""
+"""The mode of a turn. `plan`: the model may look and ask, and changes nothing. See
+`app/features/plan_mode.py`."""
 
 
 @frozen(kw_only=True)
@@ -21,7 +22,7 @@ class Choices:
 
     model: str
     reasoning_effort: str | None
-    """None: the default of the model."""
+    """The effort; None: the default of the model."""
     reasoning_summary: str | None
     approval_policy: AskForApproval
     sandbox_policy: SandboxPolicy
@@ -34,21 +35,21 @@ class TurnSettings:
 
     model: str
     provider: str
-    """Its display name."""
+    """The display name of the provider."""
     cwd: Path
     approval_policy: AskForApproval
     sandbox_policy: SandboxPolicy
     context_window: int
-    """Tokens that fit into a request, without the share that is kept free."""
+    """The tokens that fit into a request, without the share that is kept free."""
     known_window: int | None = None
-    """All tokens of the window; None if it is a guess, or another model may take over."""
+    """All tokens of the window; None if the window is a guess, or another model may take over."""
     reasoning_effort: str | None = None
-    """As configured; None: the default of the model."""
+    """The configured effort; None: the default of the model."""
     reasoning_summary: str | None = None
     reasoning: dict[str, Any] | None = None
-    """As sent."""
+    """The object that requests carry."""
     max_output_tokens: int | None = None
-    """As sent."""
+    """The limit that requests carry."""
     abilities: Abilities = field(default_factory=Abilities)
     verbosity: str | None = None
     service_tier: str | None = None
@@ -56,11 +57,12 @@ class TurnSettings:
     tools: Sequence[ToolSpec] = ()
     parallel_tool_calls: bool = True
     max_responses: int = 1000
-    """Requests to the model after which a turn is stopped."""
+    """The number of requests to the model after which a turn is stopped."""
     compact_prompt: str | None = None
-    """Asks the model for a summary; None: the built-in prompt."""
+    """The prompt that asks the model for a summary; None: the built-in prompt."""
     auto_compact_token_limit: int | None = None
-    """Compact the history when a response has used so many tokens, input included; None: never."""
+    """Compact the history when a response has used this many tokens, input included; None:
+    never."""
     mode: Mode = "default"
     chosen: Choices | None = None
     """The user's choices, if the mode overrules some of them."""
@@ -75,7 +77,7 @@ class TurnSettings:
 
 
 def turn_context(settings: TurnSettings) -> dict[str, Any]:
-    """The line of a session file, in the classic format, with the settings of a turn."""
+    """The payload of the session file's line with the settings of a turn, in the classic format."""
     policy = settings.sandbox_policy
     sandbox: dict[str, Any] = {"type": policy.mode}
     if policy.mode == "workspace-write":

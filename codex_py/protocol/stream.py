@@ -15,11 +15,11 @@ from codex_py.protocol.tools import ToolSpec
 
 @frozen
 class ToolChoice:
-    """Which tools the model may or must call. Names are those of the tools offered."""
+    """The tools that the model may or must call, by the names under which they are offered."""
 
     mode: Literal["auto", "none", "required"] = "auto"
     names: tuple[str, ...] = ()
-    """Only these; empty: all. `required` with one name asks for a call of that tool."""
+    """The allowed tools; empty: all. `required` with one name asks for a call of that tool."""
 
     @classmethod
     def parse(cls, text: str) -> "ToolChoice":
@@ -50,11 +50,11 @@ ANY_TOOL: Final = ToolChoice()
 
 @frozen
 class Abilities:
-    """What a model can do, where that decides how it is asked."""
+    """The abilities of a model that change its requests."""
 
     images: bool = True
     thinking: Literal["budget"] | None = None
-    """How the Messages API is asked for an effort; None: as the profile of the provider says."""
+    """The way to ask the Messages API for an effort; None: as the profile of the provider says."""
 
 
 @frozen
@@ -63,12 +63,12 @@ class Prompt:
 
     model: str
     input: Sequence[EncodedItem]
-    """The whole history after the base prompt. The history of a thread is one list that grows: a wire may keep what it
-    has translated of it."""
+    """The whole history after the base prompt. The history of a thread is one growing list: a wire
+    may cache its translation."""
     cache_key: str
     """The thread id; requests of one thread share the provider's prompt cache."""
     instructions: str = ""
-    """The base prompt; empty if there is none."""
+    """The base prompt; may be empty."""
     tools: Sequence[ToolSpec] = ()
     tool_choice: ToolChoice = ANY_TOOL
     parallel_tool_calls: bool = True
@@ -82,7 +82,7 @@ class Prompt:
     """Limit on the output, reasoning included; None: the provider's own."""
     abilities: Abilities = field(default_factory=Abilities)
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of this request alone."""
+    """Headers of this request alone."""
 
     @property
     def estimated_tokens(self) -> int:
@@ -90,7 +90,7 @@ class Prompt:
 
     @property
     def head(self) -> EncodedItem:
-        """What comes before the input, for estimates."""
+        """The part of the request before the input, for estimates."""
         return EncodedItem(f"{self.instructions}{self.tools}".encode(errors="replace"))
 
 
@@ -124,7 +124,8 @@ class Created:
 
 @frozen
 class OutputItemAdded:
-    """An item was announced, or its first delta came unannounced: from here on, the model has written something."""
+    """The first sign of an item: its announcement, or an unannounced delta. The model has written
+    something."""
 
 
 @frozen
@@ -138,13 +139,13 @@ class ReasoningDelta:
     output_index: int
     delta: str
     part: int
-    """Which section of the summary, or of the raw reasoning, the text belongs to."""
+    """The number of the section, of the summary or the raw reasoning, that the text belongs to."""
     raw: bool = False
 
 
 @frozen
 class OutputItemDone:
-    """An item is complete. Sent once for each item, whatever the server repeats.
+    """An item is complete. Sent once for each item, even if the server repeats it.
 
     `output_index` is its place in the response: items may complete in another order.
     """
@@ -161,7 +162,8 @@ class Completed:
     end_turn: bool | None = None
     """False if the server asks for another request although no tool was called."""
     mistake: str | None = None
-    """What is wrong with a call that was written as text and not run: a clause, for the model."""
+    """A clause for the model: what is wrong with a call that it wrote as text, which was not
+    run."""
 
 
 ResponseEvent: TypeAlias = (
@@ -197,11 +199,13 @@ class ModelClient(Protocol):
 ModelStream: TypeAlias = Callable[
     [Prompt], AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]
 ]
-"""As `ModelClient.stream`. A wrapper sees each attempt of each request, those of compactions too.
+"""The function `ModelClient.stream`. A wrapper sees each attempt at each request, including those
+of compactions.
 
-A `ModelError` that it raises is the failure of this attempt, which may be retried; any other `CodexError` ends the
-turn: running calls are cancelled and answered `aborted: {error}`. It must not catch exceptions raised at its `yield`.
-Yield `Completed` before you raise, so that the usage of the response is counted.
+A `ModelError` from a wrapper fails this attempt, which may be retried; any other `CodexError` ends
+the turn: running calls are cancelled and answered `aborted: {error}`. A wrapper must not catch
+exceptions raised at its `yield`. Yield `Completed` before you raise, so that the usage of the
+response is counted.
 """
 
 
@@ -210,9 +214,9 @@ class Retry:
     """One more attempt at a request."""
 
     attempt: int
-    """How often the request was sent again so far, this time included."""
+    """The number of attempts after the first one so far, this one included."""
     maximum: int
-    """How often it is sent again in all, if it goes on failing in the same way."""
+    """The limit on `attempt` if the request keeps failing in the same way."""
     delay_s: float
 
 
@@ -224,7 +228,7 @@ class Wire(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Of every request, unless the provider's settings say otherwise."""
+        """Headers of every request, unless the provider's settings say otherwise."""
         ...
 
     def body(self, prompt: Prompt) -> bytes: ...
@@ -237,7 +241,7 @@ class Wire(Protocol):
 class Decoder(Protocol):
     @property
     def finished(self) -> bool:
-        """True once a terminal event was read; what the server sends after it is ignored."""
+        """True once a terminal event was read; everything after it is ignored."""
         ...
 
     def feed(self, data: str, name: str = "message") -> Sequence[ResponseEvent]:

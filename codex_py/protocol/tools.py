@@ -1,4 +1,4 @@
-"""Specifications of tools for the model, its calls, and their outputs."""
+"""Specifications of tools for the model, and its calls and their outputs."""
 
 import re
 from collections.abc import Mapping
@@ -14,11 +14,12 @@ AGENT_TOOLS = frozenset(
     ("close_agent", "resume_agent", "send_input", "spawn_agent", "wait_agent")
 )
 AGENTS_NAMESPACE = "multi_agent_v1"
-"""Where an extension offers `AGENT_TOOLS`, on wires that have namespaces. Codex joins it to their names."""
+"""The namespace in which an extension offers `AGENT_TOOLS`, on wires that have namespaces. Codex
+prepends it to the names."""
 COMMAND_TOOLS = frozenset(
     ("exec_command", "write_stdin", "shell", "shell_command", "local_shell")
 )
-"""Those that run commands, of every family of models."""
+"""The tools that run commands, for every family of models."""
 RESOURCE_TOOLS = (
     "list_mcp_resources",
     "list_mcp_resource_templates",
@@ -38,10 +39,11 @@ class FunctionSpec:
     parameters: Mapping[str, Any]
     """JSON Schema of the object."""
     namespace: str | None = None
-    """On wires that have namespaces, the tool is offered in this one. Tools of one stand side by side."""
+    """The namespace of the tool, on wires that have namespaces. Tools of one namespace are
+    adjacent."""
 
     def described(self) -> dict[str, Any]:
-        """As a JSON object."""
+        """The specification as a JSON object."""
         about = {"name": self.name, "description": self.description}
         return {**about, "parameters": self.parameters}
 
@@ -53,20 +55,20 @@ class FreeformSpec:
     name: str
     description: str
     grammar: str
-    """In Lark notation."""
+    """The grammar in Lark notation."""
 
 
 @frozen
 class HostedSpec:
-    """A tool that the provider knows by its name: it runs it itself (`web_search`) or has defined its calls
-    (`local_shell`)."""
+    """A tool that the provider knows by name: the provider runs it (`web_search`), or has defined
+    the form of its calls (`local_shell`)."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 ToolSpec: TypeAlias = FunctionSpec | FreeformSpec | HostedSpec
-"""A tool as it is offered to a model. Each wire encodes it in its own format."""
+"""The specification of a tool for a model. Each wire encodes it in its own format."""
 
 
 @frozen
@@ -95,9 +97,9 @@ class ToolCall:
     """A call as the model wrote it."""
 
     tool_name: str
-    """As `called_tool` gives it."""
+    """The name from `called_tool`."""
     call_id: str
-    """Sent back verbatim with the output."""
+    """The id that is sent back verbatim with the output."""
     payload: ToolPayload
 
 
@@ -105,24 +107,26 @@ class ToolCall:
 class ToolOutput:
     """The result of a call, for the model.
 
-    A command that exits with a code other than 0 has not failed in this sense: `error_code` is None, and
-    the text gives the exit code.
+    A command that exits with a code other than 0 is not a failed call: `error_code` is None, and
+    the text has the exit code.
     """
 
     text: str
     content: tuple[dict[str, Any], ...] | None = None
-    """Content parts (`input_text`, `input_image`) in place of the text."""
+    """Content parts (`input_text`, `input_image`) that replace the text."""
     success: bool = True
     error_code: str | None = None
-    """`ENOENT`, `Timeout`, `InvalidArgs`, …: put before the text, so that the model can match on it."""
+    """A code such as `ENOENT`, `Timeout` or `InvalidArgs`; put before the text, so that the model
+    can match on it."""
     refusal: CallRefused | None = None
-    """Why a policy refused the call, for the user."""
+    """The reason for the user why a policy refused the call."""
     notes: tuple[Note, ...] = ()
-    """Recorded between the call and its output."""
+    """Notes that are recorded between the call and its output."""
 
 
 def called_tool(namespace: str | None, name: str) -> str:
-    """The name of the tool that a model means, in any spelling; `mcp__server__tool` for that of a server."""
+    """Normalize the name of the tool that a model called; `mcp__server__tool` for a tool of a
+    server."""
     for prefix in ("functions.", "functions__"):
         name = name.removeprefix(prefix)
     if not namespace or namespace == "functions":
@@ -134,7 +138,7 @@ def called_tool(namespace: str | None, name: str) -> str:
 
 
 def coded_text(code: str, text: str) -> str:
-    """A failure as the model reads it; `read_coded_text` is the inverse."""
+    """The text of a failure for the model; `read_coded_text` is the inverse."""
     return f"[ERROR:{code}] {text}"
 
 

@@ -1,10 +1,10 @@
-"""Moves sessions to the archive and back, and deletes them, as Codex does: each with its subagents.
+"""Archives, restores and deletes sessions as Codex does, each with its subagents.
 
 The archive is the folder `archived_sessions` of the home. Every thread is locked meanwhile, so none of them is in use.
 The session itself comes last: if the work is interrupted, the same command completes it.
 
-Codex looks for a session where its SQLite database says, and 0.169 would report one that was moved as missing. So that
-is changed too.
+Codex finds sessions by the paths in its SQLite database, and 0.169 would report a moved session as
+missing. The database is therefore changed too.
 """
 
 import os
@@ -29,7 +29,8 @@ _MOVED = (
 
 
 def archive(home: Path, thread_id: str) -> None:
-    """Raises a `SessionError` if the session is in use or a file cannot be moved."""
+    """Move a session to the archive. Raises a `SessionError` if it is in use or a file cannot be
+    moved."""
     with _family(home, thread_id, SESSIONS) as members:
         for member, paths in members.items():
             for path in paths:
@@ -38,7 +39,7 @@ def archive(home: Path, thread_id: str) -> None:
 
 
 def unarchive(home: Path, thread_id: str) -> None:
-    """Bring it back, as the session that was written to last. Raises as `archive` does."""
+    """Move a session back, and make it the most recent one. Raises as `archive` does."""
     with _family(home, thread_id, ARCHIVED_SESSIONS) as members:
         for member, paths in members.items():
             for path in paths:
@@ -50,7 +51,8 @@ def unarchive(home: Path, thread_id: str) -> None:
 
 
 def delete(home: Path, thread_id: str) -> None:
-    """
+    """Delete a session.
+
     Raises:
         SessionError: the session is in use, another one begins with a part of it, or a file cannot be removed.
     """
@@ -73,7 +75,8 @@ def delete(home: Path, thread_id: str) -> None:
 def _family(
     home: Path, thread_id: str, *folders: str
 ) -> Generator[Mapping[str, Sequence[Path]]]:
-    """The thread behind the subagents below it, locked, with their files in the folders."""
+    """Lock a thread and its subagents at all depths. Yields their files in the folders, the
+    thread's own last."""
     children: dict[str | None, list[str]] = {}
     for meta in metas_with(home, b'"parent_thread_id"'):
         children.setdefault(meta.parent_id, []).append(meta.id)
@@ -106,11 +109,14 @@ def _move(
 
 
 def _tell_codex(home: Path, statement: str, *values: str | int | None) -> None:
-    """Change every database of this kind; its number is that of Codex's schema. The files are the truth, so one that
-    is not as expected, or is in use for long, is left as it is."""
+    """Change every database `state_N.sqlite`; N is the number of Codex's schema.
+
+    The session files are authoritative: a database that is not as expected, or is in use for long,
+    is left unchanged.
+    """
     for path in home.glob("state_*.sqlite"):
         with suppress(sqlite3.Error):
-            # The URI: without it, a database that has just been removed would be made anew.
+            # `mode=rw` of the URI does not create a database that has just been removed.
             found = sqlite3.connect(
                 f"{path.as_uri()}?mode=rw", timeout=_DATABASE_S, uri=True
             )

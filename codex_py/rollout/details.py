@@ -1,5 +1,5 @@
-"""Reads the settings, prompts, usage and changed files of a session; its token usage for each turn, and its largest
-tool outputs. Line by line: the file may be larger than memory."""
+"""Reads the settings, prompts, usage and changed files of a session, its token usage for each turn,
+and its largest tool outputs. It reads line by line: the file may be larger than memory."""
 
 import re
 from collections.abc import Mapping
@@ -26,17 +26,17 @@ _LARGEST = 5
 @frozen
 class SessionDetails:
     settings: Mapping[str, str | None]
-    """Of the last turn: `model`, `reasoning_effort`, `approval_policy`, `sandbox_mode`."""
+    """`model`, `reasoning_effort`, `approval_policy` and `sandbox_mode` of the last turn."""
     prompts: tuple[str, ...]
-    """One for each turn that was not taken back."""
+    """The prompts of the turns that were not taken back."""
     usage: Usage
     files: tuple[str, ...]
-    """Paths that patches have changed, as the session file has them."""
+    """The paths that patches have changed, as the session file spells them."""
     damaged_lines: int
 
 
 def read_details(path: Path) -> SessionDetails:
-    """Raises a `SessionError` as `ThreadLines` does."""
+    """Read the details of a session. Raises a `SessionError` as `ThreadLines` does."""
     context: Mapping[str, Any] = {}
     prompts: list[str] = []
     usage = Usage()
@@ -85,8 +85,8 @@ class UsageRow:
     """The tokens that a prompt cost with one model, compactions and subagents included."""
 
     turn: int | None
-    """Counts prompts from 1, steered ones and those taken back included. None: tokens from before the session was
-    copied."""
+    """The number of the prompt from 1, steered and taken-back ones included. None: tokens from
+    before the session was copied."""
     prompt: str
     model: str | None
     usage: Usage
@@ -96,21 +96,21 @@ class UsageRow:
 class LargeOutput:
     tool: str
     what: str
-    """The command, or other arguments."""
+    """The command, or the other arguments of the call."""
     size: int
-    """Bytes of text, as the model got them."""
+    """The size of the text that the model got, in bytes."""
 
 
 @frozen
 class SessionUsage:
     rows: tuple[UsageRow, ...]
-    """Their sum is the usage of the whole session."""
+    """The rows, whose sum is the usage of the whole session."""
     outputs: tuple[LargeOutput, ...] = ()
-    """The largest ones first."""
+    """The largest outputs, in descending order."""
 
 
 def read_session_usage(path: Path) -> SessionUsage:
-    """Raises a `SessionError` as `ThreadLines` does."""
+    """Read the token usage of a session. Raises a `SessionError` as `ThreadLines` does."""
     reading = _Reading()
     for line in ThreadLines(path, {"token_count"}).since():
         if line is not None:
@@ -122,7 +122,7 @@ class _Reading:
     def __init__(self) -> None:
         self.rows: dict[tuple[int | None, str | None], UsageRow] = {}
         self.outputs: list[LargeOutput] = []
-        """The largest so far, in order."""
+        """The largest outputs so far, in descending order."""
         self._calls: dict[str, tuple[str, str]] = {}
         self._turn = 0
         self._prompt = ""
@@ -158,13 +158,13 @@ class _Reading:
 
     def _count(self, total: Usage) -> None:
         if total.total_tokens < self._total.total_tokens:
-            # Another file of the thread begins to count anew.
+            # Each file of a thread counts from zero.
             self._total = Usage()
         spent = total - self._total
         self._total = total
         if not spent.total_tokens:
             return
-        # The count of a copy begins with that of its original.
+        # The count of a copy begins with the count of its original.
         turn, prompt = (None, "") if self._model is None else (self._turn, self._prompt)
         known = self.rows.get((turn, self._model))
         if known is not None:

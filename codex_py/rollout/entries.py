@@ -1,4 +1,5 @@
-"""The stored items of a session: how later lines change them, and the pairing of calls with outputs."""
+"""The stored items of a session, their changes by later lines, and the pairing of calls with
+outputs."""
 
 import re
 from collections import defaultdict
@@ -43,7 +44,7 @@ _OUTPUT_TYPES = {aborted["type"] for aborted in _ABORTED.values()}
 # A search for tools that the service ran has no id.
 _WITH_ID = {*_ABORTED, *_OUTPUT_TYPES} - {"tool_search_call", "tool_search_output"}
 
-# Without these a provider refuses the whole request.
+# Fields without which a provider refuses the whole request.
 _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "message": {"role": (str,), "content": (str, list)},
     "function_call": {"name": (str,), "arguments": (str,)},
@@ -52,7 +53,7 @@ _FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "custom_tool_call_output": {"output": (str, list)},
 }
 _KEPT_PROMPTS_CHARACTERS = 80_000
-"""Of the prompts that are kept after a compaction: some 20,000 tokens, as in Codex."""
+"""Limit on the prompts that are kept after a compaction: some 20,000 tokens, as in Codex."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +61,14 @@ class Entry:
     encoded: EncodedItem
     type: str
     call_id: str | None
-    """Of a call or an output."""
+    """The id of a call or an output."""
     role: str | None
     texts: tuple[str, ...]
-    """The text parts of a message that is not the model's."""
+    """The text parts of a message of any other role than the model's."""
     place: Place | None = None
-    """None: the item stands where its line does, as in the files of other programs."""
+    """The item's place; None: the place of its line, as in the files of other programs."""
     is_damaged: bool = False
-    """No part of the history."""
+    """True: not a part of the history."""
 
     @classmethod
     def of(
@@ -112,7 +113,7 @@ class Entry:
 
     @property
     def is_context(self) -> bool:
-        """Whether a program wrote it to describe the environment to the model."""
+        """True if a program wrote the message to describe the environment to the model."""
         return self.role in {"developer", "system"} or is_context(self.texts)
 
     @property
@@ -121,7 +122,7 @@ class Entry:
 
 
 def context_of(entries: Iterable[Entry]) -> dict[str, str]:
-    """The last text with each of `CONTEXT_OPENINGS`, by opening."""
+    """The last text that begins with each of `CONTEXT_OPENINGS`, by opening."""
     context: dict[str, str] = {}
     for entry in entries:
         for text in entry.texts:
@@ -132,7 +133,8 @@ def context_of(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def open_call(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
-    """The one call of the last response that has no output, and the output that it gets in `paired`."""
+    """The only call of the last response without an output, and the output that `paired` gives it.
+    None if several calls, or none, have no output."""
     response = next(
         (each.place.response for each in reversed(entries) if each.place), None
     )
@@ -148,9 +150,9 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
     """The items in the order of the history, changed so that every call has exactly one output and every output its
     call.
 
-    An output without a call is left out, and so is a call that is there twice. A call without an output gets one that
-    says `aborted`, after the other outputs of its response: some providers want all calls of a response together,
-    and all outputs after them.
+    An output without a call is left out, and so is a repeated call. A call without an output gets
+    the output `aborted`, after the other outputs of its response: some providers want all calls of
+    a response together, and all outputs after them.
     """
     entries = list(_in_order([entry for entry in entries if not entry.is_damaged]))
     unanswered, stray = _unpaired(entries)
@@ -175,7 +177,8 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
 
 
 def _unpaired(entries: Sequence[Entry]) -> tuple[set[int], set[int]]:
-    """The indices of the calls without an output, and of what is left out: outputs without a call, repeated calls."""
+    """The indices of the calls without an output; and those of outputs without a call and of
+    repeated calls."""
     open_calls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     stray: set[int] = set()
     for index, entry in enumerate(entries):
@@ -199,7 +202,8 @@ def _unpaired(entries: Sequence[Entry]) -> tuple[set[int], set[int]]:
 
 
 def by_response(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Group the entries that have a place by their response; the others stand between these groups.
+    """Group the entries that have a place by their response. The other entries form groups between
+    these.
 
     An item that a damaged line left inside a response is moved after it. A group may be empty.
     """
@@ -220,8 +224,8 @@ def by_response(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 def _in_order(entries: Sequence[Entry]) -> Iterator[Entry]:
-    """Put the items of each response in the order of the history. A call without an output gets one that says
-    `aborted`."""
+    """Put the items of each response in the order of the history. A call without output gets the
+    output `aborted`."""
     for group in by_response(entries):
         whole = [*group, *(output for _, output in _aborted(group))]
         placed = [
@@ -234,7 +238,7 @@ def _in_order(entries: Sequence[Entry]) -> Iterator[Entry]:
 
 
 def _aborted(response: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
-    """Each call without an output, and the output that it gets."""
+    """Each call without an output, and its output `aborted`."""
     answered = {each.place for each in response if each.type in _OUTPUT_TYPES}
     for each in response:
         if each.place is None or each.call_id is None or each.type not in _ABORTED:
@@ -250,8 +254,8 @@ def _aborted(response: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
 def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entry]:
     """The items after a line of type `compacted`.
 
-    Older programs stored only the summary. It becomes the last message, behind the first context and the latest prompts
-    that fit.
+    Older programs stored only the summary. It becomes the last message, after the first context and
+    the latest prompts that fit.
     """
     replacement = payload.get("replacement_history")
     if isinstance(replacement, list):
@@ -277,7 +281,7 @@ def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entr
 
 
 def without_last_turns(entries: Sequence[Entry], turns: Any) -> list[Entry]:
-    """The items before the last turns, each of which begins with its prompt."""
+    """The items before the last `turns` turns. A turn begins with its prompt."""
     starts = [index for index, entry in enumerate(entries) if entry.is_prompt]
     count = lenient_integer(turns) or 0
     if count <= 0 or not starts:

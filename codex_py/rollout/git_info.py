@@ -15,15 +15,17 @@ _SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]*@")
 
 _MAX_BYTES = 64 * 1024
-"""Of a file that is read at every start, because a repository may contain a file of any size."""
+"""Limit on a file that is read at every start: a repository may contain a file of any size."""
 _MAX_PACKED_BYTES = 16 * 1024 * 1024
-"""Of the file with all references."""
+"""Limit on the file with all references."""
 
 
 def git_info(cwd: Path) -> dict[str, str]:
-    """`commit_hash`, `branch` and `repository_url` as far as they are known; `{}` outside a repository.
+    """Read `commit_hash`, `branch` and `repository_url` as far as they are known; `{}` outside a
+    repository.
 
-    There is no branch if HEAD is detached. A password in the URL of the remote is left out.
+    The branch is missing if HEAD is detached. A user name and password in the URL of the remote are
+    left out.
     """
     try:
         dot_git = find_dot_git(cwd)
@@ -81,7 +83,8 @@ def _text(name: str, folder: Path) -> str:
 
 
 def _bytes(name: str, folder: Path, max_bytes: int) -> bytes:
-    """What an ordinary file in a folder begins with, in whole lines where it is longer; nothing where there is none."""
+    """Up to `max_bytes` of a regular file in a folder, cut after a whole line; empty if it cannot
+    be read."""
     if name.startswith("/") or ".." in name.split("/"):
         return b""
     try:

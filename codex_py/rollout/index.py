@@ -1,4 +1,4 @@
-"""Finds the files of sessions: by id, by name, or the most recent ones. Gives threads their names."""
+"""Finds the files of sessions by id, by name, or by time. Reads and writes the names of threads."""
 
 import json
 import os
@@ -22,21 +22,21 @@ from codex_py.rollout.records import (
 
 _LOCK_TIMEOUT_S = 5
 _MAX_LOOKED_AT = 100
-"""Files that are looked at for a reason why no session was found."""
+"""Limit on the files that are read to explain why no session was found."""
 _NAMES = "session_index.jsonl"
 _NAMES_LOCK = f"{_NAMES}.lock"
-"""The names of threads, in the home. Codex uses the file too, and the one that it locks."""
+"""The lock for the file with the names of threads, in the home. Codex uses both files too."""
 
 
 def find_session(
     home: Path, id_or_name: str, folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS)
 ) -> Path | None:
-    """The file of a thread; None if there is none.
+    """The file of a thread; None if no file is found.
 
     A thread that was taken back to an earlier prompt has several files: the newest counts.
 
     Args:
-        folders: those of the home to look in; what the first has comes before archived sessions.
+        folders: the folders of the home to search, in this order.
     """
     if is_thread_id(id_or_name):
         return next(files_of_thread(home, id_or_name.lower(), folders), None)
@@ -49,7 +49,8 @@ def find_session(
 
 
 def require_session(home: Path, id_or_name: str) -> Path:
-    """As `find_session`. Raises a `SessionError` if there is none."""
+    """The file of a thread, as `find_session` finds it. Raises a `SessionError` if no file is
+    found."""
     path = find_session(home, id_or_name)
     if path is None:
         raise SessionError(
@@ -63,7 +64,7 @@ def require_session(home: Path, id_or_name: str) -> Path:
 def files_of_thread(
     home: Path, thread_id: str, folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS)
 ) -> Iterator[Path]:
-    """Its files, newest first, archived ones after the others."""
+    """The files of a thread, newest first, archived ones after the others."""
     for folder in folders:
         for found, entry in _newest_first(home / folder, thread_id):
             if found == thread_id:
@@ -71,7 +72,8 @@ def files_of_thread(
 
 
 def require_active(home: Path, path: Path) -> None:
-    """Raises a `SessionError` with the command that helps, as Codex does, if a session file is archived."""
+    """Raise a `SessionError` if a session file is archived. The text names the command that helps,
+    as in Codex."""
     if path.is_relative_to(home / ARCHIVED_SESSIONS):
         thread_id = thread_id_of(path.name)
         raise SessionError(
@@ -80,9 +82,9 @@ def require_active(home: Path, path: Path) -> None:
 
 
 def newest_continuation(home: Path, path: Path) -> Path:
-    """The newest file of a thread: the given one, or one that continues it.
+    """The newest file of a thread: the given one, or a file that continues it.
 
-    We continue native files in new files, and Codex may have written to the native one since.
+    We continue native files in new files, and Codex may have written to the native file since.
     """
     own = _meta(path)
     if own is None or not own.native:
@@ -93,7 +95,7 @@ def newest_continuation(home: Path, path: Path) -> Path:
         if entry.path == str(path):
             # Older files cannot continue the thread.
             break
-        # Cheap before dear: hundreds of sessions may be younger.
+        # The cheap tests come first: hundreds of sessions may be younger.
         if _modified(entry) <= modified or not _begins_with(entry, own.id.encode()):
             continue
         meta = _meta(Path(entry.path))
@@ -104,20 +106,21 @@ def newest_continuation(home: Path, path: Path) -> Path:
 
 
 def latest_session(home: Path, *, cwd: Path | None) -> Path | None:
-    """The file of the first of the `recent_sessions`; None if there is none."""
+    """The file of the first of the `recent_sessions`; None without any."""
     return next((path for path, _, _ in recent_sessions(home, cwd=cwd)), None)
 
 
 def recent_sessions(
     home: Path, *, cwd: Path | None, folder: str = SESSIONS, by_start: bool = False
 ) -> Iterator[tuple[Path, SessionMeta, int]]:
-    """The sessions of people, not of subagents, in a folder of the home, each with the time of its last line in ns.
+    """The sessions in a folder of the home, without subagents, each with the time of its last line
+    in ns.
 
-    The one written to last comes first.
+    The most recently written session comes first.
 
     Args:
         cwd: absolute; None for sessions of any directory.
-        by_start: the one that began last comes first.
+        by_start: the most recently started session comes first instead.
     """
     newest: dict[str, tuple[int, str]] = {}
     for thread_id, entry in _newest_first(home / folder):
@@ -125,7 +128,7 @@ def recent_sessions(
         if thread_id not in newest:
             newest[thread_id] = _modified(entry), entry.path
     real = "" if cwd is None else os.path.realpath(cwd)
-    # A session file has a name that is not UTF-8 as well as it can.
+    # A session file cannot store a folder name that is not UTF-8 exactly.
     here = {real, well_formed(real)}
     if by_start:
         found = newest.values()
@@ -141,7 +144,8 @@ def recent_sessions(
 
 
 def why_none(home: Path) -> str:
-    """Clauses for the newest session whose folder is gone and the newest damaged file; empty if there is neither."""
+    """Clauses about the newest session whose folder is gone and the newest damaged file; may be
+    empty."""
     reasons: list[str] = []
     entries = [entry for _, entry in _newest_first(home / SESSIONS)]
     for entry in sorted(entries, key=_modified, reverse=True)[:_MAX_LOOKED_AT]:
@@ -163,7 +167,8 @@ def why_none(home: Path) -> str:
 
 
 def metas_with(home: Path, word: bytes) -> Iterator[SessionMeta]:
-    """The metadata of all sessions whose first line has the word, archived ones after the others, newest first."""
+    """The metadata of all sessions whose first line contains `word`, newest first, archived ones
+    after the others."""
     for folder in (SESSIONS, ARCHIVED_SESSIONS):
         for _, entry in _newest_first(home / folder):
             # A file that cannot be read cannot be resumed either.
@@ -173,7 +178,7 @@ def metas_with(home: Path, word: bytes) -> Iterator[SessionMeta]:
 
 
 def _begins_with(entry: "os.DirEntry[str]", word: bytes) -> bool:
-    """True if the first line has the word, which costs less to see than to read the metadata there."""
+    """True if the first line contains `word`. This test is cheaper than parsing the metadata."""
     try:
         with Path(entry.path).open("rb") as file:
             return word in file.readline(MAX_LINE_BYTES)
@@ -184,17 +189,19 @@ def _begins_with(entry: "os.DirEntry[str]", word: bytes) -> bool:
 def _newest_first(
     folder: Path | str, part: str = "", around: Sequence[str] = ()
 ) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
-    """The session files anywhere below a folder that have `part` in their name, each after its thread id.
+    """The session files anywhere below a folder with `part` in their name, each as its thread id
+    and its entry.
 
-    The latest to begin comes first: their paths sort by time. Links to other folders are followed.
+    The most recently started session comes first: paths sort by time. Links to other folders are
+    followed.
 
     Args:
-        around: the folder where the search began, and those that links led to on the way here.
+        around: the folder where the search began, and the targets of the links on the way here.
     """
     around = around or [str(folder)]
     try:
         with os.scandir(folder) as found:
-            # Among 10,000 files, the one that is looked for is found three times as fast.
+            # This filter finds one of 10,000 files three times as fast.
             entries = [
                 each for each in found if part in each.name or ".jsonl" not in each.name
             ]
@@ -206,7 +213,8 @@ def _newest_first(
         if entry.is_symlink():
             target = os.path.realpath(entry.path)
             if os.path.isdir(target):  # noqa: PTH112
-                # What is in the same folder comes at its own place, and a link could lead round in a circle.
+                # Files in the searched folder are found at their own place, and links could form a
+                # circle.
                 if not any(_overlap(target, os.path.realpath(each)) for each in around):
                     yield from _newest_first(entry.path, part, [*around, target])
                 continue
@@ -222,7 +230,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _is_file(entry: "os.DirEntry[str]") -> bool:
-    """True for a regular file: opening a pipe would wait for a writer."""
+    """True for a regular file. Opening a pipe would wait for a writer."""
     try:
         return entry.is_file()
     except OSError:
@@ -244,7 +252,7 @@ def _meta(path: Path) -> SessionMeta | None:
 
 
 def thread_names(home: Path) -> dict[str, str]:
-    """The names of threads by id; the one that was named last comes last."""
+    """The names of threads by id; the most recently named thread comes last."""
     names: dict[str, str] = {}
     try:
         lines = (home / _NAMES).read_bytes().splitlines()
@@ -280,7 +288,7 @@ def forget_name(home: Path, thread_id: str) -> None:
 
 
 def rename_thread(home: Path, thread_id: str, name: str) -> None:
-    """Raises a `SessionError` if the name cannot be written."""
+    """Write the name of a thread. Raises a `SessionError` if it cannot be written."""
     entry = {"id": thread_id, "thread_name": name, "updated_at": utc_timestamp()}
     path = home / _NAMES
     try:
@@ -289,7 +297,7 @@ def rename_thread(home: Path, thread_id: str, name: str) -> None:
                 path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
             )
             try:
-                # If the last line was cut off, this one must not be appended to it.
+                # If the last line was cut off, the new line must not be appended to it.
                 size = os.fstat(fd).st_size
                 line = encode_json(entry) + b"\n"
                 if size > 0 and os.pread(fd, 1, size - 1) != b"\n":

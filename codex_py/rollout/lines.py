@@ -1,6 +1,7 @@
-"""The lines of a thread: those of its file, after those of the native files that it goes on from.
+"""The lines of a thread: the lines of the native files that it continues, then the lines of its own
+file.
 
-No file is held in memory: only a line, and where a line is looked for from the end, a block.
+Memory holds one line, or one block during a search from the end; never a whole file.
 """
 
 import json
@@ -48,7 +49,7 @@ class Line(NamedTuple):
     """The bytes of the payload, if it is an item and they can be kept."""
     place: Place | None = None
     timestamp: str = ""
-    """As it stands there; empty for a line that nobody reads."""
+    """The timestamp in the file; empty for a line that readers do not use."""
 
 
 class ThreadLines:
@@ -57,9 +58,8 @@ class ThreadLines:
     def __init__(self, path: Path, events: Collection[str] | None = None) -> None:
         """
         Args:
-            events: the types of the `event_msg` lines that are read, None: all. The payload of others may be left out,
-            whether
-                or not it is damaged.
+            events: the types of the `event_msg` lines to read; None: all. The payload of any other
+                event may be left out, damaged or not.
 
         Raises:
             SessionError: a file cannot be read, does not begin with session metadata, or continues a
@@ -73,7 +73,7 @@ class ThreadLines:
             self._events = {event.encode() for event in events}
 
     def since(self, start: Start | None = None) -> Iterator[Line | None]:
-        """The lines from this one on, None: all; in order. A damaged line is None."""
+        """The lines from `start` on, in order; None: all lines. A damaged line is None."""
         first, offset = start or (0, 0)
         for number, (path, end) in enumerate(self._files):
             if number < first:
@@ -98,9 +98,10 @@ class ThreadLines:
     def last(
         self, name: str, value: Callable[[Line], T | None]
     ) -> tuple[Start, T] | None:
-        """Look from the end for a line of this type, or with this type of event, for which there is a value.
+        """Search from the end for a line or an event of this type for which `value` returns a
+        value.
 
-        Returns its start and the value; None if there is no such line.
+        Returns the start of the line and the value; None if no such line exists.
         """
         mark = f'"{name}"'.encode()
         for number, (path, end) in reversed(list(enumerate(self._files))):
@@ -120,14 +121,14 @@ class ThreadLines:
             if raw is None:
                 yield None
                 continue
-            # A repeated line, with its timestamp, is damage: it is no second item.
+            # A line that repeats the timestamp too is damage, and not a second item.
             if raw == before:
                 continue
             before = raw
             try:
                 yield _parse(raw, self._events)
             except (ValueError, RecursionError):
-                # A program that dies leaves half a line, which the next one may write on.
+                # A killed program leaves half a line, and the next program may append to it.
                 first, *rest = raw.split(_BEGINNING)
                 parts = [
                     part
@@ -150,7 +151,8 @@ def _is_from(line: Line | None, end: int | None) -> bool:
 
 
 def _files(path: Path, meta: SessionMeta) -> list[tuple[Path, int | None]]:
-    """The files of a thread, oldest first; each with the ordinal of its first line that is not part of the thread."""
+    """The files of a thread, oldest first, each with the ordinal of its first line outside of the
+    thread."""
     files: list[tuple[Path, int | None]] = [(path, None)]
     while meta.history_base is not None:
         thread_id, end = meta.history_base
@@ -168,7 +170,8 @@ def _files(path: Path, meta: SessionMeta) -> list[tuple[Path, int | None]]:
 
 
 def _raw_lines(file: BinaryIO) -> Iterator[bytes | None]:
-    """The lines with text, from where the file stands; None for one that is too long to be of a session."""
+    """The lines from the file's position on, without empty ones; None for a line that is too long
+    for a session."""
     while raw := file.readline(MAX_LINE_BYTES):
         if len(raw) == MAX_LINE_BYTES and not raw.endswith(b"\n"):
             raw = None
@@ -179,11 +182,13 @@ def _raw_lines(file: BinaryIO) -> Iterator[bytes | None]:
 
 
 def lines_with(mark: bytes, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """The lines that contain these bytes, last first, each with its offset. Lines that are too long are left out."""
+    """The offsets and lines that contain `mark`, last first. Lines that are too long are left
+    out."""
     end = file.seek(0, 2)
     size = _BLOCK_BYTES
     while end:
-        # The block ends with a whole line. The extra byte is the newline before its first one.
+        # The block ends with a whole line. Its extra byte may be the newline before its first whole
+        # line.
         start = max(0, end - size - 1)
         file.seek(start)
         block = file.read(end - start)
@@ -203,7 +208,7 @@ def lines_with(mark: bytes, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _line_start(file: BinaryIO, place: int) -> int:
-    """The offset of the line that contains this one."""
+    """The offset of the line that contains the offset `place`."""
     while place:
         start = max(0, place - _BLOCK_BYTES)
         file.seek(start)
@@ -215,7 +220,10 @@ def _line_start(file: BinaryIO, place: int) -> int:
 
 
 def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
-    """Raises a `ValueError` if it is no line of a session. The payload of a line that nobody reads may be left out."""
+    """Parse a line. Raises a `ValueError` if it is not a line of a session.
+
+    The payload of a line that readers do not use may be left out.
+    """
     head = _HEAD.match(raw)
     if head is None:
         match fields := _DECODER.decode(raw.decode()):
@@ -237,7 +245,7 @@ def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
         is_read = events is None or event in events
     else:
         is_read = kind in _KINDS
-    # A line that was cut off may have the next one behind it.
+    # A line that was cut off may continue with the next line.
     if not is_read and raw.endswith(b"}\n") and raw.rfind(_BEGINNING) == 0:
         return Line(kind.decode(), {}, ordinal, None)
     start = head.end()

@@ -1,7 +1,7 @@
-"""Lists the newest sessions of a home, searches what was said in them, and previews one of them.
+"""Lists the newest sessions of a home, searches their messages, and previews a session.
 
-A list reads a file as far as its first prompt, and only when its turn comes: of thousands of sessions, it
-costs a directory walk and a read for each one in it. A search reads files line by line.
+A list reads a file lazily and only up to its first prompt: with thousands of sessions, it costs a
+directory walk and one read for each listed session. A search reads files line by line.
 """
 
 import re
@@ -24,7 +24,7 @@ from codex_py.rollout.lines import lines_with
 from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS
 
 _HEAD_BYTES: Final = 1 << 20
-"""How far into a file the first prompt is looked for."""
+"""The size of the beginning of a file that is searched for the first prompt."""
 _SHOWN_CHARACTERS: Final = 500
 _SHOWN_PLACES: Final = 3
 _MAX_MESSAGE_BYTES: Final = 1 << 24
@@ -34,9 +34,10 @@ _NOT_SAID: Final = re.compile(
     r"<(\w+)[^<>]*>.*?</\1>|```.*?```|\[Image #\d+\]|(?<!\S)(?:@|\$[A-Za-z])\S*",
     re.DOTALL,
 )
-"""In a prompt: blocks of attached text, pictures, files and skills."""
+"""The parts of a prompt that are not the user's words: blocks of attached text, pictures, files and
+skills."""
 _SNIPPET: Final = (60, 200)
-"""Characters that are shown before and after the start of a found word."""
+"""The numbers of characters to show before and after the start of a found word."""
 
 
 @frozen
@@ -44,24 +45,24 @@ class SessionSummary:
     id: str
     path: Path
     name: str | None
-    """As the user named it."""
+    """The name that the user gave the session."""
     preview: str
-    """How the first prompt begins, on one line; empty where none was found."""
+    """The beginning of the first prompt, on one line; empty if no prompt was found."""
     title: str
-    """Its first words that are the user's own."""
+    """The first words in the prompt that are the user's own."""
     created: datetime
     updated: datetime
-    """When it was written to last; UTC."""
+    """The time of the last write; UTC."""
     cwd: str
     branch: str | None
     model: str | None
-    """Of the first turn."""
+    """The model of the first turn."""
     forked_from: str | None
-    """The id of the session that it is a copy of, as the user asked for."""
+    """The id of the session that the user forked; None for any other session."""
 
     @property
     def fork_mark(self) -> str:
-        """` (fork of 01a20664-ee19…)`; empty if it is no fork."""
+        """A text such as ` (fork of 01a20664-ee19…)`; empty for a session that is not a fork."""
         if self.forked_from:
             return f" (fork of {self.forked_from[:13]}…)"
         return ""
@@ -71,7 +72,7 @@ class SessionSummary:
 class PreviewMessage:
     role: Literal["user", "assistant"]
     text: str
-    """How it begins; lines are kept."""
+    """The beginning of the message, with its line breaks."""
 
 
 def list_sessions(
@@ -83,15 +84,15 @@ def list_sessions(
     archived: bool = False,
     by_start: bool = False,
 ) -> list[SessionSummary]:
-    """Up to `limit` of the `recent_sessions`.
+    """Return up to `limit` of the `recent_sessions`.
 
     Args:
         home: `$CODEX_HOME`.
         cwd: absolute; None for sessions of any directory.
         search: words that must all occur, in upper or lower case, in the name, the first prompt, the
             directory or the branch, or begin the id.
-        archived: list the archived ones instead.
-        by_start: the one that began last first.
+        archived: list archived sessions instead.
+        by_start: the most recently started session comes first.
     """
     words = search.casefold().split()
 
@@ -99,7 +100,7 @@ def list_sessions(
         text = "\n".join(
             filter(None, (each.name, each.preview, each.cwd, each.branch))
         ).casefold()
-        # A short number stands somewhere in many an id.
+        # Many ids contain a given short number.
         return all(word in text or each.id.startswith(word) for word in words)
 
     summaries = _summaries(home, cwd, archived=archived, by_start=by_start)
@@ -109,15 +110,17 @@ def list_sessions(
 def search_sessions(
     home: Path, words: Sequence[str], *, archived: bool = False
 ) -> Iterator[tuple[SessionSummary, list[PreviewMessage]]]:
-    """The sessions that say all the words in one prompt or answer, newest first, as they are found; each with the first
-    three such messages, whose text is the line with the first word.
+    """Search for sessions in which one prompt or answer contains all the words.
+
+    Yields the sessions as they are found, newest first, each with its first three such messages.
+    The text of a message is a snippet of the line with the first word.
 
     Args:
-        words: in upper or lower case.
-        archived: search the archived ones instead.
+        words: the words; case does not matter.
+        archived: search archived sessions instead.
     """
     words = [word.casefold() for word in words]
-    # Whatever else is in a word may be written in several ways in JSON.
+    # JSON can spell words with other characters in several ways.
     plain = [word.encode() for word in words if word.isascii() and word.isalnum()]
     for summary in _summaries(home, None, archived=archived):
         try:
@@ -183,8 +186,11 @@ def _summaries(
 
 
 def title_of(prompt: str) -> str:
-    """The first words of a prompt that are the user's own, on one line: no mention, no text of an attached file, and of
-    the template of `/init` its name."""
+    """The first words of a prompt that are the user's own, on one line, without mentions and
+    attached texts.
+
+    The title of the prompt of `/init` is `/init`.
+    """
     if prompt.strip() == instruction_text("commands/init.md").strip():
         return "/init"
     said = " ".join(_NOT_SAID.sub(" ", prompt).split()) or " ".join(prompt.split())
@@ -198,7 +204,8 @@ def _time(timestamp: str) -> datetime | None:
 
 
 def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
-    """The last messages of a session, up to `limit`, oldest first; none if the file cannot be read."""
+    """The last messages of a session, up to `limit`, oldest first; empty if the file cannot be
+    read."""
     try:
         with path.open("rb") as file:
             lines = (line for _, line in lines_with(b'"message"', file))
@@ -213,19 +220,20 @@ def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
 
 class TurnStart(NamedTuple):
     time: float
-    """Seconds since the epoch."""
+    """The time of the prompt, in seconds since the epoch."""
     model: str | None
     prompt: str
 
 
 def beginning(path: Path) -> tuple[str, str | None]:
-    """The first prompt, or an empty text; and the model that it went to."""
+    """The first prompt, or an empty text, and the model of its turn."""
     first = next(turn_starts(path, _HEAD_BYTES), TurnStart(0.0, None, ""))
     return first.prompt, first.model
 
 
 def turn_starts(path: Path, left: float = inf) -> Iterator[TurnStart]:
-    """The prompts in the first `left` bytes of a session file, those that were taken back too. Raises an `OSError`."""
+    """The prompts in the first `left` bytes of a session file, taken-back ones included. Raises an
+    `OSError`."""
     model = None
     with path.open("rb") as file:
         for line in iter(partial(file.readline, _MAX_MESSAGE_BYTES), b""):
@@ -241,7 +249,7 @@ def turn_starts(path: Path, left: float = inf) -> Iterator[TurnStart]:
 
 
 def _message(line: bytes) -> PreviewMessage | None:
-    """The prompt or the answer in a line, whole; None for other lines."""
+    """The complete prompt or answer in a line; None for other lines."""
     item = _item(line)
     if item is None:
         return None
@@ -255,7 +263,7 @@ def _message(line: bytes) -> PreviewMessage | None:
 
 
 def _item(line: bytes) -> Any:
-    """The item of a line of a session file, decoded, if it is a message; None for other lines."""
+    """The decoded message in a line of a session file; None for other lines."""
     if b'"response_item"' not in line or b'"message"' not in line:
         return None
     try:

@@ -1,4 +1,5 @@
-"""The prompts of a thread with the times at which they were sent, also of the threads that it was copied from."""
+"""The prompts of a thread, and of the threads that it was copied from, with the times at which they
+were sent."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -18,22 +19,23 @@ _EVENTS = {"task_started", "thread_rolled_back", "token_count"}
 class SentPrompt:
     text: str
     time: float
-    """Seconds since the epoch."""
+    """The time of sending, in seconds since the epoch."""
     thread_id: str
     """The thread in which it was sent."""
     until: float = inf
-    """When that thread was copied; it went on by itself."""
+    """The time at which that thread was copied. Its later prompts are not in the copy."""
     is_steered: bool = False
-    """It was sent into a running turn."""
+    """True: the prompt was sent into a running turn."""
     is_compacted: bool = False
-    """A summary stands in its place: the model does not see it, and the history cannot go back to it."""
+    """True: a summary replaced the prompt. The model does not see it, and the history cannot be
+    rolled back to it."""
 
 
 def sent_prompts(path: Path, copies: Collection[str] = ()) -> Sequence[SentPrompt]:
-    """The prompts of a thread that were not taken back, oldest first, a steered one as any other.
+    """The prompts of a thread that were not taken back, oldest first, steered ones included.
 
     Args:
-        copies: the threads for which it is read, which it cannot be a copy of itself.
+        copies: the threads that were copied from this one. It cannot be a copy of any of them.
 
     Raises:
         SessionError: a file cannot be read.
@@ -74,12 +76,12 @@ def sent_prompts(path: Path, copies: Collection[str] = ()) -> Sequence[SentPromp
             case _:
                 pass
         if origin is not None and line.kind != "response_item":
-            # What stands before it was copied, and has the time of the copy.
+            # The lines before this one were copied, and have the time of the copy.
             until = _seconds(meta.timestamp)
             threads = {*copies, meta.id}
             file = next(files_of_thread(home_of(path), origin), None)
             if file is not None and origin not in threads:
-                # With the prompts before its compaction.
+                # The original also has the prompts from before its compaction.
                 before = [
                     each for each in sent_prompts(file, threads) if each.time <= until
                 ]

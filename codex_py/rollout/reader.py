@@ -1,6 +1,5 @@
-"""Reads a session file: the items of the history, ready to be sent again; and the whole thread for display, with the
-items that a compaction has removed from the history.
-"""
+"""Reads a session file: either the items of the history, ready to be sent again, or the whole
+thread for display, including the items that a compaction removed from the history."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,19 +33,21 @@ class StoredSession:
     path: Path
     meta: SessionMeta
     items: list[EncodedItem]
-    """Each call has its output. Without the base prompt, which is `meta.base_instructions`."""
+    """The history, in which each call has its output; without the base prompt, which is
+    `meta.base_instructions`."""
     usage: Usage
-    """Of the whole thread."""
+    """The usage of the whole thread."""
     last_usage: Usage
-    """Of the last response: how full the context window was."""
+    """The usage of the last response, which shows how full the context window was."""
     model: str | None
-    """Of the last turn."""
+    """The model of the last turn."""
     context: dict[str, str]
     """The last text of each kind of context, by its opening (`CONTEXT_OPENINGS`)."""
     damaged_lines: int
-    """The number of lines since the last compaction that were skipped as unreadable, such as one cut off by a kill."""
+    """The number of unreadable lines since the last compaction, such as one cut off by a kill. They
+    were skipped."""
     open_call: OpenCall | None = None
-    """The call that has no output."""
+    """The only call of the last response without an output; None unless the reader left it open."""
 
     @property
     def thread_id(self) -> str:
@@ -54,12 +55,13 @@ class StoredSession:
 
 
 def read_session(path: Path, *, leaves_open: bool = False) -> StoredSession:
-    """Read what the model sees of a session: all of it, or everything since its last compaction.
+    """Read the part of a session that the model sees: all of it, or everything since its last
+    compaction.
 
     Items keep their bytes from the file. Lines of unknown type are skipped.
 
     Args:
-        leaves_open: if just one call of the last response has no output, it gets none here either.
+        leaves_open: if exactly one call of the last response has no output, leave it without one.
 
     Raises:
         SessionError: the file cannot be read, does not begin with session metadata, or continues a
@@ -134,7 +136,8 @@ def _earlier_model(lines: ThreadLines) -> str | None:
 
 
 def _take_open_call(entries: list[Entry], items: list[EncodedItem]) -> OpenCall | None:
-    """The only call of the last response without an output; the output that was made for it leaves `items`."""
+    """Remove the output that was made for the only open call of the last response from `items`.
+    Returns the call."""
     found = open_call(entries)
     if found is None:
         return None
@@ -146,7 +149,7 @@ def _take_open_call(entries: list[Entry], items: list[EncodedItem]) -> OpenCall 
 
 
 def _is_whole(line: Line) -> bool | None:
-    """True for a line that replaces the history, so that nothing is left of what is before it."""
+    """True for a line that replaces the whole history; else None."""
     match line:
         case Line("compacted", {"replacement_history": list()}):
             return True
@@ -155,7 +158,7 @@ def _is_whole(line: Line) -> bool | None:
 
 
 def _usages(line: Line) -> tuple[Usage, Usage] | None:
-    """The usage of the thread, and that of the last response."""
+    """The usage of the thread and the usage of its last response."""
     match line:
         case Line("event_msg", {"type": "token_count"} as payload):
             return read_token_count(payload)
@@ -172,13 +175,13 @@ def _model(line: Line) -> str | None:
 
 
 def read_conversation(path: Path, last_bytes: int | None = None) -> list[EncodedItem]:
-    """The items of the whole thread, without the turns that were taken back.
+    """Read the items of the whole thread, without the turns that were taken back.
 
     Between them are the diffs of patches and the starts and ends of turns, see `RolloutEvents`, and the last item
     of each compaction.
 
     Args:
-        last_bytes: how much of the end of the file is read, if it is longer.
+        last_bytes: read about this much of the end of the file; None: all of it.
 
     Raises:
         SessionError: as `read_session`.
@@ -196,7 +199,7 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
             case "response_item", payload:
                 shown.append(Entry.of(payload, line.encoded, line.place))
             case "event_msg", {"type": kind} as payload if kind in _FACTS:
-                # It stays behind the line before it.
+                # The fact keeps its position after the line before it.
                 shown.append(
                     Entry.of(payload, None, shown[-1].place if shown else None)
                 )

@@ -1,8 +1,8 @@
-"""The names of session files, the form of their lines, and the first line.
+"""The names of session files, the format of their lines, and the first line.
 
 The format is the classic one of Codex: JSON lines `{"timestamp", "type", "payload"}`, the first of type
-`session_meta`. Files that Codex writes today ("native" here) number their lines and cannot be
-continued by a program that does not; they are read, never appended to.
+`session_meta`. Files that Codex writes today ("native" here) have numbered lines, and a program
+that does not number its lines cannot continue them. They are read, never appended to.
 """
 
 import re
@@ -33,7 +33,8 @@ OTHER_SESSION = "restore it from a backup, or use another session"
 """The advice about a file without which a session cannot be read."""
 
 MAX_LINE_BYTES = 64 << 20
-"""With its newline. A longer one is damage: no provider takes an item of this size."""
+"""Limit on a line with its newline. A longer line is damaged: no provider accepts an item of this
+size."""
 
 _FILE_NAME = re.compile(
     r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([0-9a-f-]{36})(?:_[0-9a-f-]{36})?\.jsonl"
@@ -50,14 +51,14 @@ class SessionMeta:
     id: str
     """The thread id."""
     cwd: str
-    """Absolute."""
+    """The working directory, absolute."""
     originator: str
     """The frontend: `codex_exec`, `codex_cli_rs`, …"""
     cli_version: str
     source: Any
     """`exec` or `cli`; an object in files of subagents."""
     model_provider: str | None
-    """Its key in the configuration."""
+    """The provider's key in the configuration."""
     base_instructions: str | None = None
     """The base prompt. It is not an item: today's Codex puts it before the items."""
     git: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -65,15 +66,16 @@ class SessionMeta:
     continues_id: str | None = None
     """The thread of a native file that this one continues. Only we use it: Codex ignores it."""
     root_id: str | None = None
-    """Of a subagent: the session at the top."""
+    """The session at the top, if this is a subagent."""
     parent_id: str | None = None
-    """Of a subagent: the session that opened it."""
+    """The session that opened this one, if it is a subagent."""
     timestamp: str = field(default_factory=utc_timestamp)
     native: bool = False
-    """Read from a file with numbered lines: continue it in a new file, with a new thread id and this one as
-    `forked_from_id`."""
+    """True for a file with numbered lines. Continue it in a new file, with a new thread id and this
+    id as `forked_from_id`."""
     history_base: tuple[str, int] | None = None
-    """In a native fork: the original thread, and the number of the first line there that is not shared."""
+    """The original thread of a native fork, and the number of the first line there that is not
+    shared."""
 
     def payload(self) -> dict[str, Any]:
         data: dict[str, Any] = {
@@ -102,7 +104,8 @@ class SessionMeta:
 
     @classmethod
     def from_line(cls, first_line: bytes) -> "SessionMeta":
-        """Read the first line; only the id is required. A `ValueError`: it is none of a session."""
+        """Read the first line; only the id is required. Raises a `ValueError` if it is not session
+        metadata."""
         line = as_object(decode_json(first_line))
         if _value(line, "type", str) != "session_meta":
             raise ValueError("not session metadata")
@@ -148,7 +151,7 @@ def session_path(home: Path, meta: SessionMeta) -> Path:
 
 @contextmanager
 def session_lines(path: Path) -> Generator[tuple[SessionMeta, BinaryIO]]:
-    """Open a session file: the metadata, and the file at the line after it.
+    """Open a session file. Yields the metadata, and the file positioned after that line.
 
     Raises:
         SessionError: the file cannot be read, or does not begin with session metadata.
@@ -181,7 +184,7 @@ def thread_id_of(file_name: str) -> str | None:
 
 
 def home_of(path: Path) -> Path:
-    """The home that contains a session file; a `SessionError` if the file is in none."""
+    """The home that contains a session file. Raises a `SessionError` if no home contains it."""
     for folder in path.parents:
         if folder.name in {SESSIONS, ARCHIVED_SESSIONS}:
             return folder.parent
@@ -191,7 +194,8 @@ def home_of(path: Path) -> Path:
 def line(
     kind: str, payload: bytes | Mapping[str, Any], place: Place | None = None
 ) -> bytes:
-    """One line, with newline; the payload may be encoded. Only we use the field `place`: Codex ignores it."""
+    """Encode one line, with its newline; the payload may be encoded already. Codex ignores the
+    field `place`."""
     if isinstance(payload, bytes):
         encoded = payload
     else:

@@ -32,13 +32,14 @@ _MAX_DIFF_CHARACTERS = 200_000
 class ThreadLock:
     """A lock that is held until `release`.
 
-    The convention is Codex's, as 0.169 is seen to do it: an exclusive `flock` on
-    `$CODEX_HOME/thread-writer-locks/<thread id>.lock`, which is removed at the end while
-    `.coordination.lock` beside it is held. The kernel drops the lock of a process that dies.
+    The convention is Codex's, observed in 0.169: an exclusive `flock` on
+    `$CODEX_HOME/thread-writer-locks/<thread id>.lock`. The file is removed at the end, under the
+    lock `.coordination.lock` beside it. The kernel drops the lock of a process that dies.
     """
 
     def __init__(self, home: Path, thread_id: str, advice: str = "") -> None:
-        """Acquire the lock without waiting. Raises a `SessionError`, with this advice, if another process has it."""
+        """Acquire the lock without waiting. Raises a `SessionError` with the advice if another
+        process holds it."""
         folder = home / _LOCKS
         make_private(folder)
         self._coordination = folder / ".coordination.lock"
@@ -72,13 +73,14 @@ class ThreadLock:
 
 
 def must_be_unused(path: Path) -> None:
-    """Raises a `SessionError` if another process writes this session file, which this one only reads."""
+    """Raise a `SessionError` if another process writes this session file. For readers, which hold
+    no lock."""
     with _writing(path):
         ThreadLock(home_of(path), read_meta(path).id, _ADVICE).release()
 
 
 class RolloutWriter:
-    """Appends to one session file, which no other process appends to at the same time.
+    """Appends to one session file. No other process appends to it at the same time.
 
     Each line is one write to a descriptor in append mode: a kill cuts off at most the last line. A full disk
     does not end the turn: unwritten lines stay in memory, `warn` is called once with a sentence for the user, and
@@ -98,7 +100,7 @@ class RolloutWriter:
         cut: bool,
     ) -> None:
         self.path = path
-        """Absolute if the home is."""
+        """The path of the file; absolute if the home is."""
         self._fd = fd
         self._lock = lock
         self._warn = warn
@@ -118,13 +120,14 @@ class RolloutWriter:
         warn: Callable[[str], None],
         masked: Callable[[bytes], bytes] = bytes,
     ) -> Self:
-        """Create the file of a new thread, with its metadata and first items: all of it, or none after a kill.
+        """Create the file of a new thread, with its metadata and first items. A kill leaves no
+        partial file.
 
         Args:
-            masked: what is written of a line.
+            masked: returns the bytes to write for a line.
 
         Raises:
-            SessionError: it cannot be written, or the thread is in use.
+            SessionError: the file cannot be written, or the thread is in use.
         """
         path = session_path(home, meta)
         with _writing(path), ExitStack() as undo:
@@ -151,10 +154,11 @@ class RolloutWriter:
         warn: Callable[[str], None],
         masked: Callable[[bytes], bytes] = bytes,
     ) -> Self:
-        """Continue the file of an earlier session. Call it before `read_session`, which then reads all of it.
+        """Continue the file of an earlier session. Call it before `read_session`, which then reads
+        all lines.
 
         Args:
-            masked: what is written of a line.
+            masked: returns the bytes to write for a line.
 
         Raises:
             SessionError: the file cannot be read or written, the thread is in use, or the file is
@@ -178,7 +182,8 @@ class RolloutWriter:
             return cls(path, fd, lock, warn, masked, is_new=False, cut=cut)
 
     def response_item(self, item: EncodedItem, place: Place | None = None) -> None:
-        """Write an item of the history, byte for byte. Without a `place`, its line is its place."""
+        """Write an item of the history, byte for byte. Without a `place`, the place of its line
+        counts."""
         self._append(line("response_item", item, place))
 
     def turn_context(self, payload: Mapping[str, Any]) -> None:
@@ -186,13 +191,13 @@ class RolloutWriter:
         self._append(line("turn_context", payload))
 
     def event_msg(self, payload: Mapping[str, Any], place: Place | None = None) -> None:
-        """Write something that was shown, an object with a `type`; `token_count` is read back."""
+        """Write an event that was shown: an object with a `type`. `token_count` is read back."""
         self._append(line("event_msg", payload, place))
 
     def compacted(
         self, message: str, replacement_history: Sequence[EncodedItem]
     ) -> None:
-        """Write that the history was replaced. The base prompt is not part of the replacement."""
+        """Write a replacement of the history, which does not include the base prompt."""
         payload = b'{"message":%b,"replacement_history":[%b]}' % (
             encode_json(message),
             b",".join(replacement_history),
@@ -203,7 +208,7 @@ class RolloutWriter:
         rename_thread(home_of(self.path), thread_id_of(self.path.name) or "", name)
 
     def close(self) -> None:
-        """Try once more to write what is left, then close the file. May be called again."""
+        """Try once more to write the unwritten lines, then close the file. May be called again."""
         if self._fd < 0:
             return
         self._append(b"")
@@ -251,11 +256,13 @@ def _writing(path: Path, advice: str = "") -> Generator[None]:
 
 
 class RolloutEvents:
-    """An event sink that writes what the user saw as `event_msg` lines; items are written elsewhere.
+    """An event sink that writes the displayed events as `event_msg` lines; items are written
+    elsewhere.
 
-    Source: session files of Codex 0.80, and of 0.169 for `task_started` and `task_complete`, without which Codex tells
-    the model of a fork that the last turn was interrupted. `patch_applied` and `goal` are our own: Codex
-    ignores them.
+    Source: session files of Codex 0.80; and of 0.169 for `task_started` and `task_complete`.
+        Without these two, Codex
+    tells the model of a forked session that the last turn was interrupted. `patch_applied` and
+    `goal` are our own: Codex ignores them.
     """
 
     def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:

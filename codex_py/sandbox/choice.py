@@ -1,4 +1,4 @@
-"""The sandbox of this machine: the first backend that works here. If none does, no command runs."""
+"""The sandbox of this machine: the first backend that works. If none works, no command runs."""
 
 import os
 import re
@@ -37,18 +37,19 @@ _TRIAL_TIMEOUT_S = 10.0
 _SILENT = f"no answer within {_TRIAL_TIMEOUT_S:.0f} s"
 _NO_ROOTS = Roots()
 _DEATH_S = 1.0
-"""How long a process namespace may take to end. It takes some 20 ms."""
+"""The time that a process namespace may take to end. Usually it takes 20 ms."""
 _HIDES = {"namespaces", "bwrap", "views", "seatbelt"}
 _ACCEPT = "`--allow-unenforced permissions.filesystem`"
 _PROXIES = {"namespaces", "bwrap", "views"}
-"""Backends that can leave a command no way out but our proxy. Landlock judges by ports, not by hosts."""
+"""Backends that can make our proxy a command's only way out. Landlock judges ports, not hosts."""
 _NEEDS_PLACEHOLDERS = {"namespaces", "bwrap", "views"}
-"""Backends that mount over protected names, which must exist for that. A profile of macOS denies the names
-themselves, the supervisor refuses to create them, and Landlock alone cannot protect them."""
+"""Backends that mount over protected names, which must exist for that. Other backends need no
+placeholders: a profile of macOS denies the names themselves, the supervisor refuses to create them,
+and Landlock alone cannot protect them."""
 
 
 def _free_view(denied: Denied, hidden: Sequence[Path]) -> Layout:
-    """What a command sees that may write everywhere but to what is denied."""
+    """The view of a command that may write everywhere except to denied paths."""
     own = free_own_paths()
     above = {folder for path in (*denied.pinned, *own) for folder in path.parents}
     between = {each for each in above if each not in own and not is_inside(each, own)}
@@ -71,19 +72,20 @@ def _too_weak(backend: str, what: str, name: str) -> ToolError:
 
 
 class PlatformSandbox:
-    """Tries the backends when the first command comes, and stays with the first that works.
+    """Tries the backends when the first command comes, and keeps the first one that works.
 
-    Making it removes the placeholders of agents that were killed.
+    Creating a sandbox removes the placeholders of agents that were killed.
 
     Args:
-        environment: of the commands. `bwrap` is looked up on its `PATH`.
-        home: `$CODEX_HOME`, read-only wherever it lies; its logins are hidden.
-        limits: of each command.
-        backends: instead of those of this platform, the strongest first. They have their own limits.
-        network: gets what commands that may reach some hosts alone are refused. Without it, they are offline.
-        problems: why a backend does not work here, by its name; None if it works. Filled in, so that others need not
-        try.
-        folder_times: learns of the changes that placeholders make to their folders.
+        environment: the environment of the commands. `bwrap` is looked up on its `PATH`.
+        home: `$CODEX_HOME`, which is always read-only; its logins are hidden.
+        limits: the limits of each command.
+        backends: replace those of this platform, the strongest first. They have their own limits.
+        network: gets the refused connections of commands that may reach only some hosts. Without
+            it, these commands are offline.
+        problems: the reason why a backend does not work here, by its name; None if it works. Filled
+            in, so that others need not try.
+        folder_times: is told of the changes that placeholders make to their folders.
     """
 
     def __init__(
@@ -98,9 +100,11 @@ class PlatformSandbox:
         folder_times: FolderTimes | None = None,
     ) -> None:
         self.unavailable: str | None = None
-        """Why a command was refused, as a line for the user; None if none was."""
+        """The reason why a command was refused, as a line for the user; None if none was
+        refused."""
         self.warning: str | None = None
-        """A line for the user if the backend may be weaker than another of this machine."""
+        """A line for the user if another backend of this machine may be stronger than the chosen
+        one."""
         search_path = environment.get("PATH", "")
         self._tmpdir = environment.get("TMPDIR", "")
         self._home = home
@@ -111,7 +115,7 @@ class PlatformSandbox:
         self._backend: Backend | None = None
         self._problems = {} if problems is None else problems
         self._roots: dict[SandboxPolicy, Roots] = {}
-        # A home that is not there yet may itself get a placeholder.
+        # A home that does not exist may get a placeholder itself.
         if home is None or not home.is_dir():
             listed = None
         else:
@@ -162,7 +166,8 @@ class PlatformSandbox:
         denied = denials_of(rules).now((*roots.all, cwd))
         links = [path for path in denied.links if is_inside(path, roots.all)]
         if links and self._backend.name == "bwrap" and not rules.may_be_unenforced:
-            # It covers what a link leads to. Without the link, the next session would not deny that.
+            # `bwrap` would cover the link's target. Without the link, the next session would not
+            # deny it.
             text = f"{links[0]} is denied and a symbolic link, which 'bwrap' cannot keep as it is"
             raise ToolError(
                 f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable"
@@ -183,7 +188,7 @@ class PlatformSandbox:
         denied: Denied,
         hidden: tuple[Path, ...],
     ) -> Layout:
-        """What a command sees that may write to the roots alone.
+        """The view of a command that may write only to the roots.
 
         Raises:
             ToolError: another process has removed a placeholder just now.
@@ -214,7 +219,7 @@ class PlatformSandbox:
         return view
 
     def _reaching(self, view: Layout, domains: DomainRules | None) -> Layout:
-        """The view of a command that reaches these hosts alone, if it is not offline."""
+        """The view with these hosts as the only ones within reach, unless it is offline."""
         if domains is None or view.offline:
             return view
         if self._report is None:
@@ -234,17 +239,17 @@ class PlatformSandbox:
         assert self._backend is not None
         command = self._backend.command(argv, view, cwd, self._liveness.path())
         if command is None:
-            # It was there when it was tried.
+            # The backend's program existed when the backend was tried.
             raise self._refusal([f"{self._backend.name}: gone"])
         return command
 
     def release(self, timeout_s: float = _DEATH_S) -> bool:
-        """Remove what `command` created. To be called when no command runs; others may follow.
+        """Remove everything that `command` created. Call it when no command runs; more may follow.
 
-        Waits until everything that the commands left behind is dead, which it mostly is. False: something lives on,
-        and nothing was removed.
+        Waits until all processes that the commands left behind are dead, which they usually are.
+        Returns False if a process lives on; then nothing was removed.
         """
-        # A process that is being killed still finishes its current system call, which may be a `mkdir`.
+        # A killed process still finishes its current system call, which may be a `mkdir`.
         is_dead = self._liveness.wait(timeout_s)
         if is_dead:
             self._placeholders.release()
@@ -278,8 +283,8 @@ class PlatformSandbox:
 
 
 def _hides(backend: str) -> bool:
-    """Whether it can keep a file in a writable folder from being read."""
-    # In a view alone, the other processes of the machine lead to the file: /proc/PID/root.
+    """True if the backend can make a file in a writable folder unreadable."""
+    # In a view without Landlock, another process leads to the file: /proc/PID/root.
     is_alone = backend == "views" and landlock.version() < landlock.REFER_SINCE
     return backend in _HIDES and not is_alone
 
@@ -287,7 +292,7 @@ def _hides(backend: str) -> bool:
 def platform_backends(
     search_path: str, limits: SandboxLimits = DEFAULT_LIMITS
 ) -> list[Backend]:
-    """All backends of this platform, the strongest first, whether they work here or not.
+    """All backends of this platform, the strongest first, including those that do not work here.
 
     `search_path`: a `$PATH`.
     """
@@ -307,9 +312,10 @@ def platform_backends(
 
 
 def problem(backend: Backend, roots: Roots = _NO_ROOTS) -> str | None:
-    """Why the backend does not work here, in a few words; None if it does. Tries it, which takes some 15 ms.
+    """The reason why the backend does not work here, in a few words; None if it works.
 
-    `roots`: folders whose programs must not be started, not even to try them.
+    Tries the backend, which takes some 15 ms. `roots`: folders whose programs must not be started,
+    not even for this.
     """
     root = Path("/")
     view = Layout((), (), (), offline=True, roots=roots)
@@ -338,7 +344,7 @@ def problem(backend: Backend, roots: Roots = _NO_ROOTS) -> str | None:
 
 
 def _reason(line: str) -> str:
-    """The reason in the last line of an error: with the path that it is about, if it is one of the system."""
+    """The reason in the last line of an error. A reason of the system keeps its path."""
     of_system = re.search(r"\[Errno \d+\] (.+)", line)
     if of_system is None:
         return line.rpartition(": ")[2]

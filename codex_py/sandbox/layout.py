@@ -25,16 +25,17 @@ _SYSTEM = Path("/usr")
 
 @frozen
 class Roots:
-    """Folders, absolute and without links, as they were before the first command ran.
+    """The writable folders, absolute and without links, as they were before the first command ran.
 
-    They are not resolved again: the model can replace what it can write by a link to elsewhere.
+    They are not resolved again, because the model can replace a path in them by a link to
+    elsewhere.
     """
 
     workspace: tuple[Path, ...] = ()
     temporary: tuple[Path, ...] = ()
-    """Shared with other programs, which would see placeholders there."""
+    """Folders shared with other programs, which would see placeholders there."""
     home: Path | None = None
-    """`$CODEX_HOME`, which need not be there yet; only the last name may be a link."""
+    """`$CODEX_HOME`, which need not exist yet; only its last name may be a link."""
 
     @property
     def all(self) -> tuple[Path, ...]:
@@ -46,8 +47,8 @@ class Roots:
     def protected_names(self) -> list[Path]:
         """Paths that stay read-only, whether they exist or not; they may be links.
 
-        Those in the workspace, and in the folders above it that are in a writable one, such as a folder for
-        temporary files: the root of the project may be there.
+        They are in the workspace, and in those folders above it that lie in a writable one, such as
+        a folder for temporary files: the root of the project may be there.
         """
         roots = self.all
         above = dict.fromkeys(
@@ -66,39 +67,43 @@ class Layout:
     """The file system as one command sees it. Everything that is not listed here is read-only."""
 
     writable: tuple[Path, ...]
-    """Outermost first. Includes the folders between a root and a protected path or another root in it: a mount point
-    cannot be renamed, so the protected path stays where it is."""
+    """The writable folders, outermost first. Includes the folders between a root and a protected
+    path or another root in it: a mount point cannot be renamed, so the protected path stays where
+    it is."""
     protected: tuple[Path, ...]
-    """Paths in `writable` that stay read-only. They exist, and are no links."""
+    """Paths in `writable` that stay read-only. They exist, and are not links."""
     temporary: tuple[Path, ...]
     """The folders of `writable` that are for temporary files."""
     offline: bool
     proxy: str = ""
-    """The name at which launchers find the agent's proxy, if it is the only way out; see `NetworkProxy.address`."""
+    """The name at which launchers find the agent's proxy, if that is the only way out; see
+    `NetworkProxy.address`."""
     allows_local: bool = False
-    """Told to a command that has a proxy."""
+    """True if the proxy allows local hosts. A command with a proxy has this in its variables."""
     direct: tuple[str, ...] = ()
-    """Hosts that such a command connects to without the proxy: they are in its own network."""
+    """Hosts that a command with a proxy reaches directly, in its own network."""
     links: tuple[Path, ...] = ()
-    """Symbolic links that stay the same: protected names, and others that lead to what is in `protected`."""
+    """Symbolic links that must not change: protected names, and links that lead to a path in
+    `protected`."""
     hidden: tuple[Path, ...] = ()
-    """Paths that cannot be read, if the backend can hide them. They exist, and are no links."""
+    """Paths that cannot be read, if the backend can hide them. They exist, and are not links."""
     opened: tuple[Path, ...] = ()
-    """Paths below hidden ones that can."""
+    """Readable paths below hidden ones."""
     absent: tuple[Path, ...] = ()
-    """Denied paths that do not exist, and must not be created."""
+    """Denied paths that do not exist and must not be created."""
     roots: Roots = field(default_factory=Roots, compare=False)
-    """The folders that `writable` follows from."""
+    """The folders from which `writable` was made."""
 
 
 def resolve_roots(
     policy: SandboxPolicy, tmpdir: str, home: Path | None = None
 ) -> Roots:
-    """The folders of a policy.
+    """Resolve the writable folders of a policy.
 
     Args:
         tmpdir: the command's `$TMPDIR`; empty if it has none.
-        home: `$CODEX_HOME`, which is never writable, and neither are its settings. Its other folders may be.
+        home: `$CODEX_HOME`, which is never writable, and neither are its settings. Its other
+            folders may be.
     """
     if policy.mode != "workspace-write":
         return Roots()
@@ -114,10 +119,10 @@ def resolve_roots(
 
 
 def absent_names(roots: Roots) -> list[Path]:
-    """Paths that do not exist and must not be created: protected names, and the targets of such links.
+    """Paths that must not be created: missing protected names, and missing targets of such links.
 
-    Includes empty folders, which may be placeholders of another agent. Leaves out names in a folder for temporary
-    files itself.
+    Includes empty folders, which may be placeholders of another agent. Leaves out names that are
+    directly in a folder for temporary files.
     """
     names = [
         path for path in roots.protected_names if path.parent not in roots.temporary
@@ -135,13 +140,19 @@ def absent_names(roots: Roots) -> list[Path]:
 
 
 def own_paths() -> tuple[Path, ...]:
-    """The files of this program: a command that could change them would run outside the sandbox next time."""
-    # An installation has the packages that we import beside our own.
+    """The files of this program.
+
+    A command that could change them would run outside the sandbox next time.
+    """
+    # In an installation, the packages that we import lie beside our own.
     return (PACKAGE, *map(Path, (sys.executable, sys.prefix, sys.base_prefix)))
 
 
 def free_own_paths() -> tuple[Path, ...]:
-    """Those of a command that may write everywhere, which exist. Root may change the Python of the system."""
+    """The program's existing files that a command with write access everywhere must not change.
+
+    Root may change the Python of the system.
+    """
     real = dict.fromkeys(Path(os.path.realpath(path)) for path in own_paths())
     return tuple(
         p for p in real if p.exists() and (p == PACKAGE or not is_inside(p, [_SYSTEM]))
@@ -149,7 +160,10 @@ def free_own_paths() -> tuple[Path, ...]:
 
 
 def secrets(home: Path | None, *, denies: bool = False) -> tuple[Path, ...]:
-    """The existing files and folders of `$CODEX_HOME` that are hidden from commands. `denies`: other files are, too."""
+    """The existing files and folders of `$CODEX_HOME` that are hidden from commands.
+
+    `denies`: the policy denies other files, so the records are hidden too.
+    """
     if home is None:
         return ()
     names = [*HOME_SECRETS]
@@ -167,8 +181,11 @@ def layout(
     hidden: tuple[Path, ...] = (),
     denied: Denied = NOTHING,
 ) -> Layout:
-    """The view of a command that starts now. `own`: further paths that stay read-only, such as this program's."""
-    # A root that has become a link, or went away, counts no more.
+    """The view of a command that starts now.
+
+    `own`: further paths that stay read-only, such as this program's.
+    """
+    # A root that became a link, or was removed, no longer counts.
     still = (root for root in roots.all if os.path.realpath(root) == str(root))
     writable = [root for root in still if root.is_dir()]
     named = [path for path in roots.protected_names if is_inside(path.parent, writable)]
@@ -180,7 +197,8 @@ def layout(
     led_to = dict.fromkeys(Path(os.path.realpath(path)) for path in (*named, *own))
     for path in named:
         if path.name == ".git" and path.is_file():
-            # That of a worktree or a submodule. Without one of them, the other one is still protected.
+            # The folder of a worktree or a submodule. If one of the two is missing, the other one
+            # is still protected.
             with suppress(OSError, ValueError):
                 folder = git_folder(path)
                 led_to[Path(os.path.realpath(folder))] = None
@@ -190,7 +208,8 @@ def layout(
         for path in sorted(led_to, key=_depth)
         if path.exists() and path not in writable and is_inside(path, writable)
     ]
-    # Whoever replaced a link would have a folder of their own where a program looks for a protected one.
+    # By replacing such a link, a command could put its own folder where a program looks for a
+    # protected one.
     leading = {link for path in own for link in _links_on_the_way(path)}
     links += (
         link
@@ -229,7 +248,7 @@ def _real(paths: Iterable[Path], home: Path | None) -> tuple[Path, ...]:
 
 
 def _links_on_the_way(path: Path) -> list[Path]:
-    """The symbolic links that lead to a path, each under its path without other links."""
+    """The symbolic links on the way to a path, each as a path whose parents are not links."""
     found: list[Path] = []
     ways = [path]
     while ways:
@@ -243,8 +262,10 @@ def _links_on_the_way(path: Path) -> list[Path]:
 
 
 def _first_missing(path: str, stay: Sequence[Path]) -> Path | None:
-    """The outermost part of a path that is not there, or an empty folder, save those that `stay`; None if there is
-    none."""
+    """The outermost missing part of a path, or an empty folder that is not one of `stay`.
+
+    None if there is no such part.
+    """
     missing = None
     found = Path(path)
     while not os.path.lexists(found):
@@ -256,7 +277,8 @@ def _first_missing(path: str, stay: Sequence[Path]) -> Path | None:
 
 
 def is_inside(path: Path, folders: Iterable[Path]) -> bool:
-    # Of absolute paths. `is_relative_to` takes ten times as long, and this is asked often for every command.
+    # The paths are absolute. `is_relative_to` takes ten times as long, and every command calls this
+    # often.
     inside = f"{path}/"
     return any(inside.startswith(f"{folder}/".replace("//", "/")) for folder in folders)
 

@@ -1,4 +1,4 @@
-"""Wait until every process that the commands left behind is dead."""
+"""Waits until every process that the commands left behind is dead."""
 
 import os
 import re
@@ -12,10 +12,11 @@ _MAX_READ_BYTES = 1 << 16
 
 
 class LivenessPipe:
-    """A pipe that is open for writing while something of a command lives.
+    """A pipe that stays open for writing while a process of a command lives.
 
-    A process namespace outlives its hold on the pipe for a moment. So `bwrap` and our own launcher write the
-    id of its first process into the pipe, as `"child-pid": NUMBER`, and that process is waited for too.
+    A process namespace lives on for a moment after it released the pipe. So `bwrap` and our own
+    launcher write the id of its first process into the pipe, as `"child-pid": NUMBER`, and that
+    process is waited for too.
     """
 
     def __init__(self) -> None:
@@ -35,7 +36,7 @@ class LivenessPipe:
         return f"/proc/{os.getpid()}/fd/{self._write_end}"
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until everything is dead; False if something still lives. No command may be about to start."""
+        """Wait until everything is dead; False if a process lives. No command may be starting."""
         deadline_s = time.monotonic() + timeout_s
         if self._write_end >= 0:
             os.close(self._write_end)
@@ -56,11 +57,11 @@ class LivenessPipe:
 
 
 def _is_dead(pid: int, deadline_s: float) -> bool:
-    """Wait for the first process of a namespace, with which all others die."""
+    """Wait for the first process of a namespace; all others die with it."""
     try:
         descriptor = os.pidfd_open(pid)
     except OSError:
-        # The id may be that of a thread by now, which cannot be opened. Or there are no descriptors left.
+        # By now the id may belong to a thread, which cannot be opened; or no descriptors are left.
         return not _is_first(pid)
     try:
         return not _is_first(pid) or _is_ready(descriptor, deadline_s)
@@ -69,7 +70,7 @@ def _is_dead(pid: int, deadline_s: float) -> bool:
 
 
 def _is_first(pid: int) -> bool:
-    """False if it has ended, even if its id was given away again. True if that cannot be told."""
+    """False if the process has ended, even if its id was reused. True if that is unknown."""
     try:
         for line in (
             Path(f"/proc/{pid}/status").read_text("ascii", "replace").splitlines()

@@ -1,8 +1,9 @@
 """Bind-mount placeholders: empty folders at protected names that do not exist, while commands run.
 
-A mount can only cover a name that exists. A placeholder is recognised by its modification time. Every agent that
-needs it holds a shared lock on it, and the last one removes it. All are listed in a file of the home: what an agent
-leaves when it is killed is removed by the next one, in whatever folder that works.
+A mount can only cover a name that exists. A placeholder is recognised by its modification time.
+Every agent that needs it holds a shared lock on it, and the last one removes it. All placeholders
+are listed in a file in the home: if an agent is killed, the next agent removes them, in whatever
+folder it works.
 """
 
 import errno
@@ -18,19 +19,22 @@ from codex_py.filesystem.private import lock, locked, make_private
 from codex_py.filesystem.reading import is_empty_folder
 
 _LOCK_TIMEOUT_S = 1.0
-"""Another agent holds the exclusive lock for a moment. A command may hold it for ever: the name is taken then."""
+"""The wait for another agent, which holds the exclusive lock only briefly. A command may hold it
+for ever; then the name counts as taken."""
 _LIST_TIMEOUT_S = 0.1
 _MARK_S = 1_000_000_007
-"""Seconds: a modification time that no other folder has. An entry made in it would change that."""
+"""A modification time, in seconds, that no other folder has. Creating an entry in the folder
+changes it."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Placeholders:
-    """Makes and removes placeholders.
+    """Creates and removes placeholders.
 
     Args:
-        listed: the file that lists the placeholders of all agents, made when it is needed; None: they are not listed.
-        folder_times: learns of the changes that this makes to the folders of the placeholders.
+        listed: the file that lists the placeholders of all agents, created when needed; None: do
+            not list them.
+        folder_times: is told of the changes to the folders that contain placeholders.
     """
 
     def __init__(
@@ -41,9 +45,9 @@ class Placeholders:
         self._held: dict[Path, int] = {}
 
     def hold(self, paths: Iterable[Path]) -> list[Path]:
-        """Create the folders that do not exist, also those that were removed since the last call.
+        """Create the folders that do not exist, or were removed since the last call.
 
-        Anything else with such a name is left alone. Returns those that are held.
+        A name that is taken by anything else is left alone. Returns the held folders.
 
         Raises:
             ToolError: a folder could not be created here, but a command might be able to create it.
@@ -60,7 +64,7 @@ class Placeholders:
             try:
                 self._hold(path)
             except OSError as error:
-                # Unless it is taken, or no command could create it either.
+                # It is no error if the name is taken, or if no command could create it either.
                 if not os.path.lexists(path) and _may_get_entries(path.parent, error):
                     text = (
                         f"the command was not run: {path.parent} cannot be written to"
@@ -84,7 +88,7 @@ class Placeholders:
             for path in map(Path, map(os.fsdecode, names)):
                 with suppress(OSError):
                     self._remove(path, os.open(path, _FOLDER))
-            # Those of agents that live.
+            # Keep the placeholders of agents that are alive.
             kept = [
                 name + b"\0"
                 for name in names
@@ -93,7 +97,10 @@ class Placeholders:
             self._listed.write_bytes(b"".join(kept))
 
     def _list(self, paths: Sequence[Path]) -> None:
-        """If that fails, only an agent in the same folder removes them after a kill."""
+        """List the placeholders.
+
+        If that fails, only an agent in the same folder removes them after a kill.
+        """
         if self._listed is None or not paths:
             return
         with suppress(OSError):
@@ -116,13 +123,14 @@ class Placeholders:
             try:
                 if not made and os.listdir(descriptor):  # noqa: PTH208 -- of a descriptor
                     return
-                # Also an empty folder without the mark: another agent may be about to set it.
+                # An empty folder without the mark counts too: another agent may be about to set the
+                # mark.
                 lock(descriptor, _LOCK_TIMEOUT_S, shared=True)
-                # Else it was removed before we had the lock.
+                # Otherwise, the folder was removed before we had the lock.
                 if _is_at(descriptor, path):
                     if made:
                         os.utime(descriptor, (_MARK_S, _MARK_S))
-                    # With the same lock.
+                    # The copy has the same lock.
                     self._held[path] = os.dup(descriptor)
             finally:
                 os.close(descriptor)
@@ -142,7 +150,10 @@ class Placeholders:
 
 
 def _may_get_entries(folder: Path, error: OSError) -> bool:
-    """Whether a command could make an entry, if need be with `chmod` first. `error`: why we could not."""
+    """True if a command could create an entry, if need be after a `chmod`.
+
+    `error`: the reason why we could not.
+    """
     try:
         is_own = folder.stat().st_uid == os.geteuid()
     except OSError:

@@ -1,4 +1,4 @@
-"""Ten attempts to get out of the sandbox, which show what a backend holds on this machine."""
+"""Ten attempts to escape from the sandbox. They show how well a backend works on this machine."""
 
 import os
 import select
@@ -19,11 +19,14 @@ from codex_py.sandbox.choice import PlatformSandbox
 
 _TIMEOUT_S = 20.0
 _DEATH_S = 0.3
-"""How long a process may take to die of a signal that was already sent."""
+"""The time that a process may take to die of a signal that was already sent."""
 
 
 class _Scene:
-    """A workspace `work`, another `bare`, and `home`, `outside`, two sockets and a process out of bounds."""
+    """Two workspaces, `work` and `bare`; and targets out of bounds.
+
+    The targets are `home`, `outside`, two sockets and a process.
+    """
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         for name in ("work/.git/hooks", "bare", "home", "outside"):
@@ -61,9 +64,9 @@ class _Scene:
 class Probe:
     name: str
     attempt: str
-    """A line of Python. An `OSError` ends it."""
+    """A line of Python. An `OSError` ends the attempt."""
     got_out: Callable[[_Scene], bool]
-    """Looks from outside, when the command has ended."""
+    """Checks for an escape from outside, after the command has ended."""
 
 
 PROBES = (
@@ -115,12 +118,12 @@ PROBES = (
     Probe(
         "leave a process behind",
         'os.open("line", os.O_WRONLY); os.fork() or (os.setsid(), os.closerange(0, 3), time.sleep(5))',
-        # The pipe is at its end, and so ready, when nobody holds it any more.
+        # When no process holds the pipe any more, it is at its end, and so ready.
         lambda s: not _is_ready(s.line, _DEATH_S),
     ),
 )
 KNOWN_OPEN = {"landlock": {"change a mode outside", "make .git where there is none"}}
-"""What a backend cannot hold by its nature; see docs/sandbox.md."""
+"""The probes that a backend by its nature cannot hold; see docs/sandbox.md."""
 
 _SCRIPT = """
 import os, signal, socket, sys, time
@@ -132,7 +135,10 @@ outside, process, port = sys.argv[1] + "/outside", int(sys.argv[2]), int(sys.arg
 
 
 def run_probes(backend: Backend) -> dict[str, bool | None]:
-    """Run all probes in one command: True for those that are held, None for those that could not be tried."""
+    """Run all probes in one command.
+
+    True for the probes that were held, False for escapes, None for probes that could not be tried.
+    """
     try:
         with (
             tempfile.TemporaryDirectory(prefix="codex-py-probe-") as name,

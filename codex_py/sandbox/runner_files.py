@@ -1,6 +1,7 @@
-"""Files that a CI system obeys once a step has ended: what a command wrote there would run without a sandbox.
+"""Files that a CI system obeys after a step.
 
-On some runners they lie in a folder for temporary files, which commands may write to.
+Text that a command writes there would run without a sandbox. On some runners they lie in a folder
+for temporary files, which commands may write to.
 """
 
 import os
@@ -22,12 +23,12 @@ _FILES: Final[Mapping[str, str]] = {
     "DRONE_OUTPUT": "Drone, Woodpecker and Harness: what later steps get.",
     "BITBUCKET_PIPELINES_VARIABLES_PATH": "Bitbucket: the variables of later steps.",
 }
-"""Variables that name a file in a folder of the runner, and what the file is."""
+"""Variables that name a file in a folder of the runner, with a description of the file."""
 _SOURCED: Final[Mapping[str, str]] = {
     "BASH_ENV": "Every bash runs it, and CircleCI hands variables on through it.",
     "ENV": "Every other shell runs it, if it is interactive.",
 }
-"""Variables that name a file in any folder, such as one of the repository."""
+"""Variables that name a file in any folder, such as the repository, with a description."""
 _FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
     # GitHub Actions. Bash reads the script of the running step while it runs.
     "RUNNER_TEMP": (
@@ -48,19 +49,23 @@ _FOLDERS: Final[Mapping[str, tuple[str, ...]]] = {
     # Jenkins.
     "WORKSPACE_TMP": ("durable-*",),
 }
-"""Variables that name a folder of the runner, and what the runner has in it, where commands may write to the folder."""
+"""Variables that name a folder of the runner, with the runner's own entries. These are protected
+even where commands may write to the folder."""
 _BESIDE_TEMP: Final = ("_actions", "_tool", "_PipelineMapping")
-"""Folders beside `RUNNER_TEMP`: the programs of all actions of the job, tools, and where the work is."""
+"""Folders beside `RUNNER_TEMP`: the programs of all actions of the job, tools, and the mapping to
+the work folders."""
 
 
 def runner_files(
     environment: Mapping[str, str], roots: Sequence[Path]
 ) -> tuple[Path, ...]:
-    """The files and folders of the runner that commands must not change; absolute, and not all of them exist.
+    """The files and folders of the runner that commands must not change.
+
+    The paths are absolute, and some may not exist.
 
     Args:
-        roots: the writable folders. One that is a folder of the runner, or lies in it, stays writable; what the runner
-            has in it does not.
+        roots: the writable folders. A root that is a folder of the runner, or lies in one, stays
+            writable, but the runner's own entries in it do not.
     """
     files = _absolute(environment, _FILES)
     folders = [path.parent for path in files]

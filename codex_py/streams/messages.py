@@ -11,7 +11,7 @@ from codex_py.errors import CodexError
 from codex_py.streams.standard import is_pipe
 
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
-"""Of a line, from a client or a server."""
+"""The limit for a line from a client or a server."""
 _FLUSH_TIMEOUT_S = 1.0
 
 
@@ -24,10 +24,10 @@ class LongLine(Exception):
 
 
 async def read_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line with its newline; without one at the end, and empty behind it.
+    """The next line with its newline, which the last line may lack; empty at the end of the input.
 
     Raises:
-        LongLine: it is too long. What was read of it is gone.
+        LongLine: it is too long. The part that was read is gone from the reader.
     """
     try:
         return await reader.readuntil(b"\n")
@@ -51,7 +51,8 @@ async def skip_line(reader: asyncio.StreamReader) -> None:
 async def standard_pipes(
     command: str,
 ) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """What the client writes, and what it reads. Both end when the client leaves, or stops reading.
+    """A reader for the client's messages, and a writer to the client. Both end when it leaves, or
+    stops reading.
 
     From now on descriptor 0 is empty and descriptor 1 is standard error, so that neither a stray print nor a child
     process disturbs the messages.
@@ -60,7 +61,7 @@ async def standard_pipes(
         command: the name of the subcommand, for the message.
 
     Raises:
-        CodexError: standard output is no pipe.
+        CodexError: standard output is neither a pipe nor a terminal.
     """
     stdin, stdout = (fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (0, 1))
     empty = os.open(os.devnull, os.O_RDONLY)

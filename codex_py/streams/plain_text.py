@@ -19,7 +19,7 @@ _NO_SPACES = str.maketrans({"\u2028": "\n", "\u2029": "\n"})
 
 
 def plain(text: str, *, tab: int = 8) -> str:
-    """`printable`, with tabs as blanks and no piles of combining marks."""
+    """Make a text `printable`, expand its tabs, and cut piles of combining marks."""
     if text.isascii() and text.isprintable():
         return text
     text = printable(text)
@@ -33,7 +33,7 @@ def plain(text: str, *, tab: int = 8) -> str:
 def command_output(text: str) -> str:
     """The output of a command as the terminal would show it in the end, without colours.
 
-    Sequences are left out, and of a line that was written over with `\\r` only what came last is kept.
+    Sequences are left out. A line that was overwritten with `\\r` keeps only its last version.
     """
     if "\x1b" in text:
         text = _SEQUENCES.sub("", text)
@@ -46,7 +46,8 @@ def command_output(text: str) -> str:
 
 
 def colors_only(text: str) -> str:
-    """The text without control sequences but those that set colours (SGR). It is not safe to show yet."""
+    """Remove all control sequences except those that set colours (SGR). The text is not safe to
+    show yet."""
     if "\x1b" in text:
         return _SEQUENCES.sub(_color, text)
     return text

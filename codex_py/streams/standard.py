@@ -1,4 +1,5 @@
-"""Reading from and writing to the descriptors that the program was given, whatever is at their other end."""
+"""Reads from and writes to the descriptors that the program was given, whatever is at their other
+end."""
 
 import errno
 import json
@@ -38,7 +39,8 @@ def print_out(text: str) -> int:
 def print_json(
     value: Any, *, indent: int | None = None, ensure_ascii: bool = True
 ) -> int:
-    """Write a value to standard output as JSON, with a newline; the result is that of `print_out`."""
+    """Write a value to standard output as JSON, with a newline. Returns the result of
+    `print_out`."""
     return print_out(json.dumps(value, indent=indent, ensure_ascii=ensure_ascii) + "\n")
 
 
@@ -48,7 +50,7 @@ def tell(text: str) -> None:
 
 
 def read_all(fd: int, grown: Callable[[int], None]) -> bytes:
-    """Everything up to the end.
+    """Read everything up to the end.
 
     Args:
         grown: gets the size so far, bytes, after each piece; what it raises ends the reading.
@@ -83,7 +85,7 @@ class OutputStream:
 
     Attributes:
         failure: the first error.
-        on_failure: called once, when it happens.
+        on_failure: called once, at the first error.
     """
 
     def __init__(self, fd: int, *, timeout_s: float | None = None) -> None:
@@ -117,7 +119,7 @@ class OutputStream:
 
     @property
     def reader_left(self) -> bool:
-        """Writing failed because nobody reads any more, as behind `| head`."""
+        """True if writing failed because nobody reads any more, as with `| head`."""
         return self.failure is not None and self.failure.errno == errno.EPIPE
 
     def _wait_writable(self, timeout_s: float | None) -> bool:

@@ -8,10 +8,11 @@ from typing import Literal
 
 # Compiled by the first text that needs them: together 4 ms.
 _UNSAFE = (
-    # C0 and C1 controls but for tab and newline; controls of writing direction, which can make
-    # text read as something else; what UTF-8 cannot carry.
+    # C0 and C1 controls except tab and newline; controls of writing direction, which can make text
+    # read as something else; what UTF-8 cannot carry.
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
-    # What takes no room, and can hide a message to a model in a text that a person approves.
+    # Characters without width, which can hide a message to a model in a text that a person
+    # approves.
     "\u034f\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
@@ -21,7 +22,7 @@ _JOINED = (
 """Letters of the scripts that need joiners, and emoji."""
 _SELECTORS = "[\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 _FLAG = "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{4,6}\U000e007f"
-"""Of a part of a country, such as Scotland."""
+"""The flag of a part of a country, such as Scotland."""
 _LONGEST_FLAG = 8
 _MAX_NAMED = 20
 
@@ -38,10 +39,11 @@ _SGR = {
 
 
 def printable(text: str) -> str:
-    """The text with every control or invisible character but newline and tab made visible.
+    """Make every control or invisible character except newline and tab visible.
 
-    `\\r\\n` becomes a newline; C0 controls become their pictures (`␛`), others an escape (`\\u202e`). What joins
-    emoji or letters, and one variation selector behind a character, stay as they are.
+    `\\r\\n` becomes a newline; C0 controls become their pictures (`␛`), others an escape
+    (`\\u202e`). Joiners of emoji or letters, and one variation selector after a character, stay as
+    they are.
     """
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
@@ -107,7 +109,7 @@ def wants_color(
 
 
 def shown_folder(folder: Path) -> str:
-    """Safe for a terminal, with `~` for the user's home."""
+    """The path of a folder, safe for a terminal, with `~` for the user's home."""
     with suppress(ValueError, RuntimeError):
         return printable(f"~/{folder.relative_to(Path.home())}".removesuffix("/."))
     return printable(str(folder))

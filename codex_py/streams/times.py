@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def age(time: datetime) -> str:
-    """How long ago a time was: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
+    """The age of a time in words: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
     seconds = int((datetime.now(UTC) - time).total_seconds())
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= length:
@@ -13,7 +13,7 @@ def age(time: datetime) -> str:
 
 
 def took(milliseconds: int) -> str:
-    """`<1s`, `1.2s`, `42s`, `3m 05s`."""
+    """A duration in words: `<1s`, `1.2s`, `42s`, `3m 05s`."""
     if milliseconds < 1000:
         return "<1s"
     if milliseconds < 10_000 and milliseconds % 1000:
@@ -22,7 +22,7 @@ def took(milliseconds: int) -> str:
 
 
 def duration(seconds: int) -> str:
-    """`42s`, `3m 05s`, `1h 02m`."""
+    """A duration in words: `42s`, `3m 05s`, `1h 02m`."""
     minutes, seconds = divmod(seconds, 60)
     if not minutes:
         return f"{seconds}s"

@@ -10,8 +10,9 @@
         environment = {**os.environ, "CODEX_HOME": str(home), "MOCK_KEY": "any"}
         ...  # run the program, or `load_config` and `open_session`, with this environment
 
-The server answers at `…/responses`, `…/chat/completions` and `…/messages`; `config_toml(wire_api="chat")` has
-codex-py ask there; clients that ask with `stream=false` get JSON. It listens on 127.0.0.1 alone.
+The server answers at `…/responses`, `…/chat/completions` and `…/messages`.
+`config_toml(wire_api="chat")` lets codex-py use Chat Completions. Clients that ask with
+`stream=false` get JSON. The server listens on 127.0.0.1 alone.
 """
 
 from codex_py.testing.events import (

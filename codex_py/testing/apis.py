@@ -1,4 +1,4 @@
-"""The APIs that the scripted model speaks: how each answers a request and says an error."""
+"""The APIs of the scripted model: their paths, replies and errors."""
 
 import json
 from collections.abc import Callable
@@ -19,12 +19,13 @@ JsonObject: TypeAlias = dict[str, Any]
 
 class Api(NamedTuple):
     path: str
-    """The end of the paths where it is served."""
+    """The end of the paths that serve this API."""
     reply: Callable[[Reply, JsonObject, str], Reply]
-    """A reply in the events of this API; what are its own events already stays. Gets the body of the request, and the
-    `secret` of the model. Raises a `ValueError` if it cannot be said in this API."""
+    """Translates a reply to the events of this API; parts that are its own events already are
+    unchanged. Gets the body of the request, and the `secret` of the model. Raises a `ValueError` if
+    the API cannot express the reply."""
     error: Callable[[int, str], bytes]
-    """The body of an HTTP error, from its status and a message."""
+    """Makes the body of an HTTP error from its status and a message."""
 
 
 def _as_it_is(reply: Reply, *_: object) -> Reply:
@@ -60,7 +61,7 @@ def _openai_error(_: int, message: str) -> bytes:
 
 
 RESPONSES: Final = Api("/responses", _as_it_is, _openai_error)
-"""The API whose events a script has. The others say them in their own way."""
+"""The API whose events a script contains. Replies in the other APIs are translated."""
 APIS: Final = (
     RESPONSES,
     Api("/chat/completions", _as_chat, _openai_error),

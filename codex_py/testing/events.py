@@ -1,7 +1,7 @@
 """Builders for the events of a streamed response, as plain JSON objects.
 
-A builder of an item returns a list of events, in the order of OpenAI: added, deltas, done. The shapes are those of
-the Responses API reference, streaming events.
+A builder of an item returns a list of events, in OpenAI's order: added, deltas, done. Source of the
+shapes: the streaming events in the Responses API reference.
 """
 
 import json
@@ -23,7 +23,7 @@ def ev_created(response_id: str = "resp_1") -> Event:
 
 
 def ev_item_done(item: Mapping[str, Any], index: int = 0) -> Event:
-    """Any item, as the one event that many servers send for it."""
+    """The single event that many servers send for an item of any type."""
     return {
         "type": "response.output_item.done",
         "output_index": index,
@@ -34,7 +34,7 @@ def ev_item_done(item: Mapping[str, Any], index: int = 0) -> Event:
 def ev_message(
     text: str, *, index: int = 0, item_id: str | None = None, pieces: int = 1
 ) -> list[Event]:
-    """An answer; its text comes in `pieces` deltas of about the same length."""
+    """An answer with its text in `pieces` deltas of about the same length."""
     item_id = item_id or f"msg_{index}"
     part: Event = {"type": "output_text", "text": "", "annotations": []}
     item = {
@@ -60,7 +60,7 @@ def ev_message(
 def ev_text_deltas(
     deltas: Iterable[str], *, index: int = 0, item_id: str | None = None
 ) -> list[Event]:
-    """Text that is neither announced nor finished, as of a broken stream or a sloppy server."""
+    """Text without the events before and after it, as from a broken stream or a sloppy server."""
     place = {
         "item_id": item_id or f"msg_{index}",
         "output_index": index,
@@ -79,7 +79,7 @@ def ev_reasoning(
     item_id: str | None = None,
     encrypted: str = "opaque",
 ) -> list[Event]:
-    """A thought, by its summary."""
+    """A reasoning item with a summary."""
     item_id = item_id or f"rs_{index}"
     item = {"type": "reasoning", "id": item_id}
     place = {"item_id": item_id, "output_index": index, "summary_index": 0}
@@ -108,7 +108,7 @@ def ev_function_call(
     index: int = 0,
     **extra: Any,
 ) -> list[Event]:
-    """A call; `arguments` given as text goes out as it is, valid JSON or not."""
+    """A function call. `arguments` given as text are sent unchanged, valid JSON or not."""
     if isinstance(arguments, str):
         text = arguments
     else:
@@ -162,7 +162,7 @@ def ev_local_shell_call(
 def ev_web_search_call(
     query: str, *, index: int = 0, item_id: str = "ws_1"
 ) -> list[Event]:
-    """A search that the provider has done."""
+    """A search that the provider ran."""
     action = {"type": "search", "query": query}
     item = {
         "type": "web_search_call",
@@ -185,7 +185,7 @@ def ev_completed(
     output_tokens: int = 20,
     **response: Any,
 ) -> Event:
-    """The end of a response. Further arguments become fields of its `response`."""
+    """The end of a response. Additional arguments become fields of its `response`."""
     usage = {
         "input_tokens": input_tokens,
         "input_tokens_details": {"cached_tokens": cached},
@@ -212,7 +212,8 @@ def ev_incomplete(reason: str = "max_output_tokens") -> Event:
 
 
 def sse(events: Iterable[Mapping[str, Any]]) -> bytes:
-    """The events as a stream of server-sent events. One without a type, as those of Chat, has no name."""
+    """Encode events as a stream of server-sent events. Events without a type, as in Chat
+    Completions, get no name."""
     return b"".join(map(_one_sse, events))
 
 
@@ -224,7 +225,8 @@ def _one_sse(event: Mapping[str, Any]) -> bytes:
 
 
 def is_responses_event(part: object) -> TypeGuard[Mapping[str, Any]]:
-    """True for an event of the Responses API, as the builders make them; other APIs have their own."""
+    """True for an event of the Responses API, which the builders make; False for events of other
+    APIs."""
     if not isinstance(part, Mapping):
         return False
     event = cast("Mapping[str, Any]", part)

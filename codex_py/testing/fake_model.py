@@ -22,19 +22,19 @@ from codex_py.testing.script import Script, ScriptedModel
 from codex_py.tools.python.threads import in_thread
 
 _PIECES = 3
-"""Deltas of a text."""
+"""The number of deltas of a text."""
 _PAUSE_S = 60.0
 
 
 class Call(NamedTuple):
-    """See `call`."""
+    """A call of a tool, made by `call`."""
 
     name: str
     arguments: Mapping[str, Any]
 
 
 def call(name: str, /, **arguments: Any) -> Call:
-    """A call of a tool, for a `FakeModel`: `call("exec_command", cmd="ls")`."""
+    """Make a call of a tool, for a `FakeModel`: `call("exec_command", cmd="ls")`."""
     return Call(name, arguments)
 
 
@@ -44,9 +44,10 @@ Line: TypeAlias = str | Call
 class FakeModel(ScriptedModel, httpx.AsyncBaseTransport):
     """A model that plays a script, without a network, a key or a home: `Agent(FakeModel("Hello."))`.
 
-    Each argument is one response: a text, a `call`, several of them in a list, or whatever a `ScriptedServer` takes,
-    such as `Reply(status=429)` or a function of the request. `requests` has what the model was sent. A request behind
-    the last response fails with the status 400, and so does one that breaks the rules of `ScriptedModel`.
+    Each argument is one response: a text, a `call`, a list of texts and calls, or any reply that a
+    `ScriptedServer` accepts, such as `Reply(status=429)` or a function of the request. `requests`
+    has the requests that the model got. A request after the last response fails with the status
+    400, and so does a request that violates the rules of `ScriptedModel`.
 
     >>> from codex_py import Agent
     >>> from codex_py.testing import FakeModel, call

@@ -1,4 +1,4 @@
-"""The replies of a scripted server, and how they are written to a connection."""
+"""The replies of a scripted server, and their encoding for a connection."""
 
 import socket
 import threading
@@ -20,38 +20,41 @@ class Pause:
 
     until: threading.Event = field(default_factory=threading.Event)
     reached: threading.Event = field(default_factory=threading.Event)
-    """Set by the server when it gets here and has sent everything before."""
+    """An event that the server sets when it gets here and has sent everything before."""
 
 
 Part: TypeAlias = Mapping[str, Any] | bytes | Pause
-"""Part of a stream: an event, bytes that go out as they are, or a place to wait."""
+"""A part of a stream: an event, bytes to send unchanged, or a place to wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """A reply in full detail. A bare list of parts is `Reply(events=…)`.
 
-    A stream without a terminal event is one that the server closed too early; with `cut` it is a
-    connection that broke. It breaks after n bytes with `Reply(events=[sse(events)[:n]], cut=True)`.
+    A stream without a terminal event imitates a server that ends it too early; with `cut`, a broken
+    connection. `Reply(events=[sse(events)[:n]], cut=True)` breaks after n bytes.
     """
 
     events: Sequence[Part] = ()
     body: bytes | None = None
-    """In place of events: sent as it is, as JSON unless the headers say otherwise."""
+    """A body to send unchanged instead of events; the type is JSON unless the headers say
+    otherwise."""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     cut: bool = False
     """Drop the connection where the body should end."""
     chunk_each: bool = False
-    """One HTTP chunk for each part, as live servers send them, instead of one between two pauses."""
+    """True: send one HTTP chunk for each part, as live servers do, instead of one between two
+    pauses."""
     write_bytes: int | None = None
-    """Write so many bytes at a time, head and framing included, so that a read may end anywhere."""
+    """The number of bytes for each write, head and framing included, so that a read may end
+    anywhere."""
     delay_s: float = 0.0
-    """Wait so long after every write."""
+    """The wait after every write."""
 
 
 class RenderedReply:
-    """A reply as bytes, so that sending it costs nothing but the sending."""
+    """A reply that is already encoded, so that sending it takes no other work."""
 
     def __init__(self, reply: Reply) -> None:
         self.reply = reply
@@ -62,7 +65,7 @@ class RenderedReply:
         return [piece for piece in self._pieces if isinstance(piece, Pause)]
 
     def send(self, connection: socket.socket) -> bool:
-        """Write it. True if the connection can be used again.
+        """Send the reply. Returns True if the connection can be used again.
 
         Raises:
             OSError: the client has left.
@@ -81,7 +84,7 @@ class RenderedReply:
 
 
 def _pieces(reply: Reply) -> Iterator[bytes | Pause]:
-    """Head and body, in one piece from pause to pause."""
+    """The bytes of the head and the body, in one piece between two pauses."""
     if reply.body is not None:
         if reply.cut:
             framing = {}
@@ -124,7 +127,7 @@ def _head(reply: Reply, headers: Mapping[str, str]) -> bytes:
 
 
 def _chunk(data: bytes) -> bytes:
-    """Empty without data, because a chunk without data would end the body."""
+    """Encode a chunk. Empty without data, because an empty chunk would end the body."""
     if data:
         return b"%x\r\n%b\r\n" % (len(data), data)
     return b""

@@ -1,4 +1,4 @@
-"""The requests that a scripted server has got."""
+"""The requests that a scripted server has received."""
 
 import json
 import time
@@ -15,21 +15,22 @@ _IS_ANSWER = {"function_call_output", "custom_tool_call_output", "tool", "tool_r
 class RecordedRequest:
     method: str
     path: str
-    """With its query."""
+    """The path, with its query."""
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """The headers, with names in lower case."""
     raw: bytes
     received_s: float
-    """When its head was complete, on the clock of `time.monotonic`."""
+    """The time at which the head was complete, on the clock of `time.monotonic`."""
 
     @cached_property
     def body(self) -> dict[str, Any]:
-        """Raises a `ValueError` if the body is not JSON."""
+        """The JSON value of the body. Raises a `ValueError` if the body is not JSON."""
         return json.loads(self.raw)
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The body. Raises a `ValueError`, which says so, if it is no JSON object."""
+        """The body as an object. Raises a `ValueError` with a clear text if it is not a JSON
+        object."""
         try:
             body: Any = self.body
         except ValueError as error:
@@ -40,29 +41,29 @@ class RecordedRequest:
 
     @property
     def input(self) -> list[dict[str, Any]]:
-        """The items of the Responses API."""
+        """The input items of a request of the Responses API."""
         return self.body["input"]
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """Those of Chat Completions and of Anthropic."""
+        """The messages of a request of Chat Completions or of Anthropic."""
         return self.body["messages"]
 
     @property
     def thread(self) -> str:
-        """The thread that asks; empty where neither a header nor the body names one."""
+        """The thread of the request; empty if neither a header nor the body names one."""
         try:
             key = self.body.get("prompt_cache_key")
         except (ValueError, AttributeError):
             key = None
-        # A subagent has the key of its parent.
+        # The header comes first, because a subagent has the key of its parent.
         return self.headers.get("thread-id") or str(key or "")
 
     def output(self, call_id: str) -> Any:
-        """The output of a call, as its API has it; the first one, if its id was used again.
+        """The output of a call, in the format of the API; the first one, if the id was used again.
 
         Raises:
-            LookupError: there is no such output.
+            LookupError: the request has no such output.
         """
         entries: list[dict[str, Any]] = self.body.get("input") or self.body["messages"]
         for entry in entries:

@@ -1,5 +1,5 @@
-"""Rules on the requests of a thread: every call has its output, and each request begins with the last, which the
-provider caches."""
+"""Rules for the requests of a thread: every call has its output, and each request begins with the
+previous one, which the provider caches."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -8,26 +8,30 @@ from codex_py.testing.request import RecordedRequest
 
 
 class Refusal(Exception):
-    """The service refuses a request that breaks no rule, such as one with a parameter that it does not know."""
+    """The service refuses a request that violates no rule, for instance because of an unknown
+    parameter."""
 
 
 class Rules:
-    """What a scripted server asks of requests: here, that those of the Responses API pair their calls and outputs.
+    """The rules of a scripted server. These require that requests of the Responses API pair calls
+    and outputs.
 
-    Override the methods to check what a real service refuses.
+    Override the methods to refuse the same requests as a real service.
     """
 
     def check(self, request: RecordedRequest) -> None:
-        """Raises a `ValueError`, which says why, if the request breaks a rule; or a `Refusal`."""
+        """Check a request. Raises a `ValueError` that names the rule if the request violates one;
+        or a `Refusal`."""
         problem = pairing_problem(self.prefix(request))
         if problem is not None:
             raise ValueError(problem)
 
     def prefix(self, request: RecordedRequest) -> Sequence[Any]:
-        """What of a request the next one of the thread must begin with; empty for other APIs.
+        """The part of a request with which the thread's next request must begin; empty for other
+        APIs.
 
         Raises:
-            ValueError: the input is no list of objects.
+            ValueError: the input is not a list of objects.
         """
         items = cast("list[object]", request.fields.get("input", []))
         if not all(isinstance(item, dict) for item in items):
@@ -35,11 +39,11 @@ class Rules:
         return items
 
     def answered(self, stream: bytes) -> None:
-        """Gets each answer that is sent in another API than the Responses API."""
+        """Observe an answer. Called for each one in another API than the Responses API."""
 
 
 def prefix_problem(before: Sequence[object], items: Sequence[object]) -> str | None:
-    """The first difference, if an input does not begin with the one before it, or None."""
+    """The first difference if an input does not begin with the previous one; else None."""
     for place, (old, new) in enumerate(zip(before, items, strict=False)):
         if old != new:
             return f"the input does not begin with the last one: item {place} was {old!r}, is {new!r}"
@@ -53,10 +57,10 @@ OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
 def pairing_problem(items: Iterable[Mapping[str, Any]]) -> str | None:
-    """A problem with the calls and outputs of an input, or None.
+    """A problem with the calls and outputs of an input; None if they are in order.
 
-    Each call has exactly one output, behind it, and each output its call. Ids may come again in later
-    turns: an output answers an open call of its id.
+    Each call must have exactly one output, after it, and each output must have its call. Later
+    turns may repeat ids: an output answers an open call with its id.
     """
     open_calls: list[str] = []
     for item in items:

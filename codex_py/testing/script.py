@@ -1,11 +1,12 @@
-"""A script of a model's answers: which one a request gets, and whether the request keeps the rules.
+"""A model that answers requests from a script, and checks that they keep the rules.
 
-The path decides which API it speaks: `…/responses`, `…/chat/completions` (Chat Completions) or `…/messages`
-(Anthropic). The same script is played in each: events of the Responses API are translated, others go out as they are.
-A client that asks for no stream gets the whole answer as JSON.
+The path of a request selects the API: `…/responses`, `…/chat/completions` (Chat Completions) or
+`…/messages` (Anthropic). All APIs play the same script: events of the Responses API are translated,
+other events are sent unchanged. A client that does not ask for a stream gets the whole answer as
+JSON.
 
-Every request is checked by `Rules`: calls have one output each, and a request begins with the one before it of the same
-thread. What breaks this is answered with status 400.
+`Rules` check every request: each call has one output, and a request begins with the previous one of
+the same thread. A request that violates the rules is answered with status 400.
 """
 
 import json
@@ -22,21 +23,21 @@ from codex_py.testing.whole import whole_reply
 Script: TypeAlias = (
     Sequence[Part] | bytes | Reply | Callable[[RecordedRequest], "Script"]
 )
-"""One reply. Bytes are a whole stream; a function may look at the request, and wait."""
+"""One reply. Bytes are a whole stream. A function gets the request, and may wait."""
 
 
 class ScriptedModel:
     """Plays one reply of the script for each POST, in order.
 
     Attributes:
-        requests: the POSTs that have come in, oldest first.
-        violations: the broken rules, one sentence each.
+        requests: the POST requests so far, oldest first.
+        violations: the violated rules, one sentence each.
     """
 
     secret = ""
-    """Makes its signatures differ from those of other models."""
+    """A text that makes the model's signatures differ from those of other models."""
     end_status = 500
-    """Answers requests when the script is at its end."""
+    """The status for requests after the end of the script."""
 
     def __init__(
         self,
@@ -51,13 +52,14 @@ class ScriptedModel:
     ) -> None:
         """
         Args:
-            check_calls: refuse what the rules refuse.
-            check_prefix: turn it off where the history is replaced on purpose (compaction).
-            rules: other rules than those of this package.
-            models: the ids that `…/models` lists; without any there is no list.
-            each_thread: play the whole script for every thread, told apart by their
-                `prompt_cache_key` or header `thread-id`, instead of once.
-            watch: gets every POST as it comes, and what is wrong with it.
+            check_calls: refuse requests that the rules refuse.
+            check_prefix: refuse a request that does not begin with the previous one. Turn this off
+                if the history is replaced on purpose (compaction).
+            rules: rules that replace those of this package.
+            models: the ids that `…/models` lists; without ids, no list is served.
+            each_thread: play the whole script for every thread instead of once. The
+                `prompt_cache_key` or the header `thread-id` identifies a thread.
+            watch: called with every POST as it arrives, and the problem with it.
         """
         self._script: list[RenderedReply | Callable[[RecordedRequest], Script]] = []
         self._rules = rules or Rules()
@@ -75,7 +77,7 @@ class ScriptedModel:
         self.add(*script)
 
     def add(self, *replies: Script) -> None:
-        """Lengthen the script, also while the server runs."""
+        """Add replies to the script, also while the server runs."""
         ready: list[RenderedReply | Callable[[RecordedRequest], Script]] = []
         for reply in replies:
             if callable(reply):
@@ -157,7 +159,7 @@ class ScriptedModel:
             prefix = list(self._rules.prefix(request))
         except ValueError as error:
             return str(error)
-        # Providers cache for each model and key, and so each may get a history of its own.
+        # Providers cache for each model and key, so each of these may have its own history.
         key = str(body.get("prompt_cache_key"))
         place = (request.path, str(body.get("model")), request.thread, key)
         before = self._last.get(place, [])

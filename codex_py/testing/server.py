@@ -1,6 +1,6 @@
-"""A loopback server that answers requests to a model from a script, and watches them.
+"""A loopback server that answers requests to a model from a script, and checks them.
 
-What breaks the rules of `ScriptedModel` is raised when the server is closed.
+Closing the server raises an error about requests that violated the rules of `ScriptedModel`.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ from codex_py.testing.script import Script as Script
 from codex_py.testing.script import ScriptedModel
 
 _IDLE_S = 60.0
-"""A silent connection is closed after this time: a test should fail rather than hang."""
+"""The time after which a silent connection is closed: a test should fail rather than hang."""
 
 
 class ScriptedServer(ScriptedModel):
     """Serves the script on 127.0.0.1. Use it as a context manager.
 
-    It serves every connection in its own thread and keeps connections alive. It answers a handshake for a
-    WebSocket with 426, so that Codex continues over HTTP at once.
+    The server handles every connection in its own thread and keeps connections alive. It answers a
+    WebSocket handshake with 426, so that Codex continues over HTTP at once.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class ScriptedServer(ScriptedModel):
     ) -> None:
         """
         Args:
-            port: 0 is a free one.
+            port: the port to listen on; 0 for any free port.
             options: see `ScriptedModel`.
 
         Raises:
@@ -71,14 +71,14 @@ class ScriptedServer(ScriptedModel):
         )
 
     def start(self) -> None:
-        """Serve, until `close`."""
+        """Serve requests until `close`."""
         self._acceptor.start()
 
     def close(self) -> None:
         """Stop, end all pauses and drop all connections.
 
         Raises:
-            AssertionError: a request broke the rules.
+            AssertionError: a request violated the rules.
         """
         # On Linux closing alone does not wake a thread that waits in accept().
         _shut(self._listener)
@@ -101,7 +101,7 @@ class ScriptedServer(ScriptedModel):
         try:
             self.close()
         except AssertionError:
-            # What a test itself found out says more.
+            # The test's own error says more.
             if error is None:
                 raise
 

@@ -1,4 +1,4 @@
-"""Streamed answers in one piece, for clients that ask with `stream=false`."""
+"""Converts streamed answers to single JSON objects, for clients that ask with `stream=false`."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +10,9 @@ from codex_py.testing.reply import Pause, Reply
 
 
 def whole_reply(reply: Reply, path: str) -> Reply:
-    """The reply as one JSON object of the API that is served at the end of this path. An error of the stream becomes
-    one of HTTP, and pauses are left out. What is no stream of that API goes out as it is."""
+    """The reply as one JSON object of the API with this path. An error in the stream becomes an
+    HTTP error, and pauses are left out. A reply that is not a stream of that API is returned
+    unchanged."""
     if reply.body is not None or reply.cut:
         return reply
     stream = b""
@@ -93,7 +94,7 @@ def _message(events: Sequence[Event]) -> Event:
 
 
 def _add(whole: Event, delta: Mapping[str, Any]) -> None:
-    """Append the texts of a delta to those that are there."""
+    """Append the texts of a delta to the texts of the whole."""
     for name, value in delta.items():
         if isinstance(value, dict):
             _add(whole.setdefault(name, {}), cast("Event", value))

@@ -1,4 +1,4 @@
-"""The tools for subagents: how a model calls them, and what is shown of a call.
+"""The tools for subagents: their arguments, their outputs, and the thread items of their calls.
 
 Source of names, arguments, outputs, texts and items: the tools of Codex 0.171 (`multi_agent_v1`).
 """
@@ -32,7 +32,7 @@ _LINKS = {"skill": "$", "mention": "@"}
 
 
 class Refused(Exception):
-    """The call cannot be done. The text is its whole output, in the words of Codex."""
+    """A call that cannot be carried out. The text is its whole output, in the words of Codex."""
 
 
 @frozen(kw_only=True)
@@ -99,7 +99,7 @@ _CALLS: Final[Mapping[str, tuple[type[Any], Any]]] = {
     "wait_agent": (WaitParams, "wait"),
     "close_agent": (CloseParams, "close_agent"),
 }
-"""The parameters of each, and what the item of its calls names as the tool."""
+"""The parameters of each tool, and the tool that the items of its calls name."""
 
 
 class Agents(Protocol):
@@ -107,19 +107,19 @@ class Agents(Protocol):
 
     thread_id: str
     names: Mapping[str, str]
-    """Nicknames by id, also of closed ones."""
+    """Nicknames by id, including closed subagents."""
 
     async def answer(
         self, params: Any, ids: Sequence[str], prompt: UserPrompt | None
     ) -> tuple[Mapping[str, Any], Mapping[str, AgentState]]:
-        """Do what a call asks for. Returns its output, and the states to show of the agents that it is about.
+        """Carry out a call. Returns its output, and the states of its agents for display.
 
         Args:
-            ids: of the agents that the call names.
-            prompt: its message; None only if such a call has none.
+            ids: the ids of the agents that the call names.
+            prompt: the message of the call; None for calls of tools without one.
 
         Raises:
-            Refused: it cannot be done.
+            Refused: the call cannot be carried out.
         """
         ...
 
@@ -199,10 +199,10 @@ class AgentTool(ChangesNothing):
 
 
 def _prompt_of(params: MessageParams, cwd: Path) -> UserPrompt:
-    """The message of a call. `cwd`: absolute, for the paths of images.
+    """The message of a call. `cwd`: the absolute folder of relative paths of images.
 
     Raises:
-        Refused: there is none, or it is not one that an agent can be sent.
+        Refused: the message is missing, or cannot be sent to an agent.
     """
     message = params.message
     items = params.items
@@ -263,7 +263,7 @@ def _ended(item: CollabToolCall, states: Mapping[str, AgentState]) -> CollabTool
 
 
 def data_of(state: AgentState) -> Any:
-    """The state as a model reads it."""
+    """The JSON value of a state for the model."""
     if state.status in {"completed", "errored"}:
         return {state.status: state.message}
     return state.status

@@ -12,33 +12,36 @@ from codex_py.protocol.frozen import frozen
 
 @frozen(kw_only=True)
 class ToolParams:
-    """Arguments of a tool. A text in the annotation of a field describes it to the model.
+    """The arguments of a tool. A text in the annotation of a field describes it to the model.
 
-    Unknown keys are ignored, as Codex does: models invent them, and write null for what they leave out.
+    Unknown keys are ignored, as in Codex: models invent keys, and write null for fields that they
+    leave out.
     """
 
     @classmethod
     def model_validate(cls, data: object) -> Self:
-        """Named as that of pydantic's models, which are arguments of other tools. Raises a `WrongValue`."""
+        """Check the arguments. Raises a `WrongValue`. The name is pydantic's: other tools have
+        pydantic models."""
         return checked(cls, data)
 
     @classmethod
     def model_validate_json(cls, text: str) -> Self:
-        """Raises a `ValueError` or `RecursionError`."""
+        """Parse and check the arguments. Raises a `ValueError` or `RecursionError`."""
         value = json.loads(text)
         if "\\ud" in text.lower():
-            # Half a surrogate pair is the model's mistake, which it is told.
+            # Half a surrogate pair is the model's mistake. The encoding raises a `ValueError` about
+            # it.
             json.dumps(value, ensure_ascii=False).encode()
         return cls.model_validate(value)
 
 
 def invalid_arguments(error: ValueError | RecursionError) -> ToolError:
-    """The error in the words of Codex."""
+    """The error about invalid arguments, in the words of Codex."""
     return ToolError(f"failed to parse function arguments: {error}", code="InvalidArgs")
 
 
 class ChangesNothing:
-    """For tools that change no file."""
+    """A base class for tools that change no files."""
 
     def changes(self, params: object, cwd: Path) -> Sequence[Path]:  # noqa: ARG002
         return ()
@@ -47,7 +50,8 @@ class ChangesNothing:
 def command_report(
     exit_code: int | None, duration_s: float, output: str, note: str = ""
 ) -> str:
-    """How a command ended, in the format of Codex 0.80 to 0.98. `note`: further lines of the header."""
+    """The report on an ended command, in the format of Codex 0.80 to 0.98. `note`: additional lines
+    of the header."""
     seconds = f"{duration_s:.1f}".removesuffix(".0")
     return (
         f"Exit code: {exit_code}\nWall time: {seconds} seconds\n{note}Output:\n{output}"

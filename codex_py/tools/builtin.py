@@ -1,4 +1,4 @@
-"""All built-in tools. A model is offered some of them and may call any."""
+"""All built-in tools. Requests offer a model some of them, and it may call any."""
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -31,8 +31,8 @@ def builtin_tools(
     login_shell: LoginShell | None = None,
     unambiguous_patches: bool = False,
 ) -> Mapping[str, Callable[[], Tool[Any]]]:
-    """Makes each tool of one session by its name, once. `ApplyPatch`, `CommandTool`, `WriteStdin` and `ViewImage` say
-    what the arguments mean."""
+    """Return functions that make the tools of one session, by the tools' names; call each once.
+    `ApplyPatch`, `CommandTool`, `WriteStdin` and `ViewImage` document the arguments."""
 
     @cache
     def apply_patch():

@@ -1,9 +1,9 @@
 """The specifications of the built-in tools that a model is offered. LIGHT.
 
-The router accepts more than is offered: every tool in every spelling. The descriptions are
-`instructions/tools/NAME.md`; `scripts/generate-tool-schemas` writes the schemas from the parameter models of the
-tools, because the first request contains them, before the tools are loaded. Source of names and parameters: the
-tools of Codex.
+The router accepts more than the offered tools: every tool in every spelling. The descriptions are
+`instructions/tools/NAME.md`. `scripts/generate-tool-schemas` writes the schemas from the parameter
+models of the tools, because the first request contains the schemas and is sent before the tools are
+loaded. Source of names and parameters: the tools of Codex.
 """
 
 import json
@@ -35,7 +35,7 @@ _FAMILIES: Final[Mapping[ShellTool, Collection[str]]] = {
 """The command tools that a family of models was trained on."""
 _WEB_SEARCH: Final = "web_search"
 TOOL_SEARCH: Final = "tool_search"
-"""Offered only if there are MCP servers, like `RESOURCE_TOOLS`."""
+"""A tool that is offered only with MCP servers, like `RESOURCE_TOOLS`."""
 
 
 def tool_specs(
@@ -49,9 +49,9 @@ def tool_specs(
     """The tools of one session, in the order in which they are sent.
 
     Args:
-        freeform_patch: `apply_patch` as a custom tool with a grammar, else as a function.
-        login: whether the model may ask for a login shell.
-        left_out: names of tools that are not offered.
+        freeform_patch: offer `apply_patch` as a custom tool with a grammar, else as a function.
+        login: True if the model may ask for a login shell.
+        left_out: names of tools to leave out.
         web_search: the fields of the server's own search tool; None leaves it out.
     """
     commands = {name for family in _FAMILIES.values() for name in family}
@@ -68,7 +68,7 @@ def tool_specs(
 
 
 def own_spec(name: str, *, without: str | None = None) -> FunctionSpec:
-    """A built-in tool as a function. `without`: a parameter to leave out."""
+    """The specification of a built-in tool as a function. `without`: a parameter to leave out."""
     schema = _schemas()[name]
     properties = {
         key: value for key, value in schema["properties"].items() if key != without
@@ -97,5 +97,5 @@ def _spec(name: str, *, freeform_patch: bool, login: bool) -> ToolSpec:
 
 @cache
 def _schemas() -> Mapping[str, Any]:
-    """By the name of the tool, in the order in which tools are offered."""
+    """The schemas by the name of the tool, in the order in which tools are offered."""
     return json.loads(instruction_text("tools/schemas.json"))

@@ -23,7 +23,7 @@ from codex_py.tools.user_input import RequestUserInput
 
 
 def own_tools() -> list[Tool[Any]]:
-    """One of each built-in tool. They must not be run."""
+    """Instances of all built-in tools. They must not be run."""
     servers = McpServers([])
     builtin = builtin_tools(
         ProcessSessions(),
@@ -44,7 +44,7 @@ def own_tools() -> list[Tool[Any]]:
 
 
 def past_tool_finder() -> Callable[[str], Replayable | None]:
-    """Return a function that finds the tool of a past call by the name that `called_tool` gave."""
+    """Return a function that finds the tool of a past call by the name from `called_tool`."""
     known = [*own_tools(), RequestUserInput(DecliningElicitor())]
     tools = {tool.name: tool for tool in known if isinstance(tool, Replayable)}
 

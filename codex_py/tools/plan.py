@@ -25,7 +25,7 @@ class UpdatePlanParams(ToolParams):
 
 
 class UpdatePlan(ChangesNothing):
-    """One instance serves a session. All plans of a turn are versions of one thread item."""
+    """The tool of one session. All plans of a turn are versions of one thread item."""
 
     name = "update_plan"
     params = UpdatePlanParams
@@ -35,7 +35,7 @@ class UpdatePlan(ChangesNothing):
         self._current: event_items.TodoList | None = None
 
     async def run(self, params: UpdatePlanParams, context: ToolContext) -> ToolOutput:
-        """Replace the plan; the item is started by the first call of a turn, updated by later ones."""
+        """Replace the plan. The first call of a turn starts the item; later calls update it."""
         previous = self._current
         self._current = event_items.TodoList(
             id=context.next_item_id() if previous is None else previous.id,
@@ -63,7 +63,7 @@ class UpdatePlan(ChangesNothing):
         )
 
     def end_turn(self, emit: events.EventSink) -> None:
-        """Complete the item of this turn, if there is one, with its last state.
+        """Complete the item of this turn, if it has one, in its last state.
 
         Call it on every path, just before the terminal event of the turn.
         """

@@ -1,4 +1,4 @@
-"""What outlives a compaction of the plan that `update_plan` made. LIGHT."""
+"""Keeps the plan of `update_plan` across compactions. LIGHT."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,7 +11,8 @@ _OPENING: Final = "The plan of your last `update_plan`:"
 
 
 def plan_notes(items: Sequence[EncodedItem]) -> list[Note]:
-    """The last plan in a history, as a note that outlives a compaction of it; empty if there is none."""
+    """The last plan in a history, as a note for the history after a compaction; empty without a
+    plan."""
     for item in reversed(items):
         if b'"update_plan"' in item:
             data = decode_json(item)

@@ -1,8 +1,8 @@
-"""Finds the tool of a call, runs it in its turn, and makes the output item.
+"""Finds the tool of a call, queues and runs the call, and makes the output item.
 
 A model may use more names than it was offered: flat (`mcp__server__tool`), namespaced, with prefixes
-that it learned elsewhere (`functions.shell`), as a function or as a custom tool. Every call gets exactly one
-output with its `call_id`, whatever happens.
+that it learned elsewhere (`functions.shell`), as a function or as a custom tool. Every call, failed
+ones included, gets exactly one output with its `call_id`.
 """
 
 import asyncio
@@ -52,9 +52,10 @@ from codex_py.tools.truncate import truncate_output
 
 _LOCAL_SHELL = "local_shell"
 _BUG = "UnknownError"
-"""The error code of a call whose tool raised what nobody expected."""
+"""The error code of a call whose tool raised an unexpected exception."""
 _MAX_CONCURRENT = 64
-"""Calls that run at once. A response may hold thousands, and each can start processes."""
+"""Limit on the calls that run at once. A response may hold thousands of calls, and each can start
+processes."""
 
 
 class ToolRouter:
@@ -67,15 +68,16 @@ class ToolRouter:
     ) -> None:
         """
         Args:
-            find_tool: finds a tool by its flat name; None if there is none, as those of MCP servers come and go.
-            wrap: wraps each call when its turn has come, see `Extension.wrap_dispatch`.
+            find_tool: finds a tool by its flat name; None if no tool has it now. Tools of MCP
+                servers come and go.
+            wrap: wraps each call once it leaves the queue, see `Extension.wrap_dispatch`.
         """
         self._find_tool = find_tool
         self._run = wrap(_run)
         self._queue = CallQueue()
 
     def build_tool_call(self, item: items.ResponseItem) -> ToolCall | None:
-        """The call that an item asks for, or None for an item that asks for none."""
+        """The call that an item asks for; None for an item that is not a call."""
         match item:
             case items.FunctionCall():
                 name = called_tool(item.namespace, item.name)
@@ -88,7 +90,7 @@ class ToolRouter:
                 payload = LocalShellPayload(
                     tuple(action.command), action.working_directory, action.timeout_ms
                 )
-                # The oldest servers give the item an id only.
+                # The oldest servers give the item only an id.
                 return ToolCall(_LOCAL_SHELL, item.call_id or item.id or "", payload)
             case _:
                 return None
@@ -98,9 +100,9 @@ class ToolRouter:
     ) -> Sequence[Note | items.OutputItem]:
         """Run one call. Returns its notes, then its output.
 
-        The call takes its place in the queue before the first await. Whatever the tool raises becomes the output;
-        `Dispatch` says what ends the turn instead. If a call fails before its tool has emitted an item, or in a way
-        that nobody expected, an error item is emitted.
+        The call takes its place in the queue before the first await. Exceptions of the tool become
+        the output; `Dispatch` lists the exceptions that end the turn instead. If a call fails
+        before its tool has emitted an item, or unexpectedly, an error item is emitted.
         """
         shown = _ShownItems(context.emit)
         context = replace(context, emit=shown)
@@ -150,7 +152,8 @@ class ToolRouter:
             item = self.answer(call, output, context)
         made = [*output.notes, item]
         if output.notes or not isinstance(item.output, str):
-            # A stranger's tool may return what JSON cannot have: here, its call can still fail.
+            # A foreign tool may return values that JSON does not have. Encode here, where the call
+            # can still fail.
             for each in made:
                 each.encoded()
         return made
@@ -165,7 +168,8 @@ class ToolRouter:
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
     def _resolve(self, call: ToolCall) -> tuple[Tool[Any], Any]:
-        """The tool of a call and its parsed arguments; a `ToolError` if it is unknown or they are invalid."""
+        """The tool of a call and its parsed arguments. Raises a `ToolError` if either cannot be
+        used."""
         name = call.tool_name
         tool = self._find_tool(name)
         if tool is None:
@@ -199,8 +203,8 @@ class CallQueue:
 
     @asynccontextmanager
     async def turn(self, *, parallel: bool) -> AsyncGenerator[None]:
-        """Wait for the turn, which lasts as long as the context. The place in the queue is taken before the first
-        await."""
+        """Wait for the turn, which lasts as long as the context. The call takes its place in the
+        queue before the first await."""
         done = asyncio.Event()
         place = (done, parallel)
         before = [event for event, shared in self._ahead if not (parallel and shared)]
@@ -218,8 +222,8 @@ class CallQueue:
 def output_item(
     call: ToolCall, output: ToolOutput, *, limit_tokens: int
 ) -> items.OutputItem:
-    """The output item of a call, of the kind that the call has, with bounded text."""
-    # Tools bound their own output. This limit is for those that do not; it is a little higher, so
+    """The output item of a call, of the type that fits the call, with bounded text."""
+    # Tools bound their own output. This limit is for tools that do not; it is a little higher, so
     # that no text is cut twice.
     text = truncate_output(output.text, limit_tokens * 6 // 5)
     if output.content is None:
@@ -264,22 +268,22 @@ async def _run(use: ToolUse) -> ToolOutput:
                 f"the tool returned {type(output).__name__}, not a ToolOutput"
             )
         return output
-    except BaseException as error:  # noqa: BLE001 - the tool may be a stranger's
+    except BaseException as error:  # noqa: BLE001 - the tool may be a foreign one
         return failed_output(error, use.call, use.context)
 
 
 def failed_output(
     error: BaseException, call: ToolCall, context: ToolContext
 ) -> ToolOutput:
-    """The output of a call that raised. Call it where the exception is handled.
+    """The output of a call that raised. Call this while the exception is handled.
 
-    An exception that nobody expected is shown as an error item, and its traceback goes to the log.
+    An unexpected exception is shown as an error item, and its traceback goes to the log.
 
     Raises:
-        CodexError: the call ends the turn with it.
+        CodexError: the call raised it, which ends the turn.
         CancelledError: the call was cancelled.
         KeyboardInterrupt: Ctrl-C.
-        ApproverFailed: the turn ends with the exception in it.
+        ApproverFailed: the approver's exception ends the turn.
     """
     cause = single_error(error)
     if isinstance(cause, ToolError | OSError):

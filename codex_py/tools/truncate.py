@@ -1,4 +1,4 @@
-"""Shorten the output of a tool for the model, as Codex 0.169 does."""
+"""Shortens the output of a tool for the model, as Codex 0.169 does."""
 
 from typing import Literal, TypeAlias
 
@@ -8,12 +8,12 @@ Unit: TypeAlias = Literal["tokens", "bytes"]
 
 
 def token_count(byte_count: int) -> int:
-    """An estimate: four bytes to a token, rounded up."""
+    """Estimate the tokens of a text: four bytes to a token, rounded up."""
     return -(-byte_count // BYTES_PER_TOKEN)
 
 
 def line_count(text: str) -> int:
-    """Lines of a text; a last one without its newline counts."""
+    """The number of lines of a text, including a last line without a newline."""
     newlines = text.count("\n")
     if text and not text.endswith("\n"):
         return newlines + 1
@@ -21,9 +21,9 @@ def line_count(text: str) -> int:
 
 
 def truncate_middle(text: str, limit: int, unit: Unit = "tokens") -> str:
-    """Keep the first and the last half of the limit, whole characters, with a note between them.
+    """Keep the beginning and the end of a text, half of the limit each, with a note between them.
 
-    A text within the limit comes back as it is.
+    Characters stay whole. A text within the limit is returned unchanged.
     """
     if unit == "tokens":
         max_bytes = limit * BYTES_PER_TOKEN
@@ -37,7 +37,7 @@ def truncate_middle(text: str, limit: int, unit: Unit = "tokens") -> str:
         return text
     head_bytes = max_bytes // 2
     tail_start = len(encoded) - (max_bytes - head_bytes)
-    # A character that is cut is left out.
+    # A partial character is left out.
     head = encoded[:head_bytes].decode(errors="ignore")
     tail = encoded[tail_start:].decode(errors="ignore")
     missing = f"{len(text) - len(head) - len(tail)} chars"
@@ -53,9 +53,10 @@ def truncate_output(
     total_bytes: int | None = None,
     total_lines: int | None = None,
 ) -> str:
-    """As `truncate_middle`, but a text that is cut begins with a warning that gives its size.
+    """Truncate as `truncate_middle` does, and begin a truncated text with a warning that states its
+    size.
 
-    Give the totals if the text is already incomplete.
+    Pass the totals if the text is already incomplete.
     """
     cut = truncate_middle(text, limit)
     if cut is text:

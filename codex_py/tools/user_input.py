@@ -16,7 +16,7 @@ from codex_py.tools.mcp.item import OWN_SERVER, ShownAsServerCall, mcp_item
 
 _NO_OPTIONS = "request_user_input requires non-empty options for every question"
 _OTHER = "_other"
-"""Follows the id of a question in the name of the form's field for a text of the user's own."""
+"""The suffix of a question's id in the name of the form's field for the user's own text."""
 
 
 @frozen(kw_only=True)
@@ -51,16 +51,17 @@ class RequestUserInput(ShownAsServerCall):
 
     elicitor: Elicitor
     asker: str = "codex-py"
-    """See `Elicitation.server`."""
+    """The `server` of each `Elicitation`."""
     unavailable: Callable[[], str | None] = lambda: None
-    """Says why nobody can be asked now; None if somebody can."""
+    """Returns the reason why the user cannot be asked now; None if the user can be."""
     abort: Callable[[], None] = lambda: None
     """Ends the turn; called if the user dismisses the questions."""
 
     async def run(
         self, params: RequestUserInputParams, context: ToolContext
     ) -> ToolOutput:
-        """Ask, without a deadline. A question that is not answered has no answers in the output.
+        """Ask the questions, without a deadline. An unanswered question has no answers in the
+        output.
 
         Raises:
             ToolError: the user dismissed the questions, which ends the turn.
@@ -99,7 +100,8 @@ class RequestUserInput(ShownAsServerCall):
 
 
 def _form(questions: Sequence[UserQuestion]) -> Mapping[str, Any]:
-    """As MCP allows it: plain fields, so each question has a second one for other text."""
+    """A form in the format of MCP, which allows only plain fields: each question has a second field
+    for other text."""
     fields: dict[str, Any] = {}
     for each in questions:
         described = [f"{label}: {about}" for label, about in each.options if about]

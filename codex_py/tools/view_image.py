@@ -1,4 +1,4 @@
-"""`view_image`: show a local image to the model."""
+"""`view_image`: shows a local image to the model."""
 
 import asyncio
 import errno
@@ -38,7 +38,7 @@ class ViewImage(ShownAsServerCall):
 
         Raises:
             ToolError: the file is missing, damaged, not an image of a known kind, larger than 20 MB, or a
-                link that leads out of the project.
+                link out of the project.
         """
         path = context.cwd / params.path
         with mcp_item(OWN_SERVER, self.name, {"path": str(path)}, context) as item:
@@ -49,7 +49,8 @@ class ViewImage(ShownAsServerCall):
             except UnusableImage as error:
                 text = f"unable to process image: {error}"
                 raise ToolError(text, code="InvalidImage") from error
-            # Not the image, which would make the event megabytes long.
+            # The item gets the size instead of the image, which would make the event megabytes
+            # long.
             size = {"type": "text", "text": f"{len(data):,} bytes"}
             item.end({"content": [size]})
             return ToolOutput("", content=(part,))
@@ -75,7 +76,7 @@ def _read(path: Path, cwd: Path, refuses: Refusal) -> bytes:
             code=errno.errorcode.get(number, "InvalidArgs"),
         ) from error
     except ValueError as error:
-        # A NUL or a lone surrogate; the message of Python depends on its version.
+        # The path contains a NUL or a lone surrogate. Python's own message depends on its version.
         raise ToolError(
             f"unable to locate image at `{path}`: no file can have this name",
             code="InvalidArgs",

@@ -30,9 +30,10 @@ _ModelT = TypeVar("_ModelT", bound=PydanticModel)
 class Agent(Generic[OutputT]):
     """A conversation with a model that works in a folder: it reads files, runs commands and calls your functions.
 
-    The first prompt opens the conversation, and each further one goes on with it. `run`, `stream` and `close` belong to
-    one event loop; `run_sync` and `close_sync` need none, and work beside one that runs, as in a notebook. An agent
-    that nobody closes ends with its loop, with the program, or with the last reference to it.
+    The first prompt opens the conversation, and each further one continues it. `run`, `stream` and
+    `close` belong to one event loop. `run_sync` and `close_sync` need no loop, and work beside a
+    running one, as in a notebook. An agent that nobody closes ends with its loop, with the program,
+    or with the last reference to it.
 
     >>> from codex_py import Agent
     >>> from codex_py.testing import FakeModel
@@ -62,28 +63,31 @@ class Agent(Generic[OutputT]):
     ) -> None:
         """
         Args:
-            model: `gpt-5.5`, `anthropic/claude-opus-5-5`; None: the configured one. A `FakeModel`, or another transport
-                of httpx, answers in place of a provider; without a `home`, nothing of the user's is then read or kept.
+            model: `gpt-5.5`, `anthropic/claude-opus-5-5`; None: the configured one. A `FakeModel`,
+                or another transport of httpx, answers in place of a provider. Without a `home`,
+                nothing of the user's is then read or kept.
             cwd: the folder to work in.
-            instructions: what the model is told besides the base prompt.
+            instructions: text for the model besides the base prompt.
             tools: Python functions that the model may call, see `tool`.
             output_type: the pydantic model of every answer; see `run`.
-            approve: a function, plain or async, that decides on calls that need an approval: it takes an
-                `ApprovalRequest` and returns True or False, a `ReviewDecision` or a `Review`. A plain one is called in
-                a thread of its own. None: such calls are refused, and the model knows that nobody can be asked.
-            sandbox: what commands may touch: `read-only`, `workspace-write`, `danger-full-access`. None: as configured,
-                which is `read-only` unless the folder is trusted.
+            approve: a function, plain or async, that decides on calls that need an approval. It
+                takes an `ApprovalRequest` and returns True or False, a `ReviewDecision` or a
+                `Review`. A plain one is called in a separate thread. None: such calls are refused,
+                and the model knows that nobody can be asked.
+            sandbox: what commands may touch: `read-only`, `workspace-write`, `danger-full-access`.
+                None: as configured, which is `read-only` unless the folder is trusted.
             extensions: see `Extension`; the first is the outermost.
-            config: settings in the form of `config.toml`, over those of the files.
-            home: the folder in place of `$CODEX_HOME` or `~/.codex`; it is made if it is not there.
-            environment: variables for the configuration, the key and commands. None: those of the program.
+            config: settings in the form of `config.toml`; they override those of the files.
+            home: the folder in place of `$CODEX_HOME` or `~/.codex`; created if missing.
+            environment: variables for the configuration, the key and commands. None: the
+                variables of the program.
             ephemeral: keep no session file. No home is needed then.
-            resume: id or name of a conversation to go on with.
+            resume: id or name of a conversation to continue.
 
         Raises:
-            ConfigError: there is no folder `cwd`, or a setting is unknown or wrong.
-            TypeError: a function cannot be a tool, `approve` takes other arguments, `output_type` is no pydantic
-                model, or `model` or `config` is of another type.
+            ConfigError: the folder `cwd` does not exist, or a setting is unknown or wrong.
+            TypeError: a function cannot be a tool, `approve` takes other arguments, `output_type`
+                is not a pydantic model, or `model` or `config` is of another type.
         """
         _check_types(model, config)
         if output_type is not None:
@@ -132,7 +136,10 @@ class Agent(Generic[OutputT]):
         weakref.finalize(self, conversation.let_close)
 
     def __repr__(self) -> str:
-        """Names the model as it was given, the folder and the conversation, and nothing that may be secret."""
+        """Name the model as it was given, the folder and the conversation.
+
+        The text contains nothing secret.
+        """
         if self._model is None:
             model = ""
         else:
@@ -145,7 +152,10 @@ class Agent(Generic[OutputT]):
 
     @property
     def session(self) -> Session | None:
-        """The open session, for what an agent has no method for; None before the first turn. For its own loop alone."""
+        """The open session, for tasks that the agent has no method for; None before the first turn.
+
+        Use it in its own loop only.
+        """
         return self._conversation.session
 
     @property
@@ -189,7 +199,7 @@ class Agent(Generic[OutputT]):
 
         Raises:
             CodexError: the turn failed, or the conversation cannot be opened; the classes are in `codex_py.errors`.
-                If the turn failed, `error.result` is the `Result` with what it had brought.
+                If the turn failed, `error.result` is the `Result` up to that point.
             RuntimeError: a turn runs, the agent is closed, or its conversation is in another event loop.
         """
         return await self._run(prompt, images, output_type, lambda _: None)
@@ -209,7 +219,9 @@ class Agent(Generic[OutputT]):
     def run_sync(
         self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
     ) -> Result[Any]:
-        """As `run`, for callers that do not await. The conversation, and async tools, run in a thread of their own.
+        """Run one turn for callers that do not await; see `run`.
+
+        The conversation and async tools run in a separate thread.
 
         Raises:
             KeyboardInterrupt: Ctrl-C interrupted the turn.
@@ -242,7 +254,7 @@ class Agent(Generic[OutputT]):
     def stream(
         self, prompt: str, *, images: Sequence[Path | str] = (), output_type: Any = None
     ) -> EventStream[Any]:
-        """Run one turn, and follow it: `async for event in agent.stream("…")`. See `EventStream`.
+        """Run one turn and follow it: `async for event in agent.stream("…")`. See `EventStream`.
 
         Arguments and errors are those of `run`. `event_json(event)` is the JSON form of an event.
         """
@@ -252,7 +264,7 @@ class Agent(Generic[OutputT]):
         )
 
     def steer(self, prompt: str, *, images: Sequence[Path | str] = ()) -> bool:
-        """Tell the model something while a turn runs: it goes out with the next request of the turn.
+        """Send the model a prompt while a turn runs, with the next request of the turn.
 
         False if no turn runs, or the turn has sent its last request or was interrupted; then `run` it.
 
@@ -267,11 +279,14 @@ class Agent(Generic[OutputT]):
         return self.session.steer(prompt, images=files)
 
     def interrupt(self) -> None:
-        """End the turn that runs, if one does: its `run` raises `TurnAborted`. From any thread."""
+        """End the running turn, if there is one: its `run` raises `TurnAborted`.
+
+        May be called from any thread.
+        """
         self._conversation.interrupt()
 
     def fork(self) -> Self:
-        """An agent with a copy of the conversation so far, which goes on by itself.
+        """Return an agent with a copy of the conversation so far. The copy continues on its own.
 
         Raises:
             RuntimeError: a turn runs.
@@ -281,13 +296,13 @@ class Agent(Generic[OutputT]):
         return fork
 
     async def close(self) -> None:
-        """End a turn that runs, the conversation, its processes and its connections."""
+        """End the running turn, the conversation, its processes and its connections."""
         await self._conversation.close()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.close)
 
     def close_sync(self) -> None:
-        """As `close`, for an agent of `run_sync`."""
+        """Close an agent of `run_sync`; see `close`."""
         self._conversation.is_closed = True
         if self._thread is not None:
             self._thread.close()
@@ -314,7 +329,7 @@ class Agent(Generic[OutputT]):
         if output_type is None:
             output_type = self._output_type
         else:
-            # Raises a `TypeError` before anything is sent.
+            # This raises a `TypeError` before anything is sent.
             ModelSchema(output_type)
         return await self._conversation.run(
             prompt, self._files(images), output_type, tell

@@ -1,4 +1,4 @@
-"""The callback of an `Agent` that decides on calls, as an `Approver`."""
+"""An `Approver` that lets the callback of an `Agent` decide on calls."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -19,10 +19,10 @@ Approve: TypeAlias = Callable[[ApprovalRequest], Answer | Awaitable[Answer]] | A
 
 
 class Callback:
-    """Calls a plain function in a thread of its own, so that it may ask somebody and wait."""
+    """Calls a plain function in a separate thread, so that it may ask somebody and wait."""
 
     def __init__(self, approve: Approve) -> None:
-        """Raises a `TypeError` if it cannot be called with an `ApprovalRequest`."""
+        """Raises a `TypeError` if `approve` cannot be called with an `ApprovalRequest`."""
         self._function: Callable[..., Any] = getattr(
             approve, "review", cast("Any", approve)
         )
@@ -33,7 +33,10 @@ class Callback:
             raise TypeError(f"{text}: {approve!r}") from error
 
     async def review(self, request: ApprovalRequest) -> Review:
-        """Raises what the function raises, and a `CodexError` if its answer is strange."""
+        """Ask the function.
+
+        Raises its errors, and a `CodexError` if its answer has another type.
+        """
         if inspect.iscoroutinefunction(self._function):
             return as_review(await self._function(request))
         answer = await in_thread(lambda: self._function(request))

@@ -1,4 +1,4 @@
-"""The conversation of an `Agent`: a session that is opened by its first turn."""
+"""The conversation of an `Agent`: a session that the first turn opens."""
 
 import asyncio
 import os
@@ -30,12 +30,12 @@ Tell: TypeAlias = Callable[[Event], None]
 
 @frozen(kw_only=True)
 class AgentSetup:
-    """How an agent opens its conversation."""
+    """The way in which an agent opens its conversation."""
 
     cwd: Path
-    """Absolute, as `home` is."""
+    """An absolute path, as `home` is."""
     settings: Mapping[str, Any]
-    """As in `config.toml`."""
+    """Settings in the form of `config.toml`."""
     home: Path | None
     environment: Mapping[str, str] | None
     parts: Mapping[str, Any]
@@ -45,12 +45,12 @@ class AgentSetup:
     async def opened(
         self, sink: Tell, options: SessionOptions
     ) -> AsyncGenerator[Session]:
-        """Raises what `load_config` and `open_session` raise."""
+        """Open a session. Raises the errors of `load_config` and `open_session`."""
         environment = dict(os.environ if self.environment is None else self.environment)
         with ExitStack() as stack:
             home = self.home
             if home is None and options.transport is not None:
-                # Nothing of the user's changes what a test sees.
+                # Nothing of the user's may change the result of a test.
                 home = Path(mkdtemp(prefix="codex-py-"))
                 stack.callback(rmtree, home, ignore_errors=True)
             if home is not None:
@@ -70,7 +70,10 @@ class AgentSetup:
 
 
 class Conversation:
-    """The session knows nothing of its agent, so that it can end when nobody has the agent any more."""
+    """Holds the session, which does not refer to the agent.
+
+    So it can end when nobody refers to the agent any more.
+    """
 
     def __init__(self, setup: AgentSetup, options: SessionOptions) -> None:
         self.session: Session | None = None
@@ -78,13 +81,13 @@ class Conversation:
         self._setup = setup
         self._options = options
         self._task: asyncio.Task[Any] | None = None
-        """Runs a turn."""
+        """The task that runs a turn."""
         self.is_ending = self._is_cancelled = False
         self._hosted = HostedSession()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Tell | None = None
         self._early: deque[Event] = deque(maxlen=1000)
-        """Events between turns; the next one tells them."""
+        """Events between turns; they are reported by the next turn."""
 
     async def run(
         self, prompt: str, images: Sequence[Path], output_type: Any, tell: Tell
@@ -117,7 +120,7 @@ class Conversation:
         except asyncio.CancelledError:
             task = cast("asyncio.Task[Any]", self._task)
             if (task.uncancel() if self._is_cancelled else task.cancelling()) == 0:
-                # Nobody cancelled the caller: it was interrupted, or the agent closed.
+                # The caller was not cancelled: the turn was interrupted, or the agent closed.
                 raise TurnAborted("the turn was interrupted before it began") from None
             raise
         finally:
@@ -126,7 +129,7 @@ class Conversation:
         error = done.error
         output: Any = text if error is None else None
         if output_type is not None and error is None:
-            # An extension may have ended the turn with an answer that nothing has checked.
+            # An extension may have ended the turn with an answer that was not checked.
             wrong = ModelSchema(output_type).violation(text)
             if wrong is not None:
                 error = CodexError(wrong, code="schema", exit_code=ExitCode.SCHEMA)
@@ -165,7 +168,7 @@ class Conversation:
             task.get_loop().call_soon_threadsafe(task.cancel)
 
     def copied(self) -> "Conversation":
-        """One that goes on from here."""
+        """Return a conversation that continues from here."""
         if self._task is not None:
             raise RuntimeError(
                 "a turn of this agent runs; fork it before or after the turn"
@@ -178,9 +181,9 @@ class Conversation:
             await self._hosted.close()
 
     def let_close(self) -> None:
-        """Have the session closed by its loop, from any thread."""
+        """Have the session closed by its loop. May be called from any thread."""
         if self._loop is not None:
-            # A loop that is closed has ended the session.
+            # If the loop is closed, the session has ended already.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._hosted.let_close)
 
@@ -212,7 +215,7 @@ class Conversation:
         return self._hosted.session
 
     def _continued(self, *, is_copy: bool = False) -> SessionOptions:
-        """The options of a session that goes on from here."""
+        """Return the options of a session that continues from here."""
         session = self.session
         if session is None:
             return self._options

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for callers that do not await."""
+"""An event loop in a separate thread, for callers that do not await."""
 
 import asyncio
 import threading
@@ -7,24 +7,24 @@ from contextlib import suppress
 from typing import Final, TypeAlias
 
 _END_S: Final = 10.0
-"""How long the end of the program waits for a conversation that nobody closed."""
+"""The time that the end of the program waits for a conversation that nobody closed."""
 
 
 _Started: TypeAlias = Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]
 
 
 class LoopThread:
-    """`loop` runs until `close`. What still runs there then is cancelled."""
+    """Runs `loop` until `close`. Tasks that still run there are then cancelled."""
 
     def __init__(self) -> None:
         started: _Started = Future()
-        # A daemon: the program does not wait for it, but `close` may be called when it ends.
+        # The program does not wait for a daemon thread, but `close` may be called at its end.
         self._thread = threading.Thread(target=_run, args=(started,), daemon=True)
         self._thread.start()
         self.loop, self._end = started.result()
 
     def close(self) -> None:
-        with suppress(RuntimeError):  # it is closed already
+        with suppress(RuntimeError):  # the loop is closed already
             self.loop.call_soon_threadsafe(self._end.set)
         if threading.current_thread() is not self._thread:
             self._thread.join(_END_S)

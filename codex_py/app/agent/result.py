@@ -1,4 +1,4 @@
-"""What a turn of an `Agent` brought."""
+"""The result of a turn of an `Agent`."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic
@@ -19,7 +19,7 @@ else:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Generic[OutputT]):
-    """What a turn brought. If the turn failed, it is the attribute `result` of the error.
+    """The result of a turn. If the turn failed, it is the attribute `result` of the error.
 
     >>> from codex_py import Agent
     >>> from codex_py.testing import FakeModel
@@ -29,21 +29,22 @@ class Result(Generic[OutputT]):
     """
 
     text: str
-    """The last message of the model; empty if there is none."""
+    """The last message of the model; empty without a message."""
     output: OutputT
-    """The answer as the `output_type`; the text without one. None if the turn failed."""
+    """The answer as the `output_type`, or as text if no type was given. None if the turn failed."""
     usage: Usage
-    """Tokens of the turn, subagents included."""
+    """The tokens of the turn, including those of subagents."""
     diff: str | None
-    """All changes to files, git style; None if there are none."""
+    """All changes to files, in git's form; None without changes."""
     items: tuple[ThreadItem, ...]
     """Messages, commands, changes and calls, in the order of their ends."""
     denied: bool
     """True if a policy, or `approve`, refused a call."""
     exit_code: int
-    """That of `codex-py exec`: 0 if the turn completed and every gate is satisfied."""
+    """The exit code that `codex-py exec` would have: 0 if the turn completed and every gate is
+    satisfied."""
     error: CodexError | None = None
-    """Why the turn failed."""
+    """The error that the turn failed with."""
 
     @property
     def warnings(self) -> list[str]:

@@ -11,7 +11,8 @@ from codex_py.errors import CodexError
 from codex_py.protocol.events import Event
 
 _MAX_WAITING: Final = 10_000
-"""Events that may wait for a reader. Beyond them, those that only show progress are left out."""
+"""The number of events that may wait for a reader. Beyond it, events that only show progress are
+left out."""
 
 
 class EventStream(Generic[OutputT]):
@@ -38,7 +39,7 @@ class EventStream(Generic[OutputT]):
         run: Callable[[Callable[[Event], None]], Awaitable[Result[OutputT]]],
         leave: Callable[["asyncio.Task[Any]"], None],
     ) -> None:
-        """`run` runs the turn, and tells its events. `leave` interrupts the task that does so."""
+        """`run` runs the turn and reports its events. `leave` interrupts the task that runs it."""
         self._run = run
         self._leave = leave
         self._task: asyncio.Task[None] | None = None
@@ -49,7 +50,9 @@ class EventStream(Generic[OutputT]):
 
     @property
     def result(self) -> Result[OutputT]:
-        """What the turn brought. If it failed or was interrupted, what it had brought by then, with an `error`.
+        """The result of the turn.
+
+        After a failure or an interruption, it has the results so far, and an `error`.
 
         Raises:
             RuntimeError: the turn has not ended, or never began.
@@ -88,7 +91,10 @@ class EventStream(Generic[OutputT]):
         await self.aclose()
 
     async def next(self) -> Event:
-        """The next event. Raises `StopAsyncIteration` when the turn has ended, or the error that it failed with."""
+        """Return the next event.
+
+        Raises `StopAsyncIteration` when the turn has ended, or the error that it failed with.
+        """
         assert self._task is not None
         while not self._waiting:
             if self._task.done():
@@ -102,7 +108,7 @@ class EventStream(Generic[OutputT]):
         try:
             self._result = await self._run(self._tell)
         except CodexError as error:
-            # It is raised behind the last event.
+            # The error is raised after the last event.
             self._error = error
             self._result = error.result
 
@@ -113,7 +119,7 @@ class EventStream(Generic[OutputT]):
 
 
 class _Events(AsyncIterator[Event]):
-    """A loop alone has it, so that it is deleted when the loop is left."""
+    """Belongs to one loop alone, so that it is deleted when the loop is left."""
 
     def __init__(self, stream: EventStream[Any]) -> None:
         self._stream = stream

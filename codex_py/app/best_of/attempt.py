@@ -1,6 +1,7 @@
-"""One of several attempts at a prompt: an agent in a worktree of its own, and what scripts of the user say of it.
+"""One of several attempts at a prompt: an agent in its own worktree, judged by scripts of the user.
 
-Scripts run in a clean checkout of the change, so that ignored files that an agent leaves do not help it.
+Scripts run in a clean checkout of the change, so that ignored files that an agent leaves do not
+help it.
 """
 
 import asyncio
@@ -44,18 +45,18 @@ _INTERNAL: Final = {"json": False}
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """What is to be tried, and what came of it, for JSON."""
+    """The task of an attempt and its outcome, for JSON."""
 
     attempt: int
     varied: Mapping[str, str]
     options: Sequence[str] = field(metadata=_INTERNAL)
-    """Of `exec`."""
+    """The options of `exec`."""
     prompt: str = field(metadata=_INTERNAL)
     price: Price | None = field(metadata=_INTERNAL)
     state: str = "not begun"
     passed: bool = False
     why: str | None = None
-    """Why it did not pass, or has no score."""
+    """The reason why the attempt did not pass, or has no score."""
     score: float | None = None
     passed_tests: int | None = None
     failed_tests: int | None = None
@@ -67,28 +68,28 @@ class Attempt:
     error: Mapping[str, Any] | None = None
     last_message: str | None = field(default=None, metadata=_INTERNAL)
     usage: Usage = field(default_factory=Usage)
-    """As far as it is known."""
+    """The usage, as far as it is known."""
     seconds: float | None = None
 
 
 @dataclass(slots=True, eq=False)
 class AttemptRunner:
-    """Makes attempts, each in a worktree of its own."""
+    """Makes attempts, each in its own worktree."""
 
     snapshot: Snapshot
     config: Config
     environment: Mapping[str, str]
     sandbox: Sequence[str]
-    """Words behind `codex-py sandbox` for scripts."""
+    """The words after `codex-py sandbox` for scripts."""
     score: str | None
     junit: str | None
     worktrees: Path | None
     patches: Path
     watch: Callable[[Attempt, bytes], None]
-    """Gets each event of an agent as a line."""
+    """Called with each event of an agent, as a line."""
     warn: Callable[[str], None]
     _limits: set[asyncio.Timeout] = field(default_factory=set[asyncio.Timeout])
-    """Of the agents that run."""
+    """The time limits of the agents that run."""
     _guardian: Guardian = field(default_factory=Guardian)
     _runner: ProgramRunner = field(default_factory=ProgramRunner)
 
@@ -97,15 +98,16 @@ class AttemptRunner:
         self._runner.close()
 
     def end_agents(self) -> None:
-        """End the agents that run: the budget is used up."""
+        """End all running agents, because the budget is used up."""
         while self._limits:
             self._limits.pop().reschedule(0)
 
     async def make(self, attempt: Attempt, ends_at: float | None) -> None:
-        """Make an attempt to its end.
+        """Run an attempt to its end.
 
         Args:
-            ends_at: when an agent that does not keep to its own budget is ended, on the clock of the loop.
+            ends_at: the time, on the clock of the loop, at which an agent that exceeds its own
+                budget is ended.
         """
         attempt.state = "running"
         make = partial(
@@ -136,7 +138,7 @@ class AttemptRunner:
         confined: Sequence[str],
         ends_at: float | None,
     ) -> bool:
-        """Run the agent. False if it failed, or did not end."""
+        """Run the agent. Returns False if it failed or did not end."""
         command = ExecCommand(
             [*attempt.options, *confined],
             attempt.prompt,
@@ -159,7 +161,7 @@ class AttemptRunner:
             self._limits.discard(limit)
             for name in ("events.jsonl", "stderr"):
                 (folder / name).unlink(missing_ok=True)
-        # Without a code, a signal ended it.
+        # A signal ended an agent without an exit code.
         attempt.state = _STATES.get(
             -1 if result.exit_code is None else result.exit_code, "failed"
         )
@@ -173,7 +175,7 @@ class AttemptRunner:
         return attempt.state == "done"
 
     def _keep_change(self, attempt: Attempt, worktree: Worktree) -> str:
-        """Write the patch of an attempt. Returns the git tree that it left."""
+        """Write the patch of an attempt. Returns the git tree that the agent left."""
         tree, attempt.diff = self.snapshot.changed(str(attempt.attempt), worktree)
         attempt.diff_lines = changed_lines(attempt.diff.decode(errors="replace"))
         patch = self.patches / f"{attempt.attempt}.diff"
@@ -208,7 +210,10 @@ class AttemptRunner:
     async def _run(
         self, script: str, worktree: Worktree, confined: Sequence[str]
     ) -> tuple[int | None, str, str]:
-        """Run a script in the sandbox. Returns its exit code, how it ended in words, and its last line."""
+        """Run a script in the sandbox.
+
+        Returns its exit code, its ending in words, and its last line.
+        """
         timeout_s = self.config.gates.verify_timeout_s
         code, printed, _ = await self._runner.run(
             [
@@ -273,7 +278,10 @@ class AttemptRunner:
 
 
 def _check_out(worktree: Worktree, tree: str) -> None:
-    """Leave nothing but this tree. Without an index, git takes no file for unchanged. Raises a `CodexError`."""
+    """Leave nothing but this tree.
+
+    Without an index, git rewrites every file. Raises a `CodexError`.
+    """
     Path(worktree.git.variables["GIT_DIR"], "index").unlink(missing_ok=True)
     git = worktree.git.without_filters(worktree.path)
     git.output(worktree.path, "clean", "-ffdxq")
@@ -281,10 +289,10 @@ def _check_out(worktree: Worktree, tree: str) -> None:
 
 
 def _count_tests(attempt: Attempt, folder: Path, pattern: str) -> None:
-    """Count those of all JUnit reports. Files that are none are left out."""
-    # Unlike `Path.glob`, it takes any pattern.
+    """Count the tests of all JUnit reports. Files of another kind are left out."""
+    # Unlike `Path.glob`, this takes any pattern.
     for name in glob(pattern, root_dir=folder, recursive=True, include_hidden=True):  # noqa: PTH207
-        # A `LookupError`: an encoding that nobody knows.
+        # A `LookupError` means an unknown encoding.
         with suppress(OSError, ElementTree.ParseError, ValueError, LookupError):
             report = ElementTree.fromstring(
                 read_whole(folder / name, _MAX_REPORT_BYTES)

@@ -17,7 +17,7 @@ from codex_py.instructions import instruction_text
 from codex_py.process.guardian import Guardian
 
 _MAX_SHOWN: Final = 100_000
-"""Characters of all changes together that the judge is shown."""
+"""The characters of all changes together that the judge is shown."""
 _RANKS: Final = (
     "it has the highest score",
     "fewer of its tests failed",
@@ -31,7 +31,11 @@ _BEFORE_JUDGE: Final = 3
 
 
 def best_first(attempts: Sequence[Attempt]) -> tuple[list[Attempt], int, str]:
-    """Sort attempts. Returns also how many no score and no test tells from the first, and why that one is the best."""
+    """Sort attempts, the best first.
+
+    Returns the sorted attempts, the number of those that neither score nor tests tell from the
+    first, and the reason why the first is the best.
+    """
 
     def ranks(each: Attempt) -> tuple[float, ...]:
         score = inf if each.score is None else -each.score
@@ -66,7 +70,7 @@ async def judged(
     """Ask the model which of the attempts is the best. Returns that one and the reason.
 
     Raises:
-        CodexError: there is no answer that names one.
+        CodexError: the answer names no attempt.
     """
     by_number = {each.attempt: each for each in attempts}
     fields = {

@@ -1,6 +1,7 @@
-"""The work tree as it is, as a commit that nobody else sees: several attempts begin with it, and one comes back to it.
+"""A private commit of the present work tree: several attempts begin with it, and one returns to it.
 
-Of the repository, only references of our own and registered worktrees change, and they go with the run.
+In the repository, only references of our own and registered worktrees change. They are removed with
+the run.
 """
 
 import secrets
@@ -39,15 +40,18 @@ _AUTHOR: Final = {
 @frozen
 class Snapshot:
     id: str
-    """Begins the names of the worktrees."""
+    """The prefix of the worktrees' names."""
     git: Git
     root: Path
     tree: str
-    """The id of a git tree with all files but ignored ones."""
+    """The id of a git tree with all files except ignored ones."""
     commit: str = ""
 
     def keep(self, name: str, tree: str, *parents: str) -> str:
-        """Make a commit of a tree, which stays until the run ends. Returns its id."""
+        """Make a commit of a tree, which is kept until the run ends.
+
+        Returns the id of the commit.
+        """
         git = replace(self.git, variables={**self.git.variables, **_AUTHOR})
         words = [word for parent in parents for word in ("-p", parent)]
         commit = git.output(
@@ -57,7 +61,7 @@ class Snapshot:
         return commit
 
     def changed(self, name: str, worktree: Worktree) -> tuple[str, bytes]:
-        """Return the git tree of a worktree, which is kept, and its difference. Raises a `CodexError`."""
+        """Return the git tree of a worktree, which is kept, and its diff. Raises a `CodexError`."""
         with copied_index(worktree.git, worktree.path) as git:
             tree = work_tree(git, worktree.path)
         self.keep(name, tree, self.commit)
@@ -66,10 +70,12 @@ class Snapshot:
     def apply(
         self, diff: bytes, config: Config, environment: Mapping[str, str]
     ) -> Committed:
-        """Make a change in the user's tree, as one step of the journal, merged with what was changed there since.
+        """Apply a change to the user's tree, as one step of the journal.
+
+        Later changes there are merged.
 
         Raises:
-            PatchError: it does not fit, and nothing was written.
+            PatchError: the change does not fit, and nothing was written.
         """
         journal = Journal(config.home, config.cwd)
         journal.recover()
@@ -89,7 +95,9 @@ class Snapshot:
 def snapshot_of(
     root: Path, config: Config, environment: Mapping[str, str]
 ) -> Generator[Snapshot]:
-    """Take a snapshot of a work tree, without what is denied. At the end, all references of the run are removed.
+    """Take a snapshot of a work tree, without denied files.
+
+    At the end, all references of the run are removed.
 
     Raises a `CodexError` if git is not installed, or fails, as it does while a merge has conflicts.
     """
@@ -110,7 +118,10 @@ def snapshot_of(
 
 
 def sweep(root: Path, home: Path, environment: Mapping[str, str]) -> Git:
-    """Remove what killed runs have left in a repository. Returns its git. Raises a `CodexError` if git fails."""
+    """Remove the remains of killed runs from a repository.
+
+    Returns its git. Raises a `CodexError` if git fails.
+    """
     git = require_git(home, environment, root)
     names = git.output(
         root, "for-each-ref", "--format=%(refname)", _REFERENCES
@@ -127,7 +138,7 @@ def sweep(root: Path, home: Path, environment: Mapping[str, str]) -> Git:
             ):
                 for folder in (path.parent, store_path(home, path)):
                     shutil.rmtree(folder, ignore_errors=True)
-                # Twice: it is locked if a kill ended the making of it.
+                # Twice `--force`: the worktree is locked if a kill interrupted its creation.
                 run_worktree(git, root, "remove", "--force", "--force", str(path))
         for folder in worktrees_folder(home).glob(f"{name}-*"):
             shutil.rmtree(folder, ignore_errors=True)

@@ -25,7 +25,7 @@ class Document:
     usage: Usage
     items: Sequence[ThreadItem]
     began: str = ""
-    """UTC, RFC 3339; empty if it is not known."""
+    """The start in UTC, RFC 3339; empty if unknown."""
 
     @property
     def title(self) -> str:
@@ -38,7 +38,7 @@ class Document:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """Facts for the head of the document, as names and values."""
+        """The facts for the head of the document, as names and values."""
         tokens = f"{self.usage.input_tokens:,} in, {self.usage.output_tokens:,} out"
         rows = [
             ("Session", self.thread_id),
@@ -51,7 +51,10 @@ class Document:
 
 
 def read_document(path: Path) -> Document:
-    """The conversation of a session file. Raises a `SessionError` if it cannot be read."""
+    """Read the conversation of a session file.
+
+    Raises a `SessionError` if the file cannot be read.
+    """
     meta = read_meta(path)
     details = read_details(path)
     return Document(

@@ -1,4 +1,4 @@
-"""Turns thread items into the entries of a conversation, which Markdown and the page write."""
+"""Turns thread items into the entries of a conversation, for Markdown and the HTML page."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -18,9 +18,9 @@ from codex_py.streams.plain_text import command_output, plain
 from codex_py.streams.times import took
 
 _LONGEST = 20_000
-"""Characters of one output, one diff or one prompt of an agent."""
+"""The characters of one output, one diff or one prompt of an agent."""
 _SHORT_TURN_MS = 2_000
-"""As in the terminal, a quick turn needs no line."""
+"""The milliseconds of a quick turn, which needs no line, as in the terminal."""
 _STEPS = {"completed": "✔", "in_progress": "▸", "pending": "□"}
 
 Kind: TypeAlias = Literal[
@@ -50,13 +50,13 @@ class Entry:
     title: str = ""
     """The script of a command; empty for messages."""
     note: str = ""
-    """Such as the exit code."""
+    """A remark such as the exit code."""
     failed: bool = False
     parts: Sequence[Part] = ()
 
 
 def entries(items: Sequence[event_items.ThreadItem]) -> Iterator[Entry]:
-    """The entries of a conversation. Nothing in them can steer a terminal or hide text."""
+    """Yield the entries of a conversation. Their texts cannot control a terminal or hide text."""
     for item in items:
         if not (
             isinstance(item, event_items.TurnTime) and item.duration_ms < _SHORT_TURN_MS
@@ -121,7 +121,7 @@ def _texts(
 
 
 def _shortened(text: str) -> str:
-    """The text, or its first and last characters with a remark between them."""
+    """Return the text; if it is long, its first and last characters with a remark between them."""
     if len(text) <= _LONGEST:
         return text
     half = _LONGEST // 2

@@ -21,7 +21,7 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
     """Choose the writer by `form`, else by the suffix of the file, else Markdown.
 
     Raises:
-        UsageError: the suffix is that of another kind of file.
+        UsageError: the suffix belongs to another kind of file.
     """
     if path is not None:
         suffix = path.suffix.lower().removeprefix(".")
@@ -42,7 +42,9 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
 def without_keys(
     document: Document, environment: Mapping[str, str], home: Path
 ) -> tuple[Document, list[str]]:
-    """The document with `[redacted]` in place of keys, and a sentence that counts them. `home`: `$CODEX_HOME`.
+    """Return the document with `[redacted]` in place of keys, and a sentence that counts them.
+
+    `home`: `$CODEX_HOME`.
 
     Raises:
         ConfigError: `auth.json` cannot be read.

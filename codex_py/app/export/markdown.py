@@ -12,7 +12,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
 def markdown(document: Document) -> Iterator[str]:
-    """The parts of the text, in order."""
+    """Yield the parts of the text, in order."""
     yield f"# {on_one_line(document.title) or 'Conversation'}\n\n"
     for name, value in document.facts:
         yield f"- {name}: {on_one_line(value)}\n"
@@ -20,7 +20,7 @@ def markdown(document: Document) -> Iterator[str]:
 
 
 def conversation(document: Document) -> Iterator[str]:
-    """The entries without the heading; each part begins with an empty line."""
+    """Yield the entries without the heading. Each part begins with an empty line."""
     for entry in entries(document.items):
         yield from (f"\n{block}\n" for block in _blocks(entry))
 
@@ -50,14 +50,14 @@ def _block(part: Part) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """A block of code, with a fence that the text does not contain."""
+    """Return a block of code with a fence that the text does not contain."""
     longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
 def closed(text: str) -> str:
-    """Close a block of code that the text leaves open, or what follows becomes part of it."""
+    """Close a block of code that the text leaves open, so that the text after it stays outside."""
     fence = ""
     for line in text.split("\n"):
         mark = _FENCE.match(line)

@@ -1,7 +1,7 @@
-"""A conversation as one HTML page that needs nothing else: no script, no font, no image.
+"""A conversation as one HTML page without other files: no script, no font, no image.
 
-Its text comes from models, tools and files, so all of it is escaped, and a policy forbids the page to load or run
-anything but its own style sheet, https://www.w3.org/TR/CSP3/.
+Its text comes from models, tools and files, so all of it is escaped. A policy forbids the page to
+load or run anything except its own style sheet, https://www.w3.org/TR/CSP3/.
 """
 
 import base64
@@ -23,16 +23,16 @@ from codex_py.streams.terminal import on_one_line
 from codex_py.version import __version__
 
 _PAGE: Final = Path(__file__)
-"""Beside it are the style sheet, and the page around a conversation."""
+"""The folder of this file also has the style sheet, and the page around a conversation."""
 _SCHEMES: Final = ("https://", "http://", "mailto:")
 _FIRST_HEADING: Final = 4
-"""The level of the largest heading of an answer; those above it are the page's."""
+"""The level of the largest heading of an answer; the levels above belong to the page."""
 _CLASSES: Final = {"+": "added", "-": "removed", "@": "gap", "\\": "gap"}
 _LISTED: Final = 80
 
 
 def page(document: Document) -> Iterator[str]:
-    """The parts of the page, in order."""
+    """Yield the parts of the page, in order."""
     style = _PAGE.with_suffix(".css").read_text(encoding="utf-8")
     around = _PAGE.with_suffix(".html").read_text(encoding="utf-8")
     before, _, after = around.partition("{conversation}")
@@ -61,7 +61,7 @@ def _contents(found: Sequence[Entry]) -> str:
 
 
 def _first_words(prompt: Sequence[Part]) -> str:
-    """The start of a prompt on one line, as HTML."""
+    """Return the start of a prompt on one line, as HTML."""
     if not prompt:
         return ""
     line = " ".join(prompt[0].text.split())
@@ -164,7 +164,7 @@ def _number(number: int | None) -> str:
 
 
 class _Renderer(RendererHTML):
-    """Headings that fit below those of the page, links that lead only to where they say, and no images."""
+    """Renders headings below those of the page, links to addresses outside alone, and no images."""
 
     def heading_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
         return f"<{_heading(tokens[index])}>"
@@ -176,7 +176,7 @@ class _Renderer(RendererHTML):
         target = str(tokens[index].attrGet("href") or "")
         if target.lower().startswith(_SCHEMES):
             return f'<a href="{escape(target)}" rel="noopener noreferrer nofollow">'
-        # A file of the project, as a rule, which this page does not bring along.
+        # The link usually leads to a file of the project, which is not part of this page.
         return f'<a title="{escape(target)}">'
 
     def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:  # noqa: ARG002 - those of the base class

@@ -1,7 +1,7 @@
-"""Takes keys out of text that leaves the machine.
+"""Removes keys from text that leaves the machine.
 
-Found are the values of the user's own keys, and text in the well-known form of one. Other secrets, such as passwords,
-stay.
+It finds the values of the user's own keys, and text in the well-known form of a key. Other secrets,
+such as passwords, stay.
 """
 
 import json
@@ -18,7 +18,7 @@ from codex_py.protocol.messages import encode_json
 
 REDACTED: Final = "[redacted]"
 _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN", re.IGNORECASE)
-"""Names of variables that hold credentials, as Codex recognises them."""
+"""The names of variables that hold credentials, as Codex recognises them."""
 _SHORTEST: Final = 8
 _AWS: Final = r"[0-9A-Z]{16}(?![0-9A-Z])"
 _TOKENS: Final = {
@@ -33,19 +33,22 @@ _TOKENS: Final = {
     "ASIA": _AWS,
     "eyJ": r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}",
 }
-"""How tokens begin, and go on, wherever they stand: GitHub, GitLab, npm, Hugging Face, Slack, Google, AWS; RFC 7519."""
+"""The prefixes of tokens and the pattern after each, found anywhere in a text: GitHub, GitLab, npm,
+Hugging Face, Slack, Google, AWS; RFC 7519."""
 _FORMS: Final = {
     "PRIVATE KEY": r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     "earer ": r"(?<=[Bb]earer )[\w.~+/-]{16,}=*",
-    # OpenAI, Anthropic and others. Not in `task-`, but behind the end of an escape: `\n`, of an address, of a colour.
+    # OpenAI, Anthropic and others. The pattern does not match in `task-`, but after an escape:
+    # `\n`, of a URL, or of a colour.
     "sk-": r"(?:(?<![a-zA-Z0-9-])|(?<=\\[bfnrt])|(?<=%[\dA-F]{2})|(?<=\[[mK])|(?<=[\d;]m))sk-[\w-]{20,}",
     **{opening: opening + rest for opening, rest in _TOKENS.items()},
 }
-"""By a text that each has in it, which is faster to look for. PEM; RFC 6750; tokens."""
+"""The patterns of keys, by a text that each key contains, which is found faster. PEM; RFC 6750;
+tokens."""
 
 
 class Redactor:
-    """Puts `[redacted]` in place of each key, and counts them.
+    """Replaces each key by `[redacted]`, and counts the keys.
 
     Args:
         home: `$CODEX_HOME`, for `auth.json`.
@@ -58,9 +61,9 @@ class Redactor:
         self.count = 0
         named = {v for name, v in environment.items() if _SECRET_NAME.search(name)}
         known = named.union(_strings(stored_fields(home / "auth.json")))
-        # A path leads to a key, and is none.
+        # A path leads to a key, but is not a key itself.
         values = {v for v in known if len(v) >= _SHORTEST and not v.startswith("/")}
-        # In the output of many tools, they are in JSON or in an address.
+        # The outputs of many tools have keys in JSON or in a URL.
         values |= {
             form for v in values for form in (json.dumps(v)[1:-1], quote(v, safe=""))
         }
@@ -72,13 +75,13 @@ class Redactor:
 
     @property
     def notes(self) -> list[str]:
-        """A sentence for the user if there was a key."""
+        """Return a sentence for the user if there was a key."""
         if self.count:
             return [f"{self.count} keys were replaced by {REDACTED}."]
         return []
 
     def line(self, data: bytes) -> bytes:
-        """A line of JSON; what has no key in it stays as it is, byte for byte."""
+        """Redact a line of JSON. A line without a key stays the same, byte for byte."""
         text = data.decode(errors="replace")
         if not any(part in text for part in self._forms):
             return data
@@ -89,7 +92,7 @@ class Redactor:
         return encode_json(value) + b"\n"
 
     def _within(self, text: str) -> str:
-        """The arguments of a call are JSON in a text, and stay that."""
+        """Redact a text. The arguments of a call are JSON in a text, and stay JSON."""
         if not text.startswith("{"):
             return self(text)
         try:

@@ -1,7 +1,7 @@
-"""A model answers, in place of the user, what the approval policy asks: `approvals_reviewer = "auto_review"`. LIGHT.
+"""Lets a model decide approvals in place of the user: `approvals_reviewer = "auto_review"`. LIGHT.
 
-It reads one request without tools, in which everything that others wrote is fenced off as data. Only an answer of the
-right form allows a call: a doubt, an error or a delay is a no.
+The model gets one request without tools, in which the text of others is marked as data. Only an
+answer of the right form allows a call: a doubt, an error or a delay denies it.
 """
 
 import asyncio
@@ -31,16 +31,17 @@ from codex_py.protocol.stream import Completed, ModelStream, OutputItemDone, Pro
 from codex_py.tools.truncate import truncate_middle
 
 _OWN_MODEL: Final = "codex-auto-review"
-"""OpenAI's. If the key has no access to it, the model of the session answers."""
+"""The reviewer model of OpenAI. If the key has no access to it, the model of the session
+answers."""
 _MAX_REVIEWS: Final = 20
-"""In a turn."""
+"""The largest number of reviews in a turn."""
 _TIMEOUT_S: Final = 90.0
 _MAX_CALL_TOKENS: Final = 16_000
-"""A longer call is refused: what is left out of it could not be judged."""
+"""A longer call is refused, because the reviewer could not see all of it."""
 _MAX_PROMPTS: Final = 5
 _MAX_ITEMS: Final = 12
 _MAX_TOKENS: Final = 800
-"""Of each prompt and each item."""
+"""The limit of each prompt and of each item."""
 _RISKS: Final = ("low", "medium", "high", "critical")
 _ADVICE: Final = (
     "do not try to reach the same in another way; go on without it, or tell the user"
@@ -55,8 +56,11 @@ class Verdict:
 
 
 class ApprovalReviewer:
-    """The calls of subagents are reviewed for the session at the top: a model that starts them chooses neither what the
-    user has said, nor who reviews, nor how often."""
+    """Reviews the calls of a session and of its subagents.
+
+    All calls are reviewed for the session at the top. So a model that starts subagents cannot
+    choose the user's prompts, the reviewer, or the number of reviews.
+    """
 
     def __init__(
         self, setup: SessionSetup, top: "ApprovalReviewer | None" = None
@@ -66,7 +70,7 @@ class ApprovalReviewer:
         self._stream: ModelStream | None = None
         self._turn: TurnStart | None = None
         self._reviews = 0
-        """In this turn, those for subagents included."""
+        """The number of reviews in this turn, including those for subagents."""
 
     def for_child(self, setup: SessionSetup) -> "ApprovalReviewer":
         return ApprovalReviewer(setup, self._top)
@@ -80,7 +84,7 @@ class ApprovalReviewer:
         return self
 
     async def review(self, request: ApprovalRequest) -> Review:
-        """See `Approver`. The user is not asked, and reads the verdict."""
+        """See `Approver`. The user is shown the verdict and is not asked."""
         verdict = await self._top._verdict(request, self._context())
         risk = f" (risk: {verdict.risk})" if verdict.risk else ""
         did = "allowed" if verdict.is_allowed else "refused"
@@ -115,7 +119,7 @@ class ApprovalReviewer:
             return Verdict(False, f"there was no answer: {error}")
 
     async def _answer(self, given: str) -> str:
-        """The text of the model. Raises a `ModelError` if there is none."""
+        """Return the text of the model's answer. Raises a `ModelError` if it fails."""
         settings = self._thread.settings
         fence = f"data-{secrets.token_hex(16)}"
         text = f"{fence}\n{given}\n{fence}\n\nDecide on `call`, and answer with the JSON object alone."
@@ -133,7 +137,7 @@ class ApprovalReviewer:
             max_output_tokens=settings.max_output_tokens,
             abilities=settings.abilities,
         )
-        # The last one is for servers that know no schemas.
+        # The last try is for servers that do not know schemas.
         tries = [prompt, replace(prompt, output_schema=None)]
         if settings.provider == "openai":
             tries.insert(0, replace(prompt, model=_OWN_MODEL))
@@ -167,7 +171,7 @@ class ApprovalReviewer:
         return text
 
     def _context(self) -> Mapping[str, Any]:
-        """What the reviewer gets besides the call."""
+        """The facts that the reviewer gets besides the call."""
         items: list[Any] = [
             decode_json(item) for item in self._thread.items[-4 * _MAX_ITEMS :]
         ]
@@ -188,13 +192,16 @@ class ApprovalReviewer:
 
 
 def _prompts(thread: Thread) -> list[str]:
-    """Those that a compaction has kept, too."""
+    """Return the user's last prompts, including those that a compaction has kept."""
     said = filter(None, map(user_prompt, thread.items))
     return [prompt.text for prompt in said][-_MAX_PROMPTS:]
 
 
 def _visible(data: Any) -> str:
-    """The JSON, in one line in which nothing is hidden from a person: a model would read that too."""
+    """Encode the data as JSON on one line, with invisible characters escaped.
+
+    A model would read those too.
+    """
     text = json.dumps(data, ensure_ascii=False)
     return "".join(map(_visible_character, text))
 
@@ -206,7 +213,7 @@ def _visible_character(character: str) -> str:
 
 
 def read_verdict(text: str) -> Verdict:
-    """Anything but an answer of the right form is a no."""
+    """Read a verdict. Anything but an answer of the right form denies the call."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,8 @@
-"""The limits of a run: responses, tokens, dollars and time. A session and its subagents have one budget. LIGHT.
+"""The limits of a run: responses, tokens, dollars and time. LIGHT.
 
-Before each request, the most that it may take is compared with what is left. If that is less than the longest answer of
-the model, the request asks for a shorter one. Time counts while a turn runs.
+A session and its subagents have one budget. Before each request, the most that it may take is
+compared with the rest of the budget. If the rest is less than the longest answer of the model, the
+request asks for a shorter one. Time counts while a turn runs.
 """
 
 import asyncio
@@ -37,9 +38,9 @@ from codex_py.protocol.stream import (
 )
 
 _MIN_OUTPUT: Final = 16
-"""Tokens: the Responses API takes no lower limit on an answer."""
+"""The lowest limit on an answer that the Responses API takes, in tokens."""
 _LONG_OUTPUT: Final = 32_000
-"""Tokens of the longest answer, if that of the model is not known."""
+"""The tokens of the longest answer, if the model's own maximum is unknown."""
 _WRAP_UP: Final = (
     "<budget>\n{} of this run are used. Start nothing new: leave the work in a state that holds, then answer"
     " with what is done and what is left to do.\n</budget>"
@@ -48,7 +49,7 @@ _REMINDER: Final = (
     "<rollout_budget>\nYou have {} weighted tokens left in the shared session"
     " token budget.\n</rollout_budget>"
 )
-"""As Codex 0.169 words it."""
+"""The wording of Codex 0.169."""
 
 
 class BudgetFeature:
@@ -91,14 +92,16 @@ class BudgetFeature:
     async def reserve(
         self, expected: Usage, provider: str, model: str, max_output: int | None
     ) -> Reservation:
-        """Reserve the most that a request may use. Waits while it would not fit beside the requests under way.
+        """Reserve the most that a request may use.
+
+        Waits while it would not fit beside the running requests.
 
         Args:
             expected: the input of the request.
-            max_output: the limit on its answer that is set already, in tokens.
+            max_output: the limit that is already set for its answer, in tokens.
 
         Raises:
-            CodexError: there is not enough left.
+            CodexError: not enough is left of a limit.
         """
         pairs = list(zip(self.meters, self._prices(provider, model), strict=True))
         most = max_output or _LONG_OUTPUT
@@ -123,7 +126,7 @@ class BudgetFeature:
             await self._changed.wait()
 
     def release(self, reservation: Reservation) -> None:
-        """Replace a reservation by what the request has used. A second call does nothing."""
+        """Replace a reservation by the actual usage of its request. A second call does nothing."""
         reservation.release()
         self._changed.set()
         self._changed = asyncio.Event()
@@ -134,8 +137,10 @@ class BudgetFeature:
         return self.stopped
 
     def warning(self, ahead: Sequence[Usage], provider: str, model: str) -> str | None:
-        """The usage of the limits that are nearly reached, for the model; None if there are none. See
-        `Meter.is_near`."""
+        """Name the limits that are nearly reached, with their usage, for the model.
+
+        Returns None if no limit is near. See `Meter.is_near`.
+        """
         pairs = zip(self.meters, self._prices(provider, model), strict=True)
         near = [meter.state for meter, price in pairs if meter.is_near(price, ahead)]
         limit_s = self.limits.max_time
@@ -152,7 +157,7 @@ class BudgetFeature:
         return self._earlier_s + running
 
     def _check(self) -> None:
-        """Raise the error of a limit that has been reached."""
+        """Raise the error of a limit that is reached."""
         limit_s = self.limits.max_time
         if limit_s is not None and self._elapsed_s >= limit_s:
             self._end_of_time()
@@ -188,7 +193,7 @@ class BudgetFeature:
                     self._timer.cancel()
 
     async def _before_stop(self, _: TurnStop) -> None:
-        # A subagent may have been stopped: its answer is missing.
+        # A subagent may have been stopped, so that its answer is missing.
         self._check()
 
     def _prices(self, provider: str, model: str) -> list[Price]:
@@ -213,9 +218,9 @@ class _ThreadBudget:
         """The input of the last request, and the usage of its response."""
         self._usage = Usage()
         self._text_tokens = 0
-        """Of that input, estimated."""
+        """The estimated tokens of that input's text."""
         self._growth = 0
-        """Tokens by which that input was longer than the one before."""
+        """The tokens by which that input was longer than the input before it."""
         self._is_warned = False
         self._reminders: int | None = None
         """The number of reminders of the rollout budget that were due at the last request."""
@@ -230,7 +235,7 @@ class _ThreadBudget:
             provider, name = self._in_use
             settings = self._thread.settings
             most = None
-            # The limit in the request is for the thread's own model.
+            # The limit in the request is meant for the thread's own model.
             if (provider, name) == (settings.provider, settings.model):
                 most = prompt.max_output_tokens
             reservation = await self._budget.reserve(
@@ -273,7 +278,10 @@ class _ThreadBudget:
         return recovery.in_use
 
     def _ahead(self) -> Sequence[Usage]:
-        """The next three requests, if each grows as the last one did. For a new history two, as long as it is now."""
+        """Estimate the next three requests, if each grows as the last one did.
+
+        For a new history, estimate two of its present length.
+        """
         items = self._thread.items
         known = len(self._items)
         last = self._usage
@@ -293,7 +301,10 @@ class _ThreadBudget:
         ]
 
     def _expected(self, prompt: Prompt) -> Usage:
-        """The input of a request: the tokens that the provider counted last, and an estimate of what came since."""
+        """Estimate the input of a request.
+
+        It is the provider's last count of tokens, plus an estimate of the items since.
+        """
         known = self._known(prompt)
         if known:
             tokens = self._usage.input_tokens + estimated_tokens(prompt.input[known:])
@@ -301,7 +312,7 @@ class _ThreadBudget:
         return Usage(prompt.estimated_tokens)
 
     def _known(self, prompt: Prompt) -> int:
-        """How many items of a request were in the last one; 0 for another history."""
+        """Count the items that a request shares with the last one; 0 for another history."""
         known = len(self._items)
         if list(prompt.input[:known]) == self._items:
             return known
@@ -310,8 +321,8 @@ class _ThreadBudget:
     def _plausible(self, usage: Usage, prompt: Prompt, said: str) -> Usage:
         """Correct the usage that a server reports, and keep it for the next request.
 
-        Input and output count as half of the estimate for their texts, or more. From the cache comes at most what the
-        request before and its response left there.
+        Input and output count as at least half of the estimate for their texts. At most as many
+        tokens come from the cache as the request before and its response left there.
         """
         known = self._known(prompt)
         if known:
@@ -357,7 +368,7 @@ class _ThreadBudget:
                     case Created():
                         pass
                     case _:
-                        # If the stream breaks, this estimate counts.
+                        # This estimate counts if the stream breaks off.
                         if isinstance(event, OutputItemDone):
                             output += estimated_tokens([event.item.encoded()])
                             said += _said(event.item)

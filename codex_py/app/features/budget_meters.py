@@ -17,12 +17,12 @@ _MILLION = 1_000_000
 @dataclass(slots=True, eq=False)
 class Meter:
     key: str
-    """The setting of the limit."""
+    """The configuration key of the limit."""
     limit: float
     shown: str
-    """Format of the used amount and the limit."""
+    """The format of the used amount and the limit."""
     price: Price | None = None
-    """How much a million tokens use of the limit; None: the price of the model."""
+    """The share of the limit that a million tokens use; None: the price of the model."""
     per_response: int = 0
     code: str = "token_budget"
     exit_code: ExitCode = ExitCode.BUDGET
@@ -30,24 +30,29 @@ class Meter:
     """True if cached input is expected to be cached again."""
     used: float = 0
     held: float = 0
-    """Reserved by requests under way."""
+    """The amount that running requests have reserved."""
 
     @property
     def state(self) -> str:
         return self.shown.format(self.used, self.limit)
 
     def expected(self, price: Price, usage: Usage) -> float:
-        """The most that a request uses of the limit, if `usage` is its input and its longest output."""
+        """Return the most that a request uses of the limit.
+
+        `usage` is its input and its longest output.
+        """
         if not self.is_rollout:
             usage = replace(usage, cached_input_tokens=0)
         return self.per_response + price.of(usage)
 
     def room(self, price: Price, usage: Usage, *, shared: bool = False) -> float:
-        """The longest output, in tokens, with which a request fits; negative if it does not fit at all.
+        """Return the longest output, in tokens, with which a request fits.
+
+        It is negative if the request does not fit at all.
 
         Args:
             usage: the input of the request.
-            shared: leave out what other requests have reserved.
+            shared: subtract the amounts that running requests have reserved.
         """
         left = self.limit - self.used - self.expected(price, usage) + _ROUNDING
         if shared:
@@ -73,7 +78,8 @@ class Reservation:
 
     Attributes:
         expected: its input and its longest output.
-        cut_by: the limit that makes the answer shorter than the model could; None if none does.
+        cut_by: the limit that makes the answer shorter than the model's maximum; None if no limit
+            does.
         used: the tokens to count when it is released; None if none were used.
     """
 
@@ -109,7 +115,7 @@ def limit_reached(reason: str, code: str, exit_code: ExitCode) -> CodexError:
 
 
 def meters(budget: Budget) -> Iterator[Meter]:
-    """A meter for each limit of a budget but that on the time."""
+    """Make a meter for each limit of a budget except the limit on time."""
     turns = budget.max_turns
     if turns is not None:
         shown = "{:.0f} of {} responses"

@@ -1,6 +1,7 @@
-"""`exec --bundle FILE`: writes what a turn has changed as a change bundle; see `patch.bundle`.
+"""Writes the changes of a turn as a change bundle: `exec --bundle FILE`. See `patch.bundle`.
 
-It compares the work tree before the turn with that after it, so whatever changed a file counts.
+It compares the work tree before and after the turn, so every change of a file counts, whoever made
+it.
 """
 
 import asyncio
@@ -26,7 +27,12 @@ from codex_py.version import __version__
 
 
 class ChangeBundle:
-    """Raises a `CodexError`: the session is in no git repository, git is not installed, or the key is too short."""
+    """The feature behind `exec --bundle`.
+
+    Raises:
+        CodexError: the session is in no git repository, git is not installed, or the key is too
+            short.
+    """
 
     def __init__(self, setup: SessionSetup) -> None:
         home = setup.config.home
@@ -46,7 +52,7 @@ class ChangeBundle:
             with ExitStack() as stack:
                 git, base, tree = await asyncio.to_thread(self._begin, stack)
                 yield
-                # Not if the turn failed.
+                # This is not reached if the turn failed.
                 keep = self._setup.options.bundle
                 assert keep is not None
                 diff, files = await asyncio.to_thread(self._changes, git, tree)
@@ -70,7 +76,7 @@ class ChangeBundle:
         own = open_for_writing()
         # Commands may have changed the configuration meanwhile.
         git = git.without_filters(self._top)
-        # A log that our own output leads to is no change.
+        # A log file that our own output is redirected to is not a change.
         denials = denials_of(self._setup.config.files)
 
         def is_left_out(name: str) -> bool:
@@ -82,7 +88,9 @@ class ChangeBundle:
     def _changes(
         self, git: Git, before: str
     ) -> tuple[bytes, list[dict[str, str | None]]]:
-        """The diff since the tree `before`, and its files with the names of their blobs."""
+        """Return the diff since the tree `before`, and the changed files with the names of their
+        blobs.
+        """
         trees = before, self._tree(git)
         raw = git.names(
             self._top,
@@ -101,7 +109,10 @@ class ChangeBundle:
 
 
 def _blob(name: str) -> str | None:
-    """The name of a blob as git prints it; None for one of zeros, which means that there is no file."""
+    """Return the name of a blob as git prints it.
+
+    A name of zeros means that there is no file, and becomes None.
+    """
     if name.strip("0"):
         return name
     return None

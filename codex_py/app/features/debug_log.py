@@ -1,4 +1,7 @@
-"""`--log`: a file of what a session does, to send with the report of a mistake. It is bounded, and has no keys."""
+"""`--log`: a file that records a session, to be sent with a bug report.
+
+It is bounded, and has no keys.
+"""
 
 import json
 import os
@@ -24,17 +27,20 @@ from codex_py.version import __version__
 
 _MAX_BYTES: Final = 10_000_000
 _MAX_TEXT_CHARS: Final = 2_000
-"""Of one text in a line, such as the output of a command."""
+"""The limit of one text in a line, such as the output of a command."""
 
 
 class DebugLog:
-    """Writes to a file that subagents share. Once it is full, or cannot be written, the rest is dropped."""
+    """Writes to a file that subagents share.
+
+    Once the file is full or cannot be written, further lines are dropped.
+    """
 
     def __init__(self, setup: SessionSetup) -> None:
         path = setup.config.settings.log_file
         assert path is not None
         try:
-            # Only the user reads it; what was in it is gone.
+            # Only the user can read the file. Its earlier content is removed.
             self._file = os.open(
                 path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600
             )
@@ -116,7 +122,7 @@ class DebugLog:
         self._write_trace("", bug_found(error))
 
     def _write_trace(self, thread: str, bug: BugFound) -> None:
-        # The end of a traceback tells the most.
+        # The end of a traceback is its most useful part.
         self._write(thread, "bug", error=bug.error, trace=bug.trace[-_MAX_TEXT_CHARS:])
 
     async def _read(

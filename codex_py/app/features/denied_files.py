@@ -1,4 +1,7 @@
-"""Refuses to begin a session whose denials could not be held: before the first request, not at the first command."""
+"""Refuses to begin a session if denied files could not be protected.
+
+The session fails before the first request, not at the first command.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator

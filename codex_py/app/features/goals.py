@@ -1,4 +1,4 @@
-"""The goal of a thread: the agent goes on until it says that it is reached. LIGHT.
+"""The goal of a thread: the agent works until it says that the goal is reached. LIGHT.
 
 Tools, statuses and fields are those of Codex 0.169, which begins a turn of its own for each round; here the rounds are
 parts of one turn, so that the limits of the turn hold for them. The session file has the goal, for a later session.
@@ -39,7 +39,7 @@ class Goal:
     status: Status = "active"
     token_budget: int | None = None
     tokens_used: int = 0
-    """Without those that came from the provider's cache."""
+    """The tokens except those that came from the provider's cache."""
     time_used_s: float = 0.0
     created_at: int = 0
     updated_at: int = 0
@@ -88,10 +88,10 @@ class Goals:
         status: Status | None = None,
         token_budget: int | None = None,
     ) -> None:
-        """Make a goal, or change the one that there is.
+        """Make a goal, or change the present one.
 
         Raises:
-            ValueError: the objective is blank, there is no goal to change, or the budget is none.
+            ValueError: the objective is blank, no goal exists to change, or the budget is below 1.
         """
         now = int(time.time())
         goal = self.goal
@@ -109,7 +109,7 @@ class Goals:
         self._change(replace(goal, status=status or goal.status, token_budget=budget))
 
     def clear(self) -> bool:
-        """False if there was no goal."""
+        """Remove the goal. Returns False if there was none."""
         was = self.goal
         self.goal = None
         if was is not None:

@@ -1,7 +1,8 @@
-"""Images that a server refuses: notes stand in their places from then on. LIGHT.
+"""Images that a server refuses: from then on, notes are sent in their places. LIGHT.
 
-A refusal is about images in every wording that speaks of them. Damaged images and those beyond a limit that the server
-names go first, then the newest, then all: a request is sent again three times at most.
+Any wording that mentions images counts as a refusal of images. First, damaged images and those
+beyond a limit that the server names are left out, then the newest image, then all. So a request is
+sent again three times at most.
 """
 
 import base64
@@ -35,7 +36,7 @@ _FINAL: Final = frozenset(
         529,
     }
 )
-"""Statuses that are about something else than the request, whatever their words are."""
+"""Statuses that are not about the request, whatever their words are."""
 _MAX_SIDE: Final = r"(?i)(\d{3,5}) ?(?:px|pixels?)|(?:dimensions?|width|height|side)[^.\d]{0,60}(\d{3,5})"
 _MAX_COUNT: Final = r"(?i)at most (\d{1,4}) images?|(?:maximum|max|limit) (?:number )?(?:of )?(\d{1,4}) images?"
 
@@ -48,12 +49,14 @@ def takes_no_images(error: ModelError) -> bool:
 def refused_images(
     error: ModelError, items: Sequence[EncodedItem], known: Replaced
 ) -> Replaced:
-    """The items whose images to leave out next, with notes in their places; empty if no image is refused, or none is
-    left.
+    """Choose the items whose images to leave out next, with their replacements.
+
+    The replacement of an item has notes in the places of its images. The result is empty if no
+    image is refused, or no image is left.
 
     Args:
-        items: of the request, as the history has them.
-        known: what is left out already.
+        items: the items of the request, as in the history.
+        known: the replacements so far.
     """
     if not (_may_be_about_images(error) and means("image", _words(error))):
         return {}
@@ -68,7 +71,7 @@ def refused_images(
 
 
 def without_images(item: EncodedItem) -> EncodedItem:
-    """The item with a note in the place of each image."""
+    """Return the item with a note in the place of each image."""
     data: JsonObject = json.loads(item)
     for name in ("content", "output"):
         parts: Any = data.get(name)
@@ -92,7 +95,7 @@ def _may_be_about_images(error: ModelError) -> bool:
 
 
 def _beyond_count(items: Sequence[EncodedItem], words: str) -> Sequence[EncodedItem]:
-    """The oldest items, as far as there are more than the server takes."""
+    """Return the oldest items, as many as exceed the number of images that the server takes."""
     found = re.search(_MAX_COUNT, words)
     if found is None:
         return []
@@ -112,7 +115,7 @@ def _is_unfit(item: EncodedItem, words: str) -> bool:
 
 
 def _images(data: Mapping[str, Any]) -> Sequence[str]:
-    """The addresses of the images of an item."""
+    """Return the URLs of the images of an item."""
     parts: list[Any] = []
     for name in ("content", "output"):
         if isinstance(data.get(name), list):
@@ -125,7 +128,7 @@ def _is_image(part: Any) -> bool:
 
 
 def _info(url: str) -> ImageInfo | None:
-    """What is known of an image in a `data:` URL; None for a damaged one."""
+    """Read the format and the size of an image in a `data:` URL; None for a damaged image."""
     encoded = url.partition(";base64,")[2]
     try:
         return image_info(base64.b64decode(encoded))

@@ -1,4 +1,7 @@
-"""Stops a model that makes the same calls with the same results in one response after another. LIGHT."""
+"""Stops a model that repeats the same calls with the same results in successive responses.
+
+LIGHT.
+"""
 
 import json
 import re
@@ -27,7 +30,7 @@ _VOLATILE: Final = r"\b(?:Wall time: [\d.]+|Chunk ID: \w+|session ID \d+)"
 
 
 class LoopGuard:
-    """Compares the calls of each response, as a whole, with those of the one before."""
+    """Compares the calls of each response, as a whole, with those of the response before."""
 
     def __init__(self, _: SessionSetup) -> None:
         self._seen: int | None = None
@@ -41,7 +44,7 @@ class LoopGuard:
         return Extension(before_request=self._before_request)
 
     async def _before_request(self) -> Sequence[Note]:
-        """A note to the model if the same calls came `_NOTE_AFTER` times in a row.
+        """Return a note to the model if the same calls came `_NOTE_AFTER` times in a row.
 
         Raises:
             CodexError: they came `_STOP_AFTER` times in a row.
@@ -59,7 +62,7 @@ class LoopGuard:
         if not found:
             return ()
         is_wait = any(str(item.get("name")).endswith(_WAITS) for item in found)
-        # A wait that fails, for what has ended or never was, would fail for ever.
+        # A failing wait for something that has ended or never existed would fail for ever.
         if is_wait and not any(
             str(item.get("output")).startswith("[ERROR:") for item in found
         ):
@@ -67,7 +70,7 @@ class LoopGuard:
             return ()
         calls = [[str(item.get(key)) for key in _COMPARED] for item in found]
         for fields in calls:
-            # The same output has different times.
+            # The outputs may differ in their times alone.
             fields[-1] = re.sub(_VOLATILE, "", fields[-1])
         if self._times and calls == self._last:
             self._times = self._times + 1

@@ -1,4 +1,6 @@
-"""The MCP servers of a session: made from the configuration, and their tools offered to the model. LIGHT.
+"""The MCP servers of a session: made from the configuration.
+
+Their tools are offered to the model. LIGHT.
 
 Part of the composition root. It and all other MCP modules are imported only if a server is configured.
 """
@@ -32,9 +34,9 @@ _INHERITED: Final = frozenset(
 
 
 class McpFeature(McpServers):
-    """The servers that a configuration has, with their processes, and the tools of them that are offered.
+    """The configured servers with their processes, and the tools of theirs that are offered.
 
-    A frontend asks it for their status.
+    A frontend asks this feature for their status.
     """
 
     def __init__(self, setup: SessionSetup) -> None:
@@ -90,7 +92,7 @@ class McpFeature(McpServers):
         self._setup.warn(text)
 
     def _is_in_a_file(self, name: str) -> bool:
-        """False for a server that the command line or a client has given, which another command does not know."""
+        """False for a server from the command line or a client, unknown to another command."""
         return any(
             layer.sets(("mcp_servers", name))
             for layer in self._setup.config.layers.layers
@@ -98,7 +100,7 @@ class McpFeature(McpServers):
         )
 
     def _spawn(self, transport: StdioTransport) -> PipedProcess:
-        # Search each time: the program may have been replaced since.
+        # Search each time: the program may have been replaced in the meantime.
         start = self._programs.outside(
             transport.argv, transport.environment, transport.cwd
         )
@@ -122,9 +124,9 @@ class McpFeature(McpServers):
         return StdioTransport(argv, cwd, {**inherited, **server.env})
 
     def __call__(self, thread: Thread) -> Extension:
-        # What a search finds is offered to the thread that searched.
+        # Tools that a search finds are offered to the thread that searched.
         catalogue = McpCatalogue(self)
-        # The first session owns the servers; the others are its children.
+        # The first session owns the servers. Later calls come from its children.
         if self._has_session:
             around_session = nullcontext
         else:
@@ -141,7 +143,7 @@ class McpFeature(McpServers):
         )
 
     def for_child(self, setup: SessionSetup) -> "McpFeature":  # noqa: ARG002
-        """The servers of a session are those of its children, too."""
+        """Share the servers of a session with its children."""
         return self
 
     @asynccontextmanager
@@ -162,7 +164,7 @@ class McpFeature(McpServers):
         async def stream(
             prompt: Prompt,
         ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-            # A request without tools, such as the last one of a compaction, must stay without.
+            # A request without tools, such as the last one of a compaction, must not get any.
             if not prompt.tools:
                 async with model(prompt) as events:
                     yield events
@@ -185,7 +187,10 @@ def server_headers(
     environment: Mapping[str, str],
     warn: Callable[[str], None],
 ) -> dict[str, str]:
-    """The headers of every request to a server with a URL. Warns if the variable of its token is not set."""
+    """Make the headers of every request to a server with a URL.
+
+    Warns if the variable of its token is not set.
+    """
     headers = dict(config.http_headers)
     for header, variable in config.env_http_headers.items():
         value = environment.get(variable)

@@ -1,4 +1,7 @@
-"""The AGENTS.md of folders that the session did not start in: told when a call first leads there. LIGHT."""
+"""Sends the AGENTS.md of a folder when a call first leads there. LIGHT.
+
+The session did not start in these folders, so the model has not been told of them.
+"""
 
 import os
 import re
@@ -21,9 +24,9 @@ _FULL: Final = "The model is not told the AGENTS.md of further folders: `project
 _WORD: Final = r"[^\s'\"`|&;<>()=:,*?{}\[\]$\\]+"
 _MAX_CHARACTERS: Final = 8_192
 _MAX_WORDS: Final = 100
-"""Words of a command that are tried as paths; each costs a look at the disk."""
+"""The number of words of a command that are tried as paths; each costs a look at the disk."""
 _NAMING: Final = ("cmd", "command", "path")
-"""Arguments of tools in which a path may be: of commands, and of `view_image`."""
+"""The arguments in which a path may be: of commands, and of `view_image`."""
 
 
 class NestedAgentsMd:
@@ -35,7 +38,7 @@ class NestedAgentsMd:
         self._looked_at: set[str] = set()
         self._room = 0
         self._seen: tuple[int, EncodedItem] | None = None
-        """The length of the history when it was last looked at, and its last item then."""
+        """The length of the history at the last look, and its last item then."""
 
     def __call__(self, thread: Thread) -> Extension:
         self._thread = thread
@@ -60,7 +63,7 @@ class NestedAgentsMd:
         return dispatch
 
     def _follow_history(self) -> None:
-        """Find out what the model was told before, and after a part of the history was taken back."""
+        """Find out what the model was told, also after a part of the history was taken back."""
         items = self._thread.items
         seen = self._seen
         if seen is None or seen[0] > len(items) or seen[1] is not items[seen[0] - 1]:
@@ -74,16 +77,19 @@ class NestedAgentsMd:
         self._seen = len(items), items[-1]
 
     def _visit(self, path: str) -> Iterator[Note]:
-        """The instructions of the folders from the root of the project down to a file or a folder."""
+        """Yield the instructions of the folders from the root of the project down to a file or a
+        folder.
+        """
         if not path.startswith(self._top):
             return
         folder = self._top.rstrip("/")
         for part in path.removeprefix(self._top).split("/"):
-            # Others wrote what is in there, or git and editors keep it.
+            # Such a folder has the files of others, or is kept by git and editors.
             if part.startswith(".") or part == "node_modules":
                 return
             folder = f"{folder}/{part}"
-            # Any word may be looked up: `Path.is_dir` raises for what is no path.
+            # Any word may be looked up here, and `Path.is_dir` raises for words that cannot be
+            # paths.
             if not os.path.isdir(folder):  # noqa: PTH112
                 return
             if folder not in self._looked_at:
@@ -111,18 +117,18 @@ class NestedAgentsMd:
 
 
 def nested_notes(items: Sequence[EncodedItem]) -> list[Note]:
-    """The instructions of folders that are in a history, each once."""
+    """Return the instructions of folders that are in a history, each once."""
     texts = dict.fromkeys(context_texts(_OPENING, items))
     return [Note(text, "user") for text in reversed(texts)]
 
 
 def _touched(use: ToolUse) -> Iterator[str]:
-    """Paths that a call names, absolute and normalised; they need not exist."""
+    """Yield the paths that a call names, absolute and normalised. They need not exist."""
     changed = changed_paths(use)
     if changed:
         yield from map(os.path.normpath, changed)
         return
-    # Tools of others may have arguments of these names too, of any type.
+    # Tools from elsewhere may have arguments with these names too, of any type.
     workdir = getattr(use.params, "workdir", None)
     base = use.context.cwd
     if isinstance(workdir, str):

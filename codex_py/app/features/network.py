@@ -1,4 +1,7 @@
-"""Tells of the hosts that commands were not let to, and asks about them where somebody can be asked. LIGHT."""
+"""Reports the hosts that commands were not allowed to reach. LIGHT.
+
+If somebody can be asked, it asks about these hosts.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -17,24 +20,24 @@ from codex_py.protocol.tools import ToolOutput
 from codex_py.sandbox.network.report import Blocked
 
 _MAX_NOES: Final = 3
-"""A command that tries any number of hosts does not ask about them all."""
+"""After so many refusals, a command that tries further hosts does not ask about them."""
 _CAUSE: Final = "a host is not on the list of domains"
 
 
 class NetworkList:
-    """One for a session and its children, which share the report of their proxies."""
+    """The feature of a session and its children, which share the report of their proxies."""
 
     def __init__(self, setup: SessionSetup) -> None:
         self._setup = setup
         self._report = setup.network
         self._running: dict[str, ToolContext] = {}
-        """By the id of the call."""
+        """The contexts of running calls, by the id of the call."""
         self._latest: ToolContext | None = None
-        """For commands in the background, whose call has ended."""
+        """The context of the last call, for commands in the background, whose call has ended."""
         self._allowed: set[str] = set()
-        """Hosts, in this session."""
+        """The hosts that are allowed in this session."""
         self._answers: dict[tuple[str, str], bool] = {}
-        """Of the user, by call and host."""
+        """The answers of the user, by call and host."""
 
     def for_child(self, setup: SessionSetup) -> "NetworkList":  # noqa: ARG002
         return self
@@ -50,7 +53,7 @@ class NetworkList:
             return asyncio.run_coroutine_threadsafe(self._is_allowed(blocked), loop)
 
         if self._setup.options.suspension is None:
-            # A command that waits cannot be left for tomorrow.
+            # A waiting command cannot be suspended until somebody answers later.
             self._report.ask = ask
         yield
 
@@ -63,7 +66,7 @@ class NetworkList:
             try:
                 output = await inner(use)
             finally:
-                # A child may have had a call of the same id.
+                # A child may have had a call with the same id.
                 self._running.pop(call_id, None)
             blocked = [
                 b for b in list(self._report.blocked) if b.call_id not in self._running
@@ -77,7 +80,7 @@ class NetworkList:
     def _told(
         self, use: ToolUse, output: ToolOutput, blocked: list[Blocked]
     ) -> ToolOutput:
-        """The output with a line for each host; the user is told too."""
+        """Add a line to the output for each blocked host, and tell the user."""
         lines = [f"Network access was blocked: {each}." for each in blocked]
         for each, line in zip(blocked, lines, strict=True):
             self._report.blocked.pop(each, None)
@@ -97,7 +100,7 @@ class NetworkList:
             return False
         key = (blocked.call_id, blocked.host)
         async with context.approvals.asking:
-            # The previous answer may be for this host.
+            # The previous question may have been about this host.
             if blocked.host in self._allowed or key in self._answers:
                 return blocked.host in self._allowed or self._answers[key]
             noes = [

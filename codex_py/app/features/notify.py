@@ -19,7 +19,7 @@ from codex_py.protocol.extension import Extension, Thread
 def missing_program(
     argv: Sequence[str], environment: Mapping[str, str], programs: UserPrograms
 ) -> str | None:
-    """A warning if the program cannot be found, else None."""
+    """Return a warning if the program cannot be found, else None."""
     try:
         found = programs.find(argv[0], environment, programs.cwd())
     except FileNotFoundError as error:
@@ -32,9 +32,9 @@ def missing_program(
 
 
 _MAX_ARGUMENT = 120_000
-"""Bytes. Linux takes 131,071 in one argument."""
+"""The bytes of the argument. Linux takes 131,071 in one argument."""
 _MAX_TEXT = 4_000
-"""Characters of each text if all of them are too long."""
+"""The characters of each text if all texts together are too long."""
 
 
 class TurnNotifier:
@@ -89,7 +89,7 @@ class TurnNotifier:
         }
         text = _json(message)
         if len(text.encode(errors="replace")) > _MAX_ARGUMENT:
-            # Of many prompts, the last.
+            # If there are many prompts, the last one is kept.
             message |= {
                 "input-messages": [_shortened(prompt) for prompt in prompts[-1:]],
                 "last-assistant-message": answer and _shortened(answer),
@@ -102,7 +102,7 @@ class TurnNotifier:
         except (OSError, ValueError):
             # The user was warned when the session began.
             return
-        # Without a `wait`, it would stay as a zombie.
+        # Without a `wait`, the process would stay as a zombie.
         threading.Thread(target=process.wait, name="notify", daemon=True).start()
 
 

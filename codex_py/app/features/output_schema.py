@@ -17,7 +17,10 @@ _ONCE_MORE = (
 
 
 def output_schema(thread: Thread) -> Extension:
-    """Fails the turn with the code `schema` if the second answer breaks it, too."""
+    """Check the answer of each turn.
+
+    A second answer that breaks the schema fails the turn with the code `schema`.
+    """
     violation: Callable[[str], str | None] | None = None
 
     @asynccontextmanager

@@ -1,4 +1,7 @@
-"""Plan mode, in which nothing is changed; and the questions of the model, which belong to it in Codex. LIGHT."""
+"""Plan mode, in which nothing is changed, and the questions of the model. LIGHT.
+
+In Codex, these questions belong to Plan mode.
+"""
 
 import json
 from collections.abc import AsyncGenerator, Sequence
@@ -36,13 +39,14 @@ _REFUSED: Final = (
 
 
 def planning_choices(config: Config, choices: Choices) -> Choices:
-    """The user's choices as Plan mode overrules them: commands are read-only, and no approval lifts that."""
+    """Return the choices for Plan mode: commands are read-only, and no approval lifts that."""
     effort = config.plan_mode_reasoning_effort or choices.reasoning_effort
     return _confined(replace(choices, reasoning_effort=effort))
 
 
 def _confined(policies: _PoliciesT) -> _PoliciesT:
-    # A yes lets a command run inside of the sandbox alone, so the one policy that asks about those stays.
+    # No approval lifts the sandbox here, so only the policy that asks about commands within it
+    # stays.
     asks_always = policies.approval_policy is ApprovalPolicy.UNTRUSTED
     approval_policy = ApprovalPolicy.NEVER
     if asks_always:
@@ -55,15 +59,18 @@ def _confined(policies: _PoliciesT) -> _PoliciesT:
 
 
 class PlanMode:
-    """Tells the model its mode, and refuses what changes something. The settings of the mode are `planning_choices`."""
+    """Tells the model its mode, and refuses calls that change something.
+
+    The mode's settings are `planning_choices`.
+    """
 
     def __init__(self, setup: SessionSetup, parent: "PlanMode | None" = None) -> None:
-        """`parent`: that of the parent session, which a child is held to."""
+        """`parent`: the feature of the parent session; its mode binds the child too."""
         self._setup = setup
         self._parent = parent
         self._thread: Thread | None = None
         self._may_differ = True
-        """The mode that the model was told may not be that of the session."""
+        """True if the model may have been told another mode than the session's."""
 
     def __call__(self, thread: Thread) -> Extension:
         self._thread = thread
@@ -92,19 +99,19 @@ class PlanMode:
 
     @property
     def is_on(self) -> bool:
-        """In this session, or in the one that opened it."""
+        """True if this session, or the session that opened it, is in Plan mode."""
         own = self._thread is not None and self._thread.settings.mode == "plan"
         return own or (self._parent is not None and self._parent.is_on)
 
     @property
     def told(self) -> Mode | None:
-        """The mode that the history says the model is in; None if it says nothing."""
+        """The mode that the history tells the model; None if the history names no mode."""
         text = next(
             context_texts(_TAG, self._thread.items if self._thread else ()), None
         )
         if text is None:
             return None
-        # Codex has other words, under the same title.
+        # Codex words the instructions differently, under the same title.
         title = text.removeprefix(_TAG).lstrip().lower()
         if title.startswith("# plan mode"):
             return "plan"
@@ -112,7 +119,10 @@ class PlanMode:
 
     @asynccontextmanager
     async def _leaving(self) -> AsyncGenerator[None]:
-        """Leave the session in its mode: who resumes it goes by what the model was told last."""
+        """Announce the session's mode at the end.
+
+        A resumed session goes by the last announcement.
+        """
         yield
         if self._thread is not None and self.told is not None:
             for note in await self._news():
@@ -123,7 +133,7 @@ class PlanMode:
         if mode == "default" and not self._may_differ:
             return ()
         told = self.told
-        # A rollback may bring back the mode of before.
+        # A rollback may bring back the earlier mode.
         self._may_differ = told is not None or mode == "plan"
         if (
             mode == (told or "default")
@@ -136,7 +146,8 @@ class PlanMode:
     def _questions(self, thread: Thread) -> OfferedTool:
         setup = self._setup
         is_alone = isinstance(setup.elicitor, DecliningElicitor)
-        # As in Codex, a terminal is asked in Plan mode only. Whoever else gives an elicitor wants to be asked.
+        # As in Codex, a terminal is asked in Plan mode only. Other callers that give an elicitor
+        # want to be asked.
         any_mode = setup.options.source != "cli" or bool(
             setup.config.features.get("default_mode_request_user_input")
         )
@@ -173,15 +184,15 @@ class PlanMode:
 
 def _refuse_changes(use: ToolUse) -> None:
     """Raises a `CallRefused` if the call may change something."""
-    # Not that of the tool: an MCP server may call one of its own `exec_command`.
+    # The tool's own name does not count: an MCP server may call one of its tools `exec_command`.
     name = use.call.tool_name
     if name in COMMAND_TOOLS and name != "write_stdin":
-        # The sandbox keeps them from changing anything.
+        # The sandbox keeps commands from changing anything.
         return
     paths = changed_paths(use)
     is_harmless = paths is not None and not paths
     if name == "write_stdin":
-        # Into a command that may have been started before.
+        # The input goes to a command that may have been started before Plan mode.
         is_harmless = use.params.chars in _HARMLESS_INPUT
     if not is_harmless:
         raise CallRefused(

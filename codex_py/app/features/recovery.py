@@ -1,7 +1,8 @@
-"""The models that may answer a thread: its own, and `model_fallbacks`. LIGHT.
+"""The models that may answer a thread: its own model, and `model_fallbacks`. LIGHT.
 
-If a request fails for good, the next one that can do the job goes on with the same history, in the middle of the turn.
-A server that refuses a part of the request is asked again without it; see `refusals`.
+If a request fails for good, the next suitable model continues with the same history, in the middle
+of the turn. A server that refuses a part of the request is asked again without that part; see
+`refusals`.
 """
 
 import time
@@ -37,7 +38,7 @@ from codex_py.protocol.stream import (
 from codex_py.tools.offered import own_names
 
 _FIRST_AGAIN_S = 300.0
-"""When the first provider is tried again, if it does not say."""
+"""The time after which the first provider is tried again, if it does not name one."""
 _TOO_LONG = "context_length_exceeded"
 
 
@@ -63,25 +64,26 @@ class _Link:
     """One model of the chain."""
 
     def __init__(self, provider: Provider, model: str | None) -> None:
-        """`model`: None is that of the thread, with the thread's own client."""
+        """`model`: None for the thread's own model, with the thread's own client."""
         self.provider = provider
         self.model = model
         self.client: ModelStream | None = None
         self.settings: TurnSettings | None = None
         self.stripped: dict[EncodedItem, EncodedItem | None] = {}
-        """Items that the server refuses as they are, and what is sent in their place."""
+        """The items that the server refuses as they are, with the items sent in their place. None:
+        nothing is sent."""
         self.takes_images = True
         """False once its provider has refused all images, whatever the catalogue says."""
         self.tools = ToolRefusals()
         self.stated_window: int | None = None
-        """The tokens that the model takes, by the words with which it refused a request."""
+        """The tokens that the model takes, as its server said when it refused a request."""
 
 
 class ModelChain:
-    """The feature of a thread that goes on when its provider fails or refuses something."""
+    """Lets a thread continue when its provider fails or refuses something."""
 
     _thread: Thread
-    """Set when the session is made, as are the links."""
+    """The thread; set when the session is made, as the links are."""
     _links: list[_Link]
 
     def __init__(self, setup: SessionSetup) -> None:
@@ -91,11 +93,13 @@ class ModelChain:
         self._current = 0
         """The index of the link in use."""
         self._last_fallback = 0
-        """The index of the link that was in use before the first one was tried again; 0 if that is not on trial."""
+        """The link that was in use before the first one was tried again; 0 if the first is not on
+        trial."""
         self._first_again_at_s = 0.0
-        """When the first link is tried again, `time.monotonic()`."""
+        """The time when the first link is tried again, on the clock of `time.monotonic()`."""
         self._failed_first_model = ""
-        """The thread's model when the first link failed. If the user has chosen another one, that is tried at once."""
+        """The thread's model when the first link failed. If the user has chosen another model
+        since, it is tried at once."""
         self._strikes = FormatStrikes()
 
     def __call__(self, thread: Thread) -> Extension:
@@ -134,7 +138,10 @@ class ModelChain:
         return stream
 
     async def _recover(self, error: ModelError, retries_left: int) -> bool:
-        """Make the next request succeed: changed, or sent to another model. False if it cannot."""
+        """Make the next request succeed: change it, or send it to another model.
+
+        False if neither works.
+        """
         prompt = self._prompt
         if prompt is None:
             return False
@@ -170,7 +177,7 @@ class ModelChain:
             self._current = 0
             self._thread.warn(f"trying {self._name(self._link)} again")
         else:
-            # A request to the first provider has succeeded since.
+            # A request to the first provider has succeeded in the meantime.
             self._last_fallback = 0
         if self._writes_calls:
             note = self._strikes.note(is_end=False)
@@ -186,7 +193,7 @@ class ModelChain:
         return None
 
     def _around_compaction(self, _: Compaction) -> AbstractAsyncContextManager[None]:
-        # A summary calls nothing.
+        # A summary has no calls.
         return self._strikes.ignored()
 
     @property
@@ -212,22 +219,25 @@ class ModelChain:
         return f"{link.provider.id}/{link.model or self._thread.settings.model}"
 
     def _rest(self, error: ModelError) -> None:
-        """Leave the first provider alone for a while."""
+        """Set the time at which the first provider is tried again."""
         if isinstance(error, StreamError):
             wait_s = error.retry_after_s
         else:
             wait_s = None
         if wait_s is None or self._last_fallback:
-            # A server that asks for a second again and again would be tried before each request.
+            # A server that always asks for a second would be tried before each request.
             wait_s = max(wait_s or 0.0, _FIRST_AGAIN_S)
         self._first_again_at_s = time.monotonic() + wait_s
         self._failed_first_model = self._thread.settings.model
 
     def _is_remedied(self, error: ModelError, prompt: Prompt) -> bool:
-        """Change what is sent to the provider in use, if that is what it wants."""
+        """Change the requests to the provider in use so that it accepts them.
+
+        False if no change is known.
+        """
         link = self._link
         if error.code == "tape":
-            # It quotes the request.
+            # The error of a tape quotes the request.
             return False
         if (
             error.code == "invalid_encrypted_content"
@@ -258,12 +268,15 @@ class ModelChain:
         return True
 
     def _without_refused_parts(self, error: ModelError, prompt: Prompt) -> str | None:
-        """Change the tool, or leave out the images, that a refusal is about. Returns the change, as a clause."""
+        """Change the tool, or leave out the images, that were refused.
+
+        Returns the change, as a clause.
+        """
         change = self._link.tools.change_named(error, prompt.tools)
         return change or self._without_refused_images(error, prompt)
 
     def _without_refused_images(self, error: ModelError, prompt: Prompt) -> str | None:
-        """Leave images out of what is sent, if a refusal is about them. Returns the change, as a clause."""
+        """Leave out images if the server refuses them. Returns the change, as a clause."""
         link = self._link
         if link.takes_images and takes_no_images(error) and _has_images(prompt):
             link.takes_images = False
@@ -276,7 +289,10 @@ class ModelChain:
         return f"refuses {count} of the conversation; a note is sent instead"
 
     def _may_write(self, prompt: Prompt) -> bool:
-        """True if calls may be written as text. A model that is known to call tools would only do worse."""
+        """True if calls may be written as text.
+
+        A model that is known to call tools would only get worse.
+        """
         link = self._link
         model = link.model or self._thread.settings.model
         info = model_info(model, self._setup.config.model_catalog_json)
@@ -289,9 +305,9 @@ class ModelChain:
         return self._setup.connect(provider)
 
     def _problem(self, link: _Link, error: ModelError, prompt: Prompt) -> str | None:
-        """Why a link cannot go on with a request; None if it can."""
+        """Return the reason why a link cannot continue with a request; None if it can."""
         try:
-            # These are about the configured model.
+            # These settings belong to the configured model.
             config = replace(
                 self._setup.config,
                 model_context_window=None,
@@ -322,13 +338,16 @@ class ModelChain:
         return _too_small(self._adapted(prompt, link), settings)
 
     def _is_no_larger(self, link: _Link) -> bool:
-        """True if a link's window is known not to be larger than that of the model in use. A guess excludes nothing."""
+        """True if a link's window is known to be no larger than the window in use.
+
+        A guess excludes nothing.
+        """
         theirs = self._window(link)
         now = self._window(self._link)
         return theirs is not None and now is not None and theirs <= now
 
     def _window(self, link: _Link) -> int | None:
-        """All tokens of a link's window; None if nobody has told."""
+        """Return the whole window of a link in tokens; None if it is unknown."""
         if link.stated_window is not None:
             return link.stated_window
         config = self._setup.config
@@ -342,7 +361,7 @@ class ModelChain:
         return None
 
     def _adapted(self, prompt: Prompt, link: _Link) -> Prompt:
-        """A request of the thread as the model of a link is sent it."""
+        """Adapt a request of the thread to the model of a link."""
         if link.stripped:
             items = [link.stripped.get(item, item) for item in prompt.input]
             prompt = replace(prompt, input=[item for item in items if item is not None])
@@ -359,7 +378,7 @@ class ModelChain:
         most = settings.max_output_tokens
         own = prompt.max_output_tokens
         if own and own != self._thread.settings.max_output_tokens:
-            # An extension wants a shorter answer.
+            # An extension asks for a shorter answer.
             most = min(own, most or own)
         prompt = replace(
             prompt,

@@ -1,4 +1,4 @@
-"""Tells from an error which part of a request a server refuses. LIGHT."""
+"""Finds out from an error which part of a request a server refuses. LIGHT."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,8 @@ from codex_py.model.profile import Profile
 from codex_py.model.wordings import means
 
 _NO_NAMESPACES: Final = r"['\"`]namespace['\"`]|must be ['\"`]function['\"`]"
-"""vLLM and OpenAI name the type of tool that they do not know, llama.cpp the one that it does."""
+"""vLLM and OpenAI name the type of tool that they do not know; llama.cpp names the type that it
+knows."""
 _REFUSED: Final = (
     r"(?i)unsupported|unknown|unrecognized|extra_forbidden|unexpected (?:field|key|param|prop|arg)"
     r"|not (?:be )?(?:supported|permitted|allowed)|(?:not|n't) support"
@@ -38,13 +39,15 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "output_config": ("output_config.effort",),
     "verbosity": ("text.verbosity", "verbosity"),
 }
-"""What is left out of requests, by the name that the server gives it."""
+"""The fields to leave out of requests, by the server's name for them."""
 
 
 def remedy(
     error: ModelError, profile: Profile, *, may_write_calls: bool
 ) -> tuple[Profile, str] | None:
-    """The profile that the server seems to have, and what that means in words; None if it refuses nothing.
+    """Return the profile that the server seems to need, and the change in words.
+
+    Returns None if nothing is refused.
 
     Args:
         may_write_calls: the request had tools, and calls may be written as text instead.
@@ -85,7 +88,7 @@ def _is_about_call_ids(message: str) -> bool:
 def _is_named(field: str, message: str) -> bool:
     if "_" in field:
         return re.search(rf"\b{field}\b", message) is not None
-    # Also a word of English.
+    # The name is also a word of English.
     return (
         re.search(rf"(?:['\"`.]|: ?|^){field}(?:['\"`.:,\] ]|$)", message) is not None
     )

@@ -1,7 +1,7 @@
-"""Reviews: a turn that a child session answers, which reads a change and cannot change anything.
+"""Reviews: turns that a child session answers. It reads a change and cannot change anything.
 
-The turn is one as any other: its prompt names what is reviewed, and its answer is in the history, so that the user can
-say "mend the first one". The model of the thread is not asked.
+Such a turn is like any other: its prompt names the change, and its answer is in the history, so
+that the user can say "mend the first one". The model of the thread is not asked.
 """
 
 import asyncio
@@ -47,12 +47,14 @@ class Reviews:
         self._prompt = ""
         self._fail_on: int | None = None
         self.review: Review | None = None
-        """The `Review` of the last turn; None if it was none."""
+        """The `Review` of the last turn; None if that turn was not a review."""
         self.last: Review | None = None
-        """The last one of all."""
+        """The last review of all turns."""
 
     def begin(self, target: ReviewTarget, *, fail_on: int | None = None) -> str:
-        """Returns a prompt. What answers it is the review, also when the turn is tried again.
+        """Return the prompt of a review.
+
+        The answer to it is the review, also when the turn is tried again.
 
         Args:
             fail_on: findings of this priority, or a more serious one, set the exit code 3.
@@ -80,7 +82,7 @@ class Reviews:
                     for item in reversed(prompt.input)
                     if (p := user_prompt(item))
                 )
-                # The model itself answers what was sent into the review.
+                # If something was sent into the review, the model itself answers it.
                 if target is None or next(said, "") != self._prompt:
                     return inner(prompt)
                 return self._answer(thread, target)
@@ -113,7 +115,7 @@ class Reviews:
             ]
             yield OutputItemDone(0, Message(role="assistant", content=content))
             if error is not None and review.text:
-                # Its text is shown, and in the history.
+                # The text is shown, and is in the history.
                 raise error
             yield Completed(Usage())
 
@@ -124,7 +126,7 @@ class Reviews:
             return {}
         most = -1 if self._fail_on is None else self._fail_on
         has_failed = any(finding.priority <= most for finding in self.review.findings)
-        # Nobody knows how serious those are that cannot be read.
+        # The priority of findings that cannot be read is unknown.
         has_failed |= self._fail_on is not None and self.review.unread > 0
         code = ExitCode.GATE if has_failed else ExitCode.DONE
         return {"review": data_of(self.review), "exit_code": code}
@@ -133,7 +135,9 @@ class Reviews:
 async def _reviewed(
     setup: SessionSetup, thread: Thread, change: Change
 ) -> tuple[str, CodexError | None]:
-    """The answer of a child session that reads the change, and the error if it breaks the schema.
+    """Let a child session read the change.
+
+    Returns its answer, and the error if it breaks the schema.
 
     Raises:
         CodexError: the review failed otherwise.
@@ -153,7 +157,7 @@ async def _reviewed(
     error = result.error
     if error is None:
         return answer, None
-    # As a failure of the child's own requests it would be tried again here.
+    # With the error class of the child's own requests, the review would be tried again here.
     failure = CodexError(
         f"The review failed: {error}", code=error.code, exit_code=error.exit_code
     )
@@ -167,7 +171,7 @@ def _reviewers(config: Config, change: Change) -> Config:
     touched = {
         path.name for file in change.files for path in (file.path, file.destination)
     }
-    # Who wrote the change does not tell the reviewer what to look for.
+    # The author of the change must not tell the reviewer what to look for.
     if touched & names:
         config = replace(config, project_doc_max_bytes=0)
     if "SKILL.md" in touched:

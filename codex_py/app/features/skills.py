@@ -1,7 +1,7 @@
-"""Skills: the model is told of them, gets the text of those that a prompt names, and keeps it through a compaction.
-LIGHT.
+"""Skills: the model gets their list, and the texts of those that a prompt names. LIGHT.
 
-The messages are those of Codex 0.171, the rules in `instructions/skills.md` our own.
+The texts are kept through a compaction. The messages are those of Codex 0.171; the rules in
+`instructions/skills.md` are our own.
 """
 
 import re
@@ -25,7 +25,7 @@ _LINK: Final = re.compile(r"\[\$[^\]\n]{0,200}\]\(<?([^)>\x00-\x1f]{1,4096})>?\)
 _QUOTED: Final = re.compile(
     r"^(~{3,})[^~\n]*\n.*?^\1~*[ \t]*$", re.DOTALL | re.MULTILINE
 )
-"""Between lines of tildes: a diff, or the text of a reviewer."""
+"""The text between lines of tildes: a diff, or the text of a reviewer."""
 _MENTION: Final = re.compile(r"\$([\w:.-]+)")
 _LIST: Final = "<skills_instructions>"
 _NONE: Final = f"{_LIST}\nThe skills that were listed before are not there any more.\n</skills_instructions>"
@@ -33,12 +33,12 @@ _BODY: Final = "<skill>\n<name>"
 _MOST_WARNINGS: Final = 50
 _KEPT_PART_OF_WINDOW: Final = 10
 _MAX_KEPT_BYTES: Final = 100_000
-"""Of the texts that are kept through a compaction, some 25,000 tokens."""
+"""The limit of the texts that are kept through a compaction, some 25,000 tokens."""
 _ORDER: Final = ("bundled", "project", "user", "plugin", "system")
 _PERCENT_OF_WINDOW: Final = 2
 _CHARACTERS_PER_TOKEN: Final = 4
 _SHORTEST_DESCRIPTION: Final = 20
-"""Characters: what is shorter tells nothing."""
+"""The characters of the shortest useful description."""
 
 
 class SessionSkills:
@@ -64,9 +64,10 @@ class SessionSkills:
         )
 
     def _find(self) -> Skills:
-        """Skills as they are now: a session may write one."""
+        """Find the skills as they are now: a session may write one."""
         skills = find_skills(self._setup.config, self._setup.environment)
-        # A repository may have thousands of broken ones; `codex-py skills list` tells of all.
+        # A repository may have thousands of broken skills; `codex-py skills list` shows all
+        # warnings.
         for warning in skills.warnings[:_MOST_WARNINGS]:
             self._setup.warn(warning)
         return skills
@@ -89,7 +90,10 @@ class SessionSkills:
         return [Note(text)]
 
     def _mentioned(self, prompt: str) -> list[Note]:
-        """The texts of the skills that a prompt names: those by their path, then those by their name."""
+        """Return the texts of the skills that a prompt names.
+
+        Those named by path come first, then those named by name.
+        """
         skills = self._find()
         cwd = self._setup.config.cwd
         paths = {realpath(cwd / match[1]) for match in _LINK.finditer(prompt)}
@@ -97,7 +101,7 @@ class SessionSkills:
             skill for skill in skills.found if paths and realpath(skill.path) in paths
         ]
         found = [match[1] for match in _MENTION.finditer(_LINK.sub(" ", prompt))]
-        # A name may end where a sentence does.
+        # A name may stand at the end of a sentence.
         names = {name for text in found for name in (text, text.rstrip(":.-"))}
         named = [named for name, named in skills.by_name().items() if name in names]
         for first, *others in named:
@@ -113,7 +117,7 @@ class SessionSkills:
     def _body(self, skill: Skill) -> Iterator[Note]:
         refuses = denials_of(self._setup.config.files).refuses
         if refuses(skill.path):
-            # A command may have replaced it.
+            # A command may have replaced the file.
             return
         try:
             text = read_skill(skill.path, skill.folder, refuses)
@@ -124,7 +128,7 @@ class SessionSkills:
         yield Note(f"{head}{text}\n</skill>", "user")
 
     def _kept(self, thread: Thread) -> list[Note]:
-        """The newest text of each skill in the history, as many of the latest as there is room for."""
+        """Return the newest text of each skill in the history: of the latest skills that fit."""
         room = min(
             _MAX_KEPT_BYTES, 4 * thread.settings.context_window // _KEPT_PART_OF_WINDOW
         )
@@ -141,8 +145,10 @@ class SessionSkills:
         return kept[::-1]
 
     def _loaded(self, items: Sequence[EncodedItem]) -> dict[str, Note]:
-        """The texts of skills by path: of those that the model was given, the latest first, then of those that it
-        read."""
+        """Return the texts of skills by path.
+
+        The skills that the model was given come first, the latest first; then those that it read.
+        """
         loaded: dict[str, Note] = {}
         for text in context_texts(_BODY, items):
             path = text.partition("<path>")[2].partition("</path>")[0]
@@ -163,10 +169,12 @@ def skill_list(
     window: int,
     warn: Callable[[str], None],
 ) -> str | None:
-    """The list for the model, in the form of Codex 0.171; None if there are no skills. `warn` is told what did not fit.
+    """Return the list for the model, in the form of Codex 0.171; None if there are no skills.
 
     Args:
-        max_tokens: for all lines of skills; None: 2 % of the context window, which is `window` tokens.
+        max_tokens: the limit for all lines of skills; None: 2 % of the context window, which is
+            `window` tokens.
+        warn: called with a sentence about skills that did not fit.
     """
     skills = in_order(skill for skill in skills if skill.is_listed)
     if not skills:
@@ -204,13 +212,13 @@ def skill_list(
     table = [f"- `{name}` = `{path}`" for path, name in roots.items()]
     text = instruction_text("skills.md")
     before, _, after = text.partition("{skills}")
-    # A description must not end the list: the rest of it would read as our own words.
+    # A description must not close the list, or its rest would read as our own words.
     told = "\n".join(lines).replace("</skills_instructions", "</ skills_instructions")
     return before.replace("{roots}", "\n".join(table)) + told + after
 
 
 def in_order(skills: Iterable[Skill]) -> list[Skill]:
-    """The skills in the order of the list."""
+    """Sort the skills in the order of the list."""
     return sorted(
         skills, key=lambda skill: (_ORDER.index(skill.folder.origin), skill.name)
     )
@@ -221,7 +229,7 @@ def _file(skill: Skill, roots: dict[str, str]) -> str:
 
 
 def _short(description: str, length: int) -> str:
-    """The description and a blank, in at most this many characters."""
+    """Return the description after a blank, in at most this many characters."""
     if len(description) + 1 <= length:
         return f"{description} "
     if length:

@@ -1,7 +1,7 @@
-"""A call that needs an approval suspends the run: `exec --on-approval suspend`.
+"""Suspends a run when a call needs an approval: `exec --on-approval suspend`.
 
-The calls beside it end first. It stays without an output in the session file, and a signed request is left for a
-person. With their answer, the session goes on with this call.
+The calls beside it end first. The waiting call stays without an output in the session file, and a
+signed request is left for a person. With their answer, the session continues with this call.
 """
 
 import asyncio
@@ -38,29 +38,32 @@ from codex_py.rollout.reader import read_session
 
 _MAX_BYTES: Final = 64 << 20
 _PURPOSE: Final = b"codex-py approval 2\n"
-"""The key may sign other things too. The number is that of the format."""
+"""The key may sign other things too. The number is the version of the format."""
 
 
 class SuspendedApprovals:
-    """The innermost approver must be an `AbsentApprover`."""
+    """Answers an approval from a request, or suspends the turn.
+
+    The innermost approver must be an `AbsentApprover`.
+    """
 
     def __init__(self, setup: SessionSetup) -> None:
-        """Raises `OptionError` if the answer is to no request that holds."""
+        """Raises `OptionError` if the options answer a request that is not valid."""
         assert setup.options.suspension is not None
         self._options = options = setup.options.suspension
         self._folder = setup.config.home / "codex-py" / "approvals"
-        """Has a file for each request that was answered."""
+        """The folder with a file for each request whose answer was used."""
         self._answered_request = options.answer and _read_request(
             options.answer, options.key
         )
-        """The request that has an answer, until the first call."""
+        """The request that the options answer; None after the first call."""
         self._granted_question: Mapping[str, Any] | None = None
-        """The question that a person has said yes to."""
+        """The question that a person has answered with yes."""
         self._open_request: dict[str, Any] = {}
-        """The question that suspends the run, and its call."""
+        """The question that suspends the run, and the call that asked it."""
         self._facts: Mapping[str, Any] = {}
         self._is_exclusive = False
-        """The call that waits may have no other beside it."""
+        """True if no other call may run beside the call that waits."""
 
     def __call__(self, thread: Thread) -> Extension:
         self._thread = thread
@@ -74,7 +77,7 @@ class SuspendedApprovals:
         )
 
     async def review(self, request: ApprovalRequest) -> Review:
-        """Where nothing else decides, such as a hook, a person's answer does."""
+        """Use the person's answer if nothing else decides, such as a hook."""
         try:
             return await self._approver.review(request)
         except TurnSuspended as error:
@@ -115,7 +118,10 @@ class SuspendedApprovals:
         return dispatch
 
     def _take_answer(self, call: ToolCall) -> None:
-        """Use the answer, if it is one to this call. Raises a `CallRefused` if that is a no."""
+        """Use the answer if it is for this call.
+
+        Raises a `CallRefused` if the person refused the call.
+        """
         request = self._answered_request
         self._answered_request = None
         if request is None:
@@ -166,11 +172,12 @@ class SuspendedApprovals:
         try:
             yield
         except TurnSuspended as error:
-            # The outermost: nothing is written to the session file, or to the folder of the session, any more.
+            # This context is the outermost: nothing is written to the session file, or to the
+            # folder of the session, any more.
             raise await asyncio.to_thread(self._suspended) from error
 
     def _suspended(self) -> CodexError:
-        """Leave the request. Returns the error that the turn ends with."""
+        """Write the request. Returns the error that the turn ends with."""
         folder = self._options.folder
         lifetime = timedelta(seconds=self._options.lifetime_s)
         expires = (datetime.now(UTC) + lifetime).isoformat(timespec="seconds")
@@ -203,7 +210,7 @@ class SuspendedApprovals:
         )
 
     def _state(self) -> Mapping[str, Any]:
-        """What must be as it was when the approval was asked for."""
+        """The facts that must still be the same when the answer is used."""
         thread = self._thread
         settings = self._thread.settings
         assert thread.session_file is not None
@@ -263,7 +270,11 @@ def _call_data(call: ToolCall) -> Mapping[str, Any]:
 
 
 def _write_request(request: Mapping[str, Any], folder: Path, key: bytes) -> Path:
-    """`request`: JSON with an `id`, and the time at which it `expires`. Raises an `OSError` if it cannot be written."""
+    """Write a signed request.
+
+    `request`: JSON with an `id` and the time at which it `expires`. Raises an `OSError` if the file
+    cannot be written.
+    """
     path = folder / f"approval-{request['id']}.json"
     with written_whole(path, replaces=False) as file:
         signed = {**request, "signature": _signature(request, key)}
@@ -272,7 +283,11 @@ def _write_request(request: Mapping[str, Any], folder: Path, key: bytes) -> Path
 
 
 def _read_request(path: Path, key: bytes) -> Mapping[str, Any]:
-    """Raises `OptionError`: it cannot be read, was changed, has another key, or is too old."""
+    """Read a request that is left.
+
+    Raises:
+        OptionError: it cannot be read, was changed, has another key, or is too old.
+    """
     try:
         request = json.loads(read_whole(path, _MAX_BYTES))
         signature = str(request.pop("signature")).encode()

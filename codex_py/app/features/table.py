@@ -1,4 +1,7 @@
-"""The features that a configuration turns on. Each is a line here, and is loaded only if it is on. LIGHT."""
+"""The features that a configuration turns on. LIGHT.
+
+Each feature is one line here, and is loaded only if it is on.
+"""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -13,17 +16,18 @@ from codex_py.protocol.extension import Feature
 
 @runtime_checkable
 class Inherited(Protocol):
-    """A feature that a child session has from its parent, whatever the child's configuration says."""
+    """A feature that a child takes from its parent, whatever the child's configuration says."""
 
     def for_child(self, setup: SessionSetup) -> Feature:
-        """The feature for a child with this setup; itself, if all of its state is shared."""
+        """Return the feature for a child with this setup; itself if all of its state is shared."""
         ...
 
 
 def configured_features(
     setup: SessionSetup, of_parent: Sequence[Feature | None] = ()
 ) -> list[Feature | None]:
-    """The features by their place in the table, the outermost first; None for those that are off.
+    """Return the features in the order of the table, the outermost first; None for those that are
+    off.
 
     `of_parent`: the features of the parent session, as returned here; empty if there is none.
     """
@@ -42,7 +46,7 @@ def configured_features(
 
 
 def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
-    """True for the features that are on; and what makes a `Feature` of the setup: a class or a function."""
+    """Pair the condition of each feature with a class or a function that makes it of the setup."""
     config = setup.config
     options = setup.options
     switched = config.features
@@ -53,11 +57,11 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
         and settings.agents.enabled is not False
     )
     reviewer = settings.approvals_reviewer not in {None, "user"}
-    # Clients of an app server set goals unasked; elsewhere the tools would be a cost of every request.
+    # Clients of an app server set goals unasked; elsewhere the tools would add to every request.
     goals = switched.get("goals", options.source == "vscode")
     gates = config.gates.is_any and options.source == "exec"
     servers = any(server.enabled for server in config.mcp_servers.values())
-    # Whether the sandbox mode makes use of it or not.
+    # The sandbox mode need not use the list of domains.
     domains = config.domains is not None or config.requirements.domains is not None
     skills = switched.get("skills") is not False and skill_folders(
         config, setup.environment
@@ -67,28 +71,30 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
             (config.files.denies or domains) and is_top,
             "codex_py.app.features.denied_files:denied_files",
         ),
-        # Around the hooks: what they refuse reaches nothing.
+        # Around the hooks: a call that they refuse runs no command, so it reaches no host.
         (domains, "codex_py.app.features.network:NetworkList"),
         (settings.log_file is not None, "codex_py.app.features.debug_log:DebugLog"),
-        # Around all others, as is the next: they see each call from its start to its end.
+        # These two are around all others: they see each call from its start to its end.
         (
             has_exporter(settings.otel),
             "codex_py.app.features.otel.spans:Telemetry",
         ),
         (options.suspension, "codex_py.app.features.suspension:SuspendedApprovals"),
-        # Around all that may change files.
+        # Around all features that may change files.
         (options.bundle and is_top, "codex_py.app.features.change_bundle:ChangeBundle"),
         (skills, "codex_py.app.features.skills:SessionSkills"),
-        # Outside of all that counts and changes requests: a review sends none.
+        # Outside of all features that count and change requests: a review sends none.
         (options.can_review and is_top, "codex_py.app.features.reviews:Reviews"),
         (True, "codex_py.app.features.tool_choice:ToolChoices"),
-        # Outside of everything that changes files: it sees what a hook rewrote, and nothing of what a hook refused.
+        # Outside of all features that change files: it sees the calls as a hook rewrote them, and
+        # no refused call.
         (has_hooks(config), "codex_py.app.features.hooks.feature:HooksFeature"),
-        # Behind the hooks, which decide about an approval first.
+        # Behind the hooks, which decide first about an approval.
         (reviewer, "codex_py.app.features.approval_review:ApprovalReviewer"),
-        # Behind the hooks: it is asked when they want no more. Around the record of changes, which it looks at.
+        # Behind the hooks: it is asked when they are satisfied. Around the record of changes, which
+        # it looks at.
         (gates and is_top, "codex_py.app.features.gates.feature:Gates"),
-        # Behind the hooks and the gates, which have a word about the result first.
+        # Behind the hooks and the gates, which judge the result first.
         (goals and is_top, "codex_py.app.features.goals:Goals"),
         (True, "codex_py.app.features.turn_changes:TurnChanges"),
         (

@@ -1,4 +1,4 @@
-"""Tells a model that writes its calls as text what is wrong with a block that could not be read. LIGHT."""
+"""Tells a model that writes its calls as text why a block could not be read. LIGHT."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -11,13 +11,13 @@ _MAX_STRIKES = 3
 
 
 class FormatStrikes:
-    """Three messages in a row with a mistake end the turn."""
+    """Counts messages with a mistake; three in a row end the turn."""
 
     def __init__(self) -> None:
         self._mistake: str | None = None
         self._strikes = 0
         self._is_told = False
-        """The note about the last message is in the history."""
+        """True if the note about the last message is already in the history."""
 
     @asynccontextmanager
     async def watched(
@@ -36,7 +36,7 @@ class FormatStrikes:
 
     @asynccontextmanager
     async def ignored(self) -> AsyncGenerator[None]:
-        """Ignore mistakes of the responses meanwhile."""
+        """Ignore the mistakes of all responses within."""
         mistake = self._mistake
         try:
             yield
@@ -44,7 +44,9 @@ class FormatStrikes:
             self._mistake = mistake
 
     def note(self, *, is_end: bool) -> Note | None:
-        """The note about the last message. `is_end`: the turn ends without one; else a request follows.
+        """Return the note about the last message, if it had a mistake.
+
+        `is_end`: the turn ends unless there is a note.
 
         Raises:
             CodexError: it was the third mistake.

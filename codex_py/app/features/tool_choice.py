@@ -1,4 +1,7 @@
-"""`tool_choice` and `parallel_tool_calls`: asked of the model, and enforced where a server ignores them. LIGHT."""
+"""Requests `tool_choice` and `parallel_tool_calls`, and enforces them. LIGHT.
+
+Some servers ignore these fields of a request.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -16,17 +19,21 @@ from codex_py.protocol.tools import ToolOutput, called_tool
 
 
 class ToolChoices:
-    """A choice that requires a call holds for the first response of a turn: it would never end otherwise."""
+    """Applies the tool choice of each turn.
+
+    A choice that requires a call holds for the first response of a turn: the turn would never end
+    otherwise.
+    """
 
     def __init__(self, setup: SessionSetup) -> None:
         """Raises a `ConfigError` if the setting cannot be read."""
         self._configured = ToolChoice.parse(setup.config.tool_choice)
         self._choice = ANY_TOOL
-        """Of the running turn."""
+        """The choice of the running turn."""
         self._is_first = False
-        """The next response, or the running one, is the first of its turn."""
+        """True if the next or the running response is the first one of its turn."""
         self._is_answered = False
-        """The turn has a whole response."""
+        """True if the turn has a whole response."""
         self._is_met = False
         self._is_compacting = False
         self._serial = asyncio.Lock()
@@ -49,7 +56,8 @@ class ToolChoices:
                 # The provider runs its searches itself.
                 self._is_met = True
             case UsageReported() if not self._is_compacting:
-                # Reported at the end of each response. Its calls may run later, but before the next request.
+                # The usage is reported at the end of each response. Its calls may run later, but
+                # before the next request.
                 self._is_answered = True
             case _:
                 pass

@@ -1,4 +1,4 @@
-"""The tools that a server does not accept as they are, and how they are offered instead. LIGHT."""
+"""Changes the tools that a server does not accept as they are. LIGHT."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,18 +20,23 @@ _STATUSES: Final = {
     HTTPStatus.NOT_FOUND,
     HTTPStatus.UNPROCESSABLE_ENTITY,
 }
-"""Of a refusal that may be about a tool; with a status of 500 or more, it is one if the words are about a schema."""
+"""The statuses of a refusal that may be about a tool. A status of 500 or more counts if the words
+are about a schema."""
 
 
 _MAX_AT_PLACES: Final = 3
-"""How many tools are changed one by one because a server names their places. After that, all are changed at once."""
+"""The number of tools that are changed one by one because a server names their places. After that,
+all are changed at once."""
 
 
 class ToolRefusals:
-    """What one server does not accept. A tool is changed once, and left out if it is refused again.
+    """The tools that one server does not accept.
 
-    A server, or a gateway before it, may count the tools in another way than we do. So a place is doubted once it has
-    not helped to leave out the tool there: then the schemas of all tools are changed, and no tool is left out.
+    A tool is changed once, and left out if it is refused again.
+
+    A server, or a gateway before it, may count the tools in another way than we do. So a place is
+    doubted if leaving out the tool there did not help: then the schemas of all tools are changed,
+    and no tool is left out.
     """
 
     def __init__(self) -> None:
@@ -39,16 +44,18 @@ class ToolRefusals:
         self._at_places: list[str] = []
         """The tools that were changed because of their places."""
         self._guesses: list[str] = []
-        """The tools that were changed because of words that are not known for sure."""
+        """The tools that were changed because of words whose meaning is uncertain."""
         self._has_doubted = False
         """True once a place could not be right."""
         self._believes_places = True
 
     def change_named(self, error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
-        """Change the tool that a refusal names. Returns the change, as a clause for the user; None if it names none.
+        """Change the tool that a refusal names.
+
+        Returns the change, as a clause for the user; None if nothing was changed.
 
         Args:
-            tools: those of the request, unchanged.
+            tools: the tools of the request, unchanged.
         """
         spec = next((spec for spec in tools if spec.name == error.refused_tool), None)
         if spec is None or not _is_about_tools(error):
@@ -60,8 +67,10 @@ class ToolRefusals:
         return None
 
     def change_all(self, error: ModelError, tools: Sequence[ToolSpec]) -> str | None:
-        """Change the schemas of all tools that are not our own, if a refusal is about one of them and does not say
-        which. Returns the change as a clause."""
+        """Change the schemas of all foreign tools after a refusal that names none of them.
+
+        Returns the change as a clause; None if nothing was changed.
+        """
         if not (_is_about_tools(error) and may_be_bad_schema(_words(error))):
             return None
         new = self._describe_all(tools)
@@ -80,7 +89,7 @@ class ToolRefusals:
         )
 
     def offered(self, tools: Sequence[ToolSpec]) -> Sequence[ToolSpec]:
-        """The tools as the server takes them."""
+        """Return the tools in the form that the server takes."""
         if not self._changes:
             return tools
         offered: list[ToolSpec] = []
@@ -128,7 +137,7 @@ class ToolRefusals:
         return change
 
     def _has_moved_up(self, spec: ToolSpec, tools: Sequence[ToolSpec]) -> bool:
-        """True if a tool stands at the place of the one that was left out before: leaving that out did not help."""
+        """True if leaving out the last tool did not help, because its place is refused again."""
         if not self._at_places:
             return False
         last = self._at_places[-1]
@@ -142,8 +151,10 @@ class ToolRefusals:
         return left[:1] == [spec.name]
 
     def _offer_again(self, tools: Sequence[ToolSpec]) -> None:
-        """Offer all tools that were changed because of their places: our own as they are, the others with their
-        schemas as text."""
+        """Offer again all tools that were changed because of their places.
+
+        Our own tools are offered as they are, the others with their schemas as text.
+        """
         for spec in tools:
             if spec.name not in self._at_places:
                 continue
@@ -153,7 +164,10 @@ class ToolRefusals:
         self._at_places.clear()
 
     def _describe_all(self, tools: Sequence[ToolSpec]) -> Sequence[str]:
-        """Change the schemas of all tools that are not our own and are unchanged. Returns the names of these tools."""
+        """Change the schemas of all foreign tools that are unchanged.
+
+        Returns the names of these tools.
+        """
         new = [
             spec.name
             for spec in tools
@@ -173,7 +187,7 @@ class ToolRefusals:
 
 
 def with_schema_as_text(spec: ToolSpec) -> ToolSpec:
-    """A function whose schema is a part of its description: any object is accepted in its place."""
+    """Make a function whose schema is a part of its description. It accepts any object."""
     if not isinstance(spec, FunctionSpec):
         return spec
     schema = encode_json(spec.parameters).decode()

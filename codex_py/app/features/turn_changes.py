@@ -26,22 +26,22 @@ from codex_py.protocol.tools import COMMAND_TOOLS, ToolOutput
 from codex_py.tools.python.threads import to_its_end
 
 _MAX_SHARE: Final = 0.1
-"""The largest part of a turn's time that is spent on copies between its calls."""
+"""The largest part of a turn's time that copies between its calls may take."""
 
 
 class _Activity:
-    """What may be changing files: calls and hooks that run, commands, and commands in the background.
+    """The calls, hooks and commands that may be changing files.
 
-    It counts those of a session at the top and of its subagents together.
+    Commands in the background count too. The session at the top counts its subagents' activities.
     """
 
     def __init__(self) -> None:
         self._calls = 0
         """The number of running calls and hooks that may change files."""
         self._writers: set[object] = set()
-        """What runs now and may change files."""
+        """The activities that run now and may change files."""
         self._toolboxes: set[SessionTools] = set()
-        """Their commands may go on in the background."""
+        """The tools of sessions whose commands may still run in the background."""
 
     def begin_call(self, toolbox: SessionTools | None) -> None:
         if toolbox is not None:
@@ -58,7 +58,7 @@ class _Activity:
         self._writers.discard(writer)
 
     def forget_toolboxes(self) -> None:
-        """Let go of subagents that were closed, unless a call runs."""
+        """Let go of the tools of closed subagents, unless a call runs."""
         if not self._calls:
             self._toolboxes.clear()
 
@@ -78,20 +78,22 @@ class _Activity:
 
 
 class TurnChanges:
-    """Records the changes of turns. With `features.undo = false`, and without gates, there is only the diff of
-    patches."""
+    """Records the changes of turns.
+
+    With `features.undo = false` and without gates, it only records the diff of patches.
+    """
 
     def __init__(self, setup: SessionSetup, top: "TurnChanges | None" = None) -> None:
-        """`top`: the feature of the session at the top; None if this is it."""
+        """`top`: the feature of the session at the top; None if this one is it."""
         self._setup = setup
         self._top = top or self
         self._is_kept = setup.config.features.get("undo") is not False
         self._is_on = self._is_kept or setup.config.gates.is_any
-        """Changes by commands are recorded."""
+        """True if changes by commands are recorded."""
         self._home: Path = setup.config.home
-        """Where the copies are."""
+        """The folder below which the copies are."""
         self._recorder = None
-        """The `TurnRecorder`, from the first call or hook on that may change files."""
+        """The `TurnRecorder`; made by the first call or hook that may change files."""
         self._lock = asyncio.Lock()
         self._activity = _Activity()
         self._copying: asyncio.Task[object] | None = None
@@ -115,8 +117,8 @@ class TurnChanges:
         match event:
             case FilesPatched(files=files, entry=entry):
                 self._loaded().patched(files, entry)
-            # A command changes files from its start to its end: not while an approval is waited for, and also after its
-            # call.
+            # A command changes files from its start to its end: not while it waits for an approval,
+            # but also after its call.
             case ItemStarted(CommandExecution(id=item)) if self._records:
                 self._top._begin_writing((self, item))
             case ItemCompleted(CommandExecution(id=item)) if self._records:
@@ -138,11 +140,11 @@ class TurnChanges:
     def _changing_by(self, use: ToolUse) -> AbstractAsyncContextManager[None]:
         paths = changed_paths(use)
         name = use.call.tool_name
-        # Patches say what they change, and those that do not are refused.
+        # A patch names the files that it changes, and is refused otherwise.
         if paths is not None or name == "apply_patch":
             if not paths:
                 return nullcontext()
-            # A patch changes all links to a file, and names one.
+            # A patch names one path of a file, but changes all hard links to it.
             return self.changing(
                 is_known=not any(map(_has_other_links, paths)), is_confined=True
             )
@@ -166,7 +168,7 @@ class TurnChanges:
 
         Args:
             is_known: the call itself says what it changes, so no copy is needed.
-            is_command: it runs commands, whose items say from when to when.
+            is_command: it runs commands, whose items tell when they start and end.
             is_confined: a sandbox keeps it from writing to the folder of the repository.
         """
         if not self._records:
@@ -185,11 +187,11 @@ class TurnChanges:
             top._activity.end_call()
             top._end_writing(writer)
             if not is_known and top._may_copy:
-                # While the model thinks, so that the turn ends sooner.
+                # The copy is made while the model thinks, so that the turn ends sooner.
                 top._copying = asyncio.create_task(top._copy())
 
     def use_place(self, home: Path) -> None:
-        """Keep the copies of this turn below this folder, as if it was `$CODEX_HOME`."""
+        """Keep the copies of this turn below this folder, as if it were `$CODEX_HOME`."""
         if home != self._home:
             self._home = home
             self._recorder = None
@@ -199,8 +201,10 @@ class TurnChanges:
         self._copying = asyncio.create_task(self.state())
 
     async def state(self) -> object:
-        """The state of the work tree, which equals a later one if no file has changed in between; None if nobody can
-        tell, as while something runs."""
+        """Return the state of the work tree, or None if it is unknown, as while something runs.
+
+        Two states are equal if no file has changed in between.
+        """
         recorder = self._loaded()
         try:
             async with self._lock:
@@ -212,14 +216,21 @@ class TurnChanges:
         return None
 
     async def all(self) -> TreeChanges:
-        """The changes of the turn so far. A `CodexError` or an `OSError`: nobody can tell."""
+        """Return the changes of the turn so far.
+
+        Raises:
+            CodexError, OSError: the changes cannot be found out.
+        """
         recorder = self._loaded()
         async with self._lock:
             return await to_its_end(asyncio.to_thread(recorder.all_changes))
 
     @property
     def _records(self) -> bool:
-        """True in a turn in the work tree of the session at the top: a subagent may have one of its own."""
+        """True in a turn whose thread works in the work tree of the session at the top.
+
+        A subagent may have a work tree of its own.
+        """
         thread = self._thread
         cwd = self._top._setup.config.cwd
         if not self._is_on or thread is None or thread.turn is None:
@@ -238,7 +249,7 @@ class TurnChanges:
         async with self._lock:
             self._settle()
             if is_known:
-                # Before the first file becomes part of a turn that was cut off.
+                # The recovery comes before the first file becomes part of a turn that was cut off.
                 await _in_thread(recorder.recover)
             elif not recorder.has_copy:
                 await _in_thread(recorder.copy)
@@ -259,7 +270,7 @@ class TurnChanges:
         self._settle()
 
     def _settle(self) -> None:
-        """End the time in which files may change, if nothing runs any more."""
+        """End the time in which files may change if nothing is running."""
         if self._activity.may_change_files:
             return
         if self._recorder is not None:
@@ -320,7 +331,7 @@ class TurnChanges:
 
     def _loaded(self):
         if self._recorder is None:
-            # Behind the tools.
+            # The cost is measured with the tools already loaded.
             from codex_py.patch.undo.recorder import TurnRecorder  # 8 ms
 
             assert self._thread is not None
@@ -341,7 +352,7 @@ class TurnChanges:
         return self._recorder
 
     def _is_confined(self, use: ToolUse) -> bool:
-        """True if nobody and nothing lets a command out of its sandbox."""
+        """True if nothing can let a command out of its sandbox."""
         policy = use.context.sandbox_policy
         toolbox = self._toolbox
         is_final = policy.is_final or (
@@ -358,7 +369,7 @@ class TurnChanges:
 
 
 def _has_other_links(path: Path) -> bool:
-    """True for a file that has other names."""
+    """True for a file that has other hard links."""
     try:
         found = path.stat()
     except OSError:

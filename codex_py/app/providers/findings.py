@@ -1,4 +1,4 @@
-"""Remembers what `codex-py providers test` found out, and fits a provider to it. LIGHT.
+"""Keeps the findings of `codex-py providers test`, and fits a provider to them. LIGHT.
 
 One file for all providers: `$CODEX_HOME/codex-py/providers.json`.
 """
@@ -19,17 +19,17 @@ from codex_py.protocol.json_fields import as_object, json_or, object_field
 def fitted(
     provider: Provider, model: str, home: Path, own: Mapping[str, Any]
 ) -> Provider:
-    """The provider with the profile that suits what a test of this model found out.
+    """Return the provider with the profile that suits the findings of a test with this model.
 
-    A model that could not call tools gets text tools, and a `warning` says so. What the user sets in the `profile` of
-    the table `own` stays.
+    A model that could not call tools gets text tools, and a `warning` says so. Settings of the user
+    in the `profile` of the table `own` stay.
     """
     found = object_field(object_field(_read(home), provider.id), model)
     if (
         found.get("base_url") != provider.base_url
         or found.get("wire_api") != provider.wire_api
     ):
-        # It was another server that was tested.
+        # The test was about another server.
         return provider
     profile = provider.profile
     works = object_field(found, "works")
@@ -48,7 +48,7 @@ def fitted(
 def remember(
     provider: Provider, model: str, home: Path, works: Mapping[str, bool], date: str
 ) -> None:
-    """Write down what works. Raises a `ConfigError` if the file cannot be written."""
+    """Write down the features that work. Raises a `ConfigError` if the file cannot be written."""
     known = _read(home)
     facts = {"base_url": provider.base_url, "wire_api": provider.wire_api, "date": date}
     models = object_field(known, provider.id)
@@ -61,7 +61,10 @@ def remember(
 
 
 def _read(home: Path) -> dict[str, Any]:
-    """Nothing is remembered in a file that is not there or is damaged: the next test writes it anew."""
+    """Read the findings.
+
+    A file that is missing or damaged has none: the next test writes it anew.
+    """
     try:
         return as_object(json_or(findings_path(home).read_bytes(), None))
     except OSError:

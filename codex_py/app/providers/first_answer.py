@@ -31,12 +31,13 @@ from codex_py.protocol.stream import (
 )
 
 MAX_OUTPUT_TOKENS: Final = 1_500
-"""Enough for an answer of a few words behind some reasoning. A local model may never end by itself."""
+"""The tokens for an answer of a few words after some reasoning. A local model may never end by
+itself."""
 _REQUEST_S = 60.0
 _LOADING_S = 30.0
 _LOADING_PAUSE_S = 2.0
 _MAX_RETRIES = 4
-"""After other temporary refusals."""
+"""The number of retries after other temporary refusals."""
 _OF_LIMIT: Final = re.compile("max_(?:completion_|output_)?tokens")
 _RED_PNG = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAJ0lEQVR42u3NsQkAAAjAsP7/tF7h"
@@ -51,7 +52,7 @@ class Answer:
     items: list[ResponseItem] = field(default_factory=list[ResponseItem])
     has_reasoned: bool = False
     is_cut: bool = False
-    """It was longer than the limit."""
+    """True if the answer was longer than the limit."""
     usage: Usage = field(default_factory=Usage)
 
     @property
@@ -104,10 +105,11 @@ async def asked(
     request: Mapping[str, Any],
     with_image: bool = False,
 ) -> Answer:
-    """The answer, which is cut off at `MAX_OUTPUT_TOKENS`.
+    """Return the answer, which is cut off at `MAX_OUTPUT_TOKENS`.
 
-    A server that still loads its model is asked again for some seconds, and one that takes no limit without it. Other
-    temporary refusals are waited for as in a session, within the same time.
+    A server that still loads its model is asked again for some seconds. A server that refuses the
+    limit is asked again without it. After other temporary refusals, the request is retried as in a
+    session, within the same time.
 
     Raises:
         ModelError: there was no answer.
@@ -142,11 +144,11 @@ async def asked(
 
 
 def _wait_s(error: ModelError, retries: Retries) -> float | None:
-    """How long to wait before the next attempt; None if the failure is final."""
+    """Return the time to wait before the next attempt; None if the failure is final."""
     if _is_loading(error):
         return _LOADING_PAUSE_S
     if error.status is None:
-        # Nobody answers there.
+        # No server answers there.
         return None
     retry = retries.next(error)
     if retry is None:
@@ -166,7 +168,7 @@ def _given_up(error: ModelError) -> ModelError:
 
 
 async def _answered(client: ModelClient, prompt: Prompt) -> Answer:
-    """One attempt."""
+    """Make one attempt."""
     answer = Answer()
     try:
         async with asyncio.timeout(_REQUEST_S), client.stream(prompt) as events:
@@ -180,7 +182,7 @@ async def _answered(client: ModelClient, prompt: Prompt) -> Answer:
             text = f"it streams, but did not end within {_REQUEST_S:.0f} s"
         raise StreamError(text, code=code, exit_code=ExitCode.UNAVAILABLE) from error
     except ModelError as error:
-        # It was longer than the limit.
+        # The answer was longer than the limit.
         if error.code != "incomplete" or not answer.has_begun:
             raise
         answer.is_cut = True

@@ -1,5 +1,7 @@
-"""Finds the model servers of this machine, and the models that they list. Only `--oss` and `codex-py providers` ask
-them."""
+"""Finds the model servers of this machine, and the models that they list.
+
+Only `--oss` and `codex-py providers` ask these servers.
+"""
 
 import json
 import time
@@ -20,12 +22,12 @@ from codex_py.protocol.json_fields import object_field
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 
 _TIMEOUT_S = 1.0
-"""For the connection, and for each piece of an answer."""
+"""The limit for the connection, and for each piece of an answer."""
 _ANSWER_S = 3.0
-"""For the whole body."""
+"""The limit for the whole body."""
 _MAX_BYTES = 4_000_000
 _USUAL_MODELS = {"ollama": "gpt-oss:20b", "lmstudio": "openai/gpt-oss-20b"}
-"""The models that Codex takes."""
+"""The models that Codex uses."""
 _START = {
     "ollama": "`ollama serve`, and get a model with `ollama pull gpt-oss:20b`",
     "lmstudio": "`lms server start`, and load a model",
@@ -38,7 +40,7 @@ _START = {
 class LocalModel:
     id: str
     window: int | None = None
-    """Tokens, if the server tells."""
+    """The window in tokens, if the server tells it."""
 
 
 def local_settings(
@@ -50,12 +52,13 @@ def local_settings(
     """The settings, as in `config.toml`, that take a model of a server on this machine.
 
     Args:
-        wanted: the id of the server; None: the first that runs.
-        model: None: the one that Codex takes, if the server has it, else the first that it lists.
+        wanted: the id of the server; None: the first one that runs.
+        model: None: the model that Codex uses, if the server has it, else the first one that it
+            lists.
 
     Raises:
-        ConfigError: there is no such server.
-        ModelError: none runs, or it has no model.
+        ConfigError: the server is unknown.
+        ModelError: no server runs, or the server has no model.
     """
     named = split_model(model or "", LOCAL_PROVIDERS)
     if named is not None and wanted in {None, named[0]}:
@@ -105,7 +108,7 @@ def listed_models(
     """Ask a server which models it has. Blocks for a second or two at most if it is silent.
 
     Raises:
-        ModelError: it does not answer, or it is no model server; the message names it.
+        ModelError: the server does not answer, or is not a model server; the message names it.
     """
     url = urlsplit(f"{provider.base_url}/models")
     key = provider_key(config, provider, environment)
@@ -155,7 +158,7 @@ def listed_models(
 
 
 def _body(response: HTTPResponse) -> bytes:
-    """Raises a `TimeoutError` if the server takes too long with it."""
+    """Read the body. Raises a `TimeoutError` if the server takes too long to send it."""
     deadline = time.monotonic() + _ANSWER_S
     body = b""
     while len(body) < _MAX_BYTES and (piece := response.read1(_MAX_BYTES)):
@@ -166,7 +169,7 @@ def _body(response: HTTPResponse) -> bytes:
 
 
 def _unpacked(body: bytes, encoding: str | None) -> bytes:
-    """Raises a `ValueError` if it cannot be unpacked, or is too large."""
+    """Unpack a body. Raises a `ValueError` if it cannot be unpacked, or is too large."""
     content = b""
     for piece in Unpacker(encoding).feed(body):
         content += piece
@@ -187,7 +190,7 @@ def _chosen(
     name: str, model: str | None, models: Sequence[LocalModel]
 ) -> LocalModel | None:
     if model is not None:
-        # It may have more than it lists: some load a model when it is asked for.
+        # The server may have more models than it lists: some load a model when it is asked for.
         return next((each for each in models if each.id == model), LocalModel(model))
     usual = [each for each in models if each.id == _USUAL_MODELS.get(name)]
     return next(iter([*usual, *models]), None)

@@ -12,7 +12,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
 _WITH_OTHER_TOKENS: Final = {"github"}
-"""The variable of its key is set for other programs as a rule."""
+"""Providers whose key has a variable that is usually set for other programs."""
 
 
 @frozen
@@ -37,7 +37,7 @@ def set_keys(config: Config, environment: Mapping[str, str]) -> Sequence[SetKey]
     }
     found: list[SetKey] = []
     for name in sorted({*BUILT_IN_PROVIDERS} - {"openai"} - _WITH_OTHER_TOKENS):
-        # Azure has an address that must be set, too.
+        # Azure also has an address that must be set.
         with suppress(ConfigError):
             provider = resolve_provider(
                 name,
@@ -52,7 +52,7 @@ def set_keys(config: Config, environment: Mapping[str, str]) -> Sequence[SetKey]
 
 
 def advice(config: Config, environment: Mapping[str, str]) -> str:
-    """Sentences that say how to use the keys that are set; empty if there are none."""
+    """Return sentences that explain how to use the keys that are set; empty without any."""
     return " ".join(
         f"{each.variable} is set; to use it: -m {each.choice}."
         for each in set_keys(config, environment)

@@ -1,4 +1,7 @@
-"""Reads the answer of a reviewer, also one that breaks `instructions/review.json`: what can be read of it is kept."""
+"""Reads the answer of a reviewer.
+
+If the answer breaks `instructions/review.json`, its readable parts are kept.
+"""
 
 import json
 import re
@@ -14,12 +17,12 @@ _BETWEEN: Final = re.compile(r"[\s,]*")
 _WHOLE_NUMBER: Final = re.compile(r"\s*[pP]?(\d{1,9})(?:\.0*)?\s*")
 _MARKED: Final = re.compile(r"\s*\[P([0-3])\]")
 _MAX_STARTS: Final = 50
-"""Places in prose at which an object is looked for."""
+"""The number of places in prose at which an object is looked for."""
 _PRIORITY: Final = 1
-"""Of a finding that does not say: it should be mended before the change is merged."""
+"""The priority of a finding without one: it should be fixed before the change is merged."""
 _LEAST_PRIORITY: Final = 3
 _DECODER: Final = json.JSONDecoder(strict=False)
-"""Takes line breaks in strings, which some models write."""
+"""The decoder accepts line breaks in strings, which some models write."""
 
 
 @frozen
@@ -31,9 +34,9 @@ class Remark:
     priority: int
     confidence: float
     path: str
-    """Empty if there is none."""
+    """The path; empty without one."""
     lines: tuple[int, int] | None
-    """The first and the last; None if they cannot be read."""
+    """The first and the last line; None if they cannot be read."""
 
 
 @frozen
@@ -43,9 +46,10 @@ class Answer:
     explanation: str
     confidence: float
     unread: int
-    """The number of findings that cannot be read; of a list that breaks off, the rest counts as one."""
+    """The number of findings that cannot be read. In a list that breaks off, the rest counts as
+    one."""
     is_readable: bool
-    """False: it has neither a list of findings nor an explanation."""
+    """False if the answer has neither a list of findings nor an explanation."""
 
 
 def read_answer(text: str) -> Answer:
@@ -56,7 +60,7 @@ def read_answer(text: str) -> Answer:
         unread = 1
     listed = data.get("findings")
     if isinstance(listed, dict):
-        # A single one.
+        # The value is a single finding.
         listed = [cast("Any", listed)]
     is_list = isinstance(listed, list)
     if is_list:
@@ -80,7 +84,7 @@ def read_answer(text: str) -> Answer:
 
 
 def _object(text: str) -> JsonObject | None:
-    """The object of findings in an answer, whatever stands around it."""
+    """Return the object of findings in an answer, whatever text is around it."""
     for piece in _pieces(text):
         data = _decoded(piece)
         fields: JsonObject = (
@@ -104,7 +108,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _decoded(text: str) -> Any:
-    """The JSON value at the start of a text; None if there is none."""
+    """Return the JSON value at the start of a text; None without one."""
     value: Any
     try:
         value, _ = _DECODER.raw_decode(text.lstrip())
@@ -114,7 +118,10 @@ def _decoded(text: str) -> Any:
 
 
 def _beginning(text: str) -> list[Any] | None:
-    """The findings of an answer that breaks off, up to the last whole one; None if no list begins."""
+    """Return the findings of an answer that breaks off, up to the last whole one.
+
+    Returns None if no list begins.
+    """
     start = _LIST.search(text)
     if start is None:
         return None
@@ -131,7 +138,7 @@ def _beginning(text: str) -> list[Any] | None:
 
 
 def _remark(data: JsonObject) -> Remark | None:
-    """None if it says nothing."""
+    """Read a finding; None if it has no content."""
     title = text_field(data, "title").strip()
     body = text_field(data, "body")
     if not (title or body.strip()):
@@ -175,7 +182,7 @@ def _lines(value: object) -> tuple[int, int] | None:
 
 
 def _whole(value: object) -> int | None:
-    """A whole number from 0, also one that is written as a text or with a point."""
+    """Return a whole number from 0, also from a text or with a point; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     found = _WHOLE_NUMBER.fullmatch(str(value))
@@ -185,7 +192,7 @@ def _whole(value: object) -> int | None:
 
 
 def _share(value: object) -> float:
-    """A number from 0 to 1; 0 for anything else."""
+    """Return a number from 0 to 1; 0 for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return 0.0
     try:

@@ -1,4 +1,4 @@
-"""Finds what a review is about: a change, as a diff, and the request that names it."""
+"""Finds the change to review, as a diff, and the request that names it."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,30 +16,32 @@ from codex_py.protocol.patched_file import PatchedFile
 
 _BRANCH = "%(refname:short)%00%(committerdate:relative)%00%(subject)"
 _BRANCHES = f"--format=%(if:notequals=*)%(HEAD)%(then){_BRANCH}%(end)"
-"""With an empty line for the current one."""
+"""The format prints an empty line for the current branch."""
 _LISTS = {
     "--base": ("for-each-ref", "--sort=-committerdate", _BRANCHES, "refs/heads"),
-    # A signature would be checked by a program that the repository names.
+    # git would check a signature with a program that the repository names.
     "--commit": ("log", "-n200", "--no-show-signature", "--format=%h%x00%cr%x00%s"),
 }
 _MAX_INLINE = 60_000
-"""Characters of a diff that the request holds; the model reads a longer one with git."""
+"""The characters of the longest diff in a request; the model reads a longer one with git."""
 
 
 @frozen
 class Change:
     request: str
-    """For the reviewer."""
+    """The request to the reviewer."""
     root: Path
-    """Absolute: findings are shown with paths relative to it."""
+    """The absolute path that findings are shown relative to."""
     files: tuple[PatchedFile, ...] = ()
-    """Empty if nobody knows which: the user's words say what to review."""
+    """The files of the change; empty if they are unknown, because the user's words say what to
+    review."""
 
 
 def change_to_review(
     target: ReviewTarget, config: Config, environment: Mapping[str, str]
 ) -> Change:
-    """
+    """Find the change to review.
+
     Raises:
         UsageError: there is no such commit, or nothing to review.
         CodexError: this is no git repository, or git fails.
@@ -70,7 +72,10 @@ def change_to_review(
 def names_to_review(
     option: str, config: Config, environment: Mapping[str, str]
 ) -> list[tuple[str, ...]]:
-    """Name, age and title of what `--base` or `--commit` may mean, the newest first. Raises as `change_to_review`."""
+    """Return name, age and title of each possible `--base` or `--commit`, the newest first.
+
+    Raises the errors of `change_to_review`.
+    """
     git, root = _repository(config, environment)
     listed = git.output(root, *_LISTS[option])
     if not listed:
@@ -89,10 +94,14 @@ def _repository(config: Config, environment: Mapping[str, str]) -> tuple[Git, Pa
 def _ends(
     target: ReviewTarget, git: Git, root: Path, is_denied: Callable[[str], bool]
 ) -> tuple[str, str, str]:
-    """The trees before and after, and how the reviewer sees what is between them."""
+    """Return the trees before and after the change, and words for the reviewer.
+
+    The words say how to see the change.
+    """
     if target.commit is not None:
         commit = _commit(git, root, target.commit)
-        # As it was made: in a shallow clone, git takes its last commits for the first of all.
+        # The parents are read from the commit itself: in a shallow clone, git takes its last
+        # commits for the first ones of all.
         head, _, _ = git.output(root, "cat-file", "commit", commit).partition("\n\n")
         parents = [line[7:] for line in head.split("\n") if line.startswith("parent ")]
         if parents:

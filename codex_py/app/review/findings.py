@@ -24,36 +24,38 @@ class Finding:
     title: str
     body: str
     priority: int
-    """0 is the most serious, 3 minor."""
+    """The priority: 0 is the most serious, 3 is minor."""
     confidence: float
     path: str
-    """Relative to the root of the change with slashes if it is below it; else absolute. Empty if it is not known."""
+    """The path relative to the root of the change, with slashes, if it is below the root; else
+    absolute. Empty if unknown."""
     start: int | None
-    """The first line of the new version, from 1; None if it is not known."""
+    """The first line in the new version, from 1; None if unknown."""
     end: int | None
     on_change: bool | None
-    """False: none of the lines is part of the change. None: it is not known which were changed."""
+    """False if none of the lines is part of the change; None if the changed lines are unknown."""
     fingerprint: str
-    """The same for the same problem at the same text, wherever the lines have moved to."""
+    """A fingerprint that stays the same for the same problem in the same text, even if the lines
+    move."""
     code: str = ""
-    """These lines, if their file is part of the change; cut if they are long."""
+    """The text of these lines, if their file is part of the change; cut if long."""
 
 
 @frozen
 class Review:
     findings: tuple[Finding, ...]
-    """The most serious first."""
+    """The findings, the most serious first."""
     correctness: str
     explanation: str
     confidence: float
     unread: int = 0
     """The number of findings that cannot be read."""
     text: str = ""
-    """The whole answer, if nothing of it can be read as findings."""
+    """The whole answer, if it cannot be read as findings."""
 
 
 def read_review(answer: str, change: Change) -> Review:
-    """Read an answer, whether it satisfies `instructions/review.json` or not."""
+    """Read an answer, even if it does not satisfy `instructions/review.json`."""
     read = read_answer(answer)
     files = {_shown(file.destination, change.root): file for file in change.files}
     findings = [_finding(remark, change.root, files) for remark in read.remarks]
@@ -68,7 +70,7 @@ def read_review(answer: str, change: Change) -> Review:
 
 
 def data_of(review: Review) -> dict[str, Any]:
-    """The review as JSON. What only a broken answer has is left out otherwise."""
+    """Return the review as JSON. Fields for broken answers are left out otherwise."""
     data = asdict(review)
     if not review.unread:
         del data["unread"]
@@ -115,7 +117,10 @@ def _finding(remark: Remark, root: Path, files: dict[str, PatchedFile]) -> Findi
 
 
 def _clean(text: str) -> str:
-    """Text without what a terminal obeys, and what neither UTF-8 nor XML has."""
+    """Return the text without control characters of a terminal.
+
+    Characters that UTF-8 or XML cannot contain are replaced too.
+    """
     return printable(text.encode(errors="replace").decode()).translate(
         {0xFFFE: "?", 0xFFFF: "?"}
     )
@@ -129,8 +134,10 @@ def _shown(path: Path, root: Path) -> str:
 
 
 def _changed_lines(file: PatchedFile) -> set[int] | None:
-    """The lines of the new version that a change adds, and those between which it removes some. None: no diff shows
-    them, as the file is large, or binary."""
+    """Return the lines of the new version that a change adds, and the neighbours of removed lines.
+
+    Returns None if no diff shows the lines, because the file is large or binary.
+    """
     numbers = set[int]()
     diff = git_diff([file._replace(path=Path("file"))])
     for hunk in (
@@ -139,7 +146,7 @@ def _changed_lines(file: PatchedFile) -> set[int] | None:
         number = hunk.target_start
         for line in hunk:
             if line.is_removed:
-                # What is missing can only be shown beside its place.
+                # A removed line can only be shown beside its place.
                 numbers |= {max(1, number - 1), number}
             elif line.is_added:
                 numbers.add(number)

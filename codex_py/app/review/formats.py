@@ -15,7 +15,7 @@ _SARIF: Final = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 )
 _LEVELS: Final = ("error", "error", "warning", "note")
-"""Of SARIF, by priority."""
+"""The levels of SARIF, by priority."""
 _MEANINGS: Final = (
     "Stops everything",
     "Should be mended before it is merged",
@@ -25,7 +25,7 @@ _MEANINGS: Final = (
 
 
 def as_text(review: Review, root: Path) -> str:
-    """As Codex shows it. `root`: of the change, absolute."""
+    """Format the review as Codex shows it. `root`: the absolute root of the change."""
     if review.explanation.strip():
         parts = [review.explanation.strip()]
     else:
@@ -52,7 +52,7 @@ def as_text(review: Review, root: Path) -> str:
 
 
 def unread_text(review: Review) -> str:
-    """Tell how many findings are missing; empty if none is."""
+    """Return a sentence about findings that cannot be read; empty without any."""
     if not review.unread:
         return ""
     if review.unread == 1:
@@ -71,7 +71,7 @@ def _absolute_place(finding: Finding, root: Path) -> str:
 
 
 def titled(finding: Finding) -> str:
-    """With the priority, which a model may have put before the title itself."""
+    """Return the title with the priority, which a model may have put before the title itself."""
     mark = f"[P{finding.priority}]"
     title = " ".join(finding.title.split())
     if title.startswith(mark):
@@ -80,7 +80,7 @@ def titled(finding: Finding) -> str:
 
 
 def place(finding: Finding) -> str:
-    """`src/a.py:3-5`, `src/a.py:3`, or as much of it as is known."""
+    """Return the place as `src/a.py:3-5` or `src/a.py:3`, or the known part of it."""
     if not finding.path:
         return "no place given"
     if finding.start is None:
@@ -94,7 +94,10 @@ def _as_json(review: Review) -> str:
 
 
 def _as_sarif(review: Review) -> str:
-    """https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html"""
+    """Format the review as SARIF.
+
+    https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+    """
     rules = [
         {
             "id": f"P{priority}",
@@ -122,7 +125,7 @@ def _as_sarif(review: Review) -> str:
 
 
 def _problems(review: Review) -> list[str]:
-    """What an answer has besides findings that can be placed, for formats that have findings only."""
+    """Return the parts of an answer besides findings, for formats that only have findings."""
     return [*filter(None, [review.text, unread_text(review)])]
 
 
@@ -154,8 +157,11 @@ def _sarif_result(finding: Finding) -> dict[str, Any]:
 
 
 def _as_junit(review: Review) -> str:
-    """A failed case for each finding, and a broken one for what cannot be read; a review without any is one case that
-    passed."""
+    """Format the review as JUnit.
+
+    Each finding is a failed case, and an unreadable part is a broken case. A review without any is
+    one case that passed.
+    """
     problems = _problems(review)
     count = {
         "tests": f"{len(review.findings) + len(problems) or 1}",
@@ -188,7 +194,10 @@ def _as_junit(review: Review) -> str:
 
 
 def _as_annotations(review: Review) -> str:
-    """https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
+    """Format the review as annotations of GitHub Actions.
+
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
+    """
     lines = [_annotation(finding) for finding in review.findings]
     title = _property("The review could not be read")
     lines += [
@@ -209,7 +218,7 @@ def _annotation(finding: Finding) -> str:
 
 
 def command_text(text: str) -> str:
-    """Text as the message of a workflow command, in one line."""
+    """Return the text as the message of a workflow command, on one line."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -223,4 +232,4 @@ FORMATS: Final[Mapping[str, Callable[[Review], str]]] = {
     "junit": _as_junit,
     "github": _as_annotations,
 }
-"""Those besides the text. Without a newline at the end."""
+"""The formats besides text. Their output has no newline at the end."""

@@ -1,4 +1,4 @@
-"""What the user wants to have reviewed. LIGHT."""
+"""The change that the user wants to have reviewed. LIGHT."""
 
 import re
 
@@ -10,17 +10,17 @@ _USAGE = "write /review --uncommitted, --base BRANCH, --commit SHA, or what is t
 
 @frozen
 class ReviewTarget:
-    """What the user wants to have reviewed. One of them is set."""
+    """The change that the user wants to have reviewed. One of the fields is set."""
 
     uncommitted: bool = False
-    """What is not committed: staged, unstaged and untracked."""
+    """Review changes that are not committed: staged, unstaged and untracked."""
     base: str | None = None
-    """All since this branch or commit, what is not committed included."""
+    """Review everything since this branch or commit, including changes that are not committed."""
     commit: str | None = None
     title: str | None = None
-    """Of the commit, for the request."""
+    """The title of the commit, for the request."""
     words: str | None = None
-    """Anything, in the user's words."""
+    """Any target, in the user's words."""
 
     @property
     def name(self) -> str:
@@ -33,7 +33,10 @@ class ReviewTarget:
 
 
 def review_target(argument: str) -> ReviewTarget:
-    """What the argument of `/review` names. Raises a `UsageError` if it is an option that there is not."""
+    """Return the target that the argument of `/review` names.
+
+    Raises a `UsageError` for an unknown option.
+    """
     match re.split(r"[\s=]+", argument, maxsplit=1):
         case ["--uncommitted"]:
             return ReviewTarget(uncommitted=True)

@@ -14,7 +14,7 @@ from codex_py.streams.terminal import aligned, on_one_line, printable
 
 _SHOWN = 40
 _SHOWN_PROMPT = 24
-"""Characters; tables of usual numbers fit 80 columns."""
+"""The characters of a prompt; usual tables then fit 80 columns."""
 _BYTES_PER_TOKEN = 4
 _NUMBERS = ("INPUT", "CACHED", "", "OUTPUT", "REASONING", "COST")
 
@@ -23,7 +23,7 @@ class CostReport:
     """Puts prices on the token usage of a session.
 
     Args:
-        provider: of the session; its price list counts.
+        provider: the provider of the session; its prices are used.
     """
 
     def __init__(self, usage: SessionUsage, config: Config, provider: str) -> None:
@@ -42,7 +42,7 @@ class CostReport:
             self._dollars = None
 
     def lines(self) -> list[str]:
-        """The table, and a hint if a price is not known. Safe for a terminal."""
+        """Return the table, and a hint if a price is unknown. Safe for a terminal."""
         rows = [
             (
                 self._label(row),
@@ -73,7 +73,7 @@ class CostReport:
         return [line.rstrip() for line in lines]
 
     def data(self) -> dict[str, Any]:
-        """For `--json`; costs are in dollars, null if a price is not known."""
+        """Return the report for `--json`. Costs are in dollars, null if a price is unknown."""
         outputs = self._usage.outputs
         return {
             "rows": [{**asdict(row), "cost": cost} for row, cost in self._rows],
@@ -114,7 +114,7 @@ def _estimate(output: LargeOutput) -> int:
 
 
 def _share(usage: Usage) -> float | None:
-    """The part of the input that came from the cache, 0 to 1."""
+    """Return the part of the input that came from the cache, 0 to 1."""
     if usage.input_tokens:
         return usage.cached_input_tokens / usage.input_tokens
     return None

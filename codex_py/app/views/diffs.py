@@ -1,6 +1,6 @@
 """Reads diffs for display, in git's form or as an envelope of `apply_patch`: files, and lines with their numbers.
 
-Do not apply the result: it is lenient, and text that is no diff has no files.
+Do not apply the result: the reader is lenient. Text that is not a diff has no files.
 """
 
 import re
@@ -26,12 +26,12 @@ _SIGNS: dict[bytes, Sign] = {b"+": "+", b"-": "-"}
 @dataclass(frozen=True, slots=True)
 class DiffLine:
     sign: Sign
-    """`@` stands for lines that are left out, `\\` for a remark on the line before."""
+    """`@` marks lines that are left out, `\\` a remark on the line before."""
     text: str
     number: int | None = None
-    """In the new file; of a removed line, in the old one. None where it is not known."""
+    """The number in the new file, or for a removed line in the old file. None if unknown."""
     old: int | None = None
-    """In the old file, of a line that is in both."""
+    """The number in the old file, for a line that is in both."""
 
 
 @dataclass(slots=True)
@@ -42,11 +42,14 @@ class ShownFile:
     moved_to: str = ""
     lines: list[DiffLine] = field(default_factory=list[DiffLine])
     hunks: Sequence[DiffHunk] = field(default=(), compare=False)
-    """As they are in the diff; an envelope has none."""
+    """The hunks of the diff; an envelope has none."""
 
 
 def read_diff(diff: str) -> list[ShownFile]:
-    """The files of a diff in its order, which may be cut short; none if it is empty or no diff."""
+    """Return the files of a diff in its order; none if it is empty or not a diff.
+
+    The diff may be cut short.
+    """
     if diff.startswith("*** Begin Patch"):
         return list(_envelope(diff.removesuffix("\n").split("\n")))
     try:

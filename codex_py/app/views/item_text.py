@@ -19,14 +19,14 @@ _AGENT_VERBS = {
     "wait": ("Waiting for", "Waited for"),
     "close_agent": ("Closing", "Closed"),
 }
-"""While the call runs, and when it has ended."""
+"""The words while the call runs, and after its end."""
 _LONGEST_ARGUMENTS = 300
 _MOST_PARTS = 20
-"""Of a list or an object of JSON."""
+"""The largest number of parts of a JSON list or object that are shown."""
 
 
 def agent_verb(tool: str, *, is_done: bool) -> str:
-    """What a call does to subagents, in words that their names follow."""
+    """Describe a call to subagents in words; the agents' names follow them."""
     running, done = _AGENT_VERBS[tool]
     if is_done:
         return done
@@ -34,7 +34,7 @@ def agent_verb(tool: str, *, is_done: bool) -> str:
 
 
 def script_of(command: str, own_shell: str = "") -> str:
-    """A command line without the shell that runs it: `/bin/bash -lc 'ls -l'` is `ls -l`.
+    """Return a command line without its shell: `/bin/bash -lc 'ls -l'` becomes `ls -l`.
 
     Only a shell of the system, or the user's own at its absolute path, is left out. Another program
     of that name may do anything, whatever its script says.
@@ -49,7 +49,7 @@ def script_of(command: str, own_shell: str = "") -> str:
     while position < len(command):
         part = _QUOTED.match(command, position)
         if part is None:
-            # Several words: the script has arguments, which say what it does.
+            # Several words: the script has arguments, which are a part of the command.
             return command
         single, double, bare = part.groups()
         script.append(
@@ -60,7 +60,7 @@ def script_of(command: str, own_shell: str = "") -> str:
 
 
 def search_words(item: WebSearch) -> tuple[str, str]:
-    """A verb and its object: `("Opened", "https://…")`."""
+    """Return a verb and its object: `("Opened", "https://…")`."""
     action = item.action or {}
     match action.get("type"):
         case "open_page":
@@ -79,7 +79,7 @@ def search_words(item: WebSearch) -> tuple[str, str]:
 
 
 def one_line_json(value: Any) -> str:
-    """A value of any size as JSON on one line. Long strings, lists and objects are cut."""
+    """Return a value of any size as JSON on one line. Long strings, lists and objects are cut."""
     if isinstance(value, str):
         return json.dumps(cut(value, _LONGEST_ARGUMENTS, ""), ensure_ascii=False)
     if isinstance(value, dict):
@@ -102,7 +102,7 @@ def one_line_json(value: Any) -> str:
 
 
 def result_text(result: Mapping[str, Any] | None) -> str:
-    """The texts of an MCP result; for images and other content, the type in brackets."""
+    """Return the texts of an MCP result. Images and other content become their type in brackets."""
     if result is None:
         return ""
     content = result.get("content")

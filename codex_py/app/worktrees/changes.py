@@ -1,7 +1,7 @@
-"""Work in a git worktree that is nowhere else: copies uncommitted changes into one, and finds what it would take along.
+"""Copies uncommitted changes into a git worktree, and finds the work that would be lost with it.
 
-`git status` is not enough for that: it shows no repository inside another, no file that the index hides, and no commit
-that only the reflog holds, which goes with the worktree.
+`git status` is not enough for that. It shows no repository inside another, no file that the index
+hides, and no commit that only the reflog holds, which is removed with the worktree.
 """
 
 import os
@@ -26,7 +26,7 @@ _IN_PROGRESS = (
     "rebase-apply",
     "sequencer",
 )
-"""Files in the folder of a repository, see gitrepository-layout(5)."""
+"""Files in a repository's folder while a command is in progress; see gitrepository-layout(5)."""
 _COMMANDS = {
     "rebase-apply/applying": "am",
     "rebase-apply": "rebase",
@@ -37,7 +37,7 @@ _COMMANDS = {
 }
 """The commands that leave such files, the surest sign first."""
 _SHARED = ("--exclude=refs/worktree/*", "--exclude=refs/bisect/*", "--all")
-"""References that stay when the worktree goes, as options of `git rev-list`."""
+"""References that remain without the worktree, as options of `git rev-list`."""
 _STASH = re.compile(rb"^(\d+) (?:WIP on|On) \(no branch\): ", re.MULTILINE)
 _REBUILT = frozenset({"node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox"})
 
@@ -45,15 +45,17 @@ _REBUILT = frozenset({"node_modules", "__pycache__", ".venv", "venv", ".tox", ".
 def carry_over(
     source: Git, root: Path, git: Git, path: Path, rules: FileRules
 ) -> tuple[str, str]:
-    """Copy changed, new and deleted files, and the index. Returns the ids of two trees: the index, and all files.
+    """Copy changed, new and deleted files, and the index.
 
-    The original stays as it is, its index too. Ignored files, changes in submodules and repositories in
-    the tree are left out, and what the rules deny. Files go through git, as those of a commit do. What a sparse
-    checkout leaves out is left out of the copy.
+    Returns the ids of two trees: the index, and all files.
+
+    The original stays as it is, and so does its index. Ignored files, changes in submodules,
+    repositories in the tree, and denied files are left out. Files go through git, like the files of
+    a commit. Files that a sparse checkout leaves out are left out of the copy.
 
     Args:
         source: the git for the original, whose top is `root`.
-        git: that of the worktree, whose top is `path`.
+        git: the git for the worktree, whose top is `path`.
 
     Raises:
         CodexError: there are conflicts, or git fails.
@@ -64,7 +66,7 @@ def carry_over(
         staged = copied.output(root, "write-tree")
         refuses = denials_of(rules).refuses
         files = work_tree(copied, root, lambda name: refuses(root / name))
-        # `S name` for those that are left out, else `H name`.
+        # git prints `S name` for files that are left out, else `H name`.
         entries = [
             each.split(" ", 1) for each in copied.names(root, "ls-files", "-z", "-t")
         ]
@@ -73,14 +75,16 @@ def carry_over(
     _check_out(git, path, [name for flag, name in entries if flag != "S"])
     git.output(path, "read-tree", staged)
     _leave_out(git, path, [name for flag, name in entries if flag == "S"])
-    # Its exit code says that files differ from the index.
+    # The exit code only says that files differ from the index.
     git.run(path, "update-index", "-q", "--refresh")
     return staged, files
 
 
 def _check_out(git: Git, path: Path, names: Sequence[str]) -> None:
-    """Write files that a sparse checkout would leave out, and that are in the original all the same. Raises a
-    `CodexError`."""
+    """Write files that the original has although a sparse checkout would leave them out.
+
+    Raises a `CodexError`.
+    """
     stdin = _missing(path, names)
     if stdin:
         git.output(
@@ -90,7 +94,10 @@ def _check_out(git: Git, path: Path, names: Sequence[str]) -> None:
 
 
 def _leave_out(git: Git, path: Path, names: Sequence[str]) -> None:
-    """Have git take no file for deleted that a sparse checkout leaves out. Raises a `CodexError`."""
+    """Mark files that a sparse checkout leaves out, so that git does not take them for deleted.
+
+    Raises a `CodexError`.
+    """
     stdin = _missing(path, names)
     if stdin:
         git.output(
@@ -99,7 +106,7 @@ def _leave_out(git: Git, path: Path, names: Sequence[str]) -> None:
 
 
 def _missing(path: Path, names: Sequence[str]) -> bytes:
-    """The names of files that are not there, each with a NUL behind it."""
+    """Return the names of missing files, each with a NUL after it."""
     missing = (name for name in names if not os.path.lexists(path / name))
     return b"".join(os.fsencode(name) + b"\0" for name in missing)
 
@@ -127,22 +134,22 @@ def _refuse_conflicts(copied: Git, root: Path) -> None:
 
 
 def copied_index(git: Git, top: Path) -> AbstractContextManager[Git]:
-    """A git whose index is a copy: git writes to an index when it only reads it."""
+    """Return a git that uses a copy of the index: git also writes to an index to read it."""
     return aside(git.without_filters(top), keeps_objects=True)
 
 
 def unsaved_work(git: Git, path: Path, carried: Sequence[str] = ()) -> str:
-    """Name work of a worktree that is nowhere else, such as "changes"; empty if there is none. Ignored files do not
-    count.
+    """Name work of a worktree that exists nowhere else, such as "changes"; empty without any.
 
-    A stash made there counts too, although it stays: nobody would look for it in the repository.
+    Ignored files do not count. A stash that was made there counts, although it stays: nobody would
+    look for it in the repository.
 
     Args:
-        git: the one for the tree. HEAD is the commit that was checked out.
-        carried: what `carry_over` returned.
+        git: the git for the worktree. HEAD is the commit that was checked out.
+        carried: the result of `carry_over`.
 
     Raises:
-        CodexError, OSError: nobody can tell.
+        CodexError, OSError: the work cannot be found out.
     """
     found = _unsaved(git, path, carried, _SHARED)
     if found:
@@ -157,8 +164,10 @@ def unsaved_work(git: Git, path: Path, carried: Sequence[str] = ()) -> str:
 
 
 def ignored_files(git: Git, path: Path) -> list[str]:
-    """Ignored files and folders, without those that tools rebuild, such as `node_modules`. Relative. Raises a
-    `CodexError`."""
+    """Return the relative paths of ignored files and folders.
+
+    Folders that tools rebuild, such as `node_modules`, are left out. Raises a `CodexError`.
+    """
     ignored = ("--others", "--ignored", "--exclude-standard", "--directory")
     names = git.names(path, "ls-files", "-z", *ignored)
     return [name for name in names if _REBUILT.isdisjoint(name.split("/"))]
@@ -168,7 +177,8 @@ def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str])
     if any(Path(git.variables["GIT_DIR"], name).exists() for name in _IN_PROGRESS):
         return "a merge, rebase or bisection in progress"
     with copied_index(git, path) as copied:
-        # `H 100644 <id> 0<TAB>name`; all but few are of plain files and links, and not hidden.
+        # An entry is `H 100644 <id> 0<TAB>name`. Nearly all are of plain files and links that are
+        # not hidden.
         entries = copied.names(path, "ls-files", "-z", "-v", "--stage")
         rare = [
             each.split("\t", 1)
@@ -193,18 +203,18 @@ def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str])
         inner = _unsaved(for_tree(git, folder), folder, (), ("--remotes",))
         if inner:
             return f"{inner} in the submodule {name}"
-    # git looks at no file in the folder of a submodule that is not checked out.
+    # git does not look at files in the folder of a submodule that is not checked out.
     if any(each.is_dir() and any(each.iterdir()) for each in submodules):
         return "changes"
     return ""
 
 
 def _differs(copied: Git, path: Path, carried: Sequence[str]) -> bool:
-    """Compare the index and the files with HEAD, or with what was carried over."""
+    """Compare the index and the files with HEAD, or with the trees that were carried over."""
     staged, files = carried or ("HEAD", "")
     if copied.run(path, "diff-index", "--cached", "--quiet", staged).returncode:
         return True
-    # Takes no file for unchanged because it is said to be.
+    # This checks the files that the index marks as unchanged, too.
     has_changed = copied.run(path, "update-index", "--really-refresh").returncode != 0
     if files:
         return work_tree(copied, path) != files
@@ -213,13 +223,17 @@ def _differs(copied: Git, path: Path, carried: Sequence[str]) -> bool:
 
 
 def _repositories(top: Path, own: str) -> Iterator[Path]:
-    """The outermost folders of a tree with a repository that is not its `own`. Raises an `OSError`."""
+    """Yield the outermost folders of a tree with a repository other than `own`.
+
+    Raises an `OSError`.
+    """
     folders = [str(top)]
     for folder in folders:
         with os.scandir(folder) as found:
             inner = {entry.name: entry.is_dir(follow_symlinks=False) for entry in found}
         dot_git = Path(folder, ".git")
-        # A placeholder of the sandbox is empty. The file at the top names `own`, or what is elsewhere.
+        # A placeholder of the sandbox is an empty folder. The file at the top names `own`, or a
+        # repository elsewhere.
         if dot_git.is_dir():
             is_other = any(dot_git.iterdir())
         else:

@@ -8,7 +8,9 @@ from codex_py.rollout.records import read_meta
 
 
 def session_worktree(home: Path, path: Path) -> Path | None:
-    """The folder in which a session began, if it is in one of our git worktrees. It need not exist any more.
+    """Return the folder in which a session began, if it is in one of our git worktrees.
+
+    It need not exist any more.
 
     Raises:
         SessionError: the session file cannot be read.
@@ -25,7 +27,7 @@ def require_own_worktree(home: Path, path: Path, cwd: Path) -> None:
     The user believes that such a session cannot touch the files of the main checkout.
 
     Raises:
-        SessionError: `cwd` is outside of the worktree; or the session file cannot be read.
+        SessionError: `cwd` is outside of the worktree, or the session file cannot be read.
     """
     folder = session_worktree(home, path)
     if folder is None or _worktree_root(home, cwd) == _worktree_root(home, folder):
@@ -48,7 +50,10 @@ def require_own_worktree(home: Path, path: Path, cwd: Path) -> None:
 
 
 def _worktree_root(home: Path, folder: Path) -> Path | None:
-    """The root of the git worktree around a folder, as `WORKTREES/NAME/REPOSITORY`; None if there is none."""
+    """Return the root of the git worktree around a folder; None without one.
+
+    The root has the form `WORKTREES/NAME/REPOSITORY`.
+    """
     worktrees = worktrees_folder(home)
     if not folder.is_relative_to(worktrees):
         return None

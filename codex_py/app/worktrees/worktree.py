@@ -1,6 +1,7 @@
-"""Git worktrees of our own, `$CODEX_HOME/worktrees/<4 hex or a name>/<repository>` as Codex has them.
+"""Git worktrees in `$CODEX_HOME/worktrees/<4 hex or a name>/<repository>`, as Codex has them.
 
-git is started as `patch.git` says: nothing that the repository names runs. So files of Git LFS stay pointers.
+git is started as in `patch.git`, so no program runs that the repository names. Therefore files of
+Git LFS stay pointers.
 """
 
 import asyncio
@@ -31,11 +32,11 @@ _LOCK_PATIENCE_S = 5.0
 @frozen
 class Worktree:
     path: Path
-    """Its top, absolute."""
+    """The absolute path of its top."""
     cwd: Path
     """The folder that corresponds to the working directory; the top if the commit does not have it."""
     root: Path
-    """The top of the tree that it was made from."""
+    """The top of the tree that the worktree was made from."""
     commit: str
     """The commit to compare with; empty if HEAD has commits that no branch or tag has."""
     git: Git
@@ -43,11 +44,13 @@ class Worktree:
     home: Path
     """`$CODEX_HOME`."""
     carried: tuple[str, ...] = ()
-    """What `carry_over` returned; empty if no changes of the original were carried over."""
+    """The result of `carry_over`; empty if no changes of the original were carried over."""
 
     def unsaved(self) -> str:
-        """Name what is in it and nowhere else, such as "changes"; empty if there is nothing. Runs git for some 10
-        ms."""
+        """Name work of the worktree that exists nowhere else, such as "changes"; empty without any.
+
+        It runs git for some 10 ms.
+        """
         if not self.path.is_dir():
             return ""
         try:
@@ -58,19 +61,24 @@ class Worktree:
             return "contents that cannot be compared"
 
     def remark(self) -> str:
-        """A sentence for the answer of a subagent that says where its changes are. Empty if there are none."""
+        """Return a sentence for a subagent's answer that says where its changes are.
+
+        Empty without changes.
+        """
         if not self.unsaved():
             return ""
         return f"\n\n(The changes are in {self.path}, a git worktree, and not in {self.root}.)"
 
     def remove(self, *, force: bool = False) -> list[str]:
-        """Remove it, with `force` even if it has unsaved work. Returns the `ignored_files` that went with it.
+        """Remove the worktree, with `force` even if it has unsaved work.
+
+        Returns the `ignored_files` that were removed with it.
 
         Raises:
-            CodexError: it has unsaved work, and stays as it is; or git fails.
+            CodexError: it has unsaved work and stays as it is, or git fails.
             OSError: a file cannot be removed.
         """
-        # A program that still writes to it does not find it any more.
+        # A program that still writes to the worktree does not find it any more.
         aside = self.path.with_name(".removed")
         variables = {**self.git.variables, "GIT_WORK_TREE": str(aside)}
         git = replace(self.git, variables=variables, is_shielded=True)
@@ -96,7 +104,10 @@ class Worktree:
     def confined(
         self, policy: SandboxPolicy, environment: Mapping[str, str]
     ) -> SandboxPolicy:
-        """Change the policy of the original tree so that the worktree can be written to, and the original cannot."""
+        """Change the policy of the original tree for the worktree.
+
+        The worktree becomes writable, and the original read-only.
+        """
         root = self.root.resolve()
         policy = replace(policy, files=policy.files.copied(root, self.path))
         if policy.mode != "workspace-write":
@@ -119,7 +130,10 @@ class Worktree:
         )
 
     def config(self, config: Config, environment: Mapping[str, str]) -> Config:
-        """The configuration of a session in the worktree. Settings and trust stay those of the original."""
+        """Return the configuration of a session in the worktree.
+
+        Settings and trust stay those of the original.
+        """
         policy = self.confined(config.sandbox_workspace_write, environment)
         files = config.files.copied(self.root.resolve(), self.path)
         return replace(
@@ -140,11 +154,11 @@ async def open_worktree(
     Leaving the context removes the worktree unless it has changed, also after a cancellation.
 
     Args:
-        warn: tells the user what is left.
+        warn: tells the user about the remaining files.
         force: remove it even if it has changed.
 
     Raises:
-        CodexError: as `make`.
+        CodexError: the error of `make`.
     """
     adding = asyncio.ensure_future(asyncio.to_thread(make))
     try:
@@ -163,9 +177,10 @@ def working_in(tree: Worktree) -> Generator[None]:
 
 
 def run_worktree(git: Git, root: Path, *words: str) -> str:
-    """Run `git worktree`. Returns its output. Raises a `CodexError` if git fails.
+    """Run `git worktree`, and return its output. Raises a `CodexError` if git fails.
 
-    One at a time: it reads the entries of all worktrees, and fails if another one is just being written.
+    Only one runs at a time: it reads the entries of all worktrees, and fails if another one is just
+    being written.
     """
     git = replace(git, is_shielded=True)
     with _locked(git.own_repository.common):
@@ -221,11 +236,11 @@ def new_worktree(
 
     Args:
         home: `$CODEX_HOME`.
-        name: of its folder; empty: four digits.
+        name: the name of its folder; empty: four digits.
         base: the commit, in any form that git knows.
-        parent: the folder for its folder; None for the one in `home`.
-        with_changes: carry over what is not committed, see `carry_over`; otherwise it stays behind.
-        rules: what they deny is not carried over.
+        parent: the parent of its folder; None for the one in `home`.
+        with_changes: carry uncommitted changes over, see `carry_over`; otherwise they stay behind.
+        rules: files that they deny are not carried over.
 
     Raises:
         CodexError: there is no repository or no commit, git is not installed or fails, the disk is full, or
@@ -278,14 +293,14 @@ def new_worktree(
 async def worktree_around(
     folder: Path, home: Path, environment: Mapping[str, str]
 ) -> Worktree | None:
-    """As `find_worktree`, in a thread."""
+    """Find the worktree around a folder in a thread; see `find_worktree`."""
     return await asyncio.to_thread(find_worktree, folder, home, environment)
 
 
 def find_worktree(
     folder: Path, home: Path, environment: Mapping[str, str]
 ) -> Worktree | None:
-    """The worktree around a folder; None if there is none, or its repository does not know it.
+    """Return the worktree around a folder; None without one, or if its repository does not know it.
 
     Raises:
         CodexError: git is not installed, or fails.
@@ -301,13 +316,13 @@ def find_worktree(
 
 
 def require_git(home: Path, environment: Mapping[str, str], top: Path) -> Git:
-    """The git for a work tree. Raises a `CodexError` as `repository_git` does."""
+    """Return the git for a work tree. Raises the errors of `repository_git`."""
     return repository_git(programs_outside(home, environment, top), environment, top)
 
 
 def _unregister(git: Git, root: Path, path: Path) -> None:
     """Have git forget a worktree. Raises a `CodexError` if git fails."""
-    # Twice: it is locked if a kill ended the making of it.
+    # Twice `--force`: the worktree is locked if a kill interrupted its creation.
     run_worktree(for_tree(git, root), root, "remove", "--force", "--force", str(path))
 
 

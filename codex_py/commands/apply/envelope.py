@@ -1,8 +1,8 @@
-"""The program that models call as `apply_patch`. It prints what that of Codex CLI 0.169 prints.
+"""The program that models call as `apply_patch`. It has the output of Codex CLI 0.169.
 
-It runs if the command is called `apply_patch` or `applypatch` (through a symbolic link to `codex-py`), and for
-`codex-py --codex-run-as-apply-patch PATCH`. Unlike in Codex, a patch that does not fit changes nothing at all, and
-one that was applied can be undone.
+It runs if the program is called `apply_patch` or `applypatch` (through a symbolic link to
+`codex-py`), and for `codex-py --codex-run-as-apply-patch PATCH`. Unlike in Codex, a patch that
+does not fit changes nothing at all, and an applied patch can be undone.
 """
 
 import os
@@ -26,7 +26,7 @@ _USAGE_TEXT = "Usage: apply_patch 'PATCH'\n       echo 'PATCH' | apply_patch\n"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Apply the patch that the command line or standard input holds; the exit code."""
+    """Apply the patch in the command line or in standard input. Returns the exit code."""
     is_option = arguments[:1] == [RUN_AS_APPLY_PATCH]
     if len(arguments) > 1 and not is_option:
         return _fail(_USAGE, "Error: apply_patch accepts exactly one argument.\n")
@@ -71,7 +71,7 @@ def _apply(text: str) -> int:
     try:
         journal = Journal(codex_home(os.environ), cwd)
     except CodexError:
-        # The program of Codex does not need its home either.
+        # Codex's `apply_patch` does not need a home either.
         journal = None
     try:
         if journal is not None:

@@ -1,4 +1,4 @@
-"""Reading the patch: from a file, from standard input, or out of the last session."""
+"""Reads the patch from a file, from standard input, or from the last session."""
 
 import os
 import stat
@@ -12,15 +12,15 @@ from codex_py.filesystem.reading import NotOrdinary, refuse_extraordinary
 from codex_py.streams.standard import read_all
 
 MAX_BYTES = 512 * 1024 * 1024
-"""What is longer than this is probably endless, and no patch."""
+"""Longer input is probably endless, and not a patch."""
 
 
 class PatchInput(NamedTuple):
     data: bytes | str
     source: str
-    """In words: `standard input`."""
+    """The source as shown to people, such as `standard input`."""
     cwd: Path | None = None
-    """Absolute; its relative paths start here, if it came with a folder."""
+    """The absolute folder of the patch's relative paths; None if the source names no folder."""
 
 
 def patch_input(
@@ -29,8 +29,8 @@ def patch_input(
     """Read the patch.
 
     Args:
-        file: its name, or `-` for standard input. None takes standard input too, but on a terminal the
-            last patch of the last session in `cwd`.
+        file: name of the file, or `-` for standard input. None: standard input too, but if that
+            is a terminal, the last patch of the last session in `cwd`.
         cwd: absolute.
 
     Raises:
@@ -50,25 +50,25 @@ def patch_input(
 
 
 def patching():
-    """The module that knows sessions and git, which most patches do without."""
+    """Import the module for sessions and git, which most patches do not need."""
     from codex_py.app import patching  # 25 ms
 
     return patching
 
 
 def read_stdin() -> bytes:
-    """All of standard input, to its end.
+    """Read standard input to its end.
 
     Raises:
-        OSError: it cannot be read.
-        CodexError: it is too long.
+        OSError: the input cannot be read.
+        CodexError: the input is too long.
     """
     return read_all(0, _refuse_long)
 
 
 def _read_file(name: str) -> bytes:
     try:
-        # It may be a pipe: `codex-py apply <(git diff)`.
+        # The file may be a pipe: `codex-py apply <(git diff)`.
         fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
         try:
             found = os.fstat(fd)

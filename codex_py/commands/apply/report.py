@@ -1,4 +1,4 @@
-"""Report what `codex-py apply` does: to people, or to programs with `--json`."""
+"""Reports what `codex-py apply` does, to people, or with `--json` to programs."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,15 @@ from codex_py.streams.standard import OutputStream, print_json, print_out
 from codex_py.streams.terminal import Style, printable, wants_color
 
 _LONG_BYTES = 256 * 1024
-"""Size of a patch from which on progress is shown."""
+"""Progress is shown for patches larger than this."""
 _COLORS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 class Report:
-    """Facts go to standard output at the end, as one JSON object if wanted; remarks to standard error as they come."""
+    """Prints remarks to standard error at once, and facts to standard output at the end.
+
+    With `--json`, the facts are one JSON object.
+    """
 
     def __init__(self, environment: Mapping[str, str], *, as_json: bool) -> None:
         self._as_json = as_json
@@ -42,7 +45,7 @@ class Report:
         given: PatchInput,
         bundle: Mapping[str, Any] | None = None,
     ) -> None:
-        """`bundle`: the fields of the change bundle that it came in."""
+        """Report the patch. `bundle`: the fields of the change bundle that contained it."""
         self._shows_progress = os.isatty(2) and len(given.data) > _LONG_BYTES
         self._facts = {
             "format": patch.kind,
@@ -54,7 +57,7 @@ class Report:
         self._tell(f"Found {patch.found} in {given.source}.")
 
     def progress(self, doing: str) -> None:
-        """Show what is being done, until something else is told; an empty text clears it."""
+        """Show the current step until the next message; an empty text clears it."""
         if self._shows_progress:
             self._stderr.write_text(f"\r\x1b[K{printable(doing)}")
 
@@ -63,7 +66,7 @@ class Report:
         self._tell(f"Note: {sentence}")
 
     def committed(self, committed: Committed) -> None:
-        """To be told of what is written as soon as it is: what comes after may fail."""
+        """Record a written patch. Call this right after writing: later steps may fail."""
         self._facts |= {"applied": True, "undo": committed.number}
 
     def fitting(
@@ -73,7 +76,7 @@ class Report:
         committed: Committed | None,
         rejects: Sequence[Path],
     ) -> int:
-        """Tell of a patch that fits, or of the part of it that does; the exit code.
+        """Report a patch that fits, or the part of it that fits. Returns the exit code.
 
         Args:
             committed: None where the patch was only checked.
@@ -114,7 +117,7 @@ class Report:
         return printed or (ExitCode.PATCH if _is_incomplete(plan) else 0)
 
     def failure(self, error: CodexError | Stopped) -> None:
-        """Tell a program why nothing was changed; people are told by whoever handles the error."""
+        """With `--json`, print why nothing was changed. Otherwise the error's handler prints it."""
         self.progress("")
         if not self._as_json:
             return
@@ -172,7 +175,7 @@ def _link_note(change: PatchedFile, cwd: Path) -> str:
 
 
 def _unasked_note(change: PatchedFile, cwd: Path) -> str:
-    """A sentence about a file that programs act on by themselves; empty for any other, and for one that goes."""
+    """A sentence about a file that programs act on unasked; empty for other or deleted files."""
     name = _shown(change.destination, cwd)
     if change.new is None or not (why := used_unasked(name)):
         return ""

@@ -1,4 +1,7 @@
-"""`codex-py apply`: apply an envelope or a unified diff to the files of a folder, all of it or nothing."""
+"""`codex-py apply`: applies an envelope or a unified diff to the files of a folder.
+
+A patch is applied whole or not at all.
+"""
 
 import argparse
 import os
@@ -61,7 +64,7 @@ class _Options(NamedTuple):
 
 
 def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Apply, check or convert a patch; the exit code."""
+    """Apply, check or convert a patch. Returns the exit code."""
     options = parse_options(_Options, argv)
     if options.convert:
         options.refuse(
@@ -86,7 +89,7 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
         found, bundle = _found(given, options, environment)
         report.found(found, given, bundle.facts if bundle else None)
         if bundle is not None:
-            # Its names begin at the top of the work tree.
+            # The names in a bundle are relative to the top of the work tree.
             cwd = project_root(cwd, (".git",)) or cwd
             options = options._replace(strip=1, strict=not options.three_way)
         if found.kind == "envelope":
@@ -119,9 +122,10 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
 
 
 def _commit(plan: PatchPlan, journal: Journal | None, cwd: Path, report: Report) -> int:
-    """
+    """Write a patch that fits. Returns the exit code.
+
     Raises:
-        PatchError: the patch fits, and writing it failed.
+        PatchError: writing the patch failed.
     """
     try:
         committed = plan.commit(journal)
@@ -137,7 +141,7 @@ def _commit(plan: PatchPlan, journal: Journal | None, cwd: Path, report: Report)
 
 
 def _found(given: PatchInput, options: _Options, environment: Mapping[str, str]):
-    """The `Detected` patch, and the `Bundle` that it came in."""
+    """Detect the patch. Returns it as `Detected`, and the `Bundle` that contains it or None."""
     if not is_bundle(given.data):
         options.refuse("force", "is for change bundles, and this is none")
         return detect(given.data), None
@@ -256,7 +260,7 @@ def _plan_diff(
 def _hint(
     plan: Callable[[int | None, Path], PatchPlan], cwd: Path, options: _Options
 ) -> str:
-    """A sentence about other names of the files that would fit; empty if none do."""
+    """Suggest another `-p` or `-C` with which the patch fits; empty if none is found."""
     for strip in range(_MAX_STRIP_TRIED):
         if strip != options.strip and _fits(plan, strip, cwd):
             return f"With -p{strip} it fits."

@@ -1,4 +1,4 @@
-"""Names of files that programs act on without being asked again: who applies a patch should know that it has one.
+"""Lists the names of files that programs act on unasked, to point them out in a patch.
 
 A patch cannot change `.git` and the folders of agents at all.
 """
@@ -53,9 +53,10 @@ _EXPRESSION: Final = [
 
 
 def used_unasked(name: str) -> str:
-    """Say in a clause who acts on a file of this name; empty if nobody does.
+    """Say in a clause which program acts on a file of this name; empty if none does.
 
     Args:
-        name: relative to the folder of the patch. The file may be at any depth, and file systems ignore case.
+        name: path relative to the folder of the patch. The file may be at any depth. Case does not
+            matter, because some file systems ignore it.
     """
     return next((why for names, why in _EXPRESSION if names.fullmatch(name)), "")

@@ -1,4 +1,7 @@
-"""One attempt at a task of a batch, on this machine: a work tree if it wants one, an agent, and what came of it."""
+"""Makes one attempt at a task of a batch on this machine.
+
+An attempt makes a work tree if the task needs one, runs an agent, and records the result.
+"""
 
 import asyncio
 import secrets
@@ -32,17 +35,17 @@ _STATUSES = {
     **dict.fromkeys((ExitCode.BUDGET, ExitCode.WALL_CLOCK), "over_budget"),
     **dict.fromkeys((ExitCode.UNAVAILABLE, ExitCode.TEMPORARY), "try_later"),
     **dict.fromkeys((ExitCode.AUTHENTICATION, ExitCode.CONFIGURATION), "stopped"),
-    # A signal ended it, and none of ours.
+    # A signal that we did not send ended the agent.
     **dict.fromkeys((None, 129, ExitCode.INTERRUPTED, 143), "lost"),
 }
 _MAX_DIFF_BYTES = 16 * 1024 * 1024
-"""In a result; `patch.diff` has all of it."""
+"""Limit for the diff in a result; `patch.diff` has the whole diff."""
 _PREFIX = "batch-"
-"""Of the names of work trees."""
+"""Prefix of the names of work trees."""
 
 
 class LocalEngine:
-    """`options`: of `exec`, for all tasks."""
+    """Makes attempts on this machine. `options`: options of `exec` for all tasks."""
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class LocalEngine:
         _sweep(config.home, environment)
 
     async def run(self, task: Task, folder: Path) -> dict[str, Any]:
-        """Make an attempt, whose files are in `folder` then. A cancellation ends the agent first.
+        """Make an attempt and write its files to `folder`. Cancellation ends the agent first.
 
         Returns the `status`, see `_STATUSES`, and further fields of the result.
         """
@@ -91,7 +94,7 @@ class LocalEngine:
 
 
 def failed(status: str, message: str) -> dict[str, Any]:
-    """The record of an attempt of which there is nothing else."""
+    """Make the record of an attempt that has only a status and an error message."""
     error = {"message": message, "code": "batch"}
     return {
         "status": status,
@@ -113,7 +116,7 @@ def _record(result: ExecResult, tree: Worktree | None, folder: Path) -> dict[str
     if tree is None:
         patch.write_text(result.diff or "", encoding="utf-8", errors="surrogateescape")
     else:
-        # For `git apply`: with binary files, and without limits.
+        # This diff is for `git apply`: it includes binary files and has no size limit.
         with aside(tree.git.without_filters(tree.path)) as git:
             diff = diff_between(git, tree.path, tree.commit, work_tree(git, tree.path))
         patch.write_bytes(diff)

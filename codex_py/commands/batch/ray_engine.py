@@ -1,7 +1,9 @@
-"""Attempts on the nodes of a Ray cluster, each by a `batch` of one task there. https://docs.ray.io/en/latest/ray-core
+"""Makes attempts on the nodes of a Ray cluster; each node runs a `batch` of one task.
 
-Ray need not be installed. Every node needs this program at the same place, git, the folders of the tasks, and the same
-`$CODEX_HOME`.
+https://docs.ray.io/en/latest/ray-core
+
+Ray is optional. Every node needs this program at the same path, git, the folders of the tasks,
+and the same `$CODEX_HOME`.
 """
 
 import asyncio
@@ -41,20 +43,22 @@ _SENT = (
     "*_PROXY",
     "*_proxy",
 )
-"""Variables that agents get besides keys and what their tasks name; those of the worker are none of their business."""
+"""Variables that agents get from the driver, besides keys and the variables that their tasks name.
+They get none from the worker's own environment."""
 _GRACE_S = 60.0
-"""A node that does not answer so long after the time-out is given up."""
+"""A node that has not answered this long after the time-out is given up."""
 
 _Ended: TypeAlias = tuple[int, str, dict[str, bytes]]
 
 
 class RayEngine:
-    """
+    """Makes attempts on a Ray cluster.
+
     Args:
-        address: as of `ray.init`; `local` starts a cluster here.
-        cpus: what Ray reserves for a task.
-        options: of `exec`, for all tasks.
-        trusts_tasks: a node takes the rows as they are, as the driver has.
+        address: address for `ray.init`; `local` starts a cluster here.
+        cpus: processors that Ray reserves for a task.
+        options: options of `exec` for all tasks.
+        trusts_tasks: the nodes trust the rows, as the driver does.
 
     Raises:
         ConfigError: Ray is not installed, or the cluster has another version of it or of Python.
@@ -83,7 +87,7 @@ class RayEngine:
         self._driver = os.getpid() if address == "local" else None
         settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
         if address != "local":
-            # Otherwise it takes 15 minutes until it says that nobody is there.
+            # By default, Ray takes 15 minutes to report that nobody answers.
             settings |= {
                 "RAY_NUM_REDIS_GET_RETRIES": "1",
                 "RAY_py_gcs_connect_timeout_s": "5",
@@ -93,7 +97,7 @@ class RayEngine:
             or Path.home() / ".ray" / "auth_token"
         )
         if "RAY_AUTH_TOKEN" in environment or token.exists():
-            # With it, we also connect to a cluster that wants none.
+            # With a token, we can also connect to a cluster that requires none.
             settings["RAY_AUTH_MODE"] = "token"
         os.environ |= {**settings, **environment}
         try:
@@ -106,7 +110,7 @@ class RayEngine:
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             ray.init(address=address, **quiet, **(of_own if address == "local" else {}))
-            # Ray would repeat what was lost without a word, and pay for it twice.
+            # By default, Ray would silently repeat lost attempts, which then cost twice.
             once = {
                 "max_retries": 0,
                 "retry_exceptions": False,
@@ -121,7 +125,7 @@ class RayEngine:
             raise ConfigError(f"Ray at {address}: {_line(error)}") from error
 
     async def run(self, task: Task, folder: Path) -> dict[str, Any]:
-        """As that of `LocalEngine`."""
+        """Make an attempt; see `LocalEngine.run`."""
         names = (*self._keys, *task.env, *_SENT)
         sent = {
             name: value
@@ -134,14 +138,15 @@ class RayEngine:
         call = (words, self._options, line, sent, self._cwd, self._driver)
         stream = self._attempt.options(name=task.id).remote(*call)
         try:
-            # It has begun: before that it may wait for processors, or for a node.
+            # Wait for the start: before it, the attempt may wait for processors or for a node.
             await (await anext(stream))
             async with asyncio.timeout(timeout_s + _GRACE_S):
                 code, stderr, files = await (await anext(stream))
         except self._ray.exceptions.RayError as error:
             return failed("lost", _line(error))
         except (TimeoutError, asyncio.CancelledError) as error:
-            # Only here: at the end of an attempt this can kill its worker, and Ray aborts us.
+            # Do not cancel elsewhere: at the end of an attempt, a cancellation can kill its worker,
+            # and then Ray aborts this process.
             self._ray.cancel(stream, force=True)
             if isinstance(error, TimeoutError):
                 return failed("lost", "the node does not answer")
@@ -164,9 +169,9 @@ def _line(error: Exception) -> str:
 
 
 def _on_node() -> Callable[..., Iterator[_Ended | None]]:
-    """The function for workers, which yields once when it begins, and at its end.
+    """Make the function for workers, which yields once when it begins and once at its end.
 
-    As an inner one it is sent by value, without our package: a worker may lack that.
+    It is an inner function, so Ray sends it by value: a worker may lack our package.
     """
 
     def attempt(

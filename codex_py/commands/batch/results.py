@@ -1,6 +1,6 @@
 """The results file of a batch: one line for each task that has ended, and no other state.
 
-What else is kept of the tasks is in the folder of that name beside the file.
+Other files of the tasks are in a folder beside it, which has its name without the suffix.
 """
 
 import json
@@ -15,11 +15,11 @@ from codex_py.filesystem.private import lock, make_private, written_whole
 
 
 class ResultsFile:
-    """Opens it, for this process alone, and cuts a line off that a kill left unfinished.
+    """Opens the file for this process alone, and cuts off a line that a kill left unfinished.
 
     Raises:
-        CodexError: another process writes to it, or it cannot be used.
-        UsageError: it holds something else.
+        CodexError: another process writes to the file, or it cannot be used.
+        UsageError: the file contains something else.
     """
 
     def __init__(self, path: Path) -> None:
@@ -28,12 +28,12 @@ class ResultsFile:
         self._path = path
         self.folder = path.with_suffix("").absolute()
         self.ended: dict[str, tuple[str, str]] = {}
-        """By the id of a task: the digest of its line, and its status."""
+        """The digest of the line and the status of each ended task, by its id."""
         try:
             make_private(self.folder)
-            # Of the folder, because the file may be replaced.
+            # Lock the folder, because the file may be replaced.
             lock(os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), 0)
-            # For git, what agents write there is no change of a task.
+            # Git must not take the agents' files in there for changes of a task.
             (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
             with path.open("a+b") as file:
                 file.seek(0)
@@ -56,7 +56,7 @@ class ResultsFile:
             yield from map(json.loads, file)
 
     def forget(self, ids: Collection[str]) -> None:
-        """Remove the results of tasks that are to run again, all or none."""
+        """Remove the results of tasks that will run again. A failure removes none of them."""
         if ids:
             with written_whole(self._path) as file:
                 file.writelines(
@@ -73,7 +73,7 @@ class ResultsFile:
         return folder
 
     def append(self, result: Mapping[str, Any]) -> None:
-        """Write a result to the disk. Raises a `CodexError` if that fails; the file is as before then."""
+        """Write a result to the disk. If that raises a `CodexError`, the file is unchanged."""
         with _writing(self._path), self._path.open("ab") as file:
             size = file.tell()
             try:
@@ -86,7 +86,11 @@ class ResultsFile:
         self.ended[result["id"]] = result["task"], result["status"]
 
     def write_predictions(self, path: Path) -> None:
-        """Write the patches of the tasks that are done for the harness of SWE-bench. Raises a `CodexError`."""
+        """Write the patches of all done tasks in the format of SWE-bench's harness.
+
+        Raises:
+            CodexError: the file cannot be written.
+        """
         names = {
             "instance_id": "id",
             "model_name_or_path": "model",
@@ -100,7 +104,7 @@ class ResultsFile:
 
 @contextmanager
 def _writing(path: Path) -> Generator[None]:
-    """Make a `CodexError` of an `OSError`."""
+    """Convert an `OSError` to a `CodexError`."""
     try:
         yield
     except OSError as error:

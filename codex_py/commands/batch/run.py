@@ -38,11 +38,11 @@ _NOT_SHARED = (
     "replay",
     "best_of",
 )
-"""Options of `exec` that two tasks cannot have in common."""
+"""Options of `exec` that two tasks cannot share."""
 _MOST_NAMED = 5
-"""Tasks that are named in a message."""
+"""Number of tasks that a message names at most."""
 _TIMEOUT_S = 3600.0
-"""Of an attempt, if neither the person nor the task says otherwise."""
+"""Time limit of an attempt, if neither the person nor the task sets one."""
 
 
 def _count(text: str, least: int = 1) -> int:
@@ -98,7 +98,7 @@ class Options:
 
 
 def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The exit code."""
+    """Run a batch. Returns the exit code."""
     end = argv.index("--") if "--" in argv else len(argv)
     options = parse_options(Options, argv[:end])
     if options.tasks is None or options.output is None:
@@ -139,7 +139,7 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         if options.ray is None:
             engine = LocalEngine(*about)
         else:
-            # Ray prints to standard output, whatever it is told.
+            # Ray prints to standard output, whatever its settings say.
             out = os.dup(1)
             os.dup2(2, 1)
             engine = RayEngine(
@@ -160,7 +160,7 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _tell_not_done(rows: Sequence[Row], results: ResultsFile, output: str) -> None:
-    """Name some of the tasks that ended otherwise, and where their errors are."""
+    """Tell which tasks ended without being done, and where their errors are."""
     ended = [(row.id, results.ended[row.id]) for row in rows if row.id in results.ended]
     names = [f"{name} ({status})" for name, (_, status) in ended if status != "done"]
     if not names:
@@ -242,7 +242,7 @@ async def _work(
 
 
 def _opened(name: str) -> BinaryIO:
-    """The task file. Standard input is copied to the disk, because tasks are read twice."""
+    """Open the task file. Standard input is copied to the disk, because tasks are read twice."""
     try:
         if name != "-":
             return Path(name).open("rb")
@@ -272,7 +272,11 @@ def _selected(rows: Sequence[Row], options: Options) -> list[Row]:
 def _ended_to_redo(
     rows: Sequence[Row], results: ResultsFile, redo: Sequence[str]
 ) -> Collection[str]:
-    """The ids of tasks that have ended and run again. Raises a `UsageError` for another task of the same id."""
+    """Find the ended tasks that `--redo` runs again, by id.
+
+    Raises:
+        UsageError: a task has changed since it ended, and `changed` is not in `redo`.
+    """
     ended = [(row, *results.ended[row.id]) for row in rows if row.id in results.ended]
     changed = {row.id for row, digest, _ in ended if digest != row.digest}
     if changed and "changed" not in redo:

@@ -1,4 +1,7 @@
-"""Runs the tasks of a batch: priorities, the limits of providers, and further attempts. Knows no engine."""
+"""Schedules the tasks of a batch by priorities and limits of providers, and repeats attempts.
+
+It does not depend on the engine that makes the attempts.
+"""
 
 import asyncio
 import heapq
@@ -11,22 +14,22 @@ from codex_py.commands.batch.tasks import Row
 from codex_py.process.child import is_set_within
 
 _GROWS_AFTER = 10
-"""Tasks that a provider has served since it last refused one."""
+"""A limit grows each time the provider has served this many tasks since it last refused one."""
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 60.0
 _MAX_ATTEMPTS = 50
 _OF_ATTEMPT = ("status", "exit_code", "signal", "seconds", "thread_id", "error")
-"""What is kept of an attempt that is not the last."""
+"""Fields that are kept of an attempt that is not the last."""
 
 Record: TypeAlias = dict[str, Any]
 
 
 class _Lane:
-    """The tasks of a provider. Its limit is halved when it asks to try later, and grows again."""
+    """The tasks of a provider. Their limit is halved when it asks to try later, and grows again."""
 
     def __init__(self, most: int) -> None:
         self.queue: list[tuple[int, int, Row]] = []
-        """A heap; the second number makes all of them differ."""
+        """A heap of the negated priority, a unique number, and the row. The number breaks ties."""
         self.running = 0
         self.limit = most
         self._most = most
@@ -51,7 +54,10 @@ class _Lane:
             self.limit = min(self.limit + 1, self._most)
 
     def refused(self, began: float) -> bool:
-        """Lower the limit, once for all that ran then. True if it was 1: the other tasks are not to blame."""
+        """Lower the limit, once for all attempts that ran at that time.
+
+        Returns True if the limit was 1: then other tasks did not cause the refusal.
+        """
         was_alone = self.limit == 1
         now = time.monotonic()
         if began >= self._lowered:
@@ -66,12 +72,15 @@ class _Lane:
 
 
 class Schedule:
-    """
+    """Decides which task runs next, and repeats attempts.
+
     Args:
         run: makes an attempt, and returns its record.
         ended: gets a task that will not run again, and its last record.
-        jobs: attempts at once; `limits`: of those, for a provider.
-        retries: of attempts that were lost, or refused by a provider that had nothing else to do.
+        jobs: number of attempts at once.
+        limits: number of attempts at once for a provider, by its name.
+        retries: number of repetitions of an attempt that was lost, or refused by a provider that
+            had nothing else to do.
     """
 
     def __init__(
@@ -93,7 +102,7 @@ class Schedule:
         self._wake = asyncio.Event()
         self.running = 0
         self.stopped: dict[str, Record] = {}
-        """By provider, the attempt that ended its tasks, such as one without a key."""
+        """By provider, the attempt that ended all its tasks, for instance by a missing key."""
         self._lanes: dict[str, _Lane] = {}
         self._numbers = itertools.count()
         for row in rows:
@@ -104,7 +113,7 @@ class Schedule:
             self._add(row)
 
     async def work(self) -> None:
-        """Run all tasks. Raises what `run` and `ended` raise, when all that runs was cancelled."""
+        """Run all tasks. An error of `run` or `ended` cancels all attempts and is then raised."""
         lanes = self._lanes.values()
         try:
             async with asyncio.TaskGroup() as group:
@@ -128,7 +137,7 @@ class Schedule:
             raise group.exceptions[0] from None
 
     def _add(self, row: Row) -> None:
-        """Behind the others, so that an outage does not use up the attempts of one."""
+        """Queue a row after its equals, so that an outage does not use up one task's attempts."""
         lane = self._lanes[row.provider]
         if not lane.is_closed:
             heapq.heappush(lane.queue, (-row.priority, next(self._numbers), row))

@@ -1,6 +1,7 @@
-"""The task file of a batch: a JSON object a line. docs/batch.md describes it.
+"""Reads the task file of a batch, one JSON object per line. docs/batch.md describes it.
 
-All of it is checked before anything runs. Only a few words of each task stay in memory; the rest is read again.
+The whole file is checked before anything runs. Only a few fields of each task stay in memory; the
+rest is read again.
 """
 
 import json
@@ -35,7 +36,7 @@ _PLAIN_WORDS = {
     "list_type": "it must be a list",
     "model_type": "a task is a JSON object",
 }
-"""What kinds of errors of pydantic mean to somebody who writes JSON."""
+"""Messages for pydantic's kinds of errors, in the terms of JSON."""
 
 
 class Task(pydantic.BaseModel):
@@ -108,11 +109,11 @@ class Task(pydantic.BaseModel):
         return self
 
     def whole_prompt(self) -> str:
-        """The prompt, or the text of the file with it.
+        """The prompt, or the text of the prompt file.
 
         Raises:
             OSError: the file cannot be read.
-            CodexError: it is not text.
+            CodexError: the file is not text.
         """
         if self.prompt_file is None:
             return self.prompt
@@ -145,7 +146,7 @@ class Task(pydantic.BaseModel):
         ]
 
     def tightened(self, budget: Budget, timeout_s: float | None) -> Self:
-        """The task with no limit above one of these. None is no limit.
+        """Copy the task, lowering its limits to these. None means no limit.
 
         Raises:
             ValueError: an amount in `config` cannot be read.
@@ -176,7 +177,10 @@ class Task(pydantic.BaseModel):
         return self.model_copy(update={**changes, "config": config})
 
     def _limits(self) -> dict[str, Any]:
-        """By their names in `LIMITS`. A column counts before a setting in `config`; None: the task sets none."""
+        """The task's limits by their names in `LIMITS`; None if it sets none.
+
+        A column takes precedence over a setting in `config`.
+        """
         found: dict[str, Any] = {}
         for name, key in zip(LIMITS, _LIMIT_KEYS, strict=True):
             column = getattr(self, name, None)
@@ -197,32 +201,34 @@ _OF_SWE_BENCH = {
     "problem_statement": "prompt",
     "base_commit": "base",
 }
-"""Columns of SWE-bench, and their names here."""
+"""Maps columns of SWE-bench to their names here."""
 _KNOWN = {*Task.model_fields, *_OF_SWE_BENCH}
 
 
 @dataclass(slots=True)
 class Row:
-    """What stays of a task in memory."""
+    """The part of a task that stays in memory."""
 
     id: str
     offset: int
     digest: str
-    """Of its line."""
+    """The digest of the task's line."""
     provider: str
     priority: int
     attempts: Sequence[Mapping[str, Any]] = ()
-    """Those that have ended, in short."""
+    """Short records of the attempts that have ended."""
     failures: int = 0
     """Attempts that failed through no fault of the provider's other tasks."""
 
 
 class TaskFile:
-    """
+    """Checks the lines of a task file, and reads single tasks again.
+
     Args:
-        config: of the batch. Its provider is that of tasks which name none, and nothing that it denies is read.
-        rules: for rows that the person has not read; None: the person trusts them.
-        timeout_s: what the person gave; only rows that are not trusted are held to it.
+        config: configuration of the batch. Tasks that name no provider use its provider, and files
+            that it denies are not read.
+        rules: rules for rows that the person has not read; None if the person trusts them.
+        timeout_s: time limit that the person gave; it binds only rows that are not trusted.
     """
 
     def __init__(
@@ -274,7 +280,7 @@ class TaskFile:
             raise UsageError(f"{self._name}: {refused.sentence()}")
 
     def task(self, row: Row) -> Task:
-        """Read and check a task again. Raises a `UsageError` if it is no more what it was."""
+        """Read and check a task again. Raises a `UsageError` if it has changed or is invalid."""
         self._file.seek(row.offset)
         line = self._file.readline()
         try:
@@ -310,10 +316,10 @@ class TaskFile:
 
 
 def _fields(line: bytes) -> Any:
-    """The columns of a line that are read.
+    """Parse a line. Returns the columns that this program reads.
 
     Raises:
-        ValueError: it is no JSON, or too long.
+        ValueError: the line is not JSON, or is too long.
     """
     if len(line) == _MAX_LINE_BYTES:
         raise ValueError("it is longer than 16 MB")
@@ -326,7 +332,7 @@ def _fields(line: bytes) -> Any:
         return fields
     row = cast("dict[str, Any]", fields)
     if "instance_id" in row:
-        # The others may have names of ours, and mean something else there.
+        # Other columns of SWE-bench may have a name of ours, but another meaning.
         row = {name: row[name] for name in (*_OF_SWE_BENCH, "repo") if name in row}
     for theirs, ours in _OF_SWE_BENCH.items():
         if theirs in row and ours not in row:

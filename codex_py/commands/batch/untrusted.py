@@ -1,7 +1,10 @@
-"""Decides what a row of a task file may say if the person who runs it has not read it. docs/batch.md describes it.
+"""Decides what a row of a task file may say if the person who runs it has not read it.
 
-A task file is often a data set of a stranger. Without `--trust-tasks` its rows are data: they say what to do, and can
-lower the limits of a run. They choose no program, no place, no permission and no provider.
+docs/batch.md describes the rules.
+
+A task file is often a stranger's data set. Without `--trust-tasks`, its rows are data: they say
+what to do, and can lower the limits of a run. They cannot choose a program, a place, a permission
+or a provider.
 """
 
 import os
@@ -14,7 +17,7 @@ from codex_py.config.limits import LIMITS
 SWITCH: Final = "--trust-tasks"
 _MAX_NAMED: Final = 4
 _INSIDE: Final = ("repo", "prompt_file")
-"""Columns that name a path, which has to be below the working directory."""
+"""Columns that name a path, which must be below the working directory."""
 _COLUMNS: Final[Mapping[str, str]] = {
     "id": "It names the result.",
     "prompt": "It is text for the model, as the files of the repository are.",
@@ -43,15 +46,16 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "parallel_tool_calls": "How many calls a response may have.",
     **{f"budget.{name}": "A limit, which can only be lowered." for name in LIMITS},
 }
-"""The keys that `config` of any row may have, and why. They are compared as they are written: a key that is quoted,
-nested or spelled in another way is not in the table."""
+"""The keys that `config` of any row may have, and why. Keys are compared as they are written: a
+key that is quoted, nested or spelled in another way is not in the table."""
 
 
 class RowRules:
-    """
+    """Rules for the rows that the person has not read.
+
     Args:
-        provider: the one that the person has chosen for the batch.
-        provider_of: returns the provider that a name of a model leads to.
+        provider: the provider that the person has chosen for the batch.
+        provider_of: returns the provider that is used for a model name.
     """
 
     def __init__(self, provider: str, provider_of: Callable[[str], str]) -> None:
@@ -60,10 +64,12 @@ class RowRules:
         self._cwd = os.path.realpath(Path.cwd())
 
     def offences(self, row: Mapping[str, Any], known: Container[str]) -> Iterator[str]:
-        """The columns and settings that need `--trust-tasks`, each with the reason where the key alone tells none.
+        """Find the columns and settings that need `--trust-tasks`.
+
+        An allowed key with a bad value comes with the reason.
 
         Args:
-            known: the columns of a task. Others are refused anyway.
+            known: the columns of a task. Other columns are refused anyway.
         """
         for column, value in row.items():
             if column not in _COLUMNS:
@@ -78,7 +84,7 @@ class RowRules:
 
     def _offending_settings(self, config: Any) -> Iterator[str]:
         if not isinstance(config, dict):
-            # The row is no task, whoever wrote it.
+            # Such a row is not a task, whoever wrote it.
             return
         for key, value in cast("dict[str, Any]", config).items():
             if key not in _SETTINGS:
@@ -101,7 +107,7 @@ class RowRules:
 
 
 class Refused:
-    """The settings of a file that need `--trust-tasks`: how many, in how many rows, and the first of them."""
+    """Counts a file's settings that need `--trust-tasks`, and their rows; keeps the first ones."""
 
     def __init__(self) -> None:
         self.rows = 0

@@ -1,4 +1,4 @@
-"""What a batch says while it runs: lines of JSON, or a line on standard error."""
+"""Shows the progress of a batch, as lines of JSON or as a line on standard error."""
 
 import json
 import os
@@ -14,10 +14,12 @@ _LOG_PAUSE_S = 30.0
 
 
 class View:
-    """
+    """Prints the progress of a batch.
+
     Args:
-        out: a descriptor for JSON; None: text.
-        total: tasks of the batch, some of which have a status already.
+        out: file descriptor for JSON; None: text on standard error.
+        total: number of all tasks of the batch.
+        statuses: number of tasks that have ended already, by status.
     """
 
     def __init__(self, out: int | None, total: int, statuses: Counter[str]) -> None:
@@ -32,7 +34,7 @@ class View:
         self._usage = Counter[str]()
 
     def exit_code(self, code: int) -> int:
-        """The exit code of a batch that ended with a code: another one if nobody reads the JSON any more.
+        """Return the exit code of the batch: `READER_LEFT` if the JSON's reader left, else `code`.
 
         Raises:
             CodexError: the JSON could not be written.
@@ -51,7 +53,10 @@ class View:
         self._usage.update(usage or {})
 
     def show(self, running: int, exit_code: int | None = None) -> None:
-        """Print how far it is, unless that was printed just now; with an exit code, for the last time."""
+        """Print the progress, unless it was printed just now.
+
+        With an exit code, print it in any case: the batch has ended.
+        """
         now = time.monotonic()
         if exit_code is None and now < self._due:
             return

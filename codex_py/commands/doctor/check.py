@@ -1,4 +1,4 @@
-"""A check, and its report in the terms of `codex doctor` 0.171."""
+"""Runs a check, and reports it in the format of `codex doctor` 0.171."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -18,22 +18,22 @@ class Result:
     summary: str
     """One clause, without a full stop."""
     remediation: str | None = None
-    """What to do about it, in one sentence; None if nothing is wrong."""
+    """The advice in one sentence; None if nothing is wrong."""
     details: Details = field(default_factory=dict[str, "str | list[str]"])
 
 
 @frozen
 class Check:
     id: str
-    """That of Codex, where it has the same check."""
+    """The id that Codex uses, if it has the same check."""
     category: str
     run: Callable[[], Result]
 
 
 def reported(check: Check) -> dict[str, Any]:
-    """Run a check. The report is that of `codex doctor --json`.
+    """Run a check. Returns its report in the format of `codex doctor --json`.
 
-    Never raises: a check that fails, for whatever reason, is a failed check.
+    Never raises: a check that raises any error counts as failed.
     """
     began = time.monotonic()
     try:

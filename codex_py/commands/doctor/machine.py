@@ -1,4 +1,5 @@
-"""Checks of the machine: the program, git, the disk, the terminal, the network's settings, the sandbox."""
+"""Checks of the machine: the program, git, the disk, the terminal, the network's settings, the
+sandbox."""
 
 import os
 import platform
@@ -26,7 +27,7 @@ _OF_PYTHON: Final = ("PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE")
 _GIB: Final = 1 << 30
 _LOW = 5 * _GIB
 _TOO_LOW = 1 * _GIB
-"""Free bytes, as in Codex."""
+"""The check fails below this number of free bytes, as in Codex."""
 _PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _CERTIFICATES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 

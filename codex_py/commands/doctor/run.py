@@ -1,4 +1,4 @@
-"""`codex-py doctor`: checks the setup and says what to do. The JSON has the shape of Codex 0.171."""
+"""`codex-py doctor`: checks the setup and gives advice. The JSON has the format of Codex 0.171."""
 
 import json
 import time
@@ -35,7 +35,7 @@ _NETWORK = {
 
 
 def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the report; 1 if a check failed."""
+    """Print the report. Returns 1 if a check failed, else 0."""
     options = command_parser(*_OPTIONS, *_NO_EFFECT).parse_args(list(argv))
     secrets: Iterable[str] = ()
     try:
@@ -68,7 +68,7 @@ def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     else:
         text = _text(reports, options.all)
     for secret in secrets:
-        # No check shows one; a message of others may.
+        # No check prints a secret, but messages of other programs may.
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "***")
         else:

@@ -1,4 +1,5 @@
-"""Checks of what the configuration says: its files, the key, the provider, MCP servers, hooks, extensions, sessions."""
+"""Checks of the setup: configuration files, the key, the provider, MCP servers, hooks, extensions,
+sessions."""
 
 import asyncio
 import os
@@ -23,7 +24,7 @@ from codex_py.rollout.records import SESSIONS
 
 _MOST_SESSIONS = 20
 _LARGEST_SESSION = 2_000_000
-"""How many sessions are read, and how many bytes of each."""
+"""Only this number of newest sessions is read, without files of more than this number of bytes."""
 
 
 def setup_checks(
@@ -218,7 +219,7 @@ def _extensions(config: Config) -> Result:
 
 
 def _sessions(home: Path) -> Result:
-    # Their paths sort by time.
+    # The paths of sessions sort by time.
     files = sorted((home / SESSIONS).rglob("rollout-*.jsonl"), reverse=True)
     newest = [path for path in files[:_MOST_SESSIONS] if path.is_file()]
     problems: list[str] = []

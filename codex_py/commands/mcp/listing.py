@@ -1,5 +1,5 @@
-"""`codex-py mcp list` and `get`: the tables and the JSON of Codex 0.169; and `test`, which starts one server as a
-session would."""
+"""`codex-py mcp list` and `get`, with the tables and the JSON of Codex 0.169, and `mcp test`, which
+starts one server as a session would."""
 
 import asyncio
 import shlex
@@ -36,7 +36,10 @@ _DESCRIPTION_CHARS = 100
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print all servers, by name; the exit code. It may ask those at an address about logins, for up to 5 s."""
+    """Print all servers, sorted by name. Returns the exit code.
+
+    May ask servers at an address about logins, for up to 5 s.
+    """
     options = command_parser("--json").parse_args(list(argv))
     config = command_config(options, environment)
     servers = dict(sorted(config.mcp_servers.items()))
@@ -76,7 +79,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the settings of one server; the exit code."""
+    """Print the settings of one server. Returns the exit code."""
     parser = command_parser("--json")
     options, name, config = configured_server(parser, argv, environment, "get")
     server = config.mcp_servers[name]
@@ -150,7 +153,7 @@ def _settings(config: Config, name: str, *lists: str) -> dict[str, Any]:
 def _timeouts(
     server: McpServerConfig, given: Mapping[str, Any]
 ) -> dict[str, float | None]:
-    """The timeouts in seconds; None for those that are not configured."""
+    """The server's timeouts in seconds; None for a timeout that is not configured."""
     startup = None
     if "startup_timeout_sec" in given or "startup_timeout_ms" in given:
         startup = server.startup_timeout_s
@@ -171,17 +174,17 @@ def _words(args: Sequence[str]) -> str:
 
 
 def _environment(server: McpServerConfig) -> str:
-    """The names. The values may be secret."""
+    """The names of the server's variables. Their values may be secret."""
     names = (*sorted(server.env), *server.env_vars)
     return ", ".join(f"{name}={_MASK}" for name in names) or "-"
 
 
 def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Try a server, even one that is switched off; 0 if it is ready, else 1."""
+    """Try a server, even one that is switched off. Returns 0 if it is ready, else 1."""
     parser = command_parser("--json")
     options, name, config = configured_server(parser, argv, environment, "test")
     status, warnings = asyncio.run(_tried(config, name, environment))
-    # The error is printed by itself.
+    # The error is printed separately.
     warnings = [
         warning for warning in warnings if not warning.startswith(status.error or "\0")
     ]
@@ -262,7 +265,7 @@ def _facts(
 def _advice(
     server: McpServerConfig, status: McpServerStatus, *, has_noise: bool
 ) -> str | None:
-    """What to do about a failure; None if there is none, or if the error says so itself."""
+    """Advice about a failure; None if nothing failed, or if the error contains the advice."""
     command = shlex.join((server.command or "", *server.args))
     match status.failure:
         case "not_started":

@@ -1,4 +1,4 @@
-"""`codex-py mcp login` and `logout`. A login sends the user to a page, and waits for the page's answer."""
+"""`codex-py mcp login` and `logout`. A login sends the user to a page, and waits for its answer."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ _STDIN = 0
 
 
 def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Have the user log in to a server; the exit code."""
+    """Have the user log in to a server. Returns the exit code."""
     parser = command_parser("--no-browser")
     parser.add_argument("--scopes")
     options, name, config = configured_server(parser, argv, environment, "login")
@@ -43,7 +43,7 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_logout(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Forget the login to a server; the exit code."""
+    """Forget the login to a server. Returns the exit code."""
     _, name, config = configured_server(command_parser(), argv, environment, "logout")
     if log_out(config, name):
         return print_out(f"Removed OAuth credentials for '{name}'.\n")
@@ -51,7 +51,7 @@ def run_logout(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _has_browser(environment: Mapping[str, str]) -> bool:
-    """Whether a page can be shown outside of this terminal, which a browser in it would take over."""
+    """True if a page can open outside this terminal. A browser inside would take it over."""
     if environment.get("BROWSER") or sys.platform == "darwin":
         return True
     return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
@@ -64,10 +64,10 @@ class _Screen:
         self._name = name
         self._opens_browser = opens_browser
         self._lines: asyncio.Queue[str] = asyncio.Queue()
-        # To a file nobody will write.
+        # A file will not grow: do not wait for lines from it.
         self._listens = os.isatty(_STDIN) or is_pipe(_STDIN)
         if self._listens:
-            # It may wait for as long as the program runs.
+            # Reading may last as long as the program runs.
             loop = asyncio.get_running_loop()
             threading.Thread(target=self._read, args=(loop,), daemon=True).start()
 
@@ -76,7 +76,7 @@ class _Screen:
         text = f"Authorize `{self._name}` by opening this URL in your browser:\n{address}\n\n"
         OutputStream(1).write_text(text)
         if self._opens_browser:
-            # It may run for as long as the browser does.
+            # The call may last as long as the browser runs.
             threading.Thread(
                 target=webbrowser.open, args=(address,), daemon=True
             ).start()

@@ -1,4 +1,4 @@
-"""`codex-py mcp add` and `remove`; and what all commands of `codex-py mcp` share."""
+"""`codex-py mcp add` and `remove`, and functions that all `codex-py mcp` commands share."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,13 @@ _OF_ADDRESS: Final = ("bearer_token_env_var", "oauth_client_id", "oauth_resource
 
 
 def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Write a server into the file; the exit code."""
+    """Write a server into the file. Returns the exit code."""
     parser = command_parser()
     parser.add_argument("--env", action="append", type=_variable)
     parser.add_argument("--url")
     for option in _OF_ADDRESS:
         parser.add_argument(f"--{option.replace('_', '-')}")
-    # The name may stand before or behind options; what follows the next word or `--` is the command.
+    # The name may come before or after options. The command follows as the next word or after `--`.
     at = parser.first_word(argv)
     name = None if argv[at : at + 1] in ([], ["--"]) else argv[at]
     options, command = parser.parse_before_command([*argv[:at], *argv[at + 1 :]])
@@ -48,7 +48,7 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Remove a server from the file; the exit code."""
+    """Remove a server from the file. Returns the exit code."""
     name = parse_name(command_parser(), argv, "remove").name
     if remove_server(codex_home(environment), name):
         return print_out(f"Removed global MCP server '{name}'.\n")
@@ -91,7 +91,7 @@ def _variable(text: str) -> tuple[str, str]:
 def parse_name(
     parser: CommandParser, argv: Sequence[str], command: str
 ) -> argparse.Namespace:
-    """The options, with a `name`. Raises a `UsageError` if there is none, or an option is wrong."""
+    """Parse options and a `name`. Raises a `UsageError` if it is missing, or an option is wrong."""
     parser.add_argument("name", nargs="?")
     options = parser.parse_args(list(argv))
     required(options.name, f"server: codex-py mcp {command} NAME")
@@ -104,12 +104,14 @@ def configured_server(
     environment: Mapping[str, str],
     command: str,
 ) -> tuple[argparse.Namespace, str, Config]:
-    """The options, the name of a server, and the configuration that has it, whose warnings are printed.
+    """Parse the options and the name of a server, and read the configuration that has the server.
+
+    Prints the warnings of the configuration. Returns the options, the name and the configuration.
 
     Raises:
-        UsageError: there is no name, or an option is wrong.
+        UsageError: the name is missing, or an option is wrong.
         ConfigError: the configuration cannot be used, or a requirement forbids the server.
-        CodexError: there is no such server.
+        CodexError: the server is not configured.
     """
     options = parse_name(parser, argv, command)
     config = command_config(options, environment)

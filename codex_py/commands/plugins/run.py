@@ -37,7 +37,7 @@ _SUMMARY: Final = ("name", "version", "description", "author", "source", "commit
 
 
 def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Show what a plugin has, ask, and add it; the exit code."""
+    """Show the contents of a plugin, ask, and add it. Returns the exit code."""
     parser = command_parser("source", "--yes")
     parser.add_argument("--ref")
     options = parser.parse_args(list(argv))
@@ -64,13 +64,13 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             tell("Nothing was added.")
             return ExitCode.TURN_FAILED
         install(config.home, made, plugin, source)
-    # The user has seen these, as they are.
+    # The user has just seen exactly these hooks.
     trust(config.home, _hooks(config, plugin, environment))
     return print_out(f"Added the plugin {plugin.name}. New sessions use it.\n")
 
 
 def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Remove a plugin; the exit code."""
+    """Remove a plugin. Returns the exit code."""
     options = command_parser("name").parse_args(list(argv))
     name = required(options.name, "plugin: codex-py plugin remove NAME")
     if not remove(command_config(options, environment, warns=False).home, name):
@@ -79,7 +79,7 @@ def run_remove(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print all plugins, by name; the exit code."""
+    """Print all plugins, sorted by name. Returns the exit code."""
     options = command_parser("--json").parse_args(list(argv))
     plugins = find_plugins(command_config(options, environment, warns=False).home)
     entries: list[dict[str, Any]] = [
@@ -105,7 +105,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print what a plugin has; the exit code."""
+    """Print the contents of a plugin. Returns the exit code."""
     options = command_parser("name").parse_args(list(argv))
     name = required(options.name, "plugin: codex-py plugin show NAME")
     config = command_config(options, environment, warns=False)
@@ -121,14 +121,14 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _with(config: Config, plugin: Plugin) -> Config:
-    """The configuration with this plugin alone, whose hooks are on."""
+    """The configuration with only this plugin, and with its hooks switched on."""
     return replace(config, plugins=(plugin,), features={})
 
 
 def _description(
     config: Config, plugin: Plugin, environment: Mapping[str, str]
 ) -> Iterator[str]:
-    """Lines about a plugin, with all that it would run. `config`: see `_with`."""
+    """Lines about a plugin, including everything that it would run. `config`: see `_with`."""
     author = f", by {plugin.author}" if plugin.author else ""
     name = f"{plugin.name} {plugin.version}".rstrip()
     yield f"{name}{author}: {plugin.description or 'no description'}"
@@ -169,7 +169,7 @@ def _hook_line(hook: Hook) -> str:
         what = hook.command
     else:
         what = f"the tool {hook.server}/{hook.tool}"
-    # Else what stands below a comment looks like a part of it.
+    # Otherwise, lines below a comment would look like a part of it.
     what = what.replace("\n", " \u23ce ")
     return f"hook {hook.event}{matcher}: {what}"
 
@@ -190,7 +190,7 @@ def _server_line(name: str, table: Mapping[str, Any]) -> str:
         table.get("command", ""),
         *table.get("args", ()),
     ]
-    # A program may be found there.
+    # The server's program may be found in that folder.
     place = f", in {table['cwd']}" if "cwd" in table else ""
     what = table.get("url") or shlex.join(words) + place
     if variables:

@@ -1,8 +1,9 @@
-"""Adds plugins to `$CODEX_HOME/codex-py/plugins`, from a folder or from a git repository, and removes them.
+"""Adds plugins to `$CODEX_HOME/codex-py/plugins` from a folder or a git repository; removes them.
 
-Each is there whole or not at all, whatever ends the program. Nothing of it is run, and nothing else is fetched at
-any time. git gets no hooks, no settings of the user, no other protocols than those below, and nobody to ask; what it
-writes and how long it takes is limited. There is no checkout, whose filters could run.
+A plugin is added whole or not at all, even if this program is killed. Nothing in it is run, and
+nothing else is fetched at any time. git runs without hooks, without the user's settings, without
+questions, and with the protocols below only; its output and its time are limited. Files are not
+checked out, because that could run filters.
 """
 
 import json
@@ -74,7 +75,7 @@ _VARIABLES: Final = {
 class PluginSource:
     files: Mapping[str, PluginFile]
     origin: Mapping[str, str]
-    """Its `source`, an absolute path or an address, and for a repository the `commit`."""
+    """The `source`, an absolute path or an address, and for a repository also the `commit`."""
 
 
 def read_source(
@@ -84,14 +85,15 @@ def read_source(
     config: Config,
     environment: Mapping[str, str],
 ) -> PluginSource:
-    """The files of a folder, a path relative to the working directory, or of a git repository.
+    """Read the files of a folder or of a git repository.
 
     Args:
-        ref: a branch, a tag or a commit; None: the folder as it is, or what the repository shows first.
+        source: the path of a folder, relative to the working directory, or an address.
+        ref: a branch, a tag or a commit. None: the folder as it is, or the repository's default.
         workspace: an empty folder for git.
 
     Raises:
-        CodexError: it cannot be read, git fails, or the files cannot be those of a plugin.
+        CodexError: the source cannot be read, git fails, or the files cannot belong to a plugin.
     """
     address = source
     is_repository = bool(_ADDRESS.fullmatch(source))
@@ -120,7 +122,7 @@ def _fetched(address: str, ref: str, git: "_Git") -> PluginSource:
     options = ("-q", "--depth=1", "--no-tags", "--no-recurse-submodules")
     git.run("fetch", *options, "--", address, ref)
     commit = (git.folder / "FETCH_HEAD").read_text("utf-8").partition("\t")[0]
-    # One tree at a time, without an index: a few objects can stand for billions of files.
+    # List one tree at a time, without an index: a few objects can stand for billions of files.
     listing = git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
     blobs = list(islice(_blobs(listing), MAX_ENTRIES + 1))
     if sum(size for _, _, size, _ in blobs) > MAX_BYTES:
@@ -137,8 +139,10 @@ def _fetched(address: str, ref: str, git: "_Git") -> PluginSource:
 
 
 def _blobs(listing: bytes) -> Iterator[tuple[str, str, int, bool]]:
-    """The files of `ls-tree -r -l -z`: path, name of the object, size, and True for programs. Submodules are left
-    out."""
+    """Parse the output of `ls-tree -r -l -z`, leaving out submodules.
+
+    Each file has its path, the name of its object, its size, and True if it is executable.
+    """
     for line in listing.split(b"\0")[:-1]:
         head, _, path = line.partition(b"\t")
         mode, kind, name, size = head.decode().split()
@@ -166,13 +170,13 @@ class _Git:
             *(w for s in _SETTINGS for w in ("-c", s)),
         ]
         self.folder = folder
-        # The agent of ssh asks nothing.
+        # The ssh agent does not ask the user.
         agent = {"SSH_AUTH_SOCK": environment.get("SSH_AUTH_SOCK", "")}
         self._environment = {**git.variables, **agent, **_VARIABLES}
 
     def run(self, *words: str, given: bytes = b"") -> bytes:
-        """What a command prints. `given`: what it reads. Raises a `CodexError` if it fails."""
-        # In files, whose size is limited.
+        """Run git and return its output. `given`: its input. Raises a `CodexError` if it fails."""
+        # Output goes to files, because their size can be limited.
         paths = [self.folder / name for name in ("input", "output", "errors")]
         paths[0].write_bytes(given)
         with (
@@ -219,17 +223,19 @@ def _failure(message: str) -> CodexError:
 
 @contextmanager
 def workspace(home: Path) -> Generator[Path]:
-    """A private folder beside the plugins, which is removed at the end; those that a kill left behind as well.
+    """Make a private folder beside the plugins, and remove it at the end.
+
+    Folders that killed programs left behind are removed too.
 
     Raises:
-        CodexError: it cannot be made, or the file system fails inside of the context.
+        CodexError: the folder cannot be made, or the file system fails inside the context.
     """
     folder = plugins_folder(home)
     try:
         make_private(folder)
         with locked(folder, _LOCK_TIMEOUT_S):
             for left in folder.glob(f"{_UNFINISHED}*"):
-                # Whoever uses one holds its lock.
+                # A program that uses a folder holds its lock.
                 with suppress(OSError), locked(left, 0):
                     _delete(left)
             made = Path(tempfile.mkdtemp(prefix=_UNFINISHED, dir=folder))
@@ -247,7 +253,7 @@ def workspace(home: Path) -> Generator[Path]:
 
 
 def require_new(home: Path, name: str) -> None:
-    """Raises a `CodexError` if there is a plugin of this name."""
+    """Raise a `CodexError` if a plugin of this name exists."""
     if os.path.lexists(plugins_folder(home) / name):
         raise _failure(
             f"there is a plugin {name} already; to add another one, run `codex-py plugin remove {name}` first"
@@ -255,11 +261,11 @@ def require_new(home: Path, name: str) -> None:
 
 
 def install(home: Path, made: Path, plugin: Plugin, source: PluginSource) -> None:
-    """Put a plugin into its place. `made`: a `workspace`.
+    """Write a plugin to a `workspace`, `made`, and move it to its place.
 
     Raises:
-        CodexError: there is one of its name.
-        OSError: it is not there.
+        CodexError: a plugin of its name exists.
+        OSError: the file system failed; the plugin is not in its place.
     """
     staged = made / plugin.name
     digests = {path: file.digest for path, file in source.files.items()}
@@ -271,10 +277,10 @@ def install(home: Path, made: Path, plugin: Plugin, source: PluginSource) -> Non
         json.dumps(record, indent=1, ensure_ascii=False).encode(),
         0o400,
     )
-    # Programs of the plugin that write beside themselves would change it.
+    # Otherwise, programs of the plugin that write to their own folder would change it.
     for folder, _, _ in os.walk(staged, topdown=False):
         Path(folder).chmod(0o500)
-    # To be moved, a folder must be writable.
+    # A folder must be writable to be moved.
     staged.chmod(0o700)
     with locked(plugins_folder(home), _LOCK_TIMEOUT_S):
         require_new(home, plugin.name)
@@ -283,7 +289,11 @@ def install(home: Path, made: Path, plugin: Plugin, source: PluginSource) -> Non
 
 
 def remove(home: Path, name: str) -> bool:
-    """Remove a plugin, even one that has changed; False if there is none. Raises a `CodexError` if that fails."""
+    """Remove a plugin, even one that has changed. Returns False if it does not exist.
+
+    Raises:
+        CodexError: the plugin cannot be removed.
+    """
     root = plugins_folder(home) / name
     if not PLUGIN_NAME.fullmatch(name) or not os.path.lexists(root):
         return False

@@ -1,8 +1,9 @@
-"""Follows lines through the versions of files that the journal has, and tells which turn wrote each.
+"""Follows lines through the versions of files in the journal, and finds the turn that wrote each.
 
-A line is a turn's if the turn put it there. Between two versions, lines that are aligned stay whose they are, and the
-others are somebody else's. What a turn moved stays whose it was. Lines that came back, as by switching branches, and
-those that somebody moved to another file, are found again by their text, if enough of it is in one piece.
+A line belongs to the turn that added it. Between two versions, aligned lines keep their author, and
+the other lines belong to somebody else. Lines that a turn moved keep their author. Lines that came
+back, for instance by switching branches, and lines that somebody moved to another file, are
+recognized by their text, if enough of it is in one piece.
 """
 
 import re
@@ -15,24 +16,24 @@ from typing import Final, NamedTuple
 
 _LETTERS: Final = re.compile(rb"[0-9A-Za-z_\x80-\xff]")
 _DISTINCT: Final = 2
-"""Letters and digits of a line that says something: `}` does not."""
+"""A line is distinctive from this number of letters and digits on: `}` is not."""
 _FOUND_IN_FILE: Final = 20
-"""Letters and digits of a piece that is found again in the same file, as for git's `blame -M`."""
+"""Letters and digits that a piece needs to be recognized in its file, as for `git blame -M`."""
 _FOUND_ELSEWHERE: Final = 40
-"""Letters and digits of a piece that is found again in another file, as for git's `blame -C`."""
+"""Letters and digits that a piece needs to be recognized in another file, as for `git blame -C`."""
 _ALIKE: Final = 0.5
-"""The share of lines that makes a file another one's later name, as in git."""
+"""The share of common lines from which on a file counts as renamed, as in git."""
 
 
 class PieceLine(NamedTuple):
-    """A line that a turn wrote: the number of the piece, and the line's place in it, from 0."""
+    """A line that a turn wrote, by the number of its piece and its place in the piece, from 0."""
 
     piece: int
     offset: int
 
 
 class FirstSeen(NamedTuple):
-    """A line that nobody is known to have written: the entry of the journal that first saw it."""
+    """A line of unknown author, by the number of the journal's entry that first saw it."""
 
     entry: float
 
@@ -46,13 +47,13 @@ class Author(NamedTuple):
     how: str
     """`patch`; `command`; or `unsure`: a command, or somebody else while it ran."""
     began: float
-    """Before this time, in seconds since the epoch, the turn had not written it."""
+    """The turn wrote the line after this time, in seconds since the epoch."""
     ended: float
-    """A time in the turn, after its prompt."""
+    """A time during the turn, after its prompt, in seconds since the epoch."""
 
 
 class FileStep(NamedTuple):
-    """What an entry of the journal did to a file. The path is relative to the repository."""
+    """The change of a file by an entry of the journal. The path is relative to the repository."""
 
     path: str
     old: list[bytes] | None
@@ -82,7 +83,7 @@ class _Piece(NamedTuple):
 
 
 def as_lines(data: bytes) -> list[bytes]:
-    """The lines without their ends, which git may convert."""
+    """Split into lines without their line endings, which git may convert."""
     lines = data.split(b"\n")
     lines = lines if lines[-1] else lines[:-1]
     if b"\r" in data:
@@ -91,10 +92,11 @@ def as_lines(data: bytes) -> list[bytes]:
 
 
 class History:
-    """
+    """The versions of files in the journal, and the authors of their lines.
+
     Args:
-        current: the lines of a path now, None if there is no such file.
-        in_commits: the lines of a path in commits, each with the time of its commit.
+        current: returns the current lines of a path, or None if the file does not exist.
+        in_commits: returns the lines of a path in commits, each with the time of its commit.
     """
 
     def __init__(
@@ -114,7 +116,8 @@ class History:
         """Add an entry of the journal, after all earlier ones.
 
         Args:
-            since: the number of its first part: old versions are from before that, and what parts wrote is theirs.
+            since: the number of the entry's first part. Old versions are those before it, and lines
+                that parts wrote belong to the parts.
             until: lines found by parts with a lower number are not credited to this entry.
         """
         removed: dict[bytes, list[Mark]] = defaultdict(list)
@@ -156,11 +159,11 @@ class History:
                 return entry < until
 
     def unknown(self, path: str, lines: list[bytes]) -> set[bytes]:
-        """The lines that nobody is known to have written."""
+        """The lines whose author is unknown."""
         return _unmarked(lines, self._version(path, lines, inf, inf).marks)
 
     def is_source(self, step: FileStep, unknown: set[bytes]) -> bool:
-        """True if these lines of a file may have come from what was done to another one."""
+        """True if these unknown lines may come from this step, which changed another file."""
         new = unknown.intersection(step.new or ())
         is_piece = sum(map(_weight, new.difference(step.old or ()))) >= _FOUND_ELSEWHERE
         is_half = 2 * len(new) >= len(unknown) > 0
@@ -169,7 +172,11 @@ class History:
     def authors(
         self, path: str, lines: list[bytes], until: float = inf
     ) -> list[Author | None]:
-        """The author of each line, None if none is known. `until`: when the lines were there, at the latest."""
+        """Find the author of each line, or None if unknown.
+
+        Args:
+            until: a time when the lines existed: turns that began later did not write them.
+        """
         marks = self._version(path, lines, inf, inf).marks
         alive = {*marks}
         self._come_back(path, lines, marks, alive)
@@ -178,7 +185,7 @@ class History:
             self._author(path, line, mark, until)
             for line, mark in zip(lines, marks, strict=True)
         ]
-        # A line that others are like is a turn's only in a piece with one that none is like.
+        # A repeated line is a turn's only in a piece with a distinctive line that occurs once.
         counts = Counter(lines)
         turns = [author and (author.thread_id, author.turn) for author in authors]
         for _, group in groupby(range(len(lines)), key=turns.__getitem__):
@@ -201,7 +208,10 @@ class History:
     def _version(
         self, path: str, lines: list[bytes], before: float, number: float
     ) -> _Version:
-        """These contents of a file, with the marks of its likest version; of a file with a new name, its old one."""
+        """Mark the lines of a file by its most similar version whose number is below `before`.
+
+        A file without a version is compared with files that it may be the new name of.
+        """
         versions = [
             each for each in self._versions.get(path, ()) if each.number < before
         ]
@@ -235,7 +245,7 @@ class History:
     def _claimed(
         self, number: int, step: FileStep, marks: Sequence[Mark | None]
     ) -> Iterator[Mark]:
-        """The marks, with new ones for what the entry wrote."""
+        """Complete the marks with new ones for the lines that the entry wrote."""
         for mark, group in groupby(range(len(marks)), key=marks.__getitem__):
             places = list(group)
             if mark is not None:
@@ -253,7 +263,7 @@ class History:
     def _come_back(
         self, path: str, lines: list[bytes], marks: list[Mark], alive: set[Mark]
     ) -> None:
-        """Mark lines that stand beside the same line as in another version."""
+        """Mark unknown lines that have the same neighbour as in another version."""
         missing = _unmarked(lines, marks)
         for version in reversed(self._versions.get(path, ())):
             if missing.isdisjoint(version.lines):
@@ -280,7 +290,7 @@ class History:
     def _found_again(
         self, path: str, lines: list[bytes], marks: list[Mark], alive: set[Mark]
     ) -> None:
-        """Mark pieces that were moved, within the file or from one where they are no more."""
+        """Mark pieces that were moved within the file, or from a file that lacks them now."""
         missing = _unmarked(lines, marks)
         places: dict[bytes, list[PieceLine]] = defaultdict(list)
         for n, piece in enumerate(self._pieces):
@@ -315,20 +325,20 @@ class History:
             index += len(best) or 1
 
     def _is_later(self, mark: Mark, piece: Mark) -> bool:
-        """True if a line that nobody is known to have written was first seen after this piece was."""
+        """True if a line of unknown author was first seen after this piece."""
         if isinstance(mark, PieceLine) or isinstance(piece, FirstSeen):
             return False
         return mark.entry > self._pieces[piece.piece].number
 
     def _alive_in(self, path: str) -> set[Mark]:
-        """The marks of another file now: a line that is still there was copied from it, by somebody."""
+        """The current marks of another file. A line that is still there was copied, not moved."""
         if path not in self._alive:
             lines = self._current(path) or []
             self._alive[path] = {*self._version(path, lines, inf, inf).marks}
         return self._alive[path]
 
     def _was_there(self, path: str, line: bytes, piece: int, until: float) -> bool:
-        """True if the line is older than the turn: commands may bring it from a commit."""
+        """True if the line is older than the turn: a command may have taken it from a commit."""
         author, _, step, _ = self._pieces[piece]
         if author.began > until or author.how == "patch":
             return author.began > until
@@ -357,7 +367,7 @@ def _likeness(one: Sequence[bytes], other: Sequence[bytes]) -> float:
 
 
 def aligned(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
-    """For each new line the index of the same old one, or -1. In order."""
+    """Find the index of the same old line for each new line, or -1. The indices ascend."""
     least = min(len(old), len(new))
     head = next((n for n in range(least) if old[n] != new[n]), least)
     tail = next(

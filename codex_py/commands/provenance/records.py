@@ -1,4 +1,4 @@
-"""Says what sessions wrote in a commit, as a note of git-ai, a record of Agent Trace, and trailers.
+"""Formats what sessions wrote in a commit as a git-ai note, an Agent Trace record, and trailers.
 
 https://github.com/git-ai-project/git-ai/blob/main/specs/git_ai_standard_v3.0.0.md
 https://github.com/cursor/agent-trace
@@ -20,13 +20,15 @@ from codex_py.version import __version__
 
 TOOL = "codex-py"
 Written = Mapping[str, Mapping[int, Author]]
-"""By path, and by the number of a line from 1."""
+"""The authors by path and by line number, from 1."""
 
 
 def written_between(
     repository: Repository, olds: Sequence[str], new: str, until: float = inf
 ) -> tuple[Written, list[TurnFacts]]:
-    """The lines of a tree that no earlier one has, and that are a session's beyond doubt; and their turns.
+    """Find the lines that a tree has and none of the old ones, if a session surely wrote them.
+
+    Returns the lines and their turns.
 
     Raises:
         CodexError: git fails.
@@ -54,7 +56,7 @@ def written_between(
 def turns_of(
     repository: Repository, authors: Iterable[Author | None]
 ) -> list[TurnFacts]:
-    """The turns, the oldest first."""
+    """Look up the turns of these authors. The oldest turn comes first."""
     found = {author[:2]: author for author in authors if author}
     facts = [
         repository.facts(each.thread_id, each.turn, each.ended)
@@ -64,7 +66,7 @@ def turns_of(
 
 
 def note(written: Written, turns: Iterable[TurnFacts], commit: str, human: str) -> str:
-    """An authorship log, version 3."""
+    """Make the text of a git-ai authorship log, version 3."""
     text = ""
     for path, lines in written.items():
         if any(character.isspace() for character in path):
@@ -103,7 +105,7 @@ def _numbers(first: int, last: int) -> str:
 def trace(
     written: Written, turns: Iterable[TurnFacts], commit: str | None
 ) -> dict[str, Any]:
-    """A record of Agent Trace 0.1. `commit`: None for the work tree."""
+    """Make a record of Agent Trace 0.1. `commit`: None for the work tree."""
     contributors: dict[tuple[str, int], dict[str, str]] = {}
     for turn in turns:
         contributor = {"type": "ai"}
@@ -142,7 +144,7 @@ def trace(
 
 
 def trailers(turns: Sequence[TurnFacts]) -> list[str]:
-    """One for each session and each model."""
+    """Make a trailer for each session and each model."""
     found = [f"Codex-Py-Session: {turn.session}" for turn in turns]
     found += [f"Model: {turn.model}" for turn in turns if turn.model]
     return list(dict.fromkeys(found))
@@ -151,7 +153,7 @@ def trailers(turns: Sequence[TurnFacts]) -> list[str]:
 def _ranges(
     lines: Mapping[int, Author], key: Callable[[Author], Any]
 ) -> Iterable[tuple[Any, list[tuple[int, int]]]]:
-    """The first and last lines of ranges, by what the key makes of their authors."""
+    """Group lines by the key of their author. Each group has the first and last lines of ranges."""
     found: dict[Any, list[int]] = defaultdict(list)
     for number, author in lines.items():
         found[key(author)].append(number)
@@ -166,6 +168,6 @@ def _session_key(thread_id: str) -> str:
 
 
 def _trace_key(author: Author) -> str:
-    """The same each time, so that a note that is written again is the same."""
+    """Make the same key each time, so that a note does not change when it is written again."""
     edit = f"{author.thread_id}:{author.turn}:{author.how}"
     return f"{_session_key(author.thread_id)}::t_{hashlib.sha256(edit.encode()).hexdigest()[:14]}"

@@ -45,7 +45,7 @@ _APPEND = (
 
 
 def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the lines of a file with the turns that wrote them; the exit code."""
+    """Print the lines of a file with the turns that wrote them. Returns the exit code."""
     parser = command_parser("file", "--json")
     parser.add_argument("--rev")
     options = parser.parse_args(list(argv))
@@ -53,7 +53,7 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     config = command_config(options, environment, warns=False)
     place = Path(os.path.normpath(config.cwd / name))
     near = next(each for each in (place, *place.parents) if each.is_dir())
-    # The journal names files without links in their folders.
+    # The journal's paths have no links in their folders.
     folder = Path(os.path.realpath(near))
     repository = Repository(config, environment, folder)
     until = inf
@@ -121,7 +121,7 @@ def _facts(turn: TurnFacts) -> dict[str, str | int | None]:
 
 
 def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Write a note, a trace or trailers; the exit code."""
+    """Write a note, a trace or trailers. Returns the exit code."""
     parser = command_parser(
         "commit", "--note", "--trace", "--trailer", "--work-tree", "--force"
     )
@@ -217,7 +217,7 @@ def _trailers_of_index(
     options = ("--no-divider", "--if-exists", "addIfDifferent", "--if-missing", "add")
     try:
         text = read_whole(Path(message).absolute(), MAX_BYTES)
-        # Not in the repository, whose configuration could name commands for trailers.
+        # Run git outside the repository, whose configuration could name commands for trailers.
         added = repository.plain_git.data(
             Path("/"), "interpret-trailers", *options, *words, stdin=text
         )
@@ -242,12 +242,12 @@ def _head(repository: Repository) -> str:
 
 
 def _made(repository: Repository, commit: str) -> list[str]:
-    """The parents of a commit, its author, its committer's name and address, and its time in seconds."""
+    """Read a commit: parents, author, committer's name, committer's address, time in seconds."""
     facts = "%x00".join(("%P", "%an <%ae>", "%cn", "%ce", "%ct"))
     words = ("rev-list", "-1", f"--format={facts}", commit)
     return repository.git.output(repository.root, *words).partition("\n")[2].split("\0")
 
 
 def _end_of(time: str) -> int:
-    """The end of the second."""
+    """The end of a second that git printed, in seconds since the epoch."""
     return int(time or 0) + 1

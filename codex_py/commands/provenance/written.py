@@ -1,4 +1,7 @@
-"""Reads from the journal, the session files and git what sessions wrote in a repository. Nothing is written."""
+"""Finds what sessions wrote in a repository, from the journal, the session files and git.
+
+Nothing is written.
+"""
 
 import errno
 import os
@@ -28,15 +31,15 @@ from codex_py.rollout.records import SessionMeta, read_meta
 from codex_py.streams.standard import tell
 
 MAX_BYTES: Final = 10 * 1024 * 1024
-"""Of a file; the journal keeps no larger ones either."""
+"""Limit for a file that is read. The journal has the same limit."""
 _MAX_COMMITS: Final = 200
-"""Commits of a file that are asked for lines that were there before a turn."""
+"""Number of a file's commits that are searched for lines older than a turn."""
 _PROMPT_CHARACTERS: Final = 60
 
 
 @frozen
 class TurnFacts:
-    """What is known of a turn. Without the session's file, little is."""
+    """The known facts about a turn. They are few without the session's file."""
 
     session: str
     name: str | None
@@ -45,7 +48,7 @@ class TurnFacts:
     provider: str
     model: str | None
     prompt: str
-    """Its first words."""
+    """The first words of the prompt."""
 
 
 class Repository:
@@ -67,13 +70,13 @@ class Repository:
         self.refuses = denials_of(config.files).refuses
         programs = programs_outside(config.home, environment, root)
         self.plain_git = find_git(programs, environment)
-        """For use outside of the repository."""
+        """The git to use outside the repository."""
         self.git = for_tree(self.plain_git, root)
         self.revision: str | None = None
         """The commit whose files are the current ones; None for the work tree."""
         listed = self.git.output(root, "worktree", "list", "--porcelain").splitlines()
         named = [Path(line[9:]) for line in listed if line.startswith("worktree ")]
-        # A repository can name any folder, whose sessions are none of its business.
+        # A repository can list any folder as a work tree, but must not get the sessions of others.
         trees = [tree for tree in named if self.git.own_repository.has_tree(tree)]
         roots = {f"{os.path.realpath(path)}/" for path in (root, *trees)}
         # The innermost first.
@@ -84,7 +87,7 @@ class Repository:
         self._turns = {
             part: each for each in turns if each.turn for part in each.turn.patches
         }
-        # For the time of one command.
+        # The cache lives as long as one command.
         self._meta = cache(self._read_meta)
         self._in_commits = cache(self._read_commits)
         self._has_commit = cache(self._looked_up)
@@ -101,7 +104,7 @@ class Repository:
             self._done.append((entry, whole, self._paths(entry, whole)))
 
     def commit(self, name: str) -> str:
-        """The id of a commit. Raises a `UsageError` if there is none."""
+        """Find the id of a commit. Raises a `UsageError` if there is no such commit."""
         words = (
             "rev-parse",
             "--verify",
@@ -122,7 +125,7 @@ class Repository:
         """The contents of a file, now or in `revision`.
 
         Raises:
-            OSError: there is none, it is denied or too large.
+            OSError: the file does not exist, is denied, or is too large.
         """
         place = self.root / path
         if self.revision is None:
@@ -137,7 +140,13 @@ class Repository:
         return found
 
     def changed(self, old: str, new: str) -> dict[str, tuple[bytes, bytes]]:
-        """By path the contents of the files that differ between two trees, renames found. Raises a `CodexError`."""
+        """Find the files that differ between two trees, following renames.
+
+        Returns the old and new contents by path.
+
+        Raises:
+            CodexError: git fails.
+        """
         fields = self.git.names(
             self.root, "diff-tree", "-r", "-z", "-M", "--raw", old, new
         )
@@ -148,7 +157,7 @@ class Repository:
             is_renamed_or_copied = kind[0] in "RC"
             if is_renamed_or_copied:
                 path = fields.pop(0)
-            # Neither links nor submodules.
+            # Skip links and submodules.
             if not was.startswith("100"):
                 old_id = ""
             if now.startswith("100"):
@@ -214,7 +223,10 @@ class Repository:
         return None
 
     def _read_commits(self, path: str) -> Sequence[tuple[float, Counter[bytes]]]:
-        """The lines in each commit, with its time. Commits in no branch count too, as long as git has them."""
+        """Read the lines of a file in each commit, with the commit's time.
+
+        Commits outside all branches count too, as long as git has them.
+        """
         words = (
             "--timestamp",
             "--all",
@@ -233,7 +245,7 @@ class Repository:
         ]
 
     def follow(self, wanted: Mapping[str, list[bytes]]) -> History:
-        """The history of files with these lines now, and of those that their lines may have come from."""
+        """Build the history of files with these lines now, and of files they may come from."""
         paths = {*wanted}
         damaged = set[int](self._entries.damaged)
         known = {line: line for lines in wanted.values() for line in lines}
@@ -251,7 +263,7 @@ class Repository:
         @cache
         def sources(n: int) -> list[FileStep]:
             found, *_ = self._steps(*self._done[n], damaged)
-            # Of other files, which may be many, only lines that are asked for are kept.
+            # Other files may be many: keep only those of their lines that were asked for.
             return [
                 s.mapped(lambda each: [*filter(known.__contains__, each)])
                 for s in found
@@ -282,7 +294,11 @@ class Repository:
     def _steps(
         self, entry: Entry, whole: Entry | None, names: Sequence[str], damaged: set[int]
     ) -> tuple[list[FileStep], int, int]:
-        """Read what an entry did to files. Returns the arguments of `History.add`. `whole`: the entry of the turn."""
+        """Read the changes of an entry. Returns the arguments for `History.add`.
+
+        Args:
+            whole: the entry of the turn.
+        """
         try:
             changes = self._entries.journal.read(entry.number).changes
         except DamagedEntry:
@@ -298,7 +314,7 @@ class Repository:
         # Between a patch and the first copy of the work tree, somebody else may have edited a file.
         early = [part for part in parts if own and (not part or part.time < own.began)]
         patched = {change.location for part in early if part for change in part.changes}
-        # What was moved out of files that others changed looks new.
+        # Lines that a turn moved out of files that others changed look new.
         is_unsure = None in parts or (own and (own.is_cut_off or own.of_others))
         steps: list[FileStep] = []
         for change, name in zip(changes, names, strict=True):
@@ -327,13 +343,13 @@ class Repository:
         return steps, since, until
 
     def _paths(self, entry: Entry, whole: Entry | None) -> list[str]:
-        """The path of each change from the root of the repository; empty for those that are elsewhere."""
+        """The path of each change relative to the repository; empty for paths outside it."""
         roots = self._roots
-        # To look for sessions takes time where there are thousands.
+        # Looking for a session is slow if there are thousands.
         if whole and whole.turn and not Path(entry.cwd).exists():
             meta = self._meta(whole.turn.thread_id)
             commit = meta and meta.git.get("commit_hash")
-            # A work tree of this repository that was removed, or moved.
+            # The folder was a work tree of this repository that was removed or moved.
             if meta and commit and self._has_commit(commit):
                 roots = [*roots, f"{meta.cwd}/"]
         found = [

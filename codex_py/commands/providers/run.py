@@ -1,5 +1,5 @@
-"""`codex-py providers list` and `test`, `models list`, and `debug models`: the providers and the models that this
-program knows."""
+"""`codex-py providers list` and `test`, `models list`, and `debug models`: print and try the
+providers and the models that this program knows."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ _FACTS: Final = ("name", "wire_api", "base_url", "key", "has_key", "answers", "p
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print all providers; the exit code."""
+    """Print all providers. Returns the exit code."""
     options = command_parser("--json").parse_args(list(argv))
     found = listed_providers(command_config(options, environment), environment)
     if options.json:
@@ -48,7 +48,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print all models that something is known of; the exit code."""
+    """Print all known models. Returns the exit code."""
     options = command_parser("--json").parse_args(list(argv))
     found = listed_models_of_all(command_config(options, environment))
     if options.json:
@@ -68,8 +68,10 @@ def run_models(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_catalogue(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the catalogue of models as Codex has it, that of the configuration or, `--bundled`, of this program; the
-    exit code. This is `debug models`."""
+    """Run `debug models`: print the catalogue of models in Codex's format. Returns the exit code.
+
+    It is the configured catalogue, or with `--bundled` this program's own.
+    """
     options = command_parser("--bundled").parse_args(list(argv))
     config = command_config(options, environment)
     models = catalog_models(None if options.bundled else config.model_catalog_json)
@@ -80,7 +82,7 @@ def run_catalogue(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Try a provider, and remember what works; the exit code."""
+    """Try a provider, and remember what works. Returns the exit code."""
     parser = command_parser("--json", "name")
     parser.add_argument("-m", "--model")
     options = parser.parse_args(list(argv))
@@ -155,11 +157,12 @@ def _model_row(model: Mapping[str, Any]) -> tuple[str, ...]:
 def listed_providers(
     config: Config, environment: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """All providers. Asks those on this machine whether they run, which takes a second or two at most.
+    """Describe all providers. Asks local ones whether they run, which takes two seconds at most.
 
-    `key` is where its key is looked for, a variable or the kind of another place, and None if it needs none. `has_key`
-    is None then too, and where it is not known before a request; `answers` for servers that are not on this machine.
-    `problem` is why it cannot be used, in one sentence; all but the `id` may be None then.
+    `key` is the place of the provider's key: a variable, or the kind of another place. It is None
+    if the provider needs no key. `has_key` is also None then, or if only a request can tell.
+    `answers` is None for servers on other machines. `problem` is one sentence about why the
+    provider cannot be used; if there is one, all fields but `id` may be None.
     """
     names = dict.fromkeys([*BUILT_IN_PROVIDERS, *config.model_providers])
     with ThreadPoolExecutor(len(LOCAL_PROVIDERS)) as pool:
@@ -167,10 +170,11 @@ def listed_providers(
 
 
 def listed_models_of_all(config: Config) -> list[dict[str, Any]]:
-    """The models that something is known of, those of the catalogue first, and those with prices of the user.
+    """Describe all known models, also those that only have prices set by the user.
 
-    `tools` is how `apply_patch` is offered, `freeform` or `functions`; `reasoning` the effort that is asked for unless
-    the user sets one; `date` the day of the table of prices, or `config` if the user set them.
+    The models of the catalogue come first. `tools` is the form in which `apply_patch` is offered,
+    `freeform` or `functions`. `reasoning` is the effort unless the user sets one. `date` is the day
+    of the table of prices, or `config` if the user set the prices.
 
     Raises:
         ConfigError: the configured catalogue cannot be read.
@@ -204,11 +208,11 @@ def listed_models_of_all(config: Config) -> list[dict[str, Any]]:
 def model_to_try(
     config: Config, provider: Provider, environment: Mapping[str, str]
 ) -> str:
-    """A model of a provider: the configured one, else one that it is known to have.
+    """Choose a model of a provider: the configured one, else one that it is known to have.
 
     Raises:
         ModelError: a server on this machine does not answer.
-        ConfigError: none is known.
+        ConfigError: no model is known.
     """
     if config.model_provider == provider.id and is_set(config.settings, "model"):
         return config.model

@@ -1,5 +1,5 @@
-"""Tries what a provider's API can do, with a few tiny requests, for `codex-py providers test` and `doctor
---provider`."""
+"""Tries the abilities of a provider's API with a few tiny requests, for `codex-py providers test`
+and `doctor --provider`."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -38,12 +38,12 @@ _NOTE = FreeformSpec("note", "Writes down a line of text.", "start: /[^\\n]+/")
 class Finding:
     ability: str
     works: bool | None
-    """None: it could not be found out."""
+    """True or False by the trial's result; None if the trial found neither."""
     note: str = ""
 
 
 def _cities(answer: Answer) -> int:
-    """How many calls of the tool `weather` are right."""
+    """The number of correct calls of the tool `weather`."""
     calls = [item for item in answer.items if isinstance(item, FunctionCall)]
     return sum(
         call.name == _WEATHER.name and "city" in call.arguments for call in calls
@@ -55,7 +55,7 @@ class _Check:
     ability: str
     is_fine: Callable[[Answer], bool]
     otherwise: str
-    """The finding if the answer is not fine."""
+    """The finding if the answer is wrong."""
     text: str
     request: Mapping[str, Any]
     """Fields of the `Prompt`."""
@@ -113,7 +113,7 @@ _OTHERS = (
 async def tried(
     config: Config, provider: Provider, model: str, environment: Mapping[str, str]
 ) -> Sequence[Finding]:
-    """What works with a model of a provider; the first finding is `streaming`.
+    """Try a model of a provider. The first finding is `streaming`.
 
     Raises:
         CodexError: not even the first request was answered.
@@ -171,7 +171,7 @@ def _streaming(answer: Answer) -> Finding:
 
 
 def advice(error: CodexError, provider: Provider) -> str | None:
-    """What to do about a request that was not answered; None if the error says so itself."""
+    """Advice about a request that was not answered; None if the error contains the advice."""
     match error.code:
         case "endless":
             return "The model does not stop by itself, or is slow: `--model` names another one."

@@ -1,4 +1,5 @@
-"""`codex-py sessions export` and `import`: conversations to read, and sessions that go on elsewhere."""
+"""`codex-py sessions export` and `import`: write conversations to read, and move sessions to other
+places, where they continue."""
 
 import os
 import shlex
@@ -20,7 +21,7 @@ from codex_py.streams.standard import print_out, tell
 
 
 def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Write a conversation to a file or to standard output; the exit code."""
+    """Write a conversation to a file or to standard output. Returns the exit code."""
     parser = command_parser("session", "--last", "--portable", "--keep-keys")
     parser.add_argument("--format", type=OneOf(*FORMS))
     parser.add_argument("-o", "--output")
@@ -57,7 +58,7 @@ def run_export(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Put a portable session into the home; the exit code."""
+    """Put a portable session into the home. Returns the exit code."""
     parser = command_parser("file")
     parser.add_argument("--cwd", default=".")
     options = parser.parse_args(list(argv))
@@ -72,7 +73,7 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         make_private(patch.parent)
         with _opened(patch) as file:
             file.write(found.patch.encode(errors="surrogateescape"))
-        # Its names begin at the root of the repository.
+        # The names in the patch are relative to the root of the repository.
         words = ("codex-py", "apply", "-C", project_root(cwd, (".git",)) or cwd, patch)
         command = shlex.join(map(str, words))
         tell(f"It brought changes of files. To apply them: {command}")
@@ -81,7 +82,7 @@ def run_import(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 @contextmanager
 def _opened(path: Path) -> Generator[BinaryIO]:
-    """A private file for writing. What was there is replaced when all is written, and stays if that fails."""
+    """Open a private file for writing. It replaces an old file only if everything was written."""
     try:
         is_own = path.is_file() and path.stat().st_uid == os.geteuid()
         if not path.is_symlink() and (is_own or not path.exists()):

@@ -1,10 +1,11 @@
-"""Exports sessions as files that can be continued in another folder, by another user, or on another machine, and
-imports such files.
+"""Exports sessions to files, and imports such files, to continue a session elsewhere.
 
-Such a file has JSON lines and is not compressed: a header with the name of the session and the changes since the last
-commit, then the lines of the session file. Paths of this machine are placeholders in it, which begin with a mark that
-no text can contain by chance, and keys are taken out. It may come from anybody: it is checked and bounded, and no path
-in it is used.
+A session can continue in another folder, for another user, or on another machine.
+
+Such a file has uncompressed JSON lines: a header with the name of the session and the changes since
+the last commit, then the lines of the session file. Paths of this machine are replaced by
+placeholders, which begin with a mark that no text can contain by chance, and keys are removed. A
+file may come from anybody: its contents and size are checked, and no path in it is used.
 """
 
 import os
@@ -43,7 +44,7 @@ from codex_py.version import __version__
 
 FORMAT: Final = "codex-py-portable-session"
 MAX_PATCH: Final = 1 << 23
-"""Characters."""
+"""Limit for a patch, in characters."""
 _OPAQUE: Final = "encrypted_content"
 """A field of reasoning items: only the provider can read it, and it must not change."""
 _END: Final = r"(?![\w~+@%-]|\.\w)"
@@ -61,16 +62,17 @@ _OF_OTHERS: Final = (
     "agent_role",
     "forked_from_ordinal_exclusive",
 )
-"""Fields that refer to other sessions, which are not here."""
+"""Fields that refer to other sessions, which are not exported."""
 
 
 def export_portable(
     path: Path, environment: Mapping[str, str], file: BinaryIO
 ) -> list[str]:
-    """Write the portable form of a session file. Returns a sentence for each thing that is missing from it.
+    """Write the portable form of a session file. Returns a sentence for each thing that it lacks.
 
     Raises:
-        SessionError: the session cannot be read, or is a fork of Codex, whose file has only its end.
+        SessionError: the session cannot be read, or is a fork made by Codex, whose file has only
+            the end of the conversation.
         OSError: the file cannot be written.
     """
     meta = read_meta(path)
@@ -119,8 +121,7 @@ def export_portable(
 
 
 def map_strings(value: Any, change: Callable[[str], str]) -> Any:
-    """Change every string in a JSON value, also the keys of objects and strings in the arguments of calls, which are
-    JSON."""
+    """Change all strings in a JSON value, including keys and strings in calls' JSON arguments."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
@@ -141,7 +142,11 @@ def map_strings(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def paths_to_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
-    """Returns a function that replaces paths by placeholders. `places`: names by path; only absolute paths count."""
+    """Make a function that replaces paths by placeholders.
+
+    Args:
+        places: names by path; only absolute paths count.
+    """
     names: dict[str, str] = {}
     for path, name in places.items():
         for form in (path, os.path.realpath(path)):
@@ -160,7 +165,7 @@ def paths_to_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]
 
 
 def marks_to_paths(mark: str, places: Mapping[str, str]) -> Callable[[str], str]:
-    """Returns a function that replaces the placeholders by paths. `places`: paths by name."""
+    """Make a function that replaces placeholders by paths. `places`: paths by name."""
     found = re.compile(re.escape(mark) + f":({'|'.join(places)})>")
     return lambda text: (
         found.sub(lambda m: places[m[1]], text) if mark in text else text
@@ -204,9 +209,9 @@ class _Unfit(ValueError):
 class Imported:
     thread_id: str
     exported_id: str
-    """The id in the file. `thread_id` differs if there is a session with this id already."""
+    """The id in the file. `thread_id` differs if a session with this id exists already."""
     patch: str
-    """The changes of files that came along, and are not applied."""
+    """The changes to files in the export, which are not applied."""
 
 
 def import_portable(
@@ -220,7 +225,8 @@ def import_portable(
         home: `$CODEX_HOME`.
 
     Raises:
-        SessionError: the file is not a portable session, is damaged, or too large; or it cannot be written.
+        SessionError: the source is not a portable session, is damaged or too large, or the session
+            cannot be written.
     """
     with _reading(source) as file:
         lines = _lines(file)
@@ -264,7 +270,7 @@ def import_portable(
 
 
 def _header(lines: Iterator[Any]) -> dict[str, Any]:
-    """The first line of a portable session."""
+    """Read the first line of a portable session."""
     try:
         header = as_object(next(lines, None))
     except (ValueError, RecursionError):
@@ -303,7 +309,7 @@ def _lines(file: BinaryIO) -> Iterator[Any]:
 def _own_meta(
     line: dict[str, Any], exported_id: str, thread_id: str, cwd: Path
 ) -> SessionMeta:
-    """Change the metadata to those of a session that began here."""
+    """Adapt the metadata to the new id and folder, and remove links to other sessions."""
     payload: dict[str, Any] = as_object(line.get("payload"))
     if SessionMeta.from_line(encode_json(line)).id.lower() != exported_id:
         raise _Unfit("it has the metadata of another session")

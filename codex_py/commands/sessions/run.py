@@ -1,5 +1,5 @@
-"""`codex-py sessions list`, `show` and `search`, `cost`; `archive`, `unarchive` and `delete`, with the messages of
-Codex."""
+"""`codex-py sessions list`, `show`, `search` and `cost`; and `archive`, `unarchive` and `delete`,
+with the messages of Codex."""
 
 import argparse
 import json
@@ -49,7 +49,7 @@ Continue? [y/N]: """
 
 
 def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the sessions of this folder, the newest first; the exit code."""
+    """Print the sessions of this folder, the newest first. Returns the exit code."""
     parser = command_parser("--json", "--all", "--archived")
     parser.add_argument("--limit", type=_limit, default="25")
     options = parser.parse_args(list(argv))
@@ -78,7 +78,7 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print what is known of a session, and its conversation in short; the exit code."""
+    """Print the facts about a session, and its conversation in short. Returns the exit code."""
     options = command_parser("session", "--last", "--json").parse_args(list(argv))
     home = command_config(options, environment, warns=False).home
     path = named_session(home, options.session, last=options.last)
@@ -135,7 +135,7 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _in_short(entry: Entry, indent: str) -> list[str]:
-    """The first lines of what was said, or of what was done without its output."""
+    """The first lines of a message, or the title of a call without its output."""
     texts = [entry.title]
     if not entry.title or entry.kind == "error":
         texts += [part.text for part in entry.parts]
@@ -156,7 +156,7 @@ def _in_short(entry: Entry, indent: str) -> list[str]:
 
 
 def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the sessions in which all the words were said, as they are found; the exit code."""
+    """Print each session that contains all the words, as soon as found. Returns the exit code."""
     parser = command_parser("--json", "--archived")
     parser.add_argument("--limit", type=_limit, default="0")
     parser.add_argument("words", nargs="*")
@@ -191,7 +191,7 @@ def run_search(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_cost(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Print the tokens of each turn, what they cost, and the largest outputs; the exit code."""
+    """Print the tokens of each turn, their cost, and the largest outputs. Returns the exit code."""
     options = command_parser("session", "--last", "--json").parse_args(list(argv))
     config = command_config(options, environment, warns=not options.json)
     last = options.last or options.session is None
@@ -206,21 +206,21 @@ def run_cost(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def run_archive(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Move a session and its subagents to the archive; the exit code."""
+    """Move a session and its subagents to the archive. Returns the exit code."""
     home, thread_id = _named(argv, environment, "active", SESSIONS)
     archive(home, thread_id)
     return print_out(f"Archived session {thread_id}.\n")
 
 
 def run_unarchive(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Bring a session back from the archive; the exit code."""
+    """Bring a session back from the archive. Returns the exit code."""
     home, thread_id = _named(argv, environment, "archived", ARCHIVED_SESSIONS)
     unarchive(home, thread_id)
     return print_out(f"Unarchived session {thread_id}.\n")
 
 
 def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Ask, and delete a session and its subagents for good; the exit code."""
+    """Ask, and delete a session and its subagents for good. Returns the exit code."""
     options = command_parser("session", "--last", "--force").parse_args(list(argv))
     home = command_config(options, environment, warns=False).home
     if options.force and not is_thread_id(options.session or ""):
@@ -238,7 +238,7 @@ def run_delete(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 def _named(
     argv: Sequence[str], environment: Mapping[str, str], kind: str, folder: str
 ) -> tuple[Path, str]:
-    """`$CODEX_HOME`, and the id of the session on the command line."""
+    """Parse the command line. Returns `$CODEX_HOME` and the id of the session."""
     options = command_parser("session", "--last").parse_args(list(argv))
     home = command_config(options, environment, warns=False).home
     path = named_session(
@@ -269,11 +269,14 @@ def named_session(
     kind: str = "active or archived",
     folders: Sequence[str] = (SESSIONS, ARCHIVED_SESSIONS),
 ) -> Path:
-    """The file of the session with this id or name in these folders of the home, or of the newest one of this folder.
+    """Find the file of a session by its id or name in these folders of the home.
+
+    Args:
+        last: find the newest session of the working directory instead.
 
     Raises:
-        UsageError: both or neither are asked for.
-        SessionError: there is none.
+        UsageError: both a name and `last` are given, or neither.
+        SessionError: there is no such session.
     """
     if (name is None) != last:
         raise UsageError("say which session: its id, its name, or --last")

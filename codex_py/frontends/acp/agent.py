@@ -1,4 +1,4 @@
-"""The methods of the agent: what a client may ask, and the sessions that it has open."""
+"""Answers the ACP methods of a client, and keeps the sessions that the client has open."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ from codex_py.rollout.listing import list_sessions
 from codex_py.version import __version__
 
 _VERSION: Final = 1
-"""The only one that there is here; a client that cannot speak it leaves."""
+"""The only version that is served; a client that cannot speak it leaves."""
 _NOT_FOUND: Final = -32002
 _PAGE: Final = 50
 _CAPABILITIES: Final[Mapping[str, Any]] = {
@@ -107,7 +107,7 @@ class Agent:
         }
 
     async def requested(self, method: str, params: Any) -> dict[str, Any]:
-        """Answer a request. A prompt is registered before anything is awaited."""
+        """Answer a request. A prompt is registered before the first await."""
         row = self._methods.get(method)
         if row is None:
             raise RpcError(
@@ -124,7 +124,7 @@ class Agent:
             raise rpc_error(error) from error
 
     def notified(self, method: str, params: Any) -> None:
-        """Take a notification. Those that are unknown, or about nothing that runs, mean nothing."""
+        """Handle a notification. Unknown ones, and those for unknown sessions, are ignored."""
         match method, params:
             case "session/cancel", {"sessionId": str(session_id)} if (
                 session_id in self._sessions
@@ -167,7 +167,7 @@ class Agent:
         return {}
 
     async def _open(self, request: _Opening) -> dict[str, Any]:
-        """A new session, or an earlier one by its id; `load` sends its conversation too."""
+        """Open a new session, or an earlier one by its id; `load` also sends its conversation."""
         if isinstance(request, schema.NewSessionRequest):
             session = await self._opened(request, None)
             return {"sessionId": session.id, **session.state()}
@@ -283,10 +283,13 @@ class Agent:
 
 
 def _checked(kind: type[_RequestT], params: Any) -> _RequestT:
-    """The params of a request. The package leaves out entries of a list that are wrong, and takes no null for one.
+    """Check the params of a request.
+
+    Two habits of the `acp` package are corrected: it leaves out wrong entries of lists, and it
+    rejects null instead of the list of MCP servers.
 
     Raises:
-        RpcError: they are wrong.
+        RpcError: the params are wrong.
     """
     given: dict[str, Any] = dict(as_object(params))
     if given.get("mcpServers", ...) is None:
@@ -331,7 +334,7 @@ def _servers(servers: Sequence[Any]) -> Mapping[str, Any]:
                 raise RpcError(
                     INVALID_PARAMS, f"`mcpServers`: no server of type {server.type!r}"
                 )
-        # A name for people, of which the names of its tools are made.
+        # Names are meant for people, but the names of the server's tools are made from them.
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", server.name) or "server"
         names = (plain, *(f"{plain}-{number}" for number in range(2, len(servers) + 1)))
         tables[next(name for name in names if name not in tables)] = table

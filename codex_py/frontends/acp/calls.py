@@ -1,4 +1,7 @@
-"""Calls as ACP shows them: title, kind, places, and contents of bounded size; patches as whole files."""
+"""Makes the fields of calls in ACP: title, kind, places, and contents of bounded size.
+
+Patches are shown as whole files.
+"""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,12 +28,12 @@ _KINDS: Final[Mapping[str, str]] = {
 _MAX_TITLE: Final = 300
 _MAX_TEXT: Final = 32_000
 _MAX_FILE: Final = 1_000_000
-"""Bytes of a file that is shown whole; of larger ones, the hunks are shown."""
+"""Limit in bytes for a file that is shown whole. Only the hunks of larger files are shown."""
 _MAX_FILES: Final = 200
 
 
 def text_content(text: str) -> Fields:
-    """Markdown."""
+    """Make a block of content from Markdown."""
     shown = {"type": "text", "text": shortened(text, _MAX_TEXT)}
     return {"type": "content", "content": shown}
 
@@ -38,7 +41,7 @@ def text_content(text: str) -> Fields:
 def shown_call(
     item: event_items.ThreadItem, cwd: Path, *, is_done: bool, is_known: bool
 ) -> Fields:
-    """The fields of an item's call. `is_known`: it was shown before, with the diffs of a patch."""
+    """The fields of an item's call. `is_known`: it was shown before, a patch with its diffs."""
     (entry,) = entries([item])
     has_failed = entry.failed or getattr(item, "status", None) in {"failed", "declined"}
     content = [
@@ -79,7 +82,7 @@ def shown_call(
 
 
 def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
-    """The fields of the call that a question is about, with all that its user has to know."""
+    """The fields of the call in a question, with everything that the user needs to decide."""
     content: list[Fields] = []
     match request.kind:
         case "command":
@@ -99,7 +102,8 @@ def asked_call(request: ApprovalRequest, cwd: Path) -> Fields:
                 name.removeprefix("mcp__").replace("__", ".", 1), "other", arguments
             )
     if request.reason:
-        # On one line: the model may have written it, and a line of it could pass for the command.
+        # Put the reason on one line: the model may have written it, and a line of it could pass
+        # for the command.
         content.append(
             text_content(f"Reason: {' '.join(plain(request.reason).split())}")
         )
@@ -150,7 +154,7 @@ def _files(paths: Sequence[Path], cwd: Path, kind: str) -> Fields:
 def _diffs(
     files: Sequence[PatchedFile], diff: str, paths: Sequence[Path], cwd: Path
 ) -> Iterator[Fields]:
-    """The files whole; where one is not known, or no text of a usual size, the hunks of the diff."""
+    """Show the files whole. If one is unknown, too large or not text, show all hunks instead."""
     texts = [(_text(file.old), _text(file.new)) for file in files[:_MAX_FILES]]
     if not texts or any(None in pair for pair in texts):
         yield from _hunks(diff, paths, cwd)
@@ -160,7 +164,7 @@ def _diffs(
 
 
 def _text(data: bytes | None) -> str | None:
-    """The text of a file, empty for none; None if it cannot be shown."""
+    """The text of a file, empty if there is no file; None if it cannot be shown."""
     if data is None:
         return ""
     if len(data) > _MAX_FILE or b"\0" in data:

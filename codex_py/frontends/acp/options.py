@@ -1,4 +1,4 @@
-"""What a client may choose for a session: permissions and Plan mode, the model, and its effort."""
+"""The choices of a client for a session: permissions and Plan mode, the model, and its effort."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.settings import Choices
 
 _Rows: TypeAlias = Sequence[tuple[str, str, str]]
-"""Each value with its name and what it means."""
+"""The values of an option, each with its name and its meaning."""
 _PLAN: Final = ("plan", "Plan", "looks and asks, and changes nothing")
 _CONFIGURED: Final = (
     "configured",
@@ -26,7 +26,7 @@ _DEFAULT: Final = "default"
 
 @frozen
 class Options:
-    """The options of a session. `configured` are the choices that it begins with."""
+    """The options of a session. `configured`: the choices that the session begins with."""
 
     config: Config
     configured: Choices
@@ -50,13 +50,13 @@ class Options:
         ]
 
     def modes(self, choices: Choices) -> dict[str, Any]:
-        """The first of the options, as older clients know it."""
+        """The option `mode`, in the format for older clients."""
         _, _, value, rows = self._options(choices)["mode"]
         modes = [{"id": v, "name": name, "description": note} for v, name, note in rows]
         return {"currentModeId": value, "availableModes": modes}
 
     def chosen(self, choices: Choices, option: str, value: str) -> Choices:
-        """The choices with this value. Raises an `RpcError` if it is none."""
+        """Put a value into the choices. Raises an `RpcError` if the option or value is unknown."""
         *_, rows = self._options(choices).get(option, ("", "", "", ()))
         if value not in [row[0] for row in rows]:
             if rows:
@@ -113,7 +113,7 @@ class Options:
 
 
 def models_of_provider(config: Config, environment: Mapping[str, str]) -> Sequence[str]:
-    """The models that can be chosen: those of other providers cannot, as the conversation is with this one."""
+    """The models that can be chosen: all of the provider with which the conversation is held."""
     found: dict[str, None] = {}
     for name in selectable_models(config, environment):
         try:

@@ -1,6 +1,6 @@
-"""Takes the tags of a proposed plan out of an answer while it is streamed.
+"""Removes the tags of a proposed plan from an answer while it is streamed.
 
-A plan stands between lines that Markdown would take for HTML.
+The tags are lines before and after the plan, which Markdown would take for HTML.
 """
 
 from codex_py.protocol.plans import TAGS, may_become_tag
@@ -13,7 +13,7 @@ class TagFilter:
         self._held = ""
 
     def feed(self, delta: str) -> str:
-        """The text that can be shown now."""
+        """Add a piece of the answer. Returns the text that can be shown now."""
         complete, newline, line = (self._held + delta).rpartition("\n")
         shown = without_tag_lines(complete + newline)
         if may_become_tag(line):
@@ -23,7 +23,7 @@ class TagFilter:
         return shown + line
 
     def finish(self) -> str:
-        """The text that was held back and is no tag, at the end of an answer."""
+        """End the answer. Returns the text that was held back, unless it is a tag."""
         held = self._held
         self._held = ""
         if held in TAGS:

@@ -1,4 +1,5 @@
-"""What a prompt of a client becomes: its parts, and the slash commands, ours and those that the user keeps in files."""
+"""Reads the prompts of a client, and expands slash commands: built-in ones, and those that the user
+keeps in files."""
 
 import asyncio
 import base64
@@ -36,14 +37,14 @@ _OWN: Final[Mapping[str, tuple[str, str]]] = {
 @frozen
 class Prompt:
     said: str
-    """What the user typed, with links in their places."""
+    """The text that the user typed, with links in their places."""
     context: str = ""
-    """The files that the client put in; they follow it."""
+    """The files that the client embedded; they follow the user's text."""
     images: Sequence[bytes] = ()
     model: str | None = None
-    """For this turn."""
+    """The model for this turn; None for the session's own."""
     compacts: bool = False
-    """The conversation is compacted instead."""
+    """True: compact the conversation instead of running a turn."""
 
     @property
     def text(self) -> str:
@@ -51,7 +52,7 @@ class Prompt:
 
 
 def read_prompt(blocks: Sequence[Any]) -> Prompt:
-    """Raises an `RpcError` if a part cannot be used."""
+    """Read the parts of a prompt. Raises an `RpcError` if one cannot be used."""
     said: list[str] = []
     context: list[str] = []
     images: list[bytes] = []
@@ -82,7 +83,10 @@ def read_prompt(blocks: Sequence[Any]) -> Prompt:
 
 
 def _place(uri: str) -> str:
-    """Convert a `file:` URI to a path, keeping a suffix such as `#L10`. Other URIs are returned unchanged."""
+    """Convert a `file:` URI to a path, keeping a suffix such as `#L10`.
+
+    Other URIs are returned unchanged.
+    """
     if not uri.startswith("file://"):
         return uri
     path, sign, fragment = uri.removeprefix("file://").partition("#")
@@ -99,7 +103,7 @@ def _decoded(data: str) -> bytes:
 
 
 def prompt_images(item: EncodedItem) -> list[dict[str, Any]]:
-    """The images in a prompt of the history, as a client sends them."""
+    """The images in a prompt of the history, in the form in which a client sends them."""
     found: list[dict[str, Any]] = []
     for part in objects(decode_json(item).get("content")):
         kind, _, data = str(part.get("image_url", "")).partition(";base64,")
@@ -120,7 +124,7 @@ class Commands:
         self._prompts: dict[str, CustomPrompt] = {}
 
     def find(self) -> None:
-        """Read the user's prompts. It blocks."""
+        """Read the user's prompts from files. Blocks."""
         found = find_custom_prompts(self._config, self._environment).found
         self._prompts = {
             prompt.short_name or prompt.name: prompt for prompt in reversed(found)
@@ -150,7 +154,7 @@ class Commands:
         }
 
     async def expanded(self, prompt: Prompt, session: Session) -> Prompt:
-        """The prompt that a command stands for. Without a command behind the slash it is text: it may be a path.
+        """Expand a slash command. Other text after a slash stays unchanged: it may be a path.
 
         Raises:
             CodexError: the arguments of the command cannot be used.
@@ -168,7 +172,7 @@ class Commands:
                 target = review_target(argument)
             else:
                 target = ReviewTarget(uncommitted=True)
-            # Before the turn: one that fails would be part of the conversation.
+            # Check the target before the turn: a failed turn would be part of the conversation.
             await asyncio.to_thread(
                 change_to_review, target, self._config, self._environment
             )

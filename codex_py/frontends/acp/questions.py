@@ -1,4 +1,4 @@
-"""Questions about calls, of MCP servers and of the model, for the user of the client."""
+"""Asks the client's user about calls, and passes on questions of MCP servers and of the model."""
 
 import shlex
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ _NO: Final = ReviewDecision.DENIED
 
 @frozen
 class Client:
-    """What a client can. Whatever has a wrong type counts as no, as the schema says."""
+    """The capabilities of a client. A value of a wrong type counts as no, as the schema says."""
 
     has_terminal: bool = False
     has_notices: bool = False
@@ -29,7 +29,7 @@ class Client:
 
     @classmethod
     def of(cls, params: object) -> "Client":
-        """`params`: those of `initialize`."""
+        """Read the capabilities from the params of `initialize`."""
         can = as_object(as_object(params).get("clientCapabilities"))
         elicitation = as_object(can.get("elicitation"))
         return cls(
@@ -79,7 +79,7 @@ class Questions:
                 else:
                     decision = _NO
             case {"outcome": {"outcome": "cancelled"}}:
-                # The client cancels the turn.
+                # A client that answers so cancels the turn.
                 decision = ReviewDecision.ABORT
             case _:
                 decision = _NO
@@ -101,7 +101,7 @@ class Questions:
         return ElicitationAnswer.of(answer)
 
     async def _ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """The client's answer; empty if it is an error, or no object."""
+        """Send a request. Returns the client's answer, empty if it is an error or not an object."""
         try:
             answer = await self._rpc.request(
                 method, {"sessionId": self.session_id, **params}

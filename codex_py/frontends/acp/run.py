@@ -1,7 +1,8 @@
 """`codex-py acp`: the agent of an editor, over standard input and output.
 
-Source: the Agent Client Protocol, version 1, https://agentclientprotocol.com. The package of its authors (`acp`) reads
-the params; the connection is our own, as theirs drops broken lines and answers unknown methods with a success.
+Source: the Agent Client Protocol, version 1, https://agentclientprotocol.com. The package of its
+authors (`acp`) reads the params. The connection is our own, because theirs drops broken lines and
+answers unknown methods with a success.
 """
 
 import getpass
@@ -18,7 +19,7 @@ from codex_py.streams.standard import tell
 
 
 def run_acp(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Serve one client until it leaves, or ask for a key; the exit code."""
+    """Serve one client until it leaves, or ask for a key. Returns the exit code."""
     if arguments.words[1:] == ("login",):
         return _login(arguments, environment)
     if arguments.words[1:]:

@@ -1,4 +1,4 @@
-"""One session of a client: its prompts, one after another, and all that it is told of them."""
+"""Runs one session of a client: its prompts, one after another, and the updates about them."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,15 +69,15 @@ class EditorSession(HostedThread):
         self._offered = Options(config, self._choices, models, options.add_dirs)
         self._commands = Commands(config, environment)
         self._turns: set[asyncio.Task[TurnResult]] = set()
-        """Of prompts without an answer; one runs, the others wait."""
+        """The turns of unanswered prompts; one turn runs, the others wait."""
         self._one_turn = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
 
     async def open(self, known_as: str | None) -> None:
-        """Open it. `known_as`: the client's id for it; None for a new one.
+        """Open the session. `known_as`: the client's id for it; None for a new session.
 
         Raises:
-            CodexError: it cannot be opened.
+            CodexError: the session cannot be opened.
         """
         can_be_asked = self._client.has_forms or self._client.has_urls
         opening = open_session(
@@ -98,7 +98,7 @@ class EditorSession(HostedThread):
         encoded = await asyncio.to_thread(lambda: list(session.initial_items()))
         prompts = filter(user_prompt, encoded)
         for item in await asyncio.to_thread(thread_items, encoded):
-            # The files of its images are gone, the history has them.
+            # The image files of a prompt are gone; the history contains the images.
             if isinstance(item, event_items.UserMessage):
                 prompt = next(prompts, None)
                 images = []
@@ -112,21 +112,24 @@ class EditorSession(HostedThread):
             await self._rpc.drained()
 
     def announce(self) -> None:
-        """Send what has waited, as soon as the client is told of the session; for who is about to answer it."""
+        """Send the waiting updates, after the answer that the caller is about to return.
+
+        That answer tells the client about the session.
+        """
         asyncio.get_running_loop().call_soon(self._announce)
 
     def state(self) -> dict[str, Any]:
-        """The choices, for the answer to a request that opens the session."""
+        """The options and their values, for the answer to a request that opens the session."""
         choices = self._choices
         options = self._offered.shown(choices)
         modes = self._offered.modes(choices)
         return {"configOptions": options, "modes": modes}
 
     async def prompt(self, blocks: Sequence[Any]) -> str:
-        """Run a turn, after those that were asked for before. It can be cancelled from the start.
+        """Run a turn after all earlier ones. It can be cancelled from the start.
 
         Returns:
-            The reason why it stopped.
+            The stop reason of ACP.
 
         Raises:
             RpcError: the turn failed, or a part of the prompt cannot be used.
@@ -161,10 +164,10 @@ class EditorSession(HostedThread):
             turn.cancel()
 
     def choose(self, option: str, value: str) -> list[dict[str, Any]]:
-        """Change an option, for the turns that begin from now on; all options.
+        """Change an option for the turns that begin from now on. Returns all options.
 
         Raises:
-            RpcError: there is no such choice.
+            RpcError: the option or its value is unknown.
         """
         choices = self._offered.chosen(self._choices, option, value)
         if not self.session.is_running:
@@ -179,7 +182,7 @@ class EditorSession(HostedThread):
         return options
 
     async def close(self) -> None:
-        """Cancel what runs, and close the session."""
+        """Cancel all prompts, and close the session."""
         self.cancel()
         if self._turns:
             await asyncio.wait(set(self._turns))

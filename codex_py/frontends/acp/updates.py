@@ -1,6 +1,6 @@
-"""The events of a session as updates of ACP, live and when a session is loaded. Nothing is sent here.
+"""Converts the events of a session to updates of ACP, live and when a session is loaded.
 
-What is sent again replaces what was there, so the live output of a call is its tail.
+Nothing is sent here. An update replaces the content of a call, so live output is sent as a tail.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,9 +22,9 @@ class Updates:
     """Makes the updates of one session, in their order.
 
     Args:
-        prefix: begins the ids of its calls and messages; another one each time a session is opened, as the ids of
-            its items begin again.
-        has_notices: the client shows notices.
+        prefix: prefix for the ids of calls and messages. It must differ each time the session is
+            opened, because the ids of items start again.
+        has_notices: the client can show notices.
     """
 
     def __init__(self, prefix: str, cwd: Path, *, has_notices: bool) -> None:
@@ -32,16 +32,16 @@ class Updates:
         self._cwd = cwd
         self._has_notices = has_notices
         self._count = 0
-        """Of the ids that are no item's."""
+        """The number of ids that were made for anything but items."""
         self._streamed: dict[str, str] = {}
         """The ids of the message and of the thought that are being streamed."""
         self._message = TagFilter()
         self._part = 0
-        """Of the thought."""
+        """The part of the thought that was streamed last."""
         self._open: dict[str, str] = {}
         """The calls that have not ended, with the tails of their output."""
         self._unsent: set[str] = set()
-        """Those whose output has changed."""
+        """The open calls whose output has changed since it was sent."""
 
     def of(self, event: events.Event) -> Iterator[Update]:
         """The updates for an event. Live output is left to `output`."""
@@ -65,7 +65,7 @@ class Updates:
             case events.ItemCompleted(item):
                 yield from self.item(item)
             case events.Reconnecting(message):
-                # What was streamed of the answer cannot be taken back; the next one is another message.
+                # The streamed part of the answer stays; the next answer is another message.
                 self._streamed.clear()
                 self._message.reset()
                 if self._has_notices:
@@ -82,7 +82,7 @@ class Updates:
     def item(
         self, item: event_items.ThreadItem, *, is_done: bool = True
     ) -> Iterator[Update]:
-        """The updates for an item that starts, or is done."""
+        """The updates for an item that starts, changes, or is done."""
         match item:
             case event_items.AgentMessage(text=text):
                 rest = self._message.finish()
@@ -151,7 +151,7 @@ class Updates:
         return self._call(call_id, {"status": status})
 
     def end(self) -> Iterator[Update]:
-        """At the end of a turn: close what is open."""
+        """Close all open calls, at the end of a turn."""
         for call_id in list(self._open):
             yield self._call(call_id, {"status": "failed"})
         self._streamed.clear()

@@ -1,4 +1,4 @@
-"""The account that requests are made with, and the models that can be chosen."""
+"""Serves the account for requests to the model, and the models that can be chosen."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,10 +11,11 @@ from codex_py.frontends.app_server import params
 
 
 class Account:
-    """
+    """Answers the methods about the account and the models.
+
     Args:
-        config: the configuration as it is now.
-        later: sends a notification behind the answer to the running request.
+        config: returns the current configuration.
+        later: sends a notification after the answer to the running request.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class Account:
         self._later = later
 
     async def read(self, _: params.Nothing) -> dict[str, Any]:
-        """As in Codex, a provider with a key of its own needs no account."""
+        """Describe the account. As in Codex, a provider with its own key needs none."""
         config = self._config()
         is_needed = config.model_provider == "openai"
         if is_needed and self._has_key(config):

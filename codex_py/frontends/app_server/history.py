@@ -1,4 +1,4 @@
-"""Threads as they are stored, in the shape of Codex: what is known of each, and its turns."""
+"""Reads stored threads in the format of Codex: the facts about each, and its turns."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -22,14 +22,14 @@ from codex_py.rollout.records import ARCHIVED_SESSIONS, SESSIONS, SessionMeta, r
 from codex_py.version import __version__
 
 _READ_BYTES: Final = 32_000_000
-"""From the end of a file."""
+"""Number of bytes that are read from the end of a file."""
 _PREVIEW_CHARACTERS: Final = 500
 _MAX_PAGE = 100
 _INTERACTIVE: Final = ("cli", "vscode")
 
 
 def stored_file(home: Path, thread_id: str, *folders: str) -> Path:
-    """The file of a thread. Raises a `SessionError` if there is none."""
+    """Find the file of a thread. Raises a `SessionError` if it does not exist."""
     path = find_session(home, thread_id, folders or (SESSIONS, ARCHIVED_SESSIONS))
     if path is None:
         raise SessionError(f"no rollout found for thread id {thread_id}")
@@ -39,7 +39,7 @@ def stored_file(home: Path, thread_id: str, *folders: str) -> Path:
 def thread_data(
     path: Path, name: str | None, model: str | None = None
 ) -> dict[str, Any]:
-    """A thread by its file. Raises a `SessionError` if that cannot be read."""
+    """Describe a thread from its file. Raises a `SessionError` if the file cannot be read."""
     data = _stored(path, read_meta(path), path.stat().st_mtime_ns, name)
     if model is None:
         return data
@@ -47,7 +47,7 @@ def thread_data(
 
 
 def list_threads(home: Path, asked: ThreadList, status: Any) -> dict[str, Any]:
-    """A page of threads.
+    """List a page of threads.
 
     Args:
         status: a function from the id of a thread to its status.
@@ -66,7 +66,7 @@ def list_threads(home: Path, asked: ThreadList, status: Any) -> dict[str, Any]:
 
 
 def read_turns(path: Path, running: str | None = None) -> list[dict[str, Any]]:
-    """The turns of a thread, oldest first.
+    """Read the turns of a thread, oldest first.
 
     Args:
         running: the id of the turn that has not ended.
@@ -96,7 +96,7 @@ def read_turns(path: Path, running: str | None = None) -> list[dict[str, Any]]:
 def _turn(
     items: list[EncodedItem], turn_id: str, cwd: str, running: str | None
 ) -> dict[str, Any] | None:
-    """None if nothing happened in it. `turn_id`: where the file does not give it one."""
+    """Make a turn from items; None if it is empty. `turn_id`: the id if the file has none."""
     facts = {fact["type"]: fact for item in items if (fact := _fact(item))}
     turn_id = facts.get("task_started", {}).get("turn_id") or turn_id
     shown: list[dict[str, Any]] = []
@@ -125,7 +125,7 @@ def _turn(
 
 
 def _fact(item: EncodedItem) -> Mapping[str, Any]:
-    """A line that is no item of the model, if it is about a whole turn."""
+    """Decode a line about the start or end of a turn. Other lines give an empty object."""
     if b'"turn_id"' not in item and b"turn_aborted" not in item:
         return {}
     fact = decode_json(item)
@@ -175,7 +175,7 @@ def _stored(
 
 
 def unsaved_thread(session: Session, config: Config) -> dict[str, Any]:
-    """A thread without a file."""
+    """Describe a thread without a file."""
     meta = SessionMeta(
         id=session.thread_id,
         cwd=str(config.cwd),

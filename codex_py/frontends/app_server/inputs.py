@@ -1,4 +1,4 @@
-"""What a client says to the model: texts, and images, which become files."""
+"""Reads the client's input to the model: texts, and images, which become files."""
 
 import base64
 import re
@@ -31,10 +31,10 @@ class Inputs:
     def read(
         self, parts: Sequence[params.UserInput], cwd: Path
     ) -> tuple[str, list[Path]]:
-        """The text, and the files of images.
+        """Read the parts. Returns the text, and the files of images.
 
         Raises:
-            RpcError: there is nothing in it, or an image cannot be read.
+            RpcError: the input is empty, or an image cannot be read.
         """
         texts: list[str] = []
         images: list[Path] = []

@@ -1,4 +1,4 @@
-"""The events of a turn as the notifications of Codex 0.171, live and read back."""
+"""Converts events of a turn to notifications of Codex 0.171, live or from a stored thread."""
 
 import time
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Notify(Protocol):
     def __call__(
         self, method: str, params: dict[str, Any], /, *, is_live: bool = False
     ) -> None:
-        """Send a notification to the client. `is_live`: it tells nothing that a later one does not."""
+        """Send a notification to the client. `is_live`: a later one repeats its contents."""
         ...
 
 
@@ -67,7 +67,7 @@ def error_data(error: events.ErrorInfo | events.Reconnecting) -> dict[str, Any]:
 def shown_item(
     item: event_items.ThreadItem, item_id: str, cwd: str
 ) -> dict[str, Any] | None:
-    """A `ThreadItem` of Codex; None for what Codex shows in another way, or not at all."""
+    """Make a `ThreadItem` of Codex; None if Codex shows the item in another way, or not at all."""
     match item:
         case event_items.UserMessage(text=text, images=images):
             said: list[Any] = [{"type": "localImage", "path": path} for path in images]
@@ -112,10 +112,11 @@ def shown_item(
 
 
 class TurnFeed:
-    """The notifications of one turn.
+    """Sends the notifications of one turn.
 
-    An item keeps its id from its start, or from its first delta or the question about it, to its end. A session that
-    is read back counts the same items, so they get the same ids there, unless they ended in another order.
+    An item gets its id at its start, its first delta or the question about it, and keeps the id to
+    its end. A stored thread counts the same items, so they have the same ids there, unless they
+    ended in another order.
     """
 
     def __init__(self, thread_id: str, turn_id: str, cwd: Path, notify: Notify) -> None:
@@ -129,11 +130,11 @@ class TurnFeed:
         self._cwd = cwd
         self._count = 0
         self._ids: dict[str, str] = {}
-        """Ids for the client, by those of our items."""
+        """The client's ids of items, by our ids."""
         self._streamed: dict[type[event_items.ThreadItem], str] = {}
-        """Ids of items whose text arrives."""
+        """The client's ids of items whose text is being streamed."""
         self._part = -1
-        """The part of the reasoning that arrives."""
+        """The part of the reasoning that is being streamed."""
         self._changes = NetChanges()
 
     def new_id(self) -> str:
@@ -184,8 +185,11 @@ class TurnFeed:
                 pass
 
     def asked(self, request: ApprovalRequest) -> str:
-        """Show a command or a patch that is asked about, as Codex does, before it starts. Returns its id."""
-        # The items of subagents count for themselves.
+        """Show a command or a patch as started, before the question about it, as Codex does.
+
+        Returns the client's id of the item.
+        """
+        # Subagents number their items separately.
         if request.agent:
             known = f"{request.agent}:{request.item_id}"
         else:
@@ -206,7 +210,7 @@ class TurnFeed:
         return self._begin(item)
 
     def end(self, event: events.TurnCompleted | events.TurnFailed) -> dict[str, Any]:
-        """Tell what is left to tell, and return the turn."""
+        """Send the last notifications, and return the turn."""
         status = "completed"
         error = None
         if isinstance(event, events.TurnFailed):
@@ -218,7 +222,7 @@ class TurnFeed:
                 error = error_data(event.error)
                 self._tell("error", error=error, willRetry=False)
         if event.diff and event.diff != self._changes.diff(self._cwd):
-            # Commands have changed files too.
+            # Commands, not only patches, have changed files.
             self._tell("turn/diff/updated", diff=event.diff)
         times: dict[str, Any] = {
             "startedAt": self._started_at,
@@ -231,7 +235,7 @@ class TurnFeed:
 
     def _item(self, item: event_items.ThreadItem, *, is_done: bool) -> None:
         if isinstance(item, event_items.TodoList):
-            # Nothing changes at the end of the turn.
+            # The plan does not change at the end of the turn.
             if not is_done:
                 plan = [
                     {"step": each.text, "status": to_camel(each.status)}
@@ -251,7 +255,7 @@ class TurnFeed:
             self._streamed.pop(type(item), None)
 
     def _begin(self, item: event_items.ThreadItem) -> str:
-        """Tell that an item starts, unless that was told. Returns its id for the client."""
+        """Notify that an item starts, unless that was done. Returns the client's id of the item."""
         known = item.id
         kind = type(item)
         item_id = (self._ids.get(known) if known else None) or self._streamed.get(kind)
@@ -307,7 +311,10 @@ def _command(item: event_items.CommandExecution, cwd: str) -> dict[str, Any]:
 
 
 def _changes(item: event_items.FileChange, cwd: str) -> Iterator[dict[str, Any]]:
-    """Each file with its part of the diff: the contents of one that was added or deleted, else the hunks."""
+    """Give each file its part of the diff.
+
+    That is the contents of an added or deleted file, and the hunks of any other.
+    """
     files = read_diff(item.diff)
     for change in item.changes:
         path = str(Path(cwd, change.path))
@@ -316,7 +323,7 @@ def _changes(item: event_items.FileChange, cwd: str) -> Iterator[dict[str, Any]]
             (each for each in files if path.endswith(f"/{each.path}")), ShownFile("")
         )
         if change.kind == "update":
-            # Names in a diff are those below a folder, or below the root.
+            # Names in a diff are relative to a folder, or to the root.
             folder = path.removesuffix(file.path)
             move = {"move_path": folder + file.moved_to if file.moved_to else None}
             diff = written_hunks(file.hunks).decode(errors="replace")

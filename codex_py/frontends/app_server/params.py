@@ -1,7 +1,7 @@
 """The params of the methods that are served, with the names of Codex 0.171.
 
-What a client asks for and is not served is refused: it may be what protects. Null, false and empty lists and objects
-ask for nothing.
+A field that is not served is refused, because it may be a protection. Null, false and empty lists
+and objects ask for nothing.
 """
 
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
@@ -29,7 +29,7 @@ _WITHOUT_EFFECT: Final = {
     "detail",
     "capabilities",
 }
-"""They name, sort or decorate: nothing is done otherwise because of them."""
+"""Fields that may be ignored: they only name, sort or decorate, and change nothing else."""
 _SETTINGS: Final = {
     **{
         name: name
@@ -40,7 +40,7 @@ _SETTINGS: Final = {
     "effort": "model_reasoning_effort",
     "summary": "model_reasoning_summary",
 }
-"""Keys of `config.toml`, by the fields."""
+"""Maps fields to keys of `config.toml`."""
 
 
 class Params(BaseModel):
@@ -60,7 +60,7 @@ class Params(BaseModel):
 
 
 def _asks_for_nothing(name: str, value: Any) -> bool:
-    """True if a field that is not served may be left out: nothing is done otherwise without it.
+    """True if a field that is not served may be ignored, because it changes nothing.
 
     A number or a text always asks for something: 0 may be a limit.
     """
@@ -117,7 +117,7 @@ class ThreadStart(_Settings):
 
     @property
     def texts(self) -> dict[str, str]:
-        """Fields of a `Config`."""
+        """The texts, by fields of a `Config`."""
         names = {"base_instructions", "developer_instructions"}
         return self.model_dump(include=names, exclude_none=True)
 

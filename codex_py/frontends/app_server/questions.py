@@ -1,4 +1,7 @@
-"""Asks the client about a call, and what an MCP server or the model wants to know. A strange answer is a no."""
+"""Asks the client about calls, and passes on questions of MCP servers and of the model.
+
+An unexpected answer means no.
+"""
 
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -102,7 +105,7 @@ class Questions:
         return ElicitationAnswer("decline")
 
     async def _review_call(self, request: ApprovalRequest) -> Review:
-        """As Codex asks about a call of an MCP server: with a form that has no fields."""
+        """Ask about a call of an MCP server as Codex does: with a form that has no fields."""
         name, arguments = request.tool or (request.summary, {})
         params: dict[str, Any] = {
             "serverName": name.removeprefix("mcp__").partition("__")[0],
@@ -124,7 +127,11 @@ class Questions:
         return _review(decision, request, None)
 
     async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The answer; empty if it is no object, the client answers with an error or leaves, or no turn runs."""
+        """Send a request. Returns the client's answer.
+
+        The answer is empty if it is an error or not an object, if the client left, or if no turn
+        runs.
+        """
         thread_id, turn = self._turn()
         if turn is None:
             return {}

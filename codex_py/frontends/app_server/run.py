@@ -1,6 +1,6 @@
 """`codex-py app-server`: the protocol of Codex's app server, over standard input and output.
 
-Source: the app server of Codex 0.171, its schemas (`generate-json-schema`), and the Python SDK of Codex.
+Source: the app server of Codex 0.171, its schemas (`generate-json-schema`), and Codex's Python SDK.
 """
 
 import json
@@ -29,7 +29,7 @@ from codex_py.frontends.app_server.threads import Threads
 from codex_py.version import __version__
 
 _CODEX_VERSION: Final = "0.171.0"
-"""The version whose protocol this is: the SDK of Codex wants 0.151 or newer."""
+"""The version of Codex whose protocol is served. Codex's SDK requires 0.151 or newer."""
 _SCHEMAS: Final = "generate-json-schema"
 _Answer: TypeAlias = Awaitable[dict[str, Any]]
 _THREADS: Final[
@@ -68,7 +68,7 @@ _METHODS: Final = {
 
 
 def run_app_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Serve one client until it leaves; the exit code."""
+    """Serve one client until it leaves. Returns the exit code."""
     words = arguments.words[1:]
     if words == (_SCHEMAS,):
         if arguments.out is None:
@@ -83,7 +83,7 @@ def run_app_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
         raise UsageError(
             f"--listen: {arguments.listen!r} is not supported; it is stdio://"
         )
-    # A mistake in the configuration is better told now than at the first thread.
+    # Report mistakes in the configuration now rather than at the first thread.
     folder_config(arguments, environment, None).require_enforced()
     return run_server(
         "app-server", lambda rpc: _Connection(rpc, arguments, environment)
@@ -91,7 +91,7 @@ def run_app_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
 
 
 class _Connection:
-    """The handshake, and then the methods."""
+    """Answers the handshake, and then the methods."""
 
     def __init__(
         self, rpc: JsonRpc, arguments: Arguments, environment: Mapping[str, str]
@@ -109,7 +109,7 @@ class _Connection:
         await self._threads.aclose()
 
     def notified(self, method: str, params: Any) -> None:
-        """Clients say that they are ready; nothing waits for that."""
+        """Ignore a notification: clients only report that they are ready."""
 
     async def requested(self, method: str, data: Any) -> dict[str, Any]:
         if method != "initialize":
@@ -148,7 +148,7 @@ class _Connection:
 
 
 def _read(kind: type[params.Params], data: Any) -> Any:
-    """The params of a request. Raises an `RpcError` that names the first mistake."""
+    """Read the params of a request. Raises an `RpcError` that names the first mistake."""
     try:
         return kind.model_validate({} if data is None else data)
     except ValidationError as error:
@@ -158,14 +158,16 @@ def _read(kind: type[params.Params], data: Any) -> Any:
 
 
 def _user_agent(client: params.ClientInfo) -> str:
-    """As Codex names itself to its client, whose SDK reads the version."""
+    """Make the user agent in Codex's form: the SDK reads the version from it."""
     system = f"{platform.system()} {platform.release()}; {platform.machine()}"
     return f"{client.name}/{_CODEX_VERSION} ({system}) codex-py/{__version__} ({client.name}; {client.version})"
 
 
 def _write_schemas(folder: Path) -> None:
-    """JSON Schemas of the requests that are served, in the layout of Codex: `ClientRequest.json`, and one file for the
-    params of each method."""
+    """Write JSON Schemas of the requests that are served, in the layout of Codex.
+
+    These are `ClientRequest.json`, and one file for the params of each method.
+    """
     requests: list[dict[str, object]] = []
     try:
         (folder / "v2").mkdir(parents=True, exist_ok=True)

@@ -23,14 +23,15 @@ _BUSY: Final[Mapping[str, Any]] = {"type": "active", "activeFlags": []}
 
 
 class ServedThread(HostedThread):
-    """
+    """A thread with its session and its running turn.
+
     Args:
         configure: makes the configuration of a thread from a folder and settings.
         changed: called when a turn has ended.
 
     Attributes:
         table: the settings that the client asked for.
-        status: as Codex has it.
+        status: the thread's status, in the format of Codex.
     """
 
     def __init__(
@@ -47,10 +48,10 @@ class ServedThread(HostedThread):
         self._configure = configure
         self._changed = changed
         self._held: list[tuple[str, dict[str, Any], bool]] | None = None
-        """Notifications that wait for the answer of a request."""
+        """Notifications that wait for the answer to a request; None: send them at once."""
         self._texts: Mapping[str, str] = {}
         self._prompt: event_items.UserMessage | None = None
-        """Of the turn that starts."""
+        """The prompt of the turn that starts."""
         self._started: asyncio.Future[str]
         """The id of the turn that starts."""
         self.config: Config
@@ -62,7 +63,7 @@ class ServedThread(HostedThread):
 
     @property
     def is_lasting(self) -> bool:
-        """True if it goes on from its file."""
+        """True if the thread can be continued from its file."""
         return (
             self.is_open
             and self.session.session_file is not None
@@ -76,7 +77,11 @@ class ServedThread(HostedThread):
     async def open(
         self, cwd: str, table: Mapping[str, Any], texts: Mapping[str, str] | None = None
     ) -> Session:
-        """Open the session, in a folder and with these settings. Raises a `CodexError` if it cannot be opened."""
+        """Open the session in a folder, with these settings.
+
+        Raises:
+            CodexError: the session cannot be opened.
+        """
         self._texts = self._texts if texts is None else texts
         self.table = dict(table)
         self.config = self._configure(cwd, self.table, self._texts)
@@ -98,12 +103,16 @@ class ServedThread(HostedThread):
         await self.ended()
 
     async def ended(self) -> None:
-        """Wait for the end of the turn that runs."""
+        """Wait for the end of the running turn."""
         if self.task is not None:
             await asyncio.wait([self.task])
 
     def changed_by(self, cwd: str | None, table: Mapping[str, Any]) -> Config | None:
-        """The configuration with these settings on top; None if it says the same. Raises a `ConfigError`."""
+        """The configuration with these settings on top; None if they change nothing.
+
+        Raises:
+            ConfigError: the settings cannot be used.
+        """
         own = self.config
         if (own.cwd / (cwd or ".")) == own.cwd and self.table == {
             **self.table,
@@ -121,7 +130,8 @@ class ServedThread(HostedThread):
         """Change settings for the next turns.
 
         Raises:
-            CodexError: they are not possible. Nothing changed, unless the session has to be opened anew.
+            CodexError: the settings are not possible. Nothing has changed, unless the session had
+                to be opened anew.
         """
         config = self.changed_by(cwd, table)
         if config is None:
@@ -144,13 +154,13 @@ class ServedThread(HostedThread):
     async def start(
         self, work: Coroutine[Any, Any, object], prompt: event_items.UserMessage | None
     ) -> dict[str, Any]:
-        """Start a turn, in a task of its own. Its notifications follow the answer that is sent now.
+        """Start a turn in a task of its own. Its notifications follow the answer to the request.
 
         Returns:
-            The turn, as it is answered.
+            The turn, for the answer.
 
         Raises:
-            CodexError: the turn could not begin, for instance because its output schema is none.
+            CodexError: the turn could not begin, for instance because of a bad output schema.
         """
         self._prompt = prompt
         self._started = started = asyncio.get_running_loop().create_future()
@@ -163,7 +173,7 @@ class ServedThread(HostedThread):
 
     @contextmanager
     def answering(self) -> Generator[None]:
-        """Notifications from within follow the answer to the request that is worked on."""
+        """Hold back notifications from within until the current request is answered."""
         self._held = self._held or []
         try:
             yield
@@ -181,7 +191,7 @@ class ServedThread(HostedThread):
     async def _turn(
         self, work: Coroutine[Any, Any, object], started: asyncio.Future[str]
     ) -> None:
-        """Run a turn. What it raises before its first event is the outcome of `started`."""
+        """Run a turn. An error before its first event is set in `started`."""
         try:
             await work
         except Exception as error:  # noqa: BLE001 - a bug costs this turn, which has ended as failed
@@ -192,7 +202,7 @@ class ServedThread(HostedThread):
         finally:
             self.task = None
             if self.is_open:
-                # What was steered into an interrupted turn belongs to no later one.
+                # Input that was steered into an interrupted turn must not reach a later one.
                 self.session.take_unsent()
             self._changed()
 
@@ -246,6 +256,6 @@ class ServedThread(HostedThread):
 
 
 def _reopened_for(config: Config) -> tuple[Any, ...]:
-    """Settings that hold for a whole session."""
+    """The settings that cannot change while a session is open."""
     reviewer = config.settings.approvals_reviewer or "user"
     return config.cwd, reviewer, config.service_tier

@@ -1,4 +1,4 @@
-"""The threads of one server, and what is done with them."""
+"""Answers the methods about the threads of one server."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -48,7 +48,7 @@ class Threads:
         self._options = replace(served_options(arguments), source="vscode")
 
     def name_client(self, name: str) -> None:
-        """Who starts the threads from now on."""
+        """Set the client's name as the originator of all threads from now on."""
         name = self._environment.get("CODEX_INTERNAL_ORIGINATOR_OVERRIDE") or name
         self._options = replace(self._options, originator=name)
 
@@ -114,7 +114,7 @@ class Threads:
 
     async def archive(self, asked: params.OneThread) -> dict[str, Any]:
         thread = self._threads.get(asked.thread_id)
-        # Until it is archived, no request that came meanwhile opens it again.
+        # The lock keeps other requests from opening the thread again until it is archived.
         async with nullcontext() if thread is None else thread.lock:
             if thread is not None:
                 await thread.close()
@@ -145,7 +145,7 @@ class Threads:
             return {"goal": _goals(thread).data}
 
     async def set_goal(self, asked: params.GoalSet) -> dict[str, Any]:
-        """An active goal starts a turn if none runs."""
+        """Set the goal of a thread. An active goal starts a turn if none runs."""
         async with self._open_thread(asked) as thread:
             goals = _goals(thread)
             with thread.answering():
@@ -225,7 +225,7 @@ class Threads:
     async def _open_stored(
         self, thread: ServedThread, path: Path, asked: params.ThreadResume
     ) -> None:
-        """With the model of the last turn, unless the client names one."""
+        """Open a stored thread, with the model of its last turn unless the client names one."""
         table = asked.table()
         if "model" not in table and "model_provider" not in table:
             details = await asyncio.to_thread(read_details, path)
@@ -246,7 +246,7 @@ class Threads:
         return answer
 
     async def _answer(self, thread: ServedThread, *, turns: bool) -> dict[str, Any]:
-        """The answer to a request that opens a thread."""
+        """Make the answer to a request that opens a thread."""
         settings = thread.session.settings
         config = thread.config
         return {
@@ -280,7 +280,7 @@ class Threads:
         return data | {"status": thread.status}
 
     def _thread(self, thread_id: str) -> ServedThread:
-        """A thread that this server has opened, now the one that was used last."""
+        """Find a thread that this server has opened, and mark it as used last."""
         thread = self._threads.get(thread_id)
         if thread is None:
             raise RpcError(INVALID_REQUEST, f"thread not found: {thread_id}")
@@ -291,7 +291,7 @@ class Threads:
     async def _open_thread(
         self, asked: params.OneThread
     ) -> AsyncGenerator[ServedThread]:
-        """The thread, open and locked."""
+        """Lock a thread, and open it if it is closed."""
         thread = self._thread(asked.thread_id)
         async with thread.lock:
             if self._threads.get(asked.thread_id) is not thread:
@@ -320,7 +320,7 @@ class Threads:
         return {"type": "notLoaded"}
 
     def later(self, method: str, told: dict[str, Any]) -> None:
-        """Send a notification behind the answer to the running request."""
+        """Send a notification after the answer to the running request."""
         asyncio.get_running_loop().call_soon(self._rpc.notify, method, told)
 
 

@@ -1,7 +1,8 @@
 """`--answers FILE`: answers the questions of the model. Loaded only if the option is given.
 
-The file is JSON: an object with answers by the id of a question, or by its text; or a list with answers in the order
-of the questions. An answer is the label of an option, any other text, or a list of these.
+The file is JSON: either an object with answers by the id or the text of a question, or a list with
+answers in the order of the questions. An answer is the label of an option, any other text, or a
+list of these.
 """
 
 import json

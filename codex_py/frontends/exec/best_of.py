@@ -1,6 +1,9 @@
-"""`codex-py exec --best-of N`: several attempts at one prompt, of which the best is applied; see docs/ci.md.
+"""`codex-py exec --best-of N`: makes several attempts at one prompt, and applies the best one.
 
-Standard output carries its last message, or with `--json` the events of all attempts; all else is on standard error.
+docs/ci.md describes it.
+
+Standard output carries the last message of the best attempt, or with `--json` the events of all
+attempts. Everything else goes to standard error.
 """
 
 import asyncio
@@ -41,7 +44,7 @@ from codex_py.streams.terminal import aligned, on_one_line, printable
 
 _AT_ONCE: Final = 4
 _SLACK_S: Final = 2.0
-"""Agents keep to the time themselves; one that does not is ended so much later."""
+"""Agents keep to the time limit themselves; one that does not is ended this much later."""
 _PATCHES_KEPT_S: Final = 30 * 24 * 3600
 _OF_SCRIPTS: Final = {
     "overrides",
@@ -71,7 +74,7 @@ _OF_ATTEMPTS: Final = {each.name for each in fields(Arguments)} - {
 
 
 def run_best_of(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Make the attempts, and apply the best; the exit code."""
+    """Make the attempts, and apply the best. Returns the exit code."""
     target = exec_target(arguments)
     require_images(arguments, target)
     cwd = working_folder(arguments.cd)
@@ -87,7 +90,7 @@ def run_best_of(arguments: Arguments, environment: Mapping[str, str]) -> int:
         notice=lambda text: stderr.write_text(f"{text}\n"),
         piped=varied is None,
     )
-    # An attempt is no step of a workflow, nor in the tree of a hook of git that starts us.
+    # An attempt is not a step of a workflow, nor in the tree of a git hook that started us.
     own = for_another_tree(environment)
     own.pop("GITHUB_STEP_SUMMARY", None)
     run = _BestOf(arguments, target, own, prompt, stderr)
@@ -96,7 +99,7 @@ def run_best_of(arguments: Arguments, environment: Mapping[str, str]) -> int:
 
 
 def _variations(vary: Sequence[str]) -> list[dict[str, str]]:
-    """All combinations of the values of `--vary`, by their keys. The first key changes from one to the next."""
+    """Combine all values of `--vary`, by key. The value of the first key changes fastest."""
     choices: dict[str, list[str]] = {}
     for text in vary:
         key, _, values = text.partition("=")
@@ -112,7 +115,7 @@ def _variations(vary: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _require_known(key: str, value: str) -> None:
-    """Refuse a setting that the program does not know: all attempts would be the same, whatever its value."""
+    """Refuse an unknown setting: its values would make no difference between attempts."""
     if key in {"model", "prompt", "effort"}:
         return
     for problem in problems(parse_overrides([f"{key}={value}"])):
@@ -170,7 +173,7 @@ class _BestOf(ExecRun):
     def _attempt(
         self, number: int, varied: Mapping[str, str], prompt: str, root: Path
     ) -> Attempt:
-        """Raises a `CodexError` if an attempt could not begin with what is varied."""
+        """Prepare an attempt. Raises a `CodexError` if it could not begin with its variation."""
         names = {"effort": "model_reasoning_effort"}
         settings = [
             f"{names.get(key, key)}={value}"
@@ -201,7 +204,7 @@ class _BestOf(ExecRun):
         folders: list[str] = []
         for given_folder in self._add_dirs:
             folder = os.path.normpath(given_folder)
-            # What is in the user's tree is, for an attempt, in its worktree.
+            # An attempt finds folders of the user's tree in its own worktree.
             if Path(folder).is_relative_to(root):
                 folder = os.path.relpath(folder, config.cwd)
             folders.append(folder)
@@ -213,7 +216,7 @@ class _BestOf(ExecRun):
             and str(Path(given.output_schema).absolute()),
             answers=given.answers and str(Path(given.answers).absolute()),
         )
-        # Nobody undoes a turn in a worktree that is gone.
+        # Nobody can undo a turn in a worktree that has been removed.
         words = [*option_words(own, _OF_ATTEMPTS), "--config=features.undo=false"]
         return Attempt(number, varied, words, text, price)
 
@@ -262,7 +265,7 @@ class _BestOf(ExecRun):
                 group.create_task(make(attempt))
 
     def _limits(self) -> list[str] | None:
-        """Options of `exec` with what is left of each limit; None if nothing is left of one."""
+        """Options of `exec` with the rest of each limit; None if a limit is used up."""
         budget = self.config.budget
         attempts = self._attempts
         left = dict[str, float]()
@@ -281,7 +284,7 @@ class _BestOf(ExecRun):
         return [f"--config=budget.{name}={value}" for name, value in left.items()]
 
     def _watch(self, attempt: Attempt, line: bytes) -> None:
-        """Pass an event on, unless it is one that only we have asked for."""
+        """Pass an event on, unless only this command, not the user, asked for it."""
         if line.startswith(b'{"type":"usage"'):
             if self._limits() is None:
                 self._runner.end_agents()
@@ -333,7 +336,7 @@ class _BestOf(ExecRun):
         codes = {
             each.exit_code or ExitCode.GATE for each in self._attempts if each.exit_code
         }
-        # What all have failed with, such as a missing key, says more.
+        # An exit code that all attempts share, such as that of a missing key, says more.
         if len(codes) == 1:
             return max(codes)
         return ExitCode.GATE
@@ -389,7 +392,7 @@ class _BestOf(ExecRun):
 
 
 def _cells(attempt: Attempt) -> list[str]:
-    """The row of the table that is printed at the end."""
+    """The attempt's row in the table that is printed at the end."""
     varied = " ".join(f"{key}={value}" for key, value in attempt.varied.items())
     passed = "no"
     if attempt.passed:

@@ -1,10 +1,10 @@
-"""`codex-py exec`: one prompt, no questions, an exit code. Here the prompt is read; `run` does the work.
+"""`codex-py exec`: one prompt, no questions, an exit code. This module reads the prompt.
 
-The prompt is an argument, standard input, or both.
+The prompt is an argument, standard input, or both. The module `run` does the rest.
 
-With a prompt argument, piped input goes below it; a pipe that stays open and silent is not waited for, and a notice
-says so. Without one, standard input is the prompt and is read to its end. Notices and the form of the block are those
-of Codex.
+With a prompt argument, piped input goes below it. The program does not wait for a pipe that stays
+open and silent, and a notice says so. Without an argument, standard input is the prompt and is read
+to its end. Notices and the form of the block are Codex's.
 """
 
 import os
@@ -25,8 +25,8 @@ EXEC_STDERR_TIMEOUT_S = 2.0
 """A caller that reads standard output alone must not stop us when the other pipe is full."""
 
 GRACE_S = 0.5
-"""How long an open pipe has for its first byte if there is a prompt besides: a program such as `git log`
-needs some time on a busy machine."""
+"""Time that an open pipe has for its first byte if there is also a prompt argument: a program such
+as `git log` needs some time on a busy machine."""
 
 _SILENT = (
     "warning: nothing has come on standard input yet, so the prompt is sent without it. To wait for a"
@@ -34,26 +34,26 @@ _SILENT = (
 )
 
 MAX_BYTES = 64 * 1024 * 1024
-"""More than any model takes in; a stream without an end must not fill the memory."""
+"""More than any model accepts. The limit keeps an endless stream from filling the memory."""
 
 
 def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Work on the prompt; the exit code."""
+    """Work on the prompt. Returns the exit code."""
     target = exec_target(arguments)
     require_images(arguments, target)
     stderr = OutputStream(2, timeout_s=EXEC_STDERR_TIMEOUT_S)
     prompt = None
-    # A fork may be made without a prompt, as in Codex, and a call that waits is one.
+    # A prompt is optional for a fork, as in Codex, and for the answer to a waiting call.
     if target.prompt is not None or not (
         target.fork or arguments.approve or arguments.refuse
     ):
         prompt = start_reading(
             target.prompt,
             notice=lambda text: stderr.write_text(f"{text}\n"),
-            # As in Codex, which leaves standard input alone where a thread goes on.
+            # As in Codex, a resumed thread does not read piped input.
             piped=target.resume is None and not target.resume_last,
         )
-    # Meanwhile an open pipe may already say something.
+    # During this import, an open pipe may already deliver its first byte.
     from codex_py.frontends.exec.run import ExecRun  # 80 ms
 
     return ExecRun(arguments, target, environment, prompt, stderr).run()
@@ -121,15 +121,15 @@ def _prompt(fd: int) -> str:
 def _prompt_with_input(
     argument: str, fd: int, deadline: float, notice: Callable[[str], None]
 ) -> str:
-    """The prompt of the command line, with standard input below it if it speaks until the deadline."""
+    """Read the argument, with standard input below it if that delivers a byte by the deadline."""
     if not _speaks(fd, deadline):
         notice(_SILENT)
         return argument
-    # An empty input, which a job of CI has, is not announced: Codex announces that too.
+    # Empty input, as in CI jobs, is not announced, although Codex does so.
     announce = partial(notice, "Reading additional input from stdin...")
     extra = decode_prompt(_read_all(fd, announce))
     if extra.strip():
-        # A loop that reads a list from there would miss the rest of it.
+        # Tell the user: a shell loop that reads a list from standard input would miss the rest.
         lines = len(extra.splitlines())
         if lines == 1:
             some = "1 line"
@@ -151,8 +151,8 @@ def decode_prompt(data: bytes) -> str:
     """Text in UTF-8, or in the encoding that its byte order mark names, without the mark.
 
     Raises:
-        CodexError: it is not such text, and the message names the offset of the first bad byte; or it
-            contains NUL bytes.
+        CodexError: the data is not such text, and the message names the offset of the first bad
+            byte; or it contains NUL bytes.
     """
     try:
         return decode_text(data)
@@ -161,7 +161,7 @@ def decode_prompt(data: bytes) -> str:
 
 
 def _read_all(fd: int, begun: Callable[[], None] = lambda: None) -> bytes:
-    """Everything up to the end. `begun` is called when the first bytes are there."""
+    """Read everything up to the end. `begun` is called when the first bytes have arrived."""
     size_before = 0
 
     def grown(size: int) -> None:
@@ -179,7 +179,7 @@ def _read_all(fd: int, begun: Callable[[], None] = lambda: None) -> bytes:
 
 
 def _speaks(fd: int, deadline: float) -> bool:
-    """False if it is a pipe or a socket that is open and has said nothing by the deadline."""
+    """False if `fd` is an open pipe or socket that has delivered nothing by the deadline."""
     if not is_pipe(fd):
         return True
     poll = select.poll()

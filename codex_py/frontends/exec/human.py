@@ -1,4 +1,4 @@
-"""`exec` for people: a session as text on standard error, laid out as Codex does."""
+"""Shows people a session of `exec` as text on standard error, in the layout of Codex."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,9 +13,9 @@ from codex_py.streams.terminal import Style, printable
 from codex_py.version import __version__
 
 _SHOWN_PROMPT_CHARACTERS = 20_000
-"""A log need not repeat more of what is piped in."""
+"""Limit for a prompt in the log, which need not repeat more of a piped text."""
 _NOTABLE_WAIT_S = 1.0
-"""Waits before a retry are announced from this length on, and the first one."""
+"""Waits before a retry are announced from this length on. The first one always is."""
 
 
 class HumanText:
@@ -29,12 +29,13 @@ class HumanText:
         self._show_reasoning = show_reasoning
         self._waiting: list[events.Event] | None = []
         self._announced = ""
-        """Id of the command whose line was printed last. The result of another one repeats its command."""
+        """The id of the command whose line was printed last. Results of other commands repeat the
+        command."""
         self._reported = ""
-        """The last error, which the end of the turn repeats and this sink does not."""
+        """The last error. The end of the turn repeats it, but this sink prints it once."""
 
     def begin(self, thread_id: str, settings: TurnSettings, prompt: str | None) -> None:
-        """Print the header and the prompt, if there is one, then what has happened so far."""
+        """Print the header, the prompt if there is one, and the events so far."""
         style = self._style
         facts = {
             "workdir": str(settings.cwd),
@@ -238,7 +239,7 @@ class HumanText:
 
 
 def denied_line(denied: Denied) -> str:
-    """`2 calls were refused: the sandbox is read-only. To allow them: -s workspace-write`."""
+    """Format as `2 calls were refused: the sandbox is read-only. To allow them: -s MODE`."""
     if denied.calls == 1:
         line = "1 call was refused"
         them = "it"
@@ -253,7 +254,7 @@ def denied_line(denied: Denied) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """`295ms`, `3.20s`, `2m 05s`."""
+    """Format a duration as `295ms`, `3.20s` or `2m 05s`."""
     if milliseconds < 1000:
         return f"{milliseconds}ms"
     if milliseconds < 60_000:

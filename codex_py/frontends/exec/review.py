@@ -1,4 +1,4 @@
-"""`codex-py review` and `exec review`: one review, its findings in a format of choice, and an exit code."""
+"""`codex-py review` and `exec review`: one review, findings in a chosen format, an exit code."""
 
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -19,7 +19,7 @@ from codex_py.streams.standard import OutputStream
 
 
 def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Review a change; the exit code."""
+    """Review a change. Returns the exit code."""
     words = [*arguments.words, *arguments.literal_words]
     words = words[words.index("review") + 1 :]
     if arguments.suspends:
@@ -40,7 +40,7 @@ def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
         prompt = Future[str]()
         prompt.set_result(_target(arguments).name)
     run = _ReviewRun(arguments, SessionTarget("review"), environment, prompt, stderr)
-    # What a run that changes something must satisfy is not asked of a review.
+    # A review need not pass the conditions for a run that changes files.
     run.config = replace(
         run.config, gates=GateSettings(fail_on=run.config.gates.fail_on)
     )

@@ -1,8 +1,9 @@
 """One run of `codex-py exec`, from the configuration to the exit code.
 
-Standard output carries the answer, or with `--json` every event as a line, as it happens; all else is on standard
-error. With `--output-schema`, an answer that breaks the schema is sent back once, as a second turn, behind a
-warning. If that one breaks it too, an `error` event with the code `schema` follows the last `turn.completed`.
+Standard output carries the answer, or with `--json` each event as a line, as soon as it happens.
+Everything else goes to standard error. With `--output-schema`, an answer that breaks the schema is
+sent back once, after a warning, in a second turn. If the second answer breaks it too, an `error`
+event with the code `schema` follows the last `turn.completed`.
 """
 
 import asyncio
@@ -45,17 +46,20 @@ from codex_py.streams.standard import READER_LEFT, OutputStream
 from codex_py.streams.terminal import Style, printable, wants_color
 
 _COLLECT_AFTER_S = 0.3
-"""By now everything is imported, and a short run is over."""
+"""After this time, everything is imported, and a short run is over."""
 _LINE_BREAKS = (
     (b"\xc2\x85", b"\\u0085"),
     (b"\xe2\x80\xa8", b"\\u2028"),
     (b"\xe2\x80\xa9", b"\\u2029"),
 )
-"""Some readers end a line here, such as `str.splitlines` of Python, though JSON does not."""
+"""Characters at which some readers end a line, such as Python's `str.splitlines`; JSON does not."""
 
 
 class ExecRun:
-    """See `run_exec`; `prompt` comes from `start_reading`. Without one, the session is opened and nothing is sent."""
+    """Runs a prompt, see `run_exec`. `prompt` comes from `start_reading`.
+
+    Without a prompt, the session is opened and nothing is sent.
+    """
 
     def __init__(
         self,
@@ -88,7 +92,7 @@ class ExecRun:
         self._bundle_file = None
         self._bundle: Callable[[int], str] | None = None
         if arguments.bundle is not None:
-            # One of an earlier run must not be taken for that of this one.
+            # The bundle of an earlier run must not be taken for this run's.
             self._bundle_file = OutputFile(
                 Path(arguments.bundle), root, "the bundle", empty=True
             )
@@ -120,7 +124,7 @@ class ExecRun:
             self._summary = None
         self._worktree: str | None = None
         self._is_over = False
-        """The last turn has ended."""
+        """True: the last turn has ended."""
 
     async def _work(self) -> int:
         if self.prompt is None:
@@ -144,7 +148,7 @@ class ExecRun:
                 session = self._session = await stack.enter_async_context(opening)
                 text = None if prompt is None else await prompt
             except CodexError:
-                # They may give the cause, and otherwise wait for a header that does not come.
+                # Warnings may give the cause; otherwise they wait for a header that never comes.
                 for warning in self.config.warnings:
                     self._warn(warning)
                 raise
@@ -165,7 +169,7 @@ class ExecRun:
         return result.exit_code
 
     async def run_turn(self, session: Session, text: str | None) -> TurnResult:
-        """Work on the prompt. None: go on with the call that waits."""
+        """Run a turn with the prompt. None: continue with the waiting call."""
         images = self.arguments.images
         schema = self.schema
         if text is None:
@@ -173,7 +177,7 @@ class ExecRun:
         return await session.run_turn(text, images=images, output_schema=schema)
 
     def answer(self, result: TurnResult) -> str | None:
-        """The text for whoever started the run; None if there is none."""
+        """The text to deliver at the end of the run; None if there is nothing to deliver."""
         message = result.last_message
         if self.arguments.plan and message is not None:
             return proposed_plan(message) or message
@@ -195,11 +199,13 @@ class ExecRun:
             case events.ItemCompleted(event_items.ErrorItem(message=message)) if (
                 self._is_over
             ):
-                # Late, such as one of a `SessionEnd` hook: the end of the turn is the last event.
+                # A late message, such as one of a `SessionEnd` hook, cannot be an event: the end of
+                # the turn is the last one.
                 self._warn(message)
             case events.TurnFailed() if self.arguments.experimental_json and is_aborted:
-                # The SDKs of Codex send SIGTERM to abort a turn. They throw an `AbortError` when the stream ends, but
-                # another error if they read this first. Codex itself prints nothing then.
+                # Print nothing, as Codex does. The SDKs of Codex send SIGTERM to abort a turn. They
+                # throw an `AbortError` at the end of the stream, but another error if they read
+                # this event first.
                 pass
             case events.ThreadStarted() if self._worktree is not None:
                 self.sink(replace(event, worktree=self._worktree))
@@ -218,7 +224,7 @@ class ExecRun:
         self._bundle = bundle
 
     def deliver(self, message: str | None) -> None:
-        """Give the text to whoever started the run."""
+        """Deliver the text to the caller of the program."""
         file = self.message_file
         if file is not None:
             file.write(message or "")
@@ -287,7 +293,10 @@ def _collect_garbage() -> None:
 
 
 class JsonLines:
-    """An `EventSink` that writes each line in one piece. After the stream has failed, events are dropped."""
+    """An `EventSink` that writes each line in one piece.
+
+    After the stream has failed, events are dropped.
+    """
 
     def __init__(
         self, stream: OutputStream, *, agents: bool = False, usage: bool = False
@@ -310,7 +319,7 @@ class JsonLines:
         if isinstance(event, events.UsageReported) and self._usage:
             data = {"type": "usage", "usage": plain_data(event.total)}
         if data is not None:
-            # Contents of files are in nothing but a diff.
+            # Only diffs contain the contents of files.
             if "diff" in data:
                 encode = encode_json_with_bytes
             else:
@@ -322,16 +331,16 @@ class JsonLines:
 
 
 class OutputFile:
-    """A file for a result. It is opened before the first request, so that a path that cannot be written costs nothing.
+    """A file for a result, opened before the first request, so that a bad path costs nothing.
 
-    Unless it is emptied, it keeps its contents until `write`, so it still has them if the turn fails.
+    Unless it is emptied, it keeps its old contents until `write`, also if the turn fails.
 
     Args:
         root: absolute. A path in this folder must not lead out of it.
         what: names the result in errors.
 
     Raises:
-        CodexError: the file cannot be opened for writing, or leads out of `root`.
+        CodexError: the file cannot be opened for writing, or its path leads out of `root`.
     """
 
     def __init__(
@@ -351,7 +360,7 @@ class OutputFile:
         """Replace the contents by the text, without a further newline. Call it once.
 
         Raises:
-            CodexError: it cannot be written.
+            CodexError: the file cannot be written.
         """
         try:
             self._empty()

@@ -1,4 +1,4 @@
-"""The summary of a step in GitHub Actions: Markdown that goes to the file which `GITHUB_STEP_SUMMARY` names.
+"""Writes the summary of a step in GitHub Actions: Markdown in the file `$GITHUB_STEP_SUMMARY`.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#adding-a-job-summary
 """
@@ -15,13 +15,13 @@ from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnFa
 from codex_py.streams.terminal import printable
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
-"""A pipe that nobody reads must not be waited for."""
+"""Opening a pipe that nobody reads must not block."""
 _MAX_CHARS: Final = 60_000
-"""Of the answer. GitHub takes 1 MB for a step."""
+"""Limit for the answer. GitHub accepts 1 MB per step."""
 
 
 class StepSummary:
-    """An `EventSink`. `warn` is told if the file cannot be written."""
+    """An `EventSink` that writes the summary. `warn` is called if the file cannot be written."""
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         self._path = path
@@ -54,7 +54,7 @@ class StepSummary:
             yield "### codex-py: the turn failed\n"
             yield f"{_code(event.error.message)}\n"
         if self._answer:
-            # As code: the text of a model must not become a link, an image or a mention.
+            # Show it as code: a model's text must not become a link, an image or a mention.
             fence = "`" * max(
                 3, 1 + max(map(len, re.findall("`+", self._answer)), default=0)
             )

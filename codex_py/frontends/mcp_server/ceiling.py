@@ -1,6 +1,6 @@
-"""Bounds what a client of `mcp-server` gets: no more than the server was started with.
+"""Bounds the permissions of a client of `mcp-server` to those that the server was started with.
 
-Another model writes the arguments of a call, and what it read may have told it to.
+Another model writes the arguments of a call, and it may follow instructions in text that it read.
 """
 
 from collections.abc import Mapping
@@ -19,18 +19,18 @@ _FREE: Final = """model model_reasoning_effort plan_mode_reasoning_effort model_
     instructions developer_instructions compact_prompt hide_agent_reasoning show_raw_agent_reasoning
     tool_choice parallel_tool_calls tool_output_token_limit tools.update_plan
     tools.experimental_request_user_input sandbox_mode approval_policy"""
-"""Settings that a client may give. Others name programs, addresses or files, or they protect."""
+"""Settings that a client may give. All others name programs, addresses or files, or protect."""
 
 
 @frozen
 class Ceiling:
     config: Config
-    """As the server was started."""
+    """The configuration with which the server was started."""
     folders: tuple[Path, ...]
     """The folders, without links, that the server works in."""
 
     def check_settings(self, source: str, values: Mapping[str, Any]) -> None:
-        """Raise a `CodexError` if one of the settings is not for a client to give, nor for a profile that it names."""
+        """Raise a `CodexError` for a setting that a client, or a profile it names, may not give."""
         for name, value in values.items():
             inner: dict[str, Any] = {}
             if isinstance(value, dict):
@@ -43,13 +43,14 @@ class Ceiling:
                     raise _refusal(f"`{source}`: a client may not set {key!r}")
 
     def narrowed(self, config: Config, *, asks_for_sandbox: bool) -> Config:
-        """The configuration of a call, with the server's sandbox at most.
+        """Narrow the configuration of a call to the server's sandbox.
 
         Args:
-            asks_for_sandbox: the call itself names a mode, so a wider one is refused rather than narrowed.
+            asks_for_sandbox: the call itself names a mode. A mode wider than the server's is then
+                refused rather than narrowed.
 
         Raises:
-            CodexError: it allows more than that of the server.
+            CodexError: the call's configuration allows more than the server's.
         """
         own = self.config
         mode = config.sandbox_policy().mode
@@ -67,7 +68,7 @@ class Ceiling:
             is_inside = any(
                 config.cwd.is_relative_to(folder) for folder in self.folders
             )
-            # A trusted project has programs of its own.
+            # A trusted project may name its own programs.
             if not is_inside and (mode != "read-only" or config.trust == "trusted"):
                 raise _refusal(f"`cwd`: {config.cwd} is outside of {self.folders[0]}")
         if _is_looser(config, own):
@@ -83,7 +84,7 @@ class Ceiling:
 
 
 def _is_looser(config: Config, most: Config) -> bool:
-    """True if more runs unasked, or after a question that the client answers."""
+    """True if `config` may run more than `most` unasked, or with the client's approval."""
     policy = config.approval_policy
     match most.approval_policy:
         case None | ApprovalPolicy.ON_REQUEST | ApprovalPolicy.ON_FAILURE:

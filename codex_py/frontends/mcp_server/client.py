@@ -1,4 +1,4 @@
-"""The MCP client that called: it gets notices about the work, and questions."""
+"""Sends notices about the work, and questions, to the MCP client that called."""
 
 import asyncio
 from typing import Any
@@ -18,7 +18,7 @@ from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
 ANSWER_TIMEOUT_S = 600.0
 _MAX_UNREAD_BYTES = 4 * 1024 * 1024
-"""Notices to a client that does not read are dropped beyond this; results never are."""
+"""Notices are dropped if the client has left more than this unread; results never are."""
 
 _TITLES = {
     "command": ("exec-approval", "Allow the agent to run this command"),
@@ -42,7 +42,7 @@ _ANSWERS = {"approved", "approved_for_session", "denied", "abort"}
 
 
 class Client:
-    """The other end of the connection."""
+    """The client at the other end of the connection."""
 
     def __init__(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
         self._connection = connection
@@ -51,7 +51,7 @@ class Client:
 
     @property
     def can_be_asked(self) -> bool:
-        """True if it shows forms; known once it has introduced itself."""
+        """True if the client shows forms. This is known after the handshake."""
         offered = self._elicitation
         return offered is not None and (offered.form is not None or offered.url is None)
 
@@ -60,7 +60,7 @@ class Client:
         return self._elicitation is not None and self._elicitation.url is not None
 
     def notify(self, method: str, params: dict[str, Any]) -> None:
-        """Send a notification, at once and in order with everything else that is written."""
+        """Send a notification at once, in order with everything else that is written."""
         if self._writer.is_closing():
             return
         if self._writer.transport.get_write_buffer_size() > _MAX_UNREAD_BYTES:
@@ -69,10 +69,10 @@ class Client:
         self._writer.write(message.model_dump_json(by_alias=True).encode() + b"\n")
 
     async def ask(self, params: dict[str, Any]) -> dict[str, Any]:
-        """`elicitation/create`. The client is told when this is cancelled.
+        """Send `elicitation/create`. If this is cancelled, the client is notified.
 
         Raises:
-            MCPError: there is no answer, in time or at all.
+            MCPError: no answer came, in time or at all.
         """
         return await self._connection.send_raw_request(
             "elicitation/create", params, {"timeout": ANSWER_TIMEOUT_S}
@@ -87,7 +87,7 @@ class Client:
 
 
 class Call:
-    """One call of a tool: its client gets the events of the turn, and the questions of the turn."""
+    """One call of a tool. The client gets the events and the questions of the call's turn."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Call:
         if not self._client.can_be_asked:
             return Review(ReviewDecision.DENIED, "there is nobody to ask")
         kind, title = _TITLES[request.kind]
-        # On one line: the model wrote it, and a line of it could pass for the command.
+        # Put the reason on one line: the model wrote it, and a line could pass for the command.
         said = " ".join((request.reason or "").split())
         reason = f"\n\nReason: {said}" if said else ""
         agent = f"{request.agent}: " if request.agent else ""

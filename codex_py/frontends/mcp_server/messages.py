@@ -1,4 +1,4 @@
-"""The messages of a client of the MCP server. What is no message, or comes too early, has an answer."""
+"""Reads the messages of a client of the MCP server, and refuses invalid and early ones."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,9 +14,10 @@ _BEFORE_HANDSHAKE = frozenset({"initialize", "ping"})
 
 
 class ClientMessages(IncomingMessages):
-    """
+    """The stream of messages from the client.
+
     Args:
-        tell: gets a line for the user about what is no message, or why the client is gone.
+        tell: gets a line for the user about an invalid message, or why the client is gone.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class ClientMessages(IncomingMessages):
     def _message(self, line: bytes) -> SessionMessage | None:
         item = super()._message(line)
         if item is None:
-            # Half a line at the end: the client left as it wrote.
+            # An unfinished last line means that the client left while it wrote.
             if line.endswith(b"\n"):
                 self._refuse_unreadable(line)
             return None

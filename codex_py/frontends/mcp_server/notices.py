@@ -1,6 +1,6 @@
-"""The events of a session as messages of Codex's `codex/event`, and as lines for people.
+"""Converts the events of a session to messages of Codex's `codex/event`, and to lines for people.
 
-The shapes are those of Codex 0.145. These are the messages that clients watch for.
+The messages have the format of Codex 0.145. They are the ones that clients watch for.
 """
 
 import shlex
@@ -62,7 +62,7 @@ def warning_text(event: events.Event) -> str | None:
 
 
 def progress_text(event: events.Event) -> str | None:
-    """One line about what is being done, if the event tells that."""
+    """One line about the current work; None if the event says nothing about it."""
     match event:
         case events.TurnStarted():
             text = "thinking"

@@ -1,7 +1,8 @@
 """`codex-py mcp-server`: the agent as an MCP server, over standard input and output.
 
-It serves the protocol versions that begin with a handshake, up to 2025-11-25. In later ones a server cannot ask its
-client anything, so approvals could only be refused; clients that know these versions fall back.
+It serves the protocol versions that begin with a handshake, up to 2025-11-25. In later versions, a
+server cannot ask its client anything, so approvals could only be refused. Clients that know these
+versions fall back.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ _STDERR_TIMEOUT_S = 0.5
 
 
 def run_mcp_server(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Serve one client until it leaves; the exit code."""
+    """Serve one client until it leaves. Returns the exit code."""
     if arguments.words[1:]:
         raise UsageError(
             f"unexpected argument {arguments.words[1]!r}: the prompts come with the calls"
@@ -94,7 +95,7 @@ class _Agent:
 
     def server(self) -> Server:
         server = Server(
-            # The name by which clients know Codex.
+            # Clients know Codex by this name.
             "codex-mcp-server",
             version=__version__,
             title="codex-py",
@@ -150,7 +151,7 @@ class _Agent:
 async def _messages() -> AsyncGenerator[
     tuple[IncomingMessages, OutgoingMessages, asyncio.StreamWriter]
 ]:
-    """The messages from the client, those to it, and the writer of the latter."""
+    """Open the messages from the client, the messages to it, and the writer of the latter."""
     async with standard_pipes("mcp-server") as (reader, writer):
         stderr = OutputStream(2, timeout_s=_STDERR_TIMEOUT_S)
         incoming = ClientMessages(

@@ -1,4 +1,4 @@
-"""The threads of one server: each is opened by its first call, and runs one turn at a time."""
+"""Runs the threads of one server. The first call of a thread opens it; its turns never overlap."""
 
 import asyncio
 import sys
@@ -27,13 +27,13 @@ from codex_py.protocol.mcp import Elicitation, ElicitationAnswer
 
 
 class _Thread(HostedThread):
-    """As an `Approver` and an `Elicitor`, it passes questions to the call that runs."""
+    """A thread. It is an `Approver` and an `Elicitor`, and passes questions to the running call."""
 
     id: str | None = None
     task: "asyncio.Task[CallToolResult] | None" = None
-    """Runs the turn."""
+    """The task that runs the turn."""
     is_ending = False
-    """The task is about to end; further calls wait for that."""
+    """True: the task is about to end, and further calls wait for that."""
     call: Call | None = None
 
     def __init__(self, config: Config, options: SessionOptions) -> None:
@@ -41,7 +41,7 @@ class _Thread(HostedThread):
         self._config = config
 
     async def open(self, environment: Mapping[str, str]) -> Session:
-        """Raises what `open_session` raises."""
+        """Open the session. Raises the errors of `open_session`."""
         can_be_asked = self.call is not None and self.call.can_be_asked
         opening = open_session(
             self._config,
@@ -90,7 +90,7 @@ class Threads:
             load: reads the configuration of a thread that this server has not opened yet.
 
         Raises:
-            CodexError: it is busy, or `load` fails.
+            CodexError: the thread is busy, or `load` fails.
         """
         thread = self._threads.get(thread_id)
         if thread is None:
@@ -114,7 +114,10 @@ class Threads:
         await self._threads.aclose()
 
     async def _run(self, thread: _Thread, prompt: str, call: Call) -> CallToolResult:
-        """Run a turn in its own task: the SDK cancels again and again, which would cut the end of the turn short."""
+        """Run a turn in its own task.
+
+        The SDK cancels again and again, which would cut short the end of the turn.
+        """
         task = thread.task = asyncio.create_task(self._turn(thread, prompt, call))
         self._tasks.add(task)
 
@@ -135,7 +138,7 @@ class Threads:
 
     async def _turn(self, thread: _Thread, prompt: str, call: Call) -> CallToolResult:
         asked_for = thread.options.resume
-        # It may be closing.
+        # The thread may be closing.
         async with thread.lock:
             thread.call = call
             try:
@@ -158,7 +161,8 @@ class Threads:
             except CodexError as error:
                 return tool_result(thread.id, str(error), is_error=True)
             except Exception as error:  # noqa: BLE001 - a bug costs this call, and not the other threads
-                # The SDK would answer too, but its logger may be silenced, and nobody would see the traceback.
+                # The SDK would answer too, but if its logger is silenced, nobody would see the
+                # traceback.
                 traceback.print_exc(file=sys.stderr)
                 return tool_result(
                     thread.id, f"internal error: {error!r}", is_error=True
@@ -166,7 +170,7 @@ class Threads:
             finally:
                 thread.call = None
                 if thread.id is None and asked_for is not None:
-                    # It could not be opened.
+                    # The thread could not be opened.
                     self._threads.remove(thread)
 
 

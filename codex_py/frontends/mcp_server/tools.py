@@ -1,7 +1,8 @@
 """The two tools, `codex` and `codex-reply`: their arguments and their results.
 
-Names, types and results are those of the tools of Codex 0.145; `profile` and the policy `on-failure` are of its
-earlier releases. `instructions/mcp_server.json` has what the client's model is told of them.
+Names, types and results are those of the tools of Codex 0.145; `profile` and the policy
+`on-failure` come from its earlier releases. `instructions/mcp_server.json` describes the tools to
+the client's model.
 """
 
 from collections.abc import Mapping
@@ -24,12 +25,12 @@ from codex_py.protocol.frozen import frozen
 
 @frozen
 class ThreadConfigs:
-    """Makes the configurations of threads, from what the server was started with."""
+    """Makes the configurations of threads from the server's own."""
 
     arguments: Arguments
     environment: Mapping[str, str]
     ceiling: Ceiling | None = None
-    """Bounds what a client asks for; None if it is trusted."""
+    """The bounds for a client's settings; None if the client is trusted."""
 
     def config(
         self,
@@ -39,11 +40,15 @@ class ThreadConfigs:
         profile: str | None = None,
         table: Mapping[str, Any] | None = None,
     ) -> Config:
-        """The configuration of a thread in a folder, relative to the server's own; the `table` wins over all other
-        settings.
+        """Make the configuration of a thread.
+
+        Args:
+            cwd: the thread's folder, relative to the server's own.
+            table: settings that win over all others.
 
         Raises:
-            CodexError: it cannot be used, it allows more than the ceiling, or there is no such folder.
+            CodexError: the configuration cannot be used, it allows more than the ceiling, or the
+                folder does not exist.
         """
         arguments = replace(self.arguments, profile=profile or self.arguments.profile)
         config = folder_config(arguments, self.environment, cwd, table)
@@ -52,7 +57,7 @@ class ThreadConfigs:
                 config, asks_for_sandbox="sandbox_mode" in (table or {})
             )
         if config.approval_policy is None and not has_user:
-            # A question of the model could only be refused.
+            # Without a user, a question about a call could only be refused.
             return replace(config, approval_policy=ApprovalPolicy.NEVER)
         return config
 
@@ -78,8 +83,10 @@ class NewThread(BaseModel):
     compact_prompt: str | None = None
 
     def settings(self, configs: ThreadConfigs, *, has_user: bool) -> Config:
-        """The configuration of the thread: the arguments on top of the server's command line. Raises as
-        `configs.config`."""
+        """The configuration of the thread: these arguments on top of the server's command line.
+
+        Raises the errors of `configs.config`.
+        """
         ceiling = configs.ceiling
         table = nested_table(self.config or {})
         if ceiling is not None:
@@ -116,7 +123,7 @@ class Reply(BaseModel):
 
     @property
     def id(self) -> str:
-        """The id that was given, under either name; a `CodexError` if none was."""
+        """The id that was given, under either name. Raises a `CodexError` if none was."""
         name = self.thread_id or self.conversation_id
         if name is None:
             raise CodexError(
@@ -131,7 +138,7 @@ _ArgumentsT = TypeVar("_ArgumentsT", NewThread, Reply)
 def arguments_of(
     kind: type[_ArgumentsT], data: Mapping[str, Any] | None
 ) -> _ArgumentsT:
-    """The arguments of a call; a `CodexError` if the tool does not take them."""
+    """Read the arguments of a call. Raises a `CodexError` if the tool does not accept them."""
     try:
         return kind.model_validate(data or {})
     except ValidationError as error:
@@ -143,7 +150,7 @@ def arguments_of(
 def tool_result(
     thread_id: str | None, text: str, *, is_error: bool = False
 ) -> types.CallToolResult:
-    """The result of either tool; without an id if no thread has begun."""
+    """Make the result of either tool; it has no id if no thread has begun."""
     if thread_id is None:
         structured = None
     else:

@@ -1,4 +1,4 @@
-"""What the terminal knows of subagents: a row for each, and the conversation of one while it goes on."""
+"""Subagents in the terminal: a row for each, and the live conversation of one."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,21 +16,21 @@ from codex_py.protocol import event_items, events
 from codex_py.streams.terminal import printable
 
 _MOST_SHOWN = 1_000
-"""Characters of the last that an agent said."""
+"""Characters of an agent's last message or action."""
 _MOST_WORKING = 4
 _WAITS = "waits for you"
 
 
 @dataclass(slots=True)
 class AgentNews:
-    """What the events of one subagent say, for its row."""
+    """The latest state of one subagent, read from its events, for its row."""
 
     last: str = ""
-    """The last that it said or did; not yet safe for a terminal."""
+    """The agent's last message or action; not yet safe for a terminal."""
     tokens: int = 0
     is_working: bool = False
     readers: list[Transcript] = field(default_factory=list[Transcript])
-    """Show the events too."""
+    """Transcripts that receive the events too."""
 
     def __call__(self, event: events.Event) -> None:
         match event:
@@ -54,7 +54,7 @@ class AgentNews:
 
     @property
     def doing(self) -> str:
-        """The last, on one line that is safe for a terminal."""
+        """The last message or action, on one line that is safe for a terminal."""
         return " ".join(printable(self.last[:_MOST_SHOWN]).split())
 
 
@@ -64,7 +64,10 @@ def working_rows(
     columns: int,
     asking: Collection[str | None] = (),
 ) -> list[Fragments]:
-    """A row for each agent that works, with what it does; `names` by thread id; `asking`: see `Status`."""
+    """A row for each working agent, with its last action.
+
+    `names`: by thread id. `asking`: see `Status`.
+    """
     working = [
         (names.get(each, "agent"), news)
         for each, news in agents.items()
@@ -105,7 +108,7 @@ def agent_row(
 async def read_agent(
     agent: Child, news: AgentNews, overlays: Overlays, interrupt: Callable[[], None]
 ) -> None:
-    """Show the conversation of an agent, as it goes on, until the user leaves it."""
+    """Show the conversation of an agent, updated live, until the user leaves it."""
     items = thread_items(agent.items)
     pages, reader = conversation_pages(_name(agent), items, None, overlays.renderer)
     pages.state = lambda: agent.state.status.replace("_", " ")

@@ -46,26 +46,26 @@ _KINDS: Final = {
     "mcp": ("call the following tool", "this tool"),
     "network": ("let a command reach the following host", "this host"),
 }
-"""The question, and what a yes for the session is for."""
+"""The question, and the subject of a yes for the session, by kind of request."""
 _HINT: Final = "{list.accept} or a key answers, Esc: no; text goes to your prompt"
 _LIKE_IT: Final = ", and what begins like it from now on"
 _REASON_ROWS: Final = 4
 _LEAST_REASON_ROWS: Final = 2
 _LEAST_BODY_ROWS: Final = 4
-"""With fewer, its rows go on from one to the next."""
+"""In fewer rows, the lines of a long call are joined and cut in the middle."""
 _BESIDE_LABEL: Final = len("> 1. ") + len(" (p)")
 _MANY_ROWS: Final = 10_000
 _MOST_PATCH: Final = 60
-"""Rows. There is no screen for more of a question."""
+"""Rows. No screen shows more of a question."""
 _LONGEST_SHOWN: Final = 200_000
-"""Characters of a command that are shown in full."""
+"""Characters of a command or a tool call that are shown."""
 
 _Answer: TypeAlias = ReviewDecision | None
-"""None: no, and there is something to say to it."""
+"""None: the user says no and wants to write what to do instead."""
 
 
 class TerminalApprover:
-    """An `Approver` that puts the question in the composer's place. Enter alone says no."""
+    """An `Approver` that asks in the composer's place. Enter alone says no."""
 
     def __init__(
         self, panels: Panels, transcript: Transcript, screen: Screen, overlays: Overlays
@@ -107,7 +107,7 @@ class TerminalApprover:
         )
 
     def _question(self, request: ApprovalRequest, room: int) -> Fragments:
-        """Both ends of the call, and as much of the reason as fits beside it, in so many rows."""
+        """The question in `room` rows: both ends of the call, and as much of the reason as fits."""
         width = self._width
         all_key = self._panels.named(SHOWS_ALL)
         theme = self._screen.theme
@@ -155,7 +155,7 @@ class TerminalApprover:
         return self._screen.width - len(INDENT)
 
     def _told(self, reasons: Sequence[list[Fragments]], room: int) -> list[Fragments]:
-        """The beginning of each, one row of it at the least."""
+        """The beginning of each reason, at least one row of each, in `room` rows."""
         told: list[Fragments] = []
         for n, rows in enumerate(reasons, 1):
             left = room - len(told)
@@ -167,8 +167,8 @@ class TerminalApprover:
     def _middle_cut(
         self, what: RenderableType, body: list[Fragments], room: int, mark: str = ""
     ) -> list[Fragments]:
-        """As much of both ends of the call as fits in so many rows."""
-        # A row of the screen is no line of the text.
+        """Both ends of the call, with its lines joined, as far as they fit in `room` rows."""
+        # A row of the screen is not a line of the text: take the text's own lines if it has any.
         texts = map(fragment_list_to_text, body)
         if isinstance(what, Text):
             lines = what.plain.split("\n")
@@ -188,7 +188,7 @@ class TerminalApprover:
 
 
 def _exact(text: str, theme: Theme) -> str:
-    """The text letter for letter: with an escape for each that the terminal lacks."""
+    """The text letter for letter, with an escape for each character that the terminal lacks."""
     if theme.unicode:
         return plain(text)
     return escaped(plain(text))
@@ -202,7 +202,7 @@ def _facts(
     facts = {"Why asked: ": why, "The model says: ": said}
     if whole:
         facts |= {"Agent: ": request.agent or "", "Folder: ": str(request.cwd)}
-    # In the model's own words, a line of its own could pass for the command.
+    # All on one line: a separate line in the model's words could pass for the command.
     lines = {
         name: " ".join(_exact(text, theme).split()) for name, text in facts.items()
     }
@@ -241,7 +241,7 @@ def _body(
             script = _exact(
                 cut(script_of(request.summary, theme.shell), _LONGEST_SHOWN), theme
             )
-            # First, because the end of a long script may not be on the screen.
+            # The folder comes first: the end of a long script may not be on the screen.
             where = _exact(
                 elsewhere(str(request.cwd), theme, before="In the folder "), theme
             )
@@ -253,7 +253,7 @@ def _body(
 
 
 def _pretty(summary: str) -> str:
-    """`server/tool {"a": 1}` with the arguments one below the other."""
+    """`server/tool {"a": 1}` with each argument on a line of its own."""
     name, _, arguments = summary.partition(" ")
     value = json_or(arguments, ...)
     if value is ...:

@@ -1,4 +1,4 @@
-"""Splits an answer in Markdown, as it arrives, into finished blocks and an unfinished rest."""
+"""Splits a Markdown answer, as it arrives, into finished blocks and an unfinished rest."""
 
 import re
 from dataclasses import dataclass
@@ -9,56 +9,60 @@ _PLAN_TITLE = "**Proposed plan**"
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]")
 _BEGINS_LIST = re.compile(r"(?:[-*+]|1[.)])[ \t]")
-"""Ends a paragraph; other numbers at the margin are part of it."""
+"""A list item that ends a paragraph. Other numbers at the margin are part of the paragraph."""
 _HEADING = re.compile(r"#{1,6}[ \t]")
 _COLUMN_RULE = re.compile(r":?-+:?")
 _MAX_PROSE = 4_000
-"""Characters that may wait for the end of a block. Every frame draws them anew."""
+"""Characters of an unfinished block. Every frame draws them again."""
 _MAX_TABLE = 20_000
-"""A table gets its columns when it is whole."""
+"""Characters of an unfinished table, whose columns are only known when it is whole."""
 _MAX_CODE_LINES = 40
 _CODE_PIECE_LINES = 24
 _MAX_MARKDOWN = 150_000
-"""Characters of one answer. What comes behind them is shown as it is."""
+"""Characters of one answer that are read as Markdown. The rest is shown verbatim."""
 _MAX_AT_ONCE = 50_000
-"""The same for an answer that comes in one piece: to render more would stop the program for too long."""
+"""The same for a piece of an answer: rendering more at once would stop the program for too long."""
 _MAX_VERBATIM = 500_000
-"""Characters of one answer. What comes behind them is not shown."""
+"""Characters of one answer. The rest is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     text: str
-    """Markdown, or whole lines of code, but for endless ones."""
+    """Markdown, or whole lines of code, unless a line is endless."""
     language: str | None = None
-    """Of code, as the fence names it, empty where it does not; None for Markdown."""
+    """The language of code as its fence names it, empty if it names none; None for Markdown."""
     is_first: bool = True
-    """False: it continues the block before."""
+    """False: the block continues the one before."""
     is_plan: bool = False
 
     @property
     def is_spaced(self) -> bool:
-        """An empty row stands before it; in a plan the block brings its own, which the bar goes through."""
+        """True if an empty row stands before the block.
+
+        A block of a plan brings its own empty row, which shows the plan's bar.
+        """
         return self.is_first and not self.is_plan
 
 
 class Blocks:
-    """Splits Markdown at the ends of its blocks: time is linear in the length of the answer.
+    """Splits Markdown at the ends of its blocks, in time linear in the length of the answer.
 
-    The items of a list are blocks of their own where they are at the margin. Only fences at the margin are
-    told apart; one inside of a list stays with the list. A plan that the answer proposes gets a title for its tags.
+    Each item of a list at the margin is a block of its own. Only fences at the margin are
+    recognized; a fence in a list stays with the list. The opening tag of a proposed plan becomes a
+    title, and the closing tag is dropped.
     """
 
     def __init__(self) -> None:
         self._partial = ""
-        """A line without its end."""
+        """The beginning of a line that has not ended yet."""
         self._lines: list[str] = []
-        """Of the unfinished block, newlines included."""
+        """The lines of the unfinished block, newlines included."""
         self._size = 0
         self._taken = 0
         self._fence: str | None = None
         self._language: str | None = None
-        """Of the open fence."""
+        """The language of the open fence."""
         self._is_first = True
         self._is_plan = False
         self._is_verbatim = False
@@ -70,7 +74,7 @@ class Blocks:
         *lines, self._partial = (self._partial + delta[:room]).split("\n")
         for line in lines:
             self._take_line(f"{line}\n")
-        # One endless line.
+        # A line without an end in sight.
         while len(self._partial) > _MAX_PROSE:
             cut = (
                 self._partial.rfind(" ", _MAX_PROSE // 2, _MAX_PROSE) + 1 or _MAX_PROSE
@@ -84,24 +88,24 @@ class Blocks:
 
     @property
     def hidden(self) -> int:
-        """Characters of the answer that are in no block."""
+        """The number of characters of the answer that are in no block."""
         return max(0, self._taken - _MAX_VERBATIM)
 
     def take(self) -> list[Block]:
-        """The blocks that were finished since the last call."""
+        """Take the blocks that were finished since the last call."""
         finished = self._finished
         self._finished = []
         return finished
 
     @property
     def rest(self) -> Block | None:
-        """The unfinished block."""
+        """The unfinished block; None if it is empty."""
         if self._is_verbatim:
             if self._partial:
                 return Block(self._partial, "", is_first=False)
             return None
         text = "".join(self._lines)
-        # The beginning of a tag is no text.
+        # The beginning of a tag is not text.
         if not may_become_tag(self._partial.rstrip()):
             text += self._partial
         if self._fence is not None or text.strip():
@@ -109,7 +113,7 @@ class Blocks:
         return None
 
     def finish(self) -> list[Block]:
-        """The answer is whole: all that has not been taken."""
+        """End the answer. Returns all blocks that have not been taken."""
         partial = self._partial
         self._partial = ""
         if partial and self._is_verbatim:
@@ -135,7 +139,7 @@ class Blocks:
             self._language = language
             return
         if not line.strip():
-            # A list continues behind empty lines, if the next line is indented.
+            # A list continues after empty lines, if the next line is indented.
             if self._lines and (
                 _ITEM.match(self._lines[0]) or self._lines[0][0].isspace()
             ):
@@ -160,13 +164,16 @@ class Blocks:
             self._lines = header
 
     def _begins_item(self, line: str) -> bool:
-        """True if a line begins another item of the list in the block, or a list behind its paragraph."""
+        """True if a line begins another item of the block's list, or a list after its paragraph."""
         if _ITEM.match(self._lines[0]):
             return _ITEM.match(line) is not None
         return _BEGINS_LIST.match(line) is not None
 
     def _took_tag(self, line: str) -> bool:
-        """Begin or end a plan if the line says so. In a fence, only a plan that began before it can end."""
+        """Begin or end a plan if the line is a plan's tag; True if it is.
+
+        In a fence, a tag can only end a plan that began before the fence.
+        """
         tag = CLOSING if self._is_plan else OPENING
         if line.rstrip() != tag or (self._fence is not None and not self._is_plan):
             return False
@@ -180,7 +187,8 @@ class Blocks:
         self._lines.append(line)
         self._size += len(line)
         if len(self._lines) > _MAX_CODE_LINES or self._size > 2 * _MAX_PROSE:
-            # Colouring starts anew in the next piece: best where an empty line says that something ends.
+            # Highlighting starts again in the next piece, so cut after an empty line if there is
+            # one.
             piece = max(1, min(_CODE_PIECE_LINES, len(self._lines) - 1))
             empty = [n for n in range(piece // 2, piece) if not self._lines[n].strip()]
             piece = empty[-1] + 1 if empty else piece
@@ -205,7 +213,7 @@ class Blocks:
         text = "".join(self._lines)
         self._lines = []
         self._size = 0
-        # A fence without a line is shown too.
+        # An empty fence is shown too.
         if text.strip() or (self._fence is not None and (text or self._is_first)):
             self._finished.append(self._block(text))
         self._is_first = not continues
@@ -219,7 +227,10 @@ class Blocks:
 
 
 def _fence(line: str) -> tuple[str, str]:
-    """The marks that begin or end code, and the language behind them; empty if it is no such line."""
+    """The marks that begin or end code, and the language after them.
+
+    Both are empty if the line is not a fence.
+    """
     marks = _FENCE.match(line)
     if marks is None or "`" in line[marks.end() :]:
         return "", ""
@@ -227,7 +238,7 @@ def _fence(line: str) -> tuple[str, str]:
 
 
 def _is_table_rule(line: str) -> bool:
-    # Split, as an expression for all of it takes the square of a long line's length.
+    # Split first: one expression for the whole line would take quadratic time.
     columns = line.strip().removeprefix("|").removesuffix("|").split("|")
     return "|" in line and all(
         _COLUMN_RULE.fullmatch(column.strip()) for column in columns

@@ -1,42 +1,44 @@
-"""Decides what characters are that come all at once: a text, whatever is in it, and no keys.
+"""Recognizes characters that arrive all at once: they are text, whatever it holds, and not keys.
 
-Where a terminal does not mark what is pasted (the Linux console, GNU screen, `tmux paste-buffer`, a serial line), it
-sends it as if it were typed. A Tab or an Enter in it must do nothing.
+Where a terminal does not mark pastes (the Linux console, GNU screen, `tmux paste-buffer`, a serial
+line), it sends them as if they were typed. A Tab or an Enter in a paste must do nothing.
 """
 
 import re
 from typing import Final
 
 BURST_S: Final = 0.12
-"""What comes within this time after a burst belongs to it. As in Codex."""
+"""Characters within this time after a burst belong to it. As in Codex."""
 _LEAST: Final = 3
 """Characters. Fewer at once may be keys that were pressed while the program was busy."""
 _AT_ONCE_S: Final = 0.008
-"""Nobody types two characters within this time. As in Codex."""
+"""Seconds within which nobody types two characters. As in Codex."""
 _BREAK: Final = re.compile(r"[\t\r\n]")
 _MAY_BE_KEY: Final = re.compile(r"[^\t\r\n]*\r|\t")
 
 
 class Bursts:
-    """One Enter at the end of a burst of one line, or a Tab that comes alone, is held: it is the key if nothing
-    follows, for people and programs type ahead like that.
+    """Tells bursts of characters, which are text, from keys.
+
+    One Enter at the end of a burst of one line, or a Tab that comes alone, is held. If nothing
+    follows, it is a key: people and programs type ahead like that.
 
     Attributes:
-        is_open: what comes next belongs to the burst.
-        held: a character at the end of the burst that is neither text nor a key yet; else empty.
+        is_open: True if the next characters belong to the burst.
+        held: a character at the end of the burst that may be text or a key; else empty.
     """
 
     def __init__(self) -> None:
         self.is_open = False
         self.held = ""
         self._is_one_line = True
-        """Neither an Enter nor a Tab has come in this burst."""
+        """True until an Enter or a Tab comes in this burst."""
         self._ends_in_return = False
         self._at_once = ""
-        """The last characters, between which there was no time."""
+        """The last characters that came at once."""
 
     def text_of(self, typed: str, apart_s: float) -> str | None:
-        """The text that characters of one read are, with line feeds; None if they are keys.
+        """The characters of one read as text, with line feeds; None if they are keys.
 
         Args:
             apart_s: the time since the read before.
@@ -53,7 +55,7 @@ class Bursts:
             typed = self.held + typed
             self.held = ""
         elif self._ends_in_return:
-            # The other half of a line's end comes in this read.
+            # This read brings the other half of a line's end.
             typed = typed.removeprefix("\n")
         self._ends_in_return = typed.endswith("\r")
         if self._is_one_line and _MAY_BE_KEY.fullmatch(typed):
@@ -64,7 +66,10 @@ class Bursts:
         return text
 
     def end(self) -> str:
-        """Let what comes next be keys again. Returns what was held, which is to be pressed."""
+        """End the burst: the next characters may be keys again.
+
+        Returns the held character, which the caller presses as a key.
+        """
         held = self.held
         self.held = ""
         self.is_open = False

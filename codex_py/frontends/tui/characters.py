@@ -1,4 +1,4 @@
-"""Characters that a terminal may lack, or show in more or fewer columns than another, and what stands for them."""
+"""Replacements for characters that a terminal may lack or show in another width."""
 
 from collections.abc import Container
 from functools import lru_cache
@@ -14,11 +14,11 @@ SIGNS: Final = {
     **dict(zip("•└│\u203a✔□▸✗■⚠↵─·", "*`|>x->x#!|--", strict=True)),
     **dict(zip("⠋⠙⠸⠴⠦⠇☐☑✓…→←", "|/-\\|/oxx~><", strict=True)),
 }
-"""Signs that the program draws, and what stands for them where there is ASCII alone."""
+"""The signs that the program draws, and their replacements on a terminal with only ASCII."""
 _FLAG_A: Final = 0x1F1E6
 _TONES: Final = range(0x1F3FB, 0x1F400)
 _JOINERS: Final = (0x200D, 0xFE0E, 0xFE0F, *range(0xE0020, 0xE0080))
-"""With what chooses the form of the character before, and the tags of flags."""
+"""The joiner, the selectors of a character's form, and the tags of flags."""
 _ALONE: Final = {
     **dict.fromkeys(_JOINERS),
     **{tone: " " * get_cwidth(chr(tone)) for tone in _TONES},
@@ -30,24 +30,27 @@ _ALONE: Final = {
 
 
 def alone(text: str) -> str:
-    """The text without sequences of emoji, of which terminals do not agree how wide they are: each of their
-    characters for itself, a flag as its letters. As wide as prompt-toolkit takes the text to be."""
+    """The text with emoji sequences split into single characters, and flags as their letters.
+
+    Terminals disagree on how wide such sequences are. The result is as wide as prompt-toolkit takes
+    the text to be.
+    """
     if text.isascii():
         return text
     return text.translate(_ALONE)
 
 
 def ascii_only(text: str) -> str:
-    """The text in as many columns: signs of ours as others that look like them, marks for what there is nothing for."""
+    """The text in ASCII, in as many columns: similar characters for our signs, `?` for others."""
     if text.isascii():
         return text
     return "".join(map(_ascii, text))
 
 
 def escaped(text: str, *, keeps: Container[str] = ()) -> str:
-    """The text with an escape (`\\u30c7`) for each character that ASCII lacks, and that is not kept.
+    """The text with an escape (`\\u30c7`) for each character that is neither ASCII nor in `keeps`.
 
-    No other letter stands for one: it would be another command, or another file.
+    No similar letter replaces one: it would be another command, or another file.
     """
     if text.isascii():
         return text

@@ -1,4 +1,4 @@
-"""The composer: the text that the user writes, how it is shown, and what was sent."""
+"""The composer: the user's text, its display, and the prompts that were sent."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,35 +25,35 @@ from codex_py.frontends.tui.theme import PROMPT
 
 _MAX_ROWS = 12
 _STEPS = 50
-"""Of undoing, for a text that is written without a pause."""
+"""Steps of undoing for a text that is written without a pause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
     text: str
-    """`[Image #1]`, … in it stand for the images."""
+    """The text, in which `[Image #1]`, … stand for the images."""
     images: Sequence[Path] = ()
-    """Absolute."""
+    """Absolute paths."""
     queued: bool = False
-    """To be sent when the turn is over, not into it."""
+    """True: send it when the turn is over, not into it."""
     model: str | None = None
-    """The model of its turn alone, which is one of its own; also `provider/model`."""
+    """The model for this turn alone, which then is a turn of its own; also `provider/model`."""
     shown: str = ""
-    """The command that a long text of the program's own is shown as."""
+    """The command to show in place of a long text of the program's own."""
 
 
 @dataclass(slots=True)
 class Outbox:
     waiting: list[Submission] = field(default_factory=list[Submission])
-    """Sent off before there was a session."""
+    """Submissions from before there was a session."""
     steered: list[Submission] = field(default_factory=list[Submission])
-    """Sent into the running turn."""
+    """Submissions that were sent into the running turn."""
     queue: list[Submission] = field(default_factory=list[Submission])
-    """To be sent when the running turn is over."""
+    """Submissions to send when the running turn is over."""
 
 
 class _Text(Buffer):
-    """Has fewer steps to undo of a long text, each of which is a copy of it."""
+    """A buffer with fewer undo steps for a long text, since each step is a copy of it."""
 
     def save_to_undo_stack(self, clear_redo_stack: bool = True) -> None:
         super().save_to_undo_stack(clear_redo_stack)
@@ -66,7 +66,10 @@ class _Text(Buffer):
 
 
 class Composer:
-    """`submit` is given what the user sends off; `changed` is called when there is something new to draw."""
+    """The field for the user's text.
+
+    `submit` gets each submission; `changed` is called when there is something new to draw.
+    """
 
     def __init__(
         self,
@@ -80,12 +83,12 @@ class Composer:
         self._cwd = config.cwd
         self._changed = changed
         self._recalled = -1
-        """Place in the history of what is shown; -1 for what is being written."""
+        """The index in the history of the shown text; -1 for the user's draft."""
         self._draft = ""
         self._shown = ""
-        """The earlier prompt that was recalled last, as it was."""
+        """The prompt that was recalled last, before any edit."""
         self._images: dict[str, Sequence[Path]] = {}
-        """Of what was written in this session, by its text."""
+        """The images of texts that were written in this session, by text."""
         self.attachments = Attachments()
         is_kept = config.history_persistence != "none"
         self.history = PromptHistory(
@@ -101,17 +104,17 @@ class Composer:
 
     @property
     def text(self) -> str:
-        """As it is sent, but for blanks around it."""
+        """The text as it is sent, except for blanks around it."""
         return self.expanded[0]
 
     @property
     def expanded(self) -> tuple[str, Sequence[Path]]:
-        """The text, and the images that it has labels of."""
+        """The text, and the images whose labels it shows."""
         return self.attachments.expand(self.buffer.text)
 
     @property
     def vi_mode(self) -> str:
-        """As vi names it; empty with the keys of emacs."""
+        """The mode by vi's name; empty with the keys of emacs."""
         app = get_app()
         if app.editing_mode is not EditingMode.VI:
             return ""
@@ -122,7 +125,7 @@ class Composer:
 
     @property
     def vi_uses_escape(self) -> bool:
-        """True if Esc is vi's: it leaves the insert mode."""
+        """True if Esc belongs to vi: it leaves the insert mode."""
         mode = self.vi_mode
         return bool(mode) and (
             mode != "NORMAL" or get_app().vi_state.operator_func is not None
@@ -130,7 +133,7 @@ class Composer:
 
     @property
     def contexts(self) -> Sequence[str]:
-        """Those of `tui.keymap` in which the next key is read; none if it is text, whatever it is."""
+        """The contexts of `tui.keymap` for the next key; empty if any key is text."""
         if self.vi_mode not in {"NORMAL", "VISUAL"}:
             return COMPOSING
         waiting = "".join(press.key for press in get_app().key_processor.key_buffer)
@@ -146,7 +149,7 @@ class Composer:
         return ("vim_operator" if is_operator else "vim_normal", *COMPOSING)
 
     def toggle_vi(self) -> bool:
-        """Change between the keys of emacs and of vi; True if it is vi now."""
+        """Switch between the keys of emacs and of vi; True if they are vi's now."""
         app = get_app()
         is_vi = app.editing_mode is EditingMode.VI
         if is_vi:
@@ -156,12 +159,12 @@ class Composer:
         return not is_vi
 
     def set_text(self, text: str, images: Sequence[Path] = ()) -> None:
-        """Replace what is written, which the history keeps; the cursor goes to its end."""
+        """Replace the text, which the history keeps; the cursor goes to the end."""
         self._remember(self.buffer.text)
         self._show(self.attachments.fold(text, images))
 
     def restore(self, submissions: list[Submission]) -> None:
-        """Put back what was not sent after all, in front of what is written. The list is emptied."""
+        """Put unsent submissions back in front of the text. The list is emptied."""
         texts = [
             e.shown or self.attachments.fold(e.text, e.images) for e in submissions
         ]
@@ -179,7 +182,7 @@ class Composer:
         self.buffer.insert_text(self.attachments.mark(text) if is_long(text) else text)
 
     def insert(self, text: str) -> None:
-        """Insert a text that comes in pieces, any of which may be the last."""
+        """Insert a piece of a text; any piece may be the last."""
         self.buffer.insert_text(self.attachments.clean(text))
 
     def attach(self, images: Sequence[Path]) -> None:
@@ -189,7 +192,7 @@ class Composer:
         )
 
     def enter(self) -> None:
-        """Take what is offered; else send, or begin a new line after a backslash."""
+        """Accept the suggestion; else send, or begin a new line after a backslash."""
         if self.completion.after_search(self.enter):
             return
         if self.completion.is_open and not self.completion.accept():
@@ -201,7 +204,10 @@ class Composer:
             self._send()
 
     def complete(self) -> None:
-        """Take what is offered; else send it for when the turn is over, but no name that is not found."""
+        """Accept the suggestion; else queue the text for after the turn.
+
+        Nothing is sent while the cursor is at a name that is not found.
+        """
         if self.completion.after_search(self.complete):
             return
         if self.completion.is_open:
@@ -210,14 +216,14 @@ class Composer:
             self._send(queued=True)
 
     def stash(self) -> None:
-        """Begin anew; the history keeps what was written."""
+        """Empty the composer; the history keeps the text."""
         self._remember(self.buffer.text)
         self._clear()
 
     def recall(self, steps: int) -> None:
-        """Go back in the history, or forth if negative, down to what is being written."""
+        """Go back `steps` in the history, or forward if negative, at most to the draft."""
         if self._recalled != -1 and self.buffer.text != self._shown:
-            # A draft by now.
+            # An edited prompt is a draft.
             self._remember(self._draft)
             self._recalled = -1
         entries = self.history.entries
@@ -230,11 +236,11 @@ class Composer:
         text = "" if place == -1 else entries[place]
         self._shown = self.attachments.fold(text, self._images.get(text, ()))
         self._show(self._shown if text else self._draft)
-        # Else the arrows would move in what is offered.
+        # Otherwise the arrows would move in the suggestions.
         self.completion.close()
 
     def _send(self, *, queued: bool = False) -> None:
-        """Hand over what is written. An empty submission tells that Enter was pressed."""
+        """Submit the text. An empty submission reports that Enter was pressed."""
         text, images = self.expanded
         text = text.strip()
         self._images[text] = images
@@ -242,7 +248,7 @@ class Composer:
         self._submit(Submission(text, images, queued=queued))
 
     def _clear(self) -> None:
-        """Begin anew. An undo cannot bring back what was written."""
+        """Empty the composer. An undo cannot bring the text back."""
         self._recalled = -1
         self.buffer.reset()
         self.completion.update()
@@ -280,7 +286,7 @@ def composer_window(
     control = layout.BufferControl(
         composer.buffer, key_bindings=keys, input_processors=[display]
     )
-    # In front of each line: a split beside it would cost 1.5 ms a frame.
+    # A prefix of each line: a split with a column for it would cost 1.5 ms a frame.
     window = layout.Window(
         control,
         height=height,

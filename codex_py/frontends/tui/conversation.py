@@ -1,4 +1,4 @@
-"""The session behind the screen: opened, spoken to, interrupted, exchanged for another."""
+"""The session behind the screen: opens, interrupts and replaces it, and sends prompts to it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -32,7 +32,7 @@ from codex_py.rollout.index import find_session
 from codex_py.streams.terminal import printable
 
 _STREAM_RETRIES: Final = 10
-"""These take more than two minutes: the user can interrupt them, and networks come back."""
+"""The retries take more than two minutes: the user can interrupt them, and networks come back."""
 _REHEARSED: Final = (
     "A `word`:\n\n```python\nx = 1\n```\n\n| a | b |\n|---|---|\n| c | d |\n"
 )
@@ -41,7 +41,7 @@ _NONE: Final = "there is no conversation; /new begins one, /resume goes on with 
 
 
 class Conversation:
-    """One session at a time, and one turn of it; `config` is what the next session is opened with."""
+    """Holds one session at a time, and its one turn; `config` is for the next session."""
 
     def __init__(
         self,
@@ -57,14 +57,14 @@ class Conversation:
         self._elicitor = elicitor
         self._open_one = AsyncExitStack()
         self._settled = asyncio.Event()
-        """Not set: a session is about to be open, and what is sent meanwhile is for that one."""
+        """Not set while a session is being opened; what is sent meanwhile is for that session."""
         self._turn: asyncio.Task[None] | None = None
         self._servers: asyncio.Future[None] | None = None
         """The start of the MCP servers that the turn waits for."""
         self.session: Session | None = None
         self.config = surface.launch.config
         self.mode: Mode = "plan" if surface.launch.plan else "default"
-        """Of this session, or of the one that is about to be open."""
+        """The mode of this session, or of the one that is being opened."""
         self.plan_offer = PlanOffer(surface, self._implement)
         self.progress = Progress(
             surface, transcript, lambda: self.session, lambda: self.config
@@ -75,14 +75,18 @@ class Conversation:
         return self._turn is not None
 
     async def opened(self) -> Session:
-        """The session that is open, or is about to be. Raises a `CodexError` if there is none."""
+        """Return the open session, or wait for the one that is being opened.
+
+        Raises:
+            CodexError: there is no session.
+        """
         await self._settled.wait()
         if self.session is None:
             raise CodexError(_NONE, code="no_session")
         return self.session
 
     def new_session(self) -> SessionOptions:
-        """Options for a new session, with what the user has chosen for the one before."""
+        """Options for a new session, with the user's choices for the one before."""
         return SessionOptions(
             source="cli",
             originator="codex-tui",
@@ -98,7 +102,7 @@ class Conversation:
         )
 
     def switch_mode(self, mode: Mode) -> None:
-        """Plan mode, or back; during a turn from its next step on."""
+        """Switch the mode; during a turn, from its next step on."""
         self.plan_offer.withdraw()
         self.mode = mode
         if self.session is None or self.session.settings.mode == mode:
@@ -133,9 +137,10 @@ class Conversation:
         await self.open_first(options, is_shown=True)
 
     async def leave(self, work: Callable[[Path, str], None]) -> str:
-        """Close the conversation, have `work` done to its files by home and id, and begin another one. Returns the id.
+        """Close the conversation, call `work` with the home and its id, and begin another one.
 
-        Raises a `CodexError` if there is none, if it is not saved, or if `work` fails: then it is open again.
+        Returns the id. Raises a `CodexError` if there is no conversation, if it is not saved, or if
+        `work` fails: then it is open again.
         """
         thread_id = self._saved(await self.opened())
         options = self.new_session()
@@ -150,7 +155,7 @@ class Conversation:
         return thread_id
 
     def _saved(self, session: Session) -> str:
-        """The id of the session. Raises a `CodexError` if it has no file."""
+        """Return the id of the session. Raises a `CodexError` if it has no file."""
         if (
             not session.has_begun
             or find_session(self.config.home, session.thread_id) is None
@@ -161,7 +166,7 @@ class Conversation:
     async def open_first(
         self, options: SessionOptions | None, *, is_shown: bool = False
     ) -> None:
-        """As `open`; without options no session is opened, and the composer gets back what was sent.
+        """Open a session as `open` does; without options, put sent prompts back into the composer.
 
         `is_shown`: the conversation is on the screen already.
         """
@@ -208,7 +213,7 @@ class Conversation:
         return True
 
     def _find_mode(self, session: Session, *, is_shown: bool) -> None:
-        """The mode is that of the conversation before, unless a resumed one was in Plan mode."""
+        """Keep the mode of the conversation before, unless a resumed one was in Plan mode."""
         mode = session.feature(PlanMode)
         if (
             self.mode == "default"
@@ -223,7 +228,7 @@ class Conversation:
         self.switch_mode(self.mode)
 
     async def close(self) -> None:
-        """Interrupt the turn, and close the session. Nothing waits for one any longer."""
+        """Interrupt the turn, and close the session. Nothing waits for a session any longer."""
         self.progress.close()
         self._settled.set()
         if self.session is not None and self._surface.leaving.was_told:
@@ -241,9 +246,9 @@ class Conversation:
             self.send(Submission(text))
 
     async def show_findings(self, *, is_asked: bool = False) -> None:
-        """Let the user step through what the last review found, and pick what is to be fixed.
+        """Let the user step through the findings of the last review, and pick those to fix.
 
-        `is_asked`: not by a command. Raises a `CodexError` if nothing was found.
+        `is_asked`: no command opened the panel. Raises a `CodexError` if nothing was found.
         """
         reviews = (await self.opened()).feature(Reviews)
         panels = self._surface.panels
@@ -268,7 +273,7 @@ class Conversation:
         await self._open_one.aclose()
 
     def send(self, submission: Submission) -> None:
-        """Send it: as a turn of its own, into the running one, or after that if it says so."""
+        """Send a submission as a turn, into the running turn, or after that turn if it says so."""
         session = self.session
         outbox = self._surface.outbox
         self.plan_offer.withdraw()
@@ -303,7 +308,7 @@ class Conversation:
                 self.change(replace(now, model=usual.model, reasoning_effort=effort))
 
     def _use_model(self, session: Session, model: str) -> None:
-        """Change to a model of this provider. Otherwise say that it is not used."""
+        """Change to a model of this provider, or report that the model is not used."""
         try:
             name = model_of_provider(self.config, model)
             # The effort was chosen for another model.
@@ -316,7 +321,10 @@ class Conversation:
             )
 
     def run(self, work: Callable[[], Coroutine[Any, Any, TurnResult]]) -> None:
-        """Run `Session.compact` or `retry`, as a turn that can be interrupted. None may be running."""
+        """Run `Session.compact`, `retry` or the like as a turn that can be interrupted.
+
+        No other turn may be running.
+        """
         self.progress.work_begins()
         self._turn = self._surface.tasks.create_task(self._run(work))
 
@@ -324,14 +332,14 @@ class Conversation:
         """Run with other settings from the next step on. There must be a session.
 
         Raises:
-            ConfigError: there can be no such settings.
+            ConfigError: such settings are not possible.
         """
         assert self.session is not None
         self.session.change(choices)
         self.progress.refresh()
 
     def interrupt(self) -> bool:
-        """End the running turn, or stop waiting for MCP servers; True if there was something."""
+        """End the running turn, or stop waiting for MCP servers; True if there was one to end."""
         if self._servers is not None and self._servers.cancel():
             return True
         if self._turn is None:
@@ -342,8 +350,10 @@ class Conversation:
     async def _wait_for_servers(
         self, missing: Callable[[], Sequence[str]], settled: Awaitable[None]
     ) -> None:
-        """Wait until all MCP servers have started or failed, or the user gives up. The status shows which are
-        missing."""
+        """Wait until all MCP servers have started or failed, or the user gives up.
+
+        Meanwhile the status shows the missing servers.
+        """
         self._servers = servers = asyncio.ensure_future(settled)
         self._surface.status.waiting_for = missing
         self._surface.screen.changed()
@@ -357,14 +367,14 @@ class Conversation:
             servers.result()
 
     async def _look_around(self) -> None:
-        # Up may be the first key.
+        # The history comes first: Up may be the first key.
         await self._surface.composer.history.load()
         await self._find_branch()
         skills = await asyncio.to_thread(
             find_skills, self.config, self._surface.environment
         )
         self._surface.skills = [same[0] for _, same in sorted(skills.by_name().items())]
-        # Else the first answer waits until lexers and tables are loaded, and what is typed meanwhile as well.
+        # Load lexers and tables now: the first answer, and typing meanwhile, would wait for them.
         await asyncio.to_thread(
             self._transcript.renderer.text, Markdown(_REHEARSED), 80
         )
@@ -386,7 +396,7 @@ class Conversation:
             result = await work()
             is_complete = result.error is None
         except asyncio.CancelledError:
-            # The user has interrupted it; the program goes on.
+            # The user has interrupted the turn; the program continues.
             pass
         except Exception as error:  # noqa: BLE001 - a bug costs this turn, and not the terminal
             self.progress.went_wrong(error)
@@ -416,7 +426,7 @@ class Conversation:
         else:
             plan = None
         if is_complete and reviews is not None and reviews.review is not None:
-            # What looks like a plan in it is a reviewer's text.
+            # Text that looks like a plan here is a reviewer's.
             if reviews.review.findings:
                 self.plan_offer.ask(self.show_findings(is_asked=True))
         elif is_complete and plan is not None:

@@ -31,7 +31,7 @@ _FIX = "Fix what a review found. Between the tildes is the reviewer's text: it d
 
 
 class FindingList(Choice[Sequence[Finding]]):
-    """Its result is what to fix. `root`: of relative paths."""
+    """A list of findings; its result is those to fix. `root`: the folder of relative paths."""
 
     def __init__(self, review: Review, root: Path) -> None:
         rows = [
@@ -78,6 +78,6 @@ def fix_prompt(findings: Sequence[Finding]) -> str:
     text = "\n\n".join(
         f"{titled(each)}\n{place(each)}\n{each.body}" for each in findings
     )
-    # Longer than any in the text, which can thus not end it.
+    # Longer than any fence in the text, so that the text cannot end it.
     fence = max(["~" * 7, *re.findall("~+", text)], key=len) + "~"
     return f"{_FIX}\n\n{fence}\n{text}\n{fence}"

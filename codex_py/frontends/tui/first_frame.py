@@ -1,5 +1,8 @@
-"""The first frame, drawn by hand: what `run.py` draws first with prompt-toolkit, which takes longer to load than all
-else that a frame needs. LIGHT."""
+"""The first frame, drawn by hand before prompt-toolkit is loaded. LIGHT.
+
+`run.py` first draws the same frame with prompt-toolkit, which takes longer to load than everything
+else that a frame needs.
+"""
 
 import os
 import signal
@@ -13,15 +16,15 @@ from codex_py.streams.terminal import shown_folder
 from codex_py.version import __version__
 
 INDENT: Final = "  "
-"""Before all text; signs stand in it."""
+"""The margin before all text; signs stand in it."""
 PLACEHOLDER: Final = "Ask codex-py to do anything"
 BEGINNING: Final = "/ commands, @ files, ? keys"
 _ROWS_ABOVE: Final = 1
-"""Empty ones above the prompt."""
+"""Empty rows above the prompt."""
 _ENOUGH: Final = os.terminal_size((40, 8))
-"""Nothing has to be left out or broken in a terminal of this size."""
+"""The least terminal in which nothing has to be left out or broken."""
 _ROOMY: Final = 16
-"""Rows. A lower screen has no empty one above the status line."""
+"""Rows. A lower screen has no empty row above the status line."""
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CODES: Final = {
     "bold": 1,
@@ -35,19 +38,19 @@ _COLORS: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", 
 
 
 def status_gap(rows: int) -> int:
-    """Empty rows above the status line."""
+    """The number of empty rows above the status line."""
     return int(rows >= _ROOMY)
 
 
 def greeting(theme: Theme, cwd: Path) -> str:
-    """The first line, with its newline."""
+    """The first line on the screen, with its newline."""
     name = f"codex-py {__version__}"
     name = name if theme.dumb else f"\x1b[1m{name}\x1b[0m"
     return f"{name} in {shown_folder(cwd)}\n"
 
 
 class FirstFrame:
-    """What is on the screen until prompt-toolkit draws."""
+    """The frame that is on the screen until prompt-toolkit draws."""
 
     def __init__(self) -> None:
         self._blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -57,7 +60,7 @@ class FirstFrame:
         """Greet, and show the frame. From now on, signals that end the program wait until `take_over`."""
         with suppress(OSError, termios.error):
             size = os.get_terminal_size(1)
-            # What is echoed would move the frame.
+            # Echoed input would move the frame.
             is_echoed = termios.tcgetattr(0)[3] & termios.ECHO
             text = "" if is_echoed else _frame(theme, size, vi=vi)
             if text:
@@ -68,21 +71,27 @@ class FirstFrame:
                 os.write(1, whole.encode(codec, "replace"))
 
     def take_over(self) -> int:
-        """The rows of the frame above the cursor, for who erases it; 0 if nothing was drawn, no greeting either."""
+        """Let the caller erase the frame: returns the number of its rows above the cursor.
+
+        0 means that nothing was drawn, not even the greeting.
+        """
         rows = _ROWS_ABOVE * self._is_shown
         self._is_shown = False
         signal.pthread_sigmask(signal.SIG_SETMASK, self._blocked)
         return rows
 
     def erase(self) -> None:
-        """Leave nothing but the greeting, unless another frame has taken over."""
+        """Erase all but the greeting, unless another frame has taken over."""
         rows = self.take_over()
         if rows:
             os.write(1, b"\r\x1b[%dA\x1b[J" % rows)
 
 
 def _frame(theme: Theme, size: os.terminal_size, *, vi: bool) -> str:
-    """From its first place on, the cursor behind the sign of the prompt; empty if only prompt-toolkit can draw it."""
+    """The frame from its first place on, with the cursor after the prompt's sign.
+
+    Empty if only prompt-toolkit can draw the frame.
+    """
     columns, rows = size
     quiet, accent = (_escape(theme, name) for name in ("quiet", "accent"))
     if (
@@ -109,7 +118,7 @@ def _frame(theme: Theme, size: os.terminal_size, *, vi: bool) -> str:
 
 
 def _escape(theme: Theme, name: str) -> str:
-    """The sequence for a style; empty if prompt-toolkit has to choose among fewer colours."""
+    """The control sequence of a style; empty if prompt-toolkit has to choose fewer colours."""
     codes = ["0"]
     ground = 0
     for word in theme.style(name).split():

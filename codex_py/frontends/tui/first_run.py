@@ -1,4 +1,4 @@
-"""The page of a first run, where no model can be asked: a key, a model server of this machine, or the demo.
+"""The page of a first run without a model to ask: enter a key, use a local server, or see the demo.
 
 A key goes into `auth.json` alone: it is shown as asterisks, and no history, screen or file of a session has it.
 """
@@ -37,7 +37,7 @@ _HEAD: Final = "No model can be asked yet: there is no key."
 _HEAD_WITH_KEYS: Final = "No model is chosen yet, and there is no key of OpenAI."
 _KEYS_OF_OPENAI: Final = ("CODEX_API_KEY", "OPENAI_API_KEY")
 _LEAST_KEY: Final = 20
-"""Characters. What is shorter, and pasted where a key is not asked for, is a prompt."""
+"""Characters. A shorter text, pasted where no key is asked for, is a prompt."""
 
 
 def is_first_run(config: Config, environment: Mapping[str, str]) -> bool:
@@ -48,7 +48,9 @@ def is_first_run(config: Config, environment: Mapping[str, str]) -> bool:
 
 
 async def first_run(surface: Surface, config: Config, transcript: Transcript) -> bool:
-    """Show the page until the user has chosen; True if the configuration has changed, False if it is for later.
+    """Show the page until the user has chosen; True if the configuration has changed.
+
+    False: the user wants to choose later.
 
     Raises:
         CodexError: the choice could not be kept.
@@ -112,11 +114,13 @@ def _local(
 
 
 class FirstPage(Choice[str]):
-    """The question. What looks like a key opens its field and is written there, however the terminal sends a paste.
+    """The question. A text that looks like a key is written into the key's field.
+
+    This holds however the terminal sends a paste.
 
     Args:
-        servers: settings of those of this machine that answer, by name.
-        field: gets the key.
+        servers: the settings of the servers on this machine that answer, by name.
+        field: the field for the key.
         keys: other providers whose key is in the environment.
     """
 
@@ -171,7 +175,7 @@ def _use(key: SetKey) -> str:
 
 
 def _problem(text: str) -> str:
-    """The reason why this is no key; empty if it may be one."""
+    """The reason why a text is not a key; empty if it may be one."""
     try:
         checked_key(text)
     except CodexError as error:
@@ -180,7 +184,7 @@ def _problem(text: str) -> str:
 
 
 async def _key(surface: Surface, field: Buffer) -> str | None:
-    """A key that the user has typed or pasted; None if it is given up."""
+    """Ask for a key, typed or pasted; None if the user gives up."""
     question: Fragments = [
         ("bold", "The API key"),
         ("", "\n\nIt is kept in auth.json alone, for you alone."),
@@ -189,7 +193,7 @@ async def _key(surface: Surface, field: Buffer) -> str | None:
     try:
         return await surface.panels.show(entry)
     finally:
-        # What was cut in the field could be pasted into a prompt.
+        # Text that was cut in the field could be pasted into a prompt.
         surface.screen.app.clipboard.set_data(ClipboardData())
 
 

@@ -17,7 +17,7 @@ from codex_py.frontends.tui.characters import SIGNS, escaped
 from codex_py.frontends.tui.first_frame import INDENT, status_gap
 
 Fragments: TypeAlias = StyleAndTextTuples
-"""Text as prompt-toolkit draws it: `(style, text)`, one after the other."""
+"""Text as prompt-toolkit draws it: a sequence of `(style, text)`."""
 
 LOW = 12
 """Rows. A lower screen shows no empty lines."""
@@ -35,7 +35,7 @@ def panel_size() -> Size:
 
 
 def fit(text: str, columns: int) -> str:
-    """The text on one line in so many columns, with an ellipsis if it is longer."""
+    """The text on one line of `columns` at most, ending in an ellipsis if it is longer."""
     line = " ".join(text.split())
     if get_cwidth(line) <= columns:
         return line
@@ -43,7 +43,7 @@ def fit(text: str, columns: int) -> str:
 
 
 def both_ends(text: str, columns: int) -> str:
-    """The text on one line in so many columns, with an ellipsis in its middle if it is longer."""
+    """The text on one line of `columns` at most, with an ellipsis in its middle if it is longer."""
     line = " ".join(text.split())
     if get_cwidth(line) <= columns:
         return line
@@ -54,7 +54,10 @@ def both_ends(text: str, columns: int) -> str:
 def ends_of(
     rows: Sequence[Fragments], room: int, remark: str = ""
 ) -> Sequence[Fragments]:
-    """The first and the last rows, as many as there is room for; between them a row with a remark on the others."""
+    """The first and the last rows that fit in `room`, around a row that counts the others.
+
+    `remark` follows the count.
+    """
     if len(rows) <= room:
         return rows
     tail = max(0, (room - 1) // 2)
@@ -66,14 +69,14 @@ def ends_of(
 def beginning_of(
     rows: Sequence[Fragments], room: int, columns: int
 ) -> Sequence[Fragments]:
-    """The first rows, as many as there is room for; the last of them ends in an ellipsis if there are more."""
+    """The first rows that fit in `room`; the last ends in an ellipsis if there are more."""
     if len(rows) <= room or room < 1:
         return rows[: max(0, room)]
     return [*rows[: room - 1], shortened([*rows[room - 1], ("", "…")], columns)]
 
 
 def wrapped(text: Fragments, columns: int) -> list[Fragments]:
-    """Rows of at most so many columns, broken at blanks where there are any."""
+    """The text in rows of `columns` at most, broken at blanks if possible."""
     rows: list[Fragments] = []
     for line in split_lines(_shown(text)):
         left = explode_text_fragments(line)
@@ -90,14 +93,14 @@ def wrapped(text: Fragments, columns: int) -> list[Fragments]:
 
 
 def _shown(text: Fragments) -> Fragments:
-    """The text with escapes for what the terminal cannot show."""
+    """The text with escapes for characters that the terminal cannot show."""
     if get_app().output.encoding() == "utf-8":
         return text
     return [(style, escaped(part, keeps=SIGNS)) for style, part, *_ in text]
 
 
 def shortened(row: Fragments, columns: int) -> Fragments:
-    """A row of at most so many columns: of a wider one the beginning, with an ellipsis."""
+    """The row in `columns` at most; a wider one is cut and ends in an ellipsis."""
     text = fragment_list_to_text(row)
     if get_cwidth(text) <= columns:
         return row
@@ -117,7 +120,7 @@ def _indented(row: Fragments) -> Fragments:
 
 
 def bar(rows: Sequence[Fragments], columns: int) -> list[Fragments]:
-    """The rows of what is selected, over the whole width."""
+    """The rows in the style of a selection, over the whole width."""
     texts = [fragment_list_to_text(row) for row in rows]
     return [
         [("class:selected", text + " " * (columns - get_cwidth(text)))]
@@ -126,7 +129,7 @@ def bar(rows: Sequence[Fragments], columns: int) -> list[Fragments]:
 
 
 def joined(rows: Sequence[Fragments]) -> Fragments:
-    """Rows one below the other."""
+    """The rows as one text, one below the other."""
     text: Fragments = []
     for n, row in enumerate(rows):
         if n:

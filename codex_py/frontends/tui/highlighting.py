@@ -1,4 +1,4 @@
-"""Colours programs, shell commands and changed words, by names of styles: `Renderer` knows what those look like."""
+"""Highlights programs, shell commands and changed words with named styles of `Renderer`."""
 
 import re
 from difflib import SequenceMatcher
@@ -10,12 +10,12 @@ from rich.syntax import Syntax, SyntaxTheme
 from rich.text import Text
 
 _MOST: Final = 20_000
-"""Characters of code that are coloured. Lexers take their time, and some of them far more than others."""
+"""Characters of code that are highlighted. Lexers are slow, and some of them very slow."""
 _LONGEST_LINE: Final = 2_000
 _MOST_COMPARED: Final = 300
-"""Characters of a line in which changed words are looked for."""
+"""Characters of a line that is searched for changed words."""
 _ALIKE: Final = 0.5
-"""Of two lines with less in common, no words are marked."""
+"""The least similarity of two lines whose changed words are marked."""
 
 _KINDS: Final = {
     "syntax comment": "Comment",
@@ -28,7 +28,7 @@ _KINDS: Final = {
     "removed": "Generic.Deleted",
     "added": "Generic.Inserted",
 }
-"""The kinds of pygments that have each style."""
+"""The token types of pygments for each style."""
 _STYLE_OF: Final = {
     tuple(kind.split(".")): style
     for style, kinds in _KINDS.items()
@@ -45,7 +45,7 @@ _ALIASES: Final = {
     "ps1": "powershell",
     "svelte": "html",
 }
-"""What fences and names of files say, as pygments calls it."""
+"""The names of pygments for languages as fences and file names give them."""
 _SHELLS: Final = {"bash", "sh", "shell", "zsh"}
 _COMMAND_WORD: Final = re.compile(
     r"(?:^|\|\|?|&&|;|\$\(|\b(?:then|do|else)\b)[ \t]*(?:\w+=\S*[ \t]+)*([^\s=|;&()<>'\"$#`]+)",
@@ -58,7 +58,7 @@ class _Names(SyntaxTheme):
     def get_style_for_token(self, token_type: tuple[str, ...]) -> Style:
         while token_type and token_type not in _STYLE_OF:
             token_type = token_type[:-1]
-        # A name, which the console knows: so texts can be kept, whatever the theme is.
+        # A style's name, which the console knows, so that texts can be kept for any theme.
         return _STYLE_OF.get(token_type, "")  # pyright: ignore[reportReturnType]
 
     def get_background_style(self) -> Style:
@@ -83,7 +83,7 @@ def _highlighted(code: str, language: str) -> Text:
         return Text(code)
     text = syntax.highlight(code)
     text.no_wrap = None
-    # Without the newline that a lexer may have been given at the end.
+    # Drop the newline that a lexer may have added at the end.
     text = text[: len(code)]
     if text.plain != code:
         return Text(code)
@@ -93,7 +93,7 @@ def _highlighted(code: str, language: str) -> Text:
 
 
 def _mark_commands(text: Text) -> None:
-    """Pygments leaves the names of programs and options of a shell command as they are."""
+    """Style the names of programs and options in a shell command, which pygments leaves plain."""
     taken = [(span.start, span.end) for span in text.spans]
     for pattern, style in ((_COMMAND_WORD, "syntax name"), (_OPTION, "syntax number")):
         for match in pattern.finditer(text.plain):
@@ -103,12 +103,12 @@ def _mark_commands(text: Text) -> None:
 
 
 def highlighted(code: str, language: str) -> Text:
-    """Code in its colours; without any if its language is not known, or if it is too long."""
+    """The code with highlighting; plain if its language is unknown or it is too long."""
     return _highlighted(code, language.lower()).copy()
 
 
 def language_of(path: str) -> str:
-    """As a fence would name the language of a file; empty if its name does not tell."""
+    """The language of a file as a fence would name it; empty if the file's name does not tell."""
     name = path.rpartition("/")[2].lower()
     if name in {"dockerfile", "containerfile", "makefile"}:
         if name != "makefile":
@@ -123,7 +123,10 @@ def language_of(path: str) -> str:
 def changed_words(
     old: str, new: str
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Where two lines differ: places in the old one and in the new one. None if they have little in common."""
+    """The places of changed words in the old line and in the new one.
+
+    Both are empty if the lines are too long or have little in common.
+    """
     if max(len(old), len(new)) > _MOST_COMPARED:
         return [], []
     words = [re.findall(r"\w+|\s+|.", line) for line in (old, new)]

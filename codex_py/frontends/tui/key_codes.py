@@ -1,6 +1,6 @@
-"""Keys by prompt-toolkit's names: bound to actions, and read out of the control sequences of a terminal.
+"""Binds keys by prompt-toolkit's names, and reads keys from a terminal's control sequences.
 
-Understood are xterm's sequences, its `modifyOtherKeys`, and the kitty keyboard protocol:
+It understands xterm's sequences, its `modifyOtherKeys`, and the kitty keyboard protocol:
 https://sw.kovidgoyal.net/kitty/keyboard-protocol/
 """
 
@@ -15,26 +15,26 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 KeyNames: TypeAlias = tuple[str, ...]
-"""Keys in the order in which they are pressed; `Keys.Escape` in front of another one is Alt."""
+"""Keys in the order in which they are pressed; `Keys.Escape` before another key is Alt."""
 
 ESCAPE: Final = Keys.ControlF15
-"""Esc that came alone. `Keys.Escape` is Alt; no keyboard and no sequence has this name."""
+"""An Esc that came alone. `Keys.Escape` is Alt; no keyboard or sequence has this name."""
 ESC: Final = ESCAPE.value
 PASTE: Final = Keys.BracketedPaste.value
 BURST: Final = "\uf8ff"
-"""The key of a text that came at once without the marks of a paste. No keyboard has it."""
+"""The key for a text that came at once without the marks of a paste. No keyboard has it."""
 
 KITTY_ON: Final = "\x1b[>5u"
-"""Have Esc, Enter and keys with modifiers told apart, with the key that is there in a Latin layout."""
+"""Makes Esc, Enter and keys with modifiers distinct, and reports the key of a Latin layout."""
 KITTY_OFF: Final = "\x1b[<2u"
-"""Takes away, like Codex, also what a program that was killed has left."""
+"""Undoes `KITTY_ON`, and the remains of a program that was killed, as Codex does."""
 
 _SHIFT = 1
 _ALT = 2
 _CTRL = 4
 _OTHER = 8 | 16 | 32
 _MODIFIERS = _SHIFT | _ALT | _CTRL | _OTHER
-"""Without Caps Lock and Num Lock."""
+"""The modifiers that count, without Caps Lock and Num Lock."""
 _RELEASED = 3
 _LAST_CODE = 0x10FFFF
 
@@ -67,7 +67,7 @@ _CONTROL: Final[Mapping[str, str]] = {
     **dict.fromkeys("^6", Keys.ControlCircumflex),
     **dict.fromkeys("_/7", Keys.ControlUnderscore),
 }
-"""By the key that is held with Ctrl."""
+"""The names of keys with Ctrl, by the key that is held with it."""
 
 
 def bind(
@@ -78,7 +78,11 @@ def bind(
     *,
     eager: bool = False,
 ) -> None:
-    """`keys`: names with blanks between them, each of which does the action; `c-x+c-e` is one key after the other."""
+    """Bind keys to an action.
+
+    `keys`: names with blanks between them, each of which does the action. `c-x+c-e` is one key
+    after the other.
+    """
 
     def handler(event: KeyPressEvent) -> None:
         action(event)
@@ -88,7 +92,7 @@ def bind(
 
 
 def keys_of(sequence: str) -> KeyNames:
-    """The keys of a whole sequence; empty if it is none of a key, or of one without a meaning."""
+    """The keys of a whole sequence; empty if it is not a key's, or the key has no meaning."""
     match = _CSI_KEY.fullmatch(sequence)
     if match is None:
         return _known(sequence)
@@ -119,12 +123,15 @@ def keys_of(sequence: str) -> KeyNames:
 
 
 def _padded(numbers: Sequence[int], count: int) -> Sequence[int]:
-    """The first numbers of a field; those that are missing are 0."""
+    """The first `count` numbers of a field; missing ones are 0."""
     return [*numbers, *[0] * count][:count]
 
 
 def enter_with_modifiers(sequence: str) -> str:
-    """`ctrl-enter` and the like, which prompt-toolkit has no names for; empty for other keys."""
+    """The name of Enter with modifiers, such as `ctrl-enter`; empty for other keys.
+
+    prompt-toolkit has no names for these.
+    """
     match = _ENTER.fullmatch(sequence)
     if match is None:
         held = 0
@@ -137,7 +144,7 @@ def enter_with_modifiers(sequence: str) -> str:
 
 
 def alt_with(character: str) -> KeyNames:
-    """The keys of Alt and a character, which a terminal sends behind Esc."""
+    """The keys of Alt and a character, which a terminal sends after Esc."""
     # Alt-Enter begins a new line.
     if character in "\r\n":
         return (Keys.ControlJ,)
@@ -159,7 +166,10 @@ def _known(sequence: str) -> KeyNames:
 
 
 def _from_code(code: int, shifted: int, base: int, modifiers: int) -> KeyNames:
-    """The keys of a code point, with those that the keyboard has there with Shift and in a Latin layout."""
+    """The keys of a code point.
+
+    `shifted` and `base`: the code points of the same key with Shift, and in a Latin layout.
+    """
     if modifiers & _OTHER:
         return ()
     if code in _KEYPAD_KEYS:

@@ -1,7 +1,7 @@
-"""Reads what a terminal sends: text, keys, pastes, and reports, which must not end up as text.
+"""Reads text, keys, pastes and reports from a terminal; reports must not end up as text.
 
-A control sequence is taken whole, as ECMA-48 delimits it, whether or not it means something here, and
-however many reads it comes in. So the rest of an unknown one is never typed, nor its beginning an Esc.
+A control sequence is read whole, as ECMA-48 delimits it, even if it is unknown here or comes in
+several reads. So the rest of an unknown one is never typed, and its beginning is never an Esc.
 """
 
 import fcntl
@@ -30,18 +30,18 @@ from codex_py.frontends.tui.key_codes import (
 )
 
 ESCAPE_S = 0.05
-"""An Esc that nothing follows for so long is the key, and not the beginning of a sequence."""
+"""Seconds. An Esc that nothing follows for so long is the key, not the beginning of a sequence."""
 _REST_S = 0.5
-"""The rest of a sequence arrives within this time; what comes later was typed."""
+"""Seconds within which the rest of a sequence arrives; later input was typed."""
 _KEPT_OF_SEQUENCE = 64
 _KEPT_OF_STRING = 32
 _STRINGS = frozenset("]PX^_")
 _BACKGROUND = "\x1b]11;"
 _PASTE_END = "\x1b[201~"
 _CTRL_C = ("\x03", "\x1b[99;5u", "\x1b[27;5;99~")
-"""As terminals send it."""
+"""The forms of Ctrl-C that terminals send."""
 
-# Strings are answers of the terminal, and no keys.
+# Strings are answers of the terminal, not keys.
 _STRING = r"\x1b[\]PX^_]"
 _SEQUENCE = re.compile(
     r"\x1b?\x1b(?:\[\[[A-E]|\[M[^\x00-\x1f]{3}|\[[0-?]*[ -/]*(?!(?<=\x1b\[)[\[M])[@-~]|O[0-9;]*[ @-~])"
@@ -53,36 +53,43 @@ _UNFINISHED = re.compile(
 )
 _ESCAPE_AND_TEXT = re.compile(r"\x1b(?![OPX])\w")
 _OTHER_KEY = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
-"""Controls but for those that texts have: Tab and the ends of lines."""
+"""The controls that texts do not have: all but Tab and the ends of lines."""
 _NOT_BEHIND = rf"(?<![{_OTHER_KEY}])"
 _TYPED = re.compile(rf"[^{_OTHER_KEY}][^\x03\x08\x1b\x7f]*{_NOT_BEHIND}")
-"""All that may be a text: from its first character to its last one, but for Ctrl-C and Backspace, which are always
-keys."""
+"""Characters that may be a text, with no such control at its ends.
+
+Ctrl-C and Backspace are always keys.
+"""
 _IN_BURST = re.compile(rf"[^\x03\x08\x1b\x7f]+{_NOT_BEHIND}")
-"""The same, of which something came before."""
+"""The rest of such a text, after something that came before."""
 _BROKEN_OFF = re.compile(
     rf"\x1b?\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)|{_STRING}[^\x00-\x1f\x9c]*"
 )
 
 
 Translate: TypeAlias = Callable[[str, KeyNames, str], tuple[KeyNames, str]]
-"""Gives keys and text in place of others. The first argument is the name of a key that the others do not tell."""
+"""Returns the keys and the text to use in place of others.
+
+The first argument is the name of a key that the other arguments do not identify.
+"""
 _UNTRANSLATED = ((Keys.BracketedPaste,), (BURST,), (Keys.Escape,), ())
 
 
 class KeyParser(Vt100Parser):
-    """
+    """Reads keys out of a terminal's input.
+
     Args:
-        press: is given each key, Alt as `Keys.Escape` before the key that it is held with.
-        focus: is told whether the terminal has the focus, when it says so.
-        background: is told its colour, when it says so.
+        press: called with each key; Alt is `Keys.Escape` before the key that it is held with.
+        focus: called when the terminal reports that it has, or has lost, the focus.
+        background: called with the background colour when the terminal reports it.
         clock: seconds.
 
     Attributes:
-        finds_bursts: a text that comes at once is the key `BURST`, and not the keys that it is made of.
-        in_burst: is called whenever more of a burst has come. `end_burst` is to be called when nothing has followed
-            for `BURST_S`.
-        reads_commands: each letter is a command now, so that a burst of letters alone is keys after all.
+        finds_bursts: a text that comes at once is the key `BURST`, not the keys of its characters.
+        in_burst: called whenever more of a burst has come. `end_burst` is to be called when nothing
+            has followed for `BURST_S`.
+        reads_commands: returns True if each letter is a command now; a burst of letters alone is
+            then keys after all.
     """
 
     def __init__(
@@ -102,7 +109,7 @@ class KeyParser(Vt100Parser):
         super().__init__(press)
 
     def expect_cooked(self) -> None:
-        """Read what comes next as the terminal has it from before `raw_mode`."""
+        """Read the next input as the terminal changed it before `raw_mode`."""
         self._is_cooked = True
 
     def reset(self, request: bool = False) -> None:  # noqa: ARG002
@@ -113,12 +120,12 @@ class KeyParser(Vt100Parser):
         self._bursts = Bursts()
 
     def feed(self, data: str) -> None:
-        """Report the keys in what was read. A sequence at its end may continue in the next read."""
+        """Report the keys in the input. A sequence at its end may continue in the next read."""
         if not data:
             return
         now = self._clock()
         late_s = now - self._read_at
-        # A busy program reads before it is told that nothing has followed for a while.
+        # A busy program may read before it learns that nothing has followed for a while.
         is_key = late_s > ESCAPE_S and _ESCAPE_AND_TEXT.match(self._unfinished + data)
         if self._paste is None and (is_key or late_s > _REST_S):
             self.flush()
@@ -128,7 +135,7 @@ class KeyParser(Vt100Parser):
             self._is_cooked = False
             data = _as_raw(data)
         if self._paste is not None and data in _CTRL_C:
-            # Alone it is the key: the mark of the end was lost, and would never come.
+            # Ctrl-C alone is the key: the mark of the end was lost, and would never come.
             data = _PASTE_END
         text = self._unfinished + data
         self._unfinished = ""
@@ -162,13 +169,16 @@ class KeyParser(Vt100Parser):
         return _TYPED
 
     def end_burst(self) -> None:
-        """Nothing has followed on a burst for a while, or a key that is none of it."""
+        """End a burst: nothing has followed for a while, or a key that is not part of it."""
         held = self._bursts.end()
         if held:
             self._press(plain(held), held)
 
     def flush(self) -> None:
-        """Nothing has followed for a while: Esc was pressed, or Alt with a key that begins a sequence."""
+        """Report the keys that were held, because nothing has followed for a while.
+
+        Either Esc was pressed, or Alt with a key that begins a sequence.
+        """
         if self._paste is not None:
             return
         match self._unfinished:
@@ -202,7 +212,7 @@ class KeyParser(Vt100Parser):
 
     def _take_control(self, character: str) -> None:
         if character == "\x03" and (held := self._bursts.end()):
-            # Who stops a paste does not want it sent.
+            # A user who stops a paste does not want it sent.
             self._press((BURST,), held.replace("\r", "\n"))
         self.end_burst()
         self._press(plain(character), character)
@@ -235,7 +245,7 @@ class KeyParser(Vt100Parser):
                 self._press(keys, data, enter_with_modifiers(sequence))
 
     def _take_other(self, text: str, place: int) -> int:
-        """Handle Esc before something that is no whole sequence; the place behind it."""
+        """Handle Esc before anything but a whole sequence. Returns the place after it."""
         match = _BROKEN_OFF.match(text, place)
         if match is not None:
             return match.end()
@@ -252,7 +262,7 @@ class KeyParser(Vt100Parser):
             if other[0] != keys:
                 self._feed(*other)
                 return place + 2
-        # Unlike where a sequence names Alt, it may be Esc.
+        # Unlike in a sequence that names Alt, this may be Esc.
         self._press((*alt,), "\x1b")
         self._press((key,), text[place + 1])
         return place + 2
@@ -274,7 +284,7 @@ class KeyParser(Vt100Parser):
         return end + len(_PASTE_END)
 
     def _press(self, keys: KeyNames, data: str, name: str = "") -> None:
-        """`name`: see `Translate`."""
+        """Report keys after translation. `name`: see `Translate`."""
         if self.translate is not None and keys not in _UNTRANSLATED:
             keys, data = self.translate(name, keys, data)
         self._feed(keys, data)
@@ -285,10 +295,11 @@ class KeyParser(Vt100Parser):
 
 
 def _as_raw(data: str) -> str:
-    """What a raw terminal would have sent for this input of a cooked one."""
+    """Convert input of a cooked terminal to input of a raw one."""
     # Linux keeps Ctrl-D as a zero byte.
     data = data.replace("\0", "\x04")
-    # Enter is a newline. Several lines may be a paste, which is never sent by itself; a report is no line.
+    # Enter is a newline. Several lines may be a paste, which is never sent by itself; a report is
+    # not a line.
     line, _, rest = data.partition("\n")
     is_line = line and "\n" not in rest and rest[:1] in ("", "\x1b")
     if is_line:
@@ -297,7 +308,10 @@ def _as_raw(data: str) -> str:
 
 
 def _kept(sequence: str) -> str:
-    """As much of an unfinished sequence as finds its end. Longer ones have no meaning here."""
+    """The part of an unfinished sequence that suffices to find its end.
+
+    Longer sequences have no meaning here.
+    """
     is_string = sequence[1:2] in _STRINGS
     if is_string:
         most = _KEPT_OF_STRING
@@ -312,7 +326,7 @@ def _kept(sequence: str) -> str:
 def read_whole_sequences(
     keyboard: Input, focus: Callable[[bool], None], background: Callable[[str], None]
 ) -> None:
-    """Have this parser read a keyboard; `focus` and `background` are told what the terminal reports."""
+    """Make a `KeyParser` read a keyboard; it passes reports to `focus` and `background`."""
     assert isinstance(keyboard, Vt100Input)
     keyboard.vt100_parser = KeyParser(
         keyboard.vt100_parser.feed_key_callback, focus, background
@@ -320,7 +334,7 @@ def read_whole_sequences(
 
 
 def parser_of(keyboard: Input) -> KeyParser:
-    """The parser of a keyboard that `read_whole_sequences` was given."""
+    """The parser that `read_whole_sequences` gave to a keyboard."""
     assert isinstance(keyboard, Vt100Input)
     assert isinstance(keyboard.vt100_parser, KeyParser)
     return keyboard.vt100_parser
@@ -330,7 +344,7 @@ def parser_of(keyboard: Input) -> KeyParser:
 def raw_mode(keyboard: Input) -> Generator[None]:
     """Give the program every key as it is pressed.
 
-    Before that, the terminal translates Enter and Ctrl-D; those that were typed so early count all the same.
+    Until then the terminal translates Enter and Ctrl-D; those typed so early are recognized too.
     """
     is_cooked = False
     modes = None
@@ -345,8 +359,8 @@ def raw_mode(keyboard: Input) -> Generator[None]:
             parser_of(keyboard).expect_cooked()
         yield
     if modes is not None:
-        # What is typed from here on is for the shell, which must find its lines whole. `take_keyboard` gives back the
-        # rest.
+        # Input from here on is for the shell, which must find its lines whole. `take_keyboard`
+        # gives back the rest.
         modes[0] |= termios.ICRNL
         modes[3] |= termios.ICANON | termios.ECHO
         with suppress(termios.error):

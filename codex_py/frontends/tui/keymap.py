@@ -1,6 +1,6 @@
-"""`tui.keymap`: the user's own keys are read as those that do the action by default.
+"""Applies `tui.keymap`: reads the user's own keys as the default keys of the same actions.
 
-So nothing but the reader of keys knows of it; and keys that lost their action are not read at all.
+So only the reader of keys knows of it, and keys that lost their action are not read at all.
 """
 
 import re
@@ -22,7 +22,7 @@ _TARGETS: Final[Mapping[str, str]] = {
     "global.toggle_vim_mode": "c-f18",
     "composer.toggle_shortcuts": "c-f19",
 }
-"""Of actions that have no key by default, or one that does more. No keyboard has these."""
+"""Keys that no keyboard has, for actions without a default key or with one that does more."""
 _APP: Final = ("composer", "chat", "global")
 COMPOSING: Final = ("composer", "editor", "chat", "global")
 _FIXED: Final = {
@@ -31,10 +31,10 @@ _FIXED: Final = {
     "ctrl-v": "pastes an image",
     "shift-tab": "switches to Plan mode",
 }
-"""What keys of the prompt do whatever the keymap says; Ctrl-Z too, which Codex does not complain about."""
+"""The effects of keys that no keymap changes. Ctrl-Z is one too, but Codex accepts it."""
 _ALWAYS: Final = {("c-c",), ("c-z",)}
 _TOGETHER: Final = (COMPOSING, ("approval", "list"), *((each,) for each in CONTEXTS))
-"""Contexts in which a key does one thing."""
+"""Groups of contexts in which a key does only one thing."""
 _NEWLINE: Final = "editor.insert_newline"
 _LEADER: Final = "leader "
 _CODES: Final = {
@@ -52,7 +52,11 @@ _CODES: Final = {
 
 
 class Keymap:
-    """Raises a `ConfigError`, with its place, if a key would do two things."""
+    """The keys of all actions.
+
+    Raises:
+        ConfigError: a key would do two things; the error names its place.
+    """
 
     def __init__(self, config: Config) -> None:
         keymap = config.settings.tui.keymap
@@ -72,7 +76,7 @@ class Keymap:
         for context in sorted(tables):
             for action, keys in tables[context].items():
                 name = f"{context}.{action}"
-                # Those that both have are the composer's, whose own are stronger, and come first.
+                # An action of both contexts is the composer's, whose own keys come first and win.
                 same = f"composer.{action}"
                 if same in actions() and context == "global":
                     name = same
@@ -94,7 +98,7 @@ class Keymap:
         return [key for key in found if key != UNBOUND]
 
     def free(self, key: str) -> str:
-        """A key of ours that Codex has no name for; empty if the prompt has another action there."""
+        """Return a key that Codex has no name for; empty if the prompt has another action there."""
         taken = (
             each
             for context in COMPOSING
@@ -106,7 +110,7 @@ class Keymap:
         return key
 
     def named(self, text: str, *, all: bool = False) -> str:
-        """The text with the key, or all keys, of the actions that stand in it in braces."""
+        """The text with the key, or all keys, in place of each action in braces."""
 
         def label(match: re.Match[str]) -> str:
             keys = self.keys(match[1])
@@ -119,7 +123,7 @@ class Keymap:
     def pressed(
         self, name: str, keys: KeyNames, data: str, contexts: Sequence[str]
     ) -> tuple[KeyNames, str]:
-        """Give keys and text in place of a key, none while a sequence is not whole; see `keyboard.Translate`."""
+        """Translate a key, to no keys while a sequence is incomplete. See `keyboard.Translate`."""
         if name:
             read = (name,)
         else:
@@ -127,7 +131,7 @@ class Keymap:
         effective = [name for each in reversed(contexts) for name in _effective(each)]
         own = {_keys(key): name for name in effective for key in self.keys(name)}
         if "approval" not in contexts:
-            # Only questions are not written into.
+            # Everywhere but in questions, a single character is text.
             own = {
                 key: name
                 for key, name in own.items()
@@ -145,7 +149,7 @@ class Keymap:
         usual = {_keys(key): name for name in effective for key in actions()[name]}.get(
             read
         )
-        # Esc and Ctrl-D do more than one thing, and lead out of everything.
+        # Esc and Ctrl-D do several things, and lead out of everything.
         if (
             action == usual
             or read in _ALWAYS
@@ -160,7 +164,7 @@ class Keymap:
             return _as_keys(found), text
         if read == ("c-m",) and "composer" in contexts:
             return (Keys.ControlJ,), ""
-        # What it would type goes to where text goes.
+        # A key without an action still types its text.
         is_text = data.isprintable() and data and not contexts[0].startswith("vim_")
         if is_text:
             return ((Keys.BracketedPaste,), data)
@@ -186,7 +190,7 @@ class Keymap:
 
 
 def _conflict(name: str, read: KeyNames, other: str, before: KeyNames) -> str:
-    """Why the keys of two actions cannot both be read; empty if they can."""
+    """The reason why the keys of two actions cannot both be read; empty if they can."""
     size = min(len(before), len(read))
     if before[:size] != read[:size]:
         return ""
@@ -231,7 +235,7 @@ def _listed(keys: str | Sequence[str], leaders: Sequence[str] = ()) -> Sequence[
 
 @cache
 def code(action: str) -> str:
-    """The key, for `bind`, as which the keys of the action are read."""
+    """The key for `bind` to which the keys of the action are translated."""
     return _TARGETS.get(action) or "+".join(_keys(actions()[action][0]))
 
 
@@ -247,7 +251,7 @@ def _as_key(name: str) -> str:
 
 @cache
 def answers() -> Mapping[str, str]:
-    """The actions of questions, in braces, by the letters that do them by default."""
+    """The actions of questions, in braces, by their default letters."""
     return {actions()[name][0]: f"{{{name}}}" for name in _effective("approval")}
 
 
@@ -263,7 +267,7 @@ def _effective(context: str) -> Sequence[str]:
 
 @cache
 def _keys(name: str) -> KeyNames:
-    """The keys of a name, as they are read; Enter with a modifier has none but the name."""
+    """The keys of a name, as they are read; Enter with a modifier is read as its name."""
     if " " in name:
         return tuple(key for each in name.split() for key in _keys(each))
     if name in _CODES:

@@ -1,6 +1,6 @@
-"""The keys of the program and of the composer; those of a panel are bound where it is made.
+"""Binds the keys of the program and of the composer; panels bind their own.
 
-Keys that are not bound here are as in emacs or in vi, which prompt-toolkit knows.
+Keys that are not bound here are prompt-toolkit's, as in emacs or in vi.
 """
 
 import asyncio
@@ -37,9 +37,12 @@ from codex_py.streams.terminal import printable
 
 _AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"
 _STOPPED: Final = "Stopped"
-"""While this is shown, Esc does nothing: pressed twice in a hurry it does not go back."""
+"""The hint after an interrupt.
+
+While it is shown, Esc does nothing, so that a quick second press does not go back.
+"""
 _HURRY_S: Final = 1.0
-"""Ctrl-C does not leave for so long after it has interrupted: it may still mean the turn."""
+"""Seconds after an interrupt in which Ctrl-C does not leave: it may still mean the turn."""
 _AGAIN_TO_LEAVE_WORK: Final = "The agent works: press Ctrl-D again to leave"
 _AGAIN_TO_GO_BACK: Final = "Press Esc again to go back to an earlier prompt"
 _AGAIN_TO_EMPTY: Final = (
@@ -47,7 +50,7 @@ _AGAIN_TO_EMPTY: Final = (
 )
 _TWICE_WITHIN_S: Final = 2.0
 _LONGEST_SEEN: Final = 64
-"""Code points of what is seen as one character, so that a key in a long line does not look at all of it."""
+"""The most code points of a visible character, so that a key need not read all of a long line."""
 
 SHORTCUTS: Final = (
     # Actions of `tui.keymap` stand for their keys.
@@ -121,12 +124,12 @@ def program_keys(surface: Surface) -> KeyBindings:
     run("c-b", "background", composing & at_start)
     run("c-o", "pasted", composing)
     run("s-tab", "plan", composing)
-    # Before the composer's own: a question waits until the user has stopped writing.
+    # Before the composer's own key: a question waits until the user has stopped writing.
     bind(keys, "tab", lambda _: surface.panels.call(), can_answer, eager=True)
     # With vi's keys, Alt and a key are Esc and the key in the composer.
     bind(keys, "escape+<any>", _unbound_alt, emacs_mode | ~composing)
     _add_escape_with_text(surface, composing & emacs_mode, is_empty, keys)
-    # Emacs accepts the line with it, which drops it where nothing accepts it.
+    # With this key emacs accepts the line, which would drop it here.
     bind(keys, "escape+#", lambda _: None, emacs_mode)
     bind(keys, "c-o", lambda _: None, emacs_mode & ~composing)
     return keys
@@ -135,9 +138,9 @@ def program_keys(surface: Surface) -> KeyBindings:
 def _add_escape_with_text(
     surface: Surface, composing: Filter, is_empty: Condition, keys: KeyBindings
 ) -> None:
-    """Have Esc stop the turn also if text came in the same read: it begins as Alt and a letter do.
+    """Let Esc stop the turn even if text came in the same read, as after Alt and a letter.
 
-    A letter alone is Alt's, and so is any where there is a draft to edit.
+    A single letter belongs to Alt, and so does any letter where there is a draft to edit.
     """
     processor = surface.screen.app.key_processor
 
@@ -159,13 +162,13 @@ def _add_escape_with_text(
 
 
 def _is_escape_with_text(held: Sequence[KeyPress], processor: KeyProcessor) -> bool:
-    """Whether what was read as Alt and a key may be Esc and the first letter of what was typed behind it."""
+    """True if keys that were read as Alt and a key may be Esc and the first letter of a text."""
     rest = processor.input_queue
     return bool(held and rest) and held[0].data == "\x1b" and len(rest[0].key) == 1
 
 
 def _unbound_alt(event: KeyPressEvent) -> None:
-    """Alt with a key that has no binding does nothing, for neither Esc nor the key was meant; unless text follows."""
+    """Ignore Alt with an unbound key, as neither Esc nor the key was meant; unless text follows."""
     processor = event.key_processor
     if _is_escape_with_text(event.key_sequence, processor):
         processor.feed(event.key_sequence[-1], first=True)
@@ -217,7 +220,7 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
     bind(keys, ESC, escape_of_vi, composing & held)
     bind(keys, ESC, escape, composing & ~held)
     bind(keys, code("chat.interrupt_turn"), lambda _: interrupt(), composing)
-    # Hands that know vi press it for its normal mode.
+    # Users of vi press it for the normal mode.
     bind(keys, "c-c", escape_of_vi, composing & held & ~is_empty)
     bind(keys, "c-c", control_c, composing & ~(held & ~is_empty))
     bind(keys, "c-d", control_d, composing & is_empty)
@@ -226,7 +229,7 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
 def _twice(
     hints: Hints, hint: str, action: Callable[[], object], *, in_hurry: bool = False
 ) -> None:
-    """Do it if the key was pressed before, and not `in_hurry`; else show the hint that says so."""
+    """Call `action` if the key was pressed before, and not `in_hurry`; else show `hint`."""
     if hints.answered == hint and not in_hurry:
         action()
     else:
@@ -242,7 +245,7 @@ def composer_keys(composer: Composer) -> KeyBindings:
     writing = emacs_mode | vi_insert_mode
 
     def step(place: int) -> int:
-        """The code points of what is seen as one character: before the cursor (-1), or behind it (0)."""
+        """The number of code points of the character before (-1) or after (0) the cursor."""
         line = buffer.document
         most = _LONGEST_SEEN
         before = line.current_line_before_cursor
@@ -300,7 +303,7 @@ async def _edit(surface: Surface) -> None:
     after = await surface.screen.pause(
         lambda: edited(command, before, environment, home)
     )
-    # What was not touched stays folded.
+    # A text that was not changed stays folded.
     if after != before:
         composer.set_text(after, images)
 

@@ -1,4 +1,4 @@
-"""What the command line asks of the terminal. LIGHT."""
+"""The options of the command line for the terminal. LIGHT."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ class Launch:
     """Writable roots beside those of the configuration; absolute."""
     environment: Mapping[str, str]
     needs_own_worktree: bool = False
-    """No option names a folder for the session that is resumed."""
+    """True if no option names a folder for the session that is resumed."""
     bypass_hook_trust: bool = False
-    """Run the hooks that the user has not reviewed, too."""
+    """Run hooks that the user has not reviewed, too."""
     plan: bool = False
     """Begin in Plan mode."""
     images: tuple[Path, ...] = ()
-    """Of the first prompt; absolute."""
+    """Images of the first prompt; absolute."""
     replay: Path | None = None
-    """Show the turn that this tape has of the prompt, without a composer, and leave."""
+    """A tape: show its turn for the prompt without a composer, and leave."""

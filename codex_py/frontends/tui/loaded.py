@@ -1,4 +1,4 @@
-"""The half of the terminal that the first frame does not need, and all that it imports: sessions, cells, commands."""
+"""The half of the terminal that the first frame does not need: sessions, cells, commands."""
 
 from collections.abc import Awaitable, Generator
 from contextlib import contextmanager, suppress
@@ -54,16 +54,16 @@ With another service, a [model_providers.NAME] table in
     {config}
 Without any of them, to see how it works:
     codex-py demo"""
-"""Narrow enough for 60 columns: no command is broken."""
+"""A message narrow enough for 60 columns, so that no command is broken."""
 _ANEW: Final = (
     "Each ! command starts in the folder of the conversation, in a shell of its own"
 )
 _LEAVING_WORDS: Final = frozenset({"quit", "exit", ":q", ":q!", ":qa", ":wq", ":x"})
-"""As a whole prompt these are for a shell or an editor. No model is asked what they mean."""
+"""Whole prompts that are meant for a shell or an editor; they are not sent to a model."""
 
 
 class Loaded:
-    """A `LoadedHalf`."""
+    """The one implementation of `LoadedHalf`."""
 
     def __init__(self, surface: Surface) -> None:
         screen = surface.screen
@@ -112,7 +112,7 @@ class Loaded:
         )
         prompt = launch.target.prompt
         if prompt:
-            # As it is, even if it looks like a command.
+            # Sent as it is, even if it looks like a command.
             surface.composer.history.add(prompt, "")
             labels = "".join(f"[Image #{n}] " for n in range(1, len(launch.images) + 1))
             self._conversation.send(Submission(labels + prompt, launch.images))
@@ -179,10 +179,10 @@ class Loaded:
         elif (command := self._by_name.get(line[1:].partition(" ")[0])) is not None:
             self._run(command, line.partition(" ")[2].strip(), line)
         elif "/" in (name := next(iter(line[1:].split()), "")) or "\n" in line:
-            # A path such as `/etc/hosts is wrong` is no command.
+            # A path such as `/etc/hosts is wrong` is not a command.
             conversation.send(submission)
         else:
-            # Not given back, or what is typed next would be a part of it.
+            # The line is not put back: text that is typed next would be a part of it.
             near = nearest(name, self._by_name)
             meant = f" Did you mean /{near}?" if near else ""
             back = self._surface.keymap.named(" ({editor.move_up} brings it back)")
@@ -240,7 +240,7 @@ class Loaded:
         return farewell
 
     def _keep_draft(self) -> None:
-        """Have the history bring back what was written and not sent, in the next session too."""
+        """Add unsent text to the history, which brings it back in the next session too."""
         composer = self._surface.composer
         session = self._conversation.session
         draft = composer.text.strip()
@@ -248,7 +248,7 @@ class Loaded:
             composer.history.add(draft, "" if session is None else session.thread_id)
 
     def _run(self, command: Command, argument: str, line: str = "") -> None:
-        """`line`: what was written, which is given back if it is refused."""
+        """Run a command. `line`: the written text, which is put back if the command is refused."""
         if self._conversation.is_working and not command.while_working:
             self._give_back(line)
             self._surface.hints.show(
@@ -285,7 +285,7 @@ class Loaded:
         session = await conversation.opened()
 
         def tell(text: str) -> None:
-            # Another one may have taken its place meanwhile.
+            # Another session may have taken its place meanwhile.
             if conversation.session is session:
                 session.tell(Note(text, "user"))
 
@@ -301,7 +301,10 @@ class Loaded:
         self._surface.hints.show(hint)
 
     async def _options(self) -> SessionOptions | None:
-        """The session that the command line names; None if the user picks none, and so leaves."""
+        """The options of the session that the command line names.
+
+        None if the user picks no session, and so leaves.
+        """
         target = self._surface.launch.target
         resume = target.resume
         if target.pick:
@@ -319,7 +322,7 @@ class Loaded:
         )
 
     def _farewell(self) -> str:
-        """Names the commands that leaving ends, and the session if something was said in it."""
+        """The commands that leaving ends, and the session if anything was said in it."""
         session = self._conversation.session
         shell = self._surface.screen.theme.shell
         is_replay = self._surface.launch.replay is not None
@@ -339,7 +342,7 @@ class Loaded:
 
 
 def farewell(thread_id: str, used: Usage) -> str:
-    """What was used, and how to continue the session, for the shell."""
+    """The tokens that were used, and the command to continue the session, for the shell."""
     tokens = ""
     if used.total_tokens:
         tokens = (
@@ -352,11 +355,11 @@ def farewell(thread_id: str, used: Usage) -> str:
 
 
 async def _settle_trust(config: Config, panels: Panels) -> bool:
-    """Ask whether this folder is trusted, if nobody has said so; True if the answer is a new yes."""
+    """Ask whether the folder is trusted, unless it is known; True if the answer is a new yes."""
     trust = config.project_trust
     is_unasked = config.approval_policy is ApprovalPolicy.NEVER
     if is_unasked and config.sandbox_mode == "danger-full-access":
-        # The agent may do all, whatever is answered: `--yolo`.
+        # With `--yolo` the agent may do everything, whatever the answer.
         return False
     if config.trust == "untrusted" or isinstance(trust, Trusted):
         return False

@@ -1,8 +1,8 @@
 """Markdown for a terminal: nothing is left out, and nothing takes more room than its text needs.
 
-Rich has a Markdown of its own. It drops HTML, and with it the `<T>` of many a sentence, pads code, centres
-headings, and hides where links lead. Source of the syntax: https://spec.commonmark.org, with tables and
-strikethrough.
+Rich has its own Markdown, but it drops HTML, and with it the `<T>` of many sentences, pads code,
+centres headings, and hides the targets of links. Source of the syntax:
+https://spec.commonmark.org, with tables and strikethrough.
 """
 
 import re
@@ -28,25 +28,25 @@ from codex_py.streams.plain_text import plain
 
 _PARSER = MarkdownIt().enable(["strikethrough", "table"])
 _COLUMN = 7
-"""A table with less room for each of its columns is shown as lists."""
+"""The least room for each column of a table; a table with less is shown as lists."""
 _NARROWEST_CODE = 10
 _BETWEEN = 3
-"""Columns between two of a table."""
+"""Blanks between two columns of a table."""
 _BOX = Box("    \n    \n ── \n    \n ── \n    \n    \n    \n")
 _SAFE_LINK = re.compile(r"(?:https?://|mailto:)[!-~]{1,2000}")
 _WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60"
 _ADDRESS = re.compile(r"\bhttps?://[!-\[\]-~]*[#-&*+/-9=@-Z^-z|~-]")
-"""Without a mark behind it that ends the sentence, or a bracket."""
+"""An address, without a bracket after it or a mark that ends the sentence."""
 _WORD = re.compile("[!-~]{8,}")
 _TASK = re.compile(r"\[([ xX])\] ")
 _UNITS = re.compile(f"[{_WIDE}] *|[^ {_WIDE}]+ *| +")
-"""A wide character, or a word."""
+"""A wide character or a word, with the blanks after it."""
 _LONGEST_JOINED = 2_000
 _INLINE_STYLES = {"em": "emphasis", "strong": "strong", "s": "struck"}
 
 
 class Markdown:
-    """One or several blocks, with an empty line between two of them."""
+    """One or more blocks, with an empty line between each two."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -59,7 +59,7 @@ class Markdown:
             tree = SyntaxTreeNode(_PARSER.parse(source))
             shown = _Reader(has_styles=options.is_terminal).blocks(tree.children)
         except RecursionError:
-            # Hundreds of marks within each other.
+            # The cause is hundreds of nested marks.
             shown = Text(source)
         yield shown
 
@@ -69,7 +69,7 @@ class _Reader:
         self._has_styles = has_styles
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> RenderableType:
-        # Paragraphs of a list without empty lines are hidden ones.
+        # In a list without empty lines, the paragraphs are hidden.
         return _together([(self._block(node), not node.hidden) for node in nodes])
 
     def _block(self, node: SyntaxTreeNode) -> RenderableType:
@@ -105,11 +105,11 @@ class _Reader:
             case "hr":
                 return Text("───", "quiet")
             case _:
-                # HTML, above all. It stays as it is.
+                # HTML, above all, stays unchanged.
                 return Text(node.content.rstrip("\n"))
 
     def _list(self, node: SyntaxTreeNode, number: int | None) -> RenderableType:
-        """`number` is that of the first item."""
+        """A list. `number`: the first item's number; None for bullets."""
         items: list[tuple[RenderableType, bool]] = []
         for n, item in enumerate(node.children):
             sign = "- " if number is None else f"{number + n}. "
@@ -168,7 +168,10 @@ class _Reader:
                     _link_addresses(text, start)
 
     def _target(self, target: str, start: int, text: Text) -> None:
-        """A terminal must not show one address and lead to another."""
+        """Link a text to its target, and show the target if the text differs from it.
+
+        A terminal must not show one address and lead to another.
+        """
         label = text.plain[start:]
         if target not in {label, f"mailto:{label}"}:
             text.append(f" ({target})" if label else target, "quiet")
@@ -190,7 +193,7 @@ def _together(blocks: list[tuple[RenderableType, bool]]) -> RenderableType:
 
 
 class _Table:
-    """As a table where there is room for its columns, and row by row where there is not."""
+    """A table where its columns have room, else its rows one by one."""
 
     def __init__(self, header: list[Text], rows: list[list[Text]]) -> None:
         self._header = header
@@ -215,7 +218,7 @@ class _Table:
             yield Text("─" * whole, "quiet")
             yield from (_row(row, widths) for row in self._rows)
             return
-        # Rows that are wrapped need something between them.
+        # Wrapped rows need something between them.
         table = Table(
             box=_BOX,
             show_edge=False,
@@ -232,7 +235,7 @@ class _Table:
 
 
 def _row(cells: Sequence[Text], widths: Sequence[int], style: str = "") -> Text:
-    """The row of a table that needs no more room than there is, which takes `Table` 2.6 ms more."""
+    """A row of a table that fits without wrapping; with `Table` it would take 2.6 ms more."""
     row = Text(style=style)
     for n, (cell, width) in enumerate(zip(cells, widths, strict=False)):
         row.pad_right(_BETWEEN if n else 0)
@@ -243,7 +246,7 @@ def _row(cells: Sequence[Text], widths: Sequence[int], style: str = "") -> Text:
 
 
 class _Prose(Text):
-    """Text that is wrapped between wide characters too, as they are written without blanks."""
+    """Text that is also wrapped between wide characters, which are written without blanks."""
 
     def wrap(self, console: Console, width: int, **how: Any) -> Lines:
         if self.plain.isascii() or _room(self.plain) == len(self.plain):
@@ -267,8 +270,10 @@ class _Prose(Text):
 
 
 class _Paragraph:
-    """Prose in which an address or a path that is longer than a row stays whole: the terminal wraps it, to the
-    margin."""
+    """Prose that keeps an address or a path whole if it is longer than a row.
+
+    The terminal wraps such a word, to the margin.
+    """
 
     def __init__(self, text: Text) -> None:
         self._text = text
@@ -281,7 +286,7 @@ class _Paragraph:
         text = self._text
         start = 0
         for match in _WORD.finditer(text.plain):
-            # What prints line by line wraps nothing by itself.
+            # Output that is printed line by line is not wrapped by itself.
             is_long = options.is_terminal and width < len(match[0]) <= _LONGEST_JOINED
             # An address, or a path.
             if not (is_long and "/" in match[0]):
@@ -306,7 +311,7 @@ class _Paragraph:
 
 
 def _prose(text: Text) -> RenderResult:
-    """A part of a paragraph, without the blanks and the end of the line around it."""
+    """A part of a paragraph, without the blanks and newlines around it."""
     plain_text = text.plain
     first = len(plain_text) - len(plain_text.lstrip())
     part = text[first : len(plain_text.rstrip())]
@@ -315,23 +320,25 @@ def _prose(text: Text) -> RenderResult:
 
 
 def _link_addresses(text: Text, start: int) -> None:
-    """Have each address that stands in a text, from this place on, lead to itself."""
+    """Make each address in the text, from `start` on, a link to itself."""
     for match in _ADDRESS.finditer(text.plain, start):
         if _SAFE_LINK.fullmatch(match[0]):
             text.stylize(Style(link=match[0]), match.start(), match.end())
 
 
 def _room(text: str) -> int:
-    """Columns that it takes at most: not every terminal joins emoji."""
+    """The most columns that a text takes: not every terminal joins emoji."""
     return max(cell_len(text), get_cwidth(text))
 
 
 class Code:
-    """A program on a ground, coloured if its language is known; or just lines. Long ones are cut anywhere.
+    """Lines of code on a background, highlighted if their language is known.
+
+    Long lines are broken anywhere.
 
     Args:
         sign: stands before the first row; blanks as wide before the other lines.
-        joins: a long line stays one for who copies it: the terminal wraps it, to the margin.
+        joins: a long line can be copied as one: the terminal wraps it, to the margin.
     """
 
     def __init__(
@@ -352,7 +359,7 @@ class Code:
         margin = Segment(sign, console.get_style("quiet"))
         room = width - len(sign)
         for line in highlighted(self._code, language).split("\n", allow_blank=True):
-            # An endless one would be too much for the terminal.
+            # An endless line would be too much for the terminal.
             joins = self._joins and len(line) <= _LONGEST_JOINED
             rows = self._rows(line, room, width if joins else room)
             for n, row in enumerate(rows):

@@ -1,5 +1,4 @@
-"""Lists of which one row is selected: the answers to a question, what a picker finds, what is offered below the
-composer."""
+"""Lists with one selected row: answers to a question, rows of a picker, suggestions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,18 +21,18 @@ _LEAST_NOTE = 8
 # No slots: in Python 3.11, `Option[X](…)` fails on a class with both these and a parent that is generic.
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """A row. Its texts are for a terminal: nothing in them steers it, and the label has no newline."""
+    """A row of a list. Its texts hold no terminal controls, and its label no newline."""
 
     label: str
     value: T
     key: str = ""
-    """A single key that takes it at once, in a question."""
+    """A single key that chooses the row at once, in a question."""
     note: str | Callable[[], str] = ""
-    """Stands behind the label, dimmed. A function is asked each time it is drawn."""
+    """A dimmed text after the label. A function is called each time it is drawn."""
     short: str = ""
-    """Stands for a label that would be cut."""
+    """The text in place of a label that would be cut."""
     lasts: bool = False
-    """It answers more than this question."""
+    """True if the answer applies to more than this question."""
 
     @property
     def told(self) -> str:
@@ -49,7 +48,10 @@ def bind_arrows(
     *,
     page: Callable[[], int] | None = None,
 ) -> None:
-    """`move` is given the number of rows, negative for up. `page` says how many a page has, where there are pages."""
+    """Bind the arrows, and the keys for pages if there are pages.
+
+    `move` gets the number of rows, negative for up. `page` returns the number of rows of a page.
+    """
     bind(keys, "up c-p", lambda _: move(-1), filter)
     bind(keys, "down c-n", lambda _: move(1), filter)
     if page is not None:
@@ -58,7 +60,7 @@ def bind_arrows(
 
 
 def moved(selected: int, rows: int, count: int) -> int:
-    """The row that is selected after a move: by one row from an end to the other, by more to an end at most."""
+    """The selected row after a move; a step of one wraps around, a longer one stops at the end."""
     wanted = selected + rows
     if abs(rows) == 1:
         return wanted % count
@@ -66,9 +68,9 @@ def moved(selected: int, rows: int, count: int) -> int:
 
 
 def moved_within(selected: int, rows: int, count: int) -> int:
-    """The row that is selected after a move, which ends at the first or the last one.
+    """The selected row after a move that stops at the first or the last row.
 
-    Of answers to a question: no key leads from a no to a yes at the other end.
+    This is for answers to a question: no key leads from a no to a yes at the other end.
     """
     return max(0, min(selected + rows, count - 1))
 
@@ -82,7 +84,7 @@ def window(selected: int, count: int, most: int) -> range:
 def row_of(
     option: Option[Any], is_selected: bool, columns: int | None = None
 ) -> Fragments:
-    """Label, key and note; cut to so many columns, if a number is given."""
+    """The label, key and note of an option, cut to `columns` if given."""
     label = option.label
     key = f" ({option.key})" if option.key else ""
     note = f"  {told}" if (told := option.told) else ""
@@ -104,7 +106,7 @@ def sign_of(is_selected: bool) -> str:
 
 
 def with_sign(sign: str, lines: Sequence[Fragments]) -> list[Fragments]:
-    """The lines of a row: the sign stands before the first, and blanks of its width before the others."""
+    """The lines of a row, with the sign before the first and blanks as wide before the others."""
     blank = " " * len(sign)
     signed: list[Fragments] = []
     for line in lines:

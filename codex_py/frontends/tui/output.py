@@ -1,4 +1,4 @@
-"""What is sent to the terminal: finished lines that wait, frames and where they begin, and the writing itself."""
+"""Output to the terminal: finished lines that wait, frames and their place, and the writing."""
 
 import io
 import os
@@ -22,7 +22,7 @@ from codex_py.frontends.tui.characters import alone, ascii_only
 from codex_py.frontends.tui.theme import Theme
 
 _MOST_EACH: Final = 2 * 1024 * 1024
-"""Characters that are kept of the start of what waits, and as many of its end."""
+"""Characters of the waiting lines that are kept at their start, and as many at their end."""
 _DEPTHS = {
     "standard": ColorDepth.DEPTH_4_BIT,
     "256": ColorDepth.DEPTH_8_BIT,
@@ -53,7 +53,7 @@ _CUTTING = ("XTERM_VERSION", "STY")
 
 
 class Finished:
-    """Finished lines in their order; of far too many, `most_each` characters of the first and of the last."""
+    """Finished lines in order; of too many, the first and last `most_each` characters are kept."""
 
     def __init__(self, most_each: int = _MOST_EACH) -> None:
         self._most_each = most_each
@@ -62,7 +62,7 @@ class Finished:
         self._last: deque[str] = deque()
         self._last_size = 0
         self._left_out = 0
-        """Lines."""
+        """The number of lines that were left out."""
 
     def __bool__(self) -> bool:
         return bool(self._first or self._last)
@@ -81,7 +81,7 @@ class Finished:
             self._left_out += oldest.count("\n")
 
     def take(self) -> str:
-        """All that waits, with a line for what was left out; there is nothing more then."""
+        """Take all waiting lines, with a line that counts those left out. None are left then."""
         if self._left_out:
             more = (
                 f"\n[{self._left_out:,} lines are not shown: the terminal took none for too long;"
@@ -99,13 +99,14 @@ class Finished:
 
 
 class TerminalWriter(io.TextIOBase):
-    """Writes from a thread of its own, so that a terminal which takes nothing holds nothing up.
+    """Writes in its own thread, so that a terminal that stops reading does not block the program.
 
-    What is written goes out in order, after the next `flush`. Neither of them blocks or raises: see
-    `backlog` before adding what can wait. If the terminal is gone, the keyboard reader reports it.
+    Text goes out in order, after the next `flush`. Neither `write` nor `flush` blocks or raises:
+    see `backlog` before adding text that can wait. If the terminal is gone, the keyboard reader
+    reports it.
 
     Args:
-        unicode: False: the terminal knows ASCII alone, and gets something like the rest.
+        unicode: False: the terminal knows only ASCII, and gets similar characters for the rest.
     """
 
     def __init__(self, fd: int, *, unicode: bool = True) -> None:
@@ -141,7 +142,7 @@ class TerminalWriter(io.TextIOBase):
         self._queue_up(self._shown(text).encode(errors="replace"))
 
     def send(self, data: bytes) -> None:
-        """Write bytes as they are, and at once: those of a command that the user has given the terminal to."""
+        """Write bytes unchanged and at once, from a command that has the terminal."""
         self.flush()
         self._queue_up(data)
 
@@ -155,7 +156,7 @@ class TerminalWriter(io.TextIOBase):
                 self._state.notify_all()
 
     def drain(self, timeout_s: float) -> None:
-        """Wait until all is written, so long at most."""
+        """Wait until all is written, at most `timeout_s`."""
         with self._state:
             self._state.wait_for(lambda: not self._backlog, timeout_s)
 
@@ -190,7 +191,7 @@ def terminal_output(
     size: Callable[[], Size],
     before_erase: Callable[[], None],
 ) -> "FrameOutput":
-    """`before_erase` may move the cursor before what is below it is erased."""
+    """The output for frames. `before_erase` may move the cursor before all below it is erased."""
     if theme.color:
         depth = _DEPTHS[theme.color_system]
     else:
@@ -209,10 +210,10 @@ def terminal_output(
 
 
 class FrameOutput(Vt100_Output):
-    """What frames are drawn to.
+    """The output to which frames are drawn.
 
     Attributes:
-        holds: `flush` does nothing, so that a frame goes out as a whole.
+        holds: True: `flush` does nothing, so that a frame goes out as a whole.
     """
 
     before_erase: Callable[[], None]
@@ -227,12 +228,15 @@ class FrameOutput(Vt100_Output):
 
     def erase_down(self) -> None:
         self.before_erase()
-        # From the first place of the screen, tmux would put what is erased into the scrollback.
+        # If this began at the first place of the screen, tmux would put the rows into scrollback.
         self.write_raw("\x1b[K\x1b[C\x1b[J\x1b[D")
 
 
 class _DumbOutput(FrameOutput):
-    """For a terminal that moves its cursor, and shows whatever else it is sent: no modes, and no title."""
+    """The output for a terminal that moves its cursor, but shows other controls as text.
+
+    It gets no modes and no title.
+    """
 
     def write_raw(self, data: str) -> None:
         if not data.startswith(("\x1b[?", "\x1b]")):
@@ -240,16 +244,16 @@ class _DumbOutput(FrameOutput):
 
 
 def reflows(environment: Mapping[str, str]) -> bool:
-    """Whether the terminal lays long lines out anew, as almost all do; xterm and GNU screen cut them off.
+    """True if the terminal wraps long lines again when resized; xterm and GNU screen cut them off.
 
-    It cannot be asked. Where nothing is known of it, the answer is no: that costs rows that are left
-    over, while the other mistake costs rows of what was there before.
+    The terminal cannot be asked. If nothing is known of it, the answer is False: that may leave
+    rows over, while the other mistake erases rows that were there before.
     """
     if "TMUX" not in environment and any(environment.get(name) for name in _CUTTING):
         return False
     if any(environment.get(name) for name in _REFLOWING):
         return True
-    # xterm does not set it.
+    # xterm does not set this variable.
     is_modern = environment.get("COLORTERM", "") in {"truecolor", "24bit"}
     return is_modern or environment.get("TERM", "").startswith(_REFLOWING_TERMS)
 
@@ -261,12 +265,12 @@ class Frame:
     widths: Sequence[int]
     """Columns of each row."""
     cursor: tuple[int, int]
-    """Column and row."""
+    """Column and row of the cursor."""
     left: Sequence[int] = ()
-    """Columns of each row right above that an earlier frame has left, as the screen was too low to reach it."""
+    """Columns of each row directly above that an earlier frame left: the screen was too low."""
 
     def rows_above(self, columns: int) -> int:
-        """Rows between the first one and the cursor's, once the terminal has wrapped them to this width."""
+        """The number of rows above the cursor's, once the terminal has wrapped them."""
         rows = (
             _rows(width, columns)
             for width in (*self.left, *self.widths[: self.cursor[1]])
@@ -274,8 +278,11 @@ class Frame:
         return sum(rows) + self.cursor[0] // columns
 
     def out_of_reach(self, columns: int, rows: int) -> Sequence[int]:
-        """Columns of each row that has gone off the top of a screen of this size: it cannot be erased until the
-        terminal brings it back, as most do when the screen is higher again."""
+        """Columns of each row that has gone off the top of a screen of this size.
+
+        Such a row cannot be erased until the terminal brings it back, as most do when the screen is
+        higher again.
+        """
         count = self.rows_above(columns) - (rows - 1)
         found = list[int]()
         for width in (*self.left, *self.widths[: self.cursor[1]]):
@@ -293,7 +300,7 @@ def _rows(width: int, columns: int) -> int:
 def frame_of(
     screen: Screen, cursor: tuple[int, int], left: Sequence[int], least: Sequence[int]
 ) -> Frame:
-    """See `Frame` for `cursor` and `left`; no row counts as narrower than `least` says."""
+    """The `Frame` of a screen. No row counts as narrower than `least` says."""
     widths = map(partial(_width, screen), range(screen.height))
     return Frame(
         [max(each) for each in zip_longest(widths, least, fillvalue=0)], cursor, left
@@ -301,7 +308,7 @@ def frame_of(
 
 
 def _width(screen: Screen, y: int) -> int:
-    """Columns up to the last one that is not blank. A blank with a style counts, because it is drawn."""
+    """The columns up to the last one that is drawn. A blank with a style counts as drawn."""
     cells = screen.data_buffer[y]
     drawn = (
         x for x, cell in cells.items() if cell.char != " " or _GROUND.search(cell.style)

@@ -1,6 +1,7 @@
-"""The overlay: a long text over the whole screen, which leaves what was on it as it was.
+"""The overlay: a long text over the whole screen, which is restored afterwards.
 
-What it shows are cells, as they would go to the scrollback, but whole. They are drawn when they come into view.
+It shows cells as they would go to the scrollback, but whole, and draws them when they come into
+view.
 """
 
 import asyncio
@@ -29,34 +30,35 @@ from codex_py.streams.terminal import aligned, printable
 _FEW_KEYS = "Esc leaves · {pager.find} search"
 _ONE_KEY = "Esc leaves"
 Further: TypeAlias = tuple[str, Callable[[], str], Callable[[], None]]
-"""A key more, what is said of it behind the others, and what it does."""
+"""An additional key, its description after those of the others, and its action."""
 _LOW = 6
 """Rows. A lower screen shows no title."""
 
 
 @dataclass(slots=True)
 class Section:
-    """A cell, and whether an empty row stands before it."""
+    """A cell of an overlay. `space`: an empty row stands before it."""
 
     cell: RenderableType
     space: bool = True
     continues: bool = False
-    """It folds with the section before."""
+    """True if the section folds with the one before."""
     is_folded: bool = False
 
     @property
     def is_prompt(self) -> bool:
-        # Of all cells, prompts alone are bands as a whole.
+        # Prompts are the only cells that are bands as a whole.
         return isinstance(self.cell, Band)
 
 
 @dataclass(slots=True)
 class Pages:
-    """What an overlay shows. It may grow while it is shown.
+    """The content of an overlay, which may grow while it is shown.
 
     Args:
-        live: the rows behind the last section, which still change, for so many columns and at most so many.
-        state: is shown beside the title.
+        live: returns the rows after the last section, which still change. It gets the number of
+            columns and the most rows.
+        state: returns a text for the place beside the title.
     """
 
     title: str
@@ -64,7 +66,7 @@ class Pages:
     live: Callable[[int, int], Sequence[Fragments]] = lambda _columns, _most: ()
     state: Callable[[], str] = str
     at_end: bool = False
-    """Its end is what is wanted."""
+    """True: show the end first."""
 
     def add(
         self, cell: RenderableType, space: bool = True, *, continues: bool = False
@@ -86,7 +88,7 @@ class Overlay(Panel[None]):
     """Scrolls, folds and searches pages, until the user leaves it.
 
     Args:
-        below: what is under way meanwhile, for the last row, which has the keys of the overlay too.
+        below: returns the work in progress for the last row, in so many columns; the keys follow.
     """
 
     covers = True
@@ -106,20 +108,20 @@ class Overlay(Panel[None]):
         self._below = below
         self._further = further[1] if further else str
         self._drawn: dict[int, list[Fragments]] = {}
-        """The rows of sections, not folded, for a screen of so many columns."""
+        """The unfolded rows of sections, for a screen of `_columns`."""
         self._columns = 0
         self._live: list[Fragments] = []
         self._place = (0, 0)
-        """The section that the first row is of, and the row in it."""
+        """The section of the first visible row, and the index of the row in it."""
         self._follows = pages.at_end
-        """The end is shown, wherever it goes."""
+        """True: the end stays visible while the text grows."""
         self._searched = ""
         self._hit: tuple[int, int] | None = None
         """The row that was found last, which may not be the first one on the screen."""
         self._found = ""
-        """Which of how many rows that is."""
+        """The result of the search: the number of that row among all found."""
         self._asked: str | None = None
-        """What is written to be searched for; None while nothing is."""
+        """The search text that is being written; None if no search is being written."""
         self._bind(further)
         self.contain(self.text)
 
@@ -163,7 +165,7 @@ class Overlay(Panel[None]):
 
     @property
     def _end(self) -> tuple[int, int]:
-        """The place from which the end is the last row of the screen."""
+        """The place of the first row if the end is the last row of the screen."""
         return self._moved((len(self._pages.sections) + 1, 0), -self._room)
 
     def text(self) -> Fragments:
@@ -194,7 +196,7 @@ class Overlay(Panel[None]):
     def _last_row(self, columns: int) -> Fragments:
         if self._asked is not None:
             return [("bold", f"/{fit(self._asked, columns - 2)}")]
-        # Without its remark, which may name keys that do something else here.
+        # Without the remark of that row, which may name keys that do something else here.
         line: Fragments = [
             (each[0], each[1].rstrip()) for each in self._below(columns)[:1]
         ]
@@ -239,7 +241,7 @@ class Overlay(Panel[None]):
         return row
 
     def _rows(self, number: int) -> list[Fragments]:
-        """The rows of a section; behind the last one, those that still change."""
+        """The rows of a section; after the last section, the rows that still change."""
         if number >= len(self._pages.sections):
             if number == len(self._pages.sections):
                 return self._live
@@ -267,7 +269,7 @@ class Overlay(Panel[None]):
         return range(number, end)
 
     def _whole(self, number: int) -> list[Fragments]:
-        """The rows of a section that is not folded."""
+        """All rows of a section, as if it were not folded."""
         columns = get_app().output.get_size().columns
         if self._columns != columns:
             self._drawn = {}
@@ -279,7 +281,7 @@ class Overlay(Panel[None]):
         return self._drawn[number]
 
     def _moved(self, place: tuple[int, int], by: int) -> tuple[int, int]:
-        """The place so many rows further, or the first or the last one."""
+        """The place `by` rows further, or the first or the last one."""
         number, row = place
         last = len(self._pages.sections)
         row += by
@@ -300,7 +302,7 @@ class Overlay(Panel[None]):
         self._go(self._moved(self._place, rows))
 
     def _jump(self, step: int) -> None:
-        """To the prompt before what is shown, or behind it; beyond the last one to the end."""
+        """Go to the prompt before (-1) or after (1) the shown rows; after the last, to the end."""
         sections = self._pages.sections
         number = self._place[0] + step
         while 0 <= number < len(sections) and not sections[number].is_prompt:
@@ -309,7 +311,7 @@ class Overlay(Panel[None]):
 
     @property
     def _has_folds(self) -> bool:
-        # To fold all that there is would only hide it.
+        # Folding the only section would hide everything.
         return len(self._pages.sections) > 1
 
     def _fold(self) -> None:
@@ -319,14 +321,14 @@ class Overlay(Panel[None]):
             self._go((self._set_folded(number, is_folded=is_folded), 0))
 
     def _set_folded(self, number: int, *, is_folded: bool) -> int:
-        """Returns the section that the fold begins with."""
+        """Fold or unfold a section and those that fold with it. Returns the first of them."""
         fold = self._fold_of(number)
         for each in fold:
             self._pages.sections[each].is_folded = is_folded
         return fold[0]
 
     def _fold_all(self) -> None:
-        """All but the prompts, or none if all of them are."""
+        """Fold all sections but the prompts; unfold them if all are folded."""
         others = [
             e for e in self._pages.sections if self._has_folds and not e.is_prompt
         ]
@@ -354,7 +356,7 @@ class Overlay(Panel[None]):
         self.search(text)
 
     def _search(self, step: int) -> None:
-        """To the next row with the text, or to the one before; around the ends."""
+        """Go to the next row with the text (1), or to the one before (-1), around the ends."""
         self.changed()
         here = self._hit or self._place
         hits = list(self._hits())
@@ -391,7 +393,7 @@ class Overlay(Panel[None]):
 
 
 class Overlays:
-    """Shows overlays; a terminal that cannot have them gets their text printed."""
+    """Shows overlays; a terminal that cannot show them gets their text printed."""
 
     def __init__(self, surface: Surface, renderer: Renderer) -> None:
         self._surface = surface
@@ -399,15 +401,15 @@ class Overlays:
 
     @property
     def renderer(self) -> Renderer:
-        """Shows cells whole."""
+        """A renderer that shows cells whole."""
         return self._renderer.whole()
 
     def open(self, pages: Pages) -> None:
-        """Show it beside what else goes on."""
+        """Show pages without waiting until the user leaves them."""
         self._surface.start(self.show(pages))
 
     async def show(self, pages: Pages, further: Further | None = None) -> None:
-        """Show it until the user leaves it."""
+        """Show pages until the user leaves them."""
         screen = self._surface.screen
         renderer = self.renderer
         if screen.theme.dumb:
@@ -417,5 +419,5 @@ class Overlays:
             return
         overlay = Overlay(pages, renderer, self._surface.status.working, further)
         await self._surface.panels.show(overlay)
-        # What has been read is read: its keys are not for what comes next.
+        # Keys that were read so far are not for what comes next.
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""The page: what may still change, the composer or the panel in its place, and the status below."""
+"""The page: rows that may still change, the composer or a panel, and the status below."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -15,24 +15,24 @@ from codex_py.frontends.tui.theme import PROMPT
 from codex_py.streams.terminal import printable
 
 _LEAST_ROWS = 3
-"""Of what is under way, however low the screen is."""
+"""The least rows for work in progress, however low the screen is."""
 _BESIDE_TEXT = 4
 _OTHER_ROWS = 7
-"""Rows of the rest, as a rule."""
+"""The usual number of all other rows."""
 _WAITING = "  When the session has begun:"
 _STEERED = "  After the next step:"
 _QUEUED = "  After the turn ({chat.edit_queued_message} takes the last one back):"
 
 _MOST_JOINED = 8
-"""Characters of a cell. A letter can have any number of marks."""
+"""The most characters of a cell, since a letter can have any number of marks."""
 
 _cell = lru_cache(maxsize=10_000)(Char)
 
 
 class Page(Container):
-    """Rows of text above and below what has the keyboard, which gets the rows that it wants; on a low screen the
-    first rows above it are left out.
+    """Rows of text above and below the container that has the keyboard.
 
+    The container gets the rows that it wants; on a low screen the first rows above it are left out.
     An `HSplit` of windows takes 2 ms more for each frame.
     """
 
@@ -55,7 +55,7 @@ class Page(Container):
         return self._body.preferred_width(max_available_width)
 
     def preferred_height(self, width: int, max_available_height: int) -> Dimension:
-        # Asked twice for each frame.
+        # This is asked twice for each frame.
         measured = get_app().render_counter, width
         if self._measured is None or self._measured[0] != measured:
             self._rows = self._above(), self._below()
@@ -109,7 +109,7 @@ def _draw(
                     break
                 if cell.width:
                     cells[x] = cell
-                    # What a wide one covers.
+                    # The columns that a wide character covers.
                     cells.update(
                         dict.fromkeys(range(x + 1, x + cell.width), _cell("", ""))
                     )
@@ -122,7 +122,7 @@ def _draw(
 
 
 def live_rows(surface: Surface) -> list[Fragments]:
-    """What stands above the composer: it may still change."""
+    """The rows above the composer, which may still change."""
     screen = surface.screen
     outbox = surface.outbox
     rows: list[Fragments] = []
@@ -151,7 +151,7 @@ def live_rows(surface: Surface) -> list[Fragments]:
 
 
 def rows_below(surface: Surface) -> list[Fragments]:
-    """What is offered for the word that is written, and the status."""
+    """The suggestions for the word that is being written, and the status."""
     screen = surface.screen
     completion = surface.composer.completion
     rows: list[Fragments] = []

@@ -1,4 +1,4 @@
-"""Panels take the composer's place for a while: a question, a line to fill in."""
+"""Panels, which take the composer's place for a while: a question, a line to fill in."""
 
 import asyncio
 import re
@@ -51,34 +51,39 @@ from codex_py.frontends.tui.menu import (
 T = TypeVar("T")
 
 _WORD_S = 0.3
-"""Between the letters of a word that is being typed there is less."""
+"""Seconds; the letters of a word that is being typed come faster."""
 _SLOW_WORD_S = 0.8
-"""A longer wait for slow typists, used unless the question comes from the agent and the answer holds only once."""
+"""A longer wait for slow typists, unless the agent asks and the answer holds only once."""
 _BY_ARROWS = "Only arrows and {list.accept} answer; text goes to your prompt"
 SHOWS_ALL = " ({approval.open_fullscreen} shows all)"
 ROOMY = 9
-"""Rows for a question. With fewer, all are for its text."""
+"""Rows for a question. With fewer, no row is left blank."""
 _FIELD_ROWS = 6
 _MARGIN = len("> 1. ")
 
 
 class Postponed(Exception):
-    """The result of a panel that was put off: the user writes on. A question of the agent waits, a command ends."""
+    """Raised if a panel is put off because the user goes on writing.
+
+    A question of the agent waits; a command ends.
+    """
 
 
 class Panel(Generic[T]):
-    """Shown until its result is there, which is `cancelled` on Esc. It has the focus, and its own keys come first.
+    """A panel, shown until it has its result, which is `cancelled` on Esc.
+
+    It has the focus, and its own keys come first.
 
     Attributes:
-        hint: its keys, for the line below; empty if it shows them itself.
-        by_letter: something that is typed may answer, not only the arrows and Enter.
+        hint: the panel's keys, for the line below; empty if the panel shows them itself.
+        by_letter: typed text may answer, not only the arrows and Enter.
         is_asked: the agent asks, not a command of the user.
         lasting: letters that answer for longer than this question.
-        changed: is called when there is something new to draw.
+        changed: called when there is something new to draw.
         postpone: closes the panel; the text goes to the prompt.
-        covers: it takes the whole screen.
-        named: puts keys in place of the actions of a text.
-        contexts: of `tui.keymap`, in which it reads keys.
+        covers: the panel takes the whole screen.
+        named: replaces the actions in a text by their keys.
+        contexts: the contexts of `tui.keymap` in which the panel reads keys.
     """
 
     hint = ""
@@ -96,7 +101,7 @@ class Panel(Generic[T]):
         self.result: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self.keys = KeyBindings()
         self._letter = ""
-        """What is typed and takes effect in a moment."""
+        """The typed text that takes effect in a moment."""
         self._timer: asyncio.TimerHandle | None = None
         bind(self.keys, f"{ESC} c-c", lambda _: self.give(cancelled))
         is_empty = Condition(lambda: not get_app().current_buffer.text)
@@ -108,13 +113,16 @@ class Panel(Generic[T]):
             self.result.set_result(value)
 
     def take_text(self, meaning: Callable[[str], Callable[[], None] | None]) -> None:
-        """Do what a letter or number means after a moment in which nothing more is typed, for it could begin a word.
+        """Bind letters and numbers to their meanings.
+
+        Each takes effect after a moment in which nothing more is typed, because it could begin a
+        word.
 
         Text without a meaning closes the panel and goes to the prompt.
         """
 
         def press(event: KeyPressEvent) -> None:
-            # Keys that are no text have none: Shift-Tab, Home, F5.
+            # Keys that are not text have no data: Shift-Tab, Home, F5.
             if event.data and event.data.isprintable():
                 take(self._letter + event.data)
 
@@ -146,22 +154,22 @@ class Panel(Generic[T]):
         )
 
     def take_burst(self, text: str, take: Callable[[str], None]) -> None:  # noqa: ARG002
-        """A text that came at once is for the prompt. `take` would do what it means."""
+        """Handle a text that came at once: it is for the prompt. `take` would do what it means."""
         self.write(text)
 
     def forget_letter(self) -> None:
-        """A letter that was typed before has no effect any more."""
+        """Cancel the effect of a letter that was typed before."""
         self._letter = ""
         if self._timer is not None:
             self._timer.cancel()
 
     def write(self, text: str) -> None:
-        """Close the panel: the text is for the prompt."""
+        """Close the panel and put the text into the prompt."""
         if not text:
             return
         self.forget_letter()
         self.postpone(text)
-        # The key before it, in the same read, may have been the answer.
+        # The key before, in the same read, may have been the answer.
         if not self.result.done():
             self.result.set_exception(Postponed())
 
@@ -171,7 +179,7 @@ class Panel(Generic[T]):
             self.hint = _BY_ARROWS
 
     def contain(self, text: Callable[[], Fragments], *, wraps: bool = False) -> None:
-        """Show nothing but this text."""
+        """Make this text the whole content of the panel."""
         control = FormattedTextControl(
             text, focusable=True, key_bindings=self.keys, show_cursor=False
         )
@@ -184,10 +192,10 @@ class Choice(Panel[T]):
     """A question with a few answers: arrows and Enter, a number, or an answer's own key.
 
     Args:
-        question: or a function that makes it for so many rows, each time it is drawn.
-        default: index of the answer that Enter gives if nothing is moved.
+        question: the text, or a function that makes it for a number of rows, at each drawing.
+        default: the index of the answer that Enter gives if the selection was not moved.
         cancelled: the answer of Esc and Ctrl-C.
-        others: answers of further keys.
+        others: the answers of further keys.
         waits: Enter answers only after a moment: it may have been meant for the question before.
         show_all: shows the question in full, on `v` and Ctrl-T.
     """
@@ -253,7 +261,7 @@ class Choice(Panel[T]):
         return joined(rows + answers)
 
     def _answers(self, columns: int, room: int) -> list[Fragments]:
-        """One row each where there is little room, and then as many as there is room for."""
+        """The rows of the answers; on a low screen one row each, and as many as fit."""
         indent = _MARGIN if self.by_letter else len("> ")
         width = max(1, columns - indent)
         options = [replace(o, key=self._shown_key(o.key)) for o in self._options]
@@ -277,7 +285,7 @@ class Choice(Panel[T]):
         return rows
 
     def _shown_key(self, key: str) -> str:
-        """The key that gives an answer, as the user has it; empty if letters are refused."""
+        """The user's key for an answer; empty if letters are refused."""
         if not self.by_letter:
             return ""
         return self.named(answers().get(key, key))
@@ -317,15 +325,16 @@ def yes_or_no(
 
 
 def field_of(text: str = "") -> Buffer:
-    """What an `Entry` writes into."""
+    """The field of an `Entry`."""
     return Buffer(document=Document(text), multiline=True)
 
 
 class Entry(Panel[str | None]):
-    """A text, which `check` finds nothing wrong with. Its result is stripped; None if the user writes none.
+    """A field for a text that `check` accepts. Its result is stripped; None if the user leaves it.
 
     Args:
-        field: has the text, also after Esc, and when the same is asked again.
+        check: returns what is wrong with a text; empty if nothing is.
+        field: keeps the text, also after Esc, and when the same question is asked again.
         is_hidden: asterisks are shown.
     """
 

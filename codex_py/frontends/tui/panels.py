@@ -1,4 +1,4 @@
-"""Shows panels in the composer's place: lists that the user opens, and the agent's questions, one by one."""
+"""Shows panels in the composer's place: the user's lists, and the agent's questions one by one."""
 
 import asyncio
 import time
@@ -17,16 +17,16 @@ from codex_py.frontends.tui.status import Notify, Status
 T = TypeVar("T")
 
 _QUIET_S = 1.0
-"""A user who has not typed for so long is not in the middle of something."""
+"""Seconds without typing after which a user counts as not busy."""
 _ANNOUNCED_S = 0.5
-"""How long a question is announced before it takes the keyboard."""
+"""Seconds for which a question is announced before it takes the keyboard."""
 
 
 class Panels:
-    """The last one that was opened is shown, and has the keyboard."""
+    """A stack of panels: the one opened last is shown and has the keyboard."""
 
     named: Callable[[str], str]
-    """See `Keymap.named`."""
+    """The function `Keymap.named`."""
 
     def __init__(
         self, screen: Screen, composer: Composer, status: Status, notify: Notify
@@ -42,31 +42,31 @@ class Panels:
         self._key_pressed = asyncio.Event()
         self._is_called = False
         self._typed_at = 0.0
-        """When a key was last pressed, `time.monotonic()`."""
+        """The time of the last key, by `time.monotonic()`."""
         self._answered_at = -_QUIET_S
 
     @property
     def top(self) -> AnyContainer | None:
-        """The container of the panel that is shown."""
+        """The container of the shown panel; None if no panel is open."""
         if self._open:
             return self._open[-1].container
         return None
 
     @property
     def covers(self) -> bool:
-        """True while what is shown takes the whole screen."""
+        """True while the shown panel takes the whole screen."""
         return bool(self._open) and self._open[-1].covers
 
     @property
     def contexts(self) -> Sequence[str]:
-        """Those of `tui.keymap` in which the panel that is shown reads keys."""
+        """The contexts of `tui.keymap` in which the shown panel reads keys."""
         if self._open:
             return self._open[-1].contexts
         return ()
 
     @property
     def hint(self) -> str:
-        """The keys of the question that is shown; empty if none is."""
+        """The keys of the shown panel; empty if no panel is open."""
         if self._open:
             return self.named(self._open[-1].hint)
         return ""
@@ -78,21 +78,21 @@ class Panels:
         self._key_pressed.set()
 
     def call(self) -> None:
-        """Show the question that waits, whatever is written."""
+        """Show the waiting question, even if something is written."""
         self._is_called = True
 
     def close(self) -> None:
-        """Cancel whatever waits for the result of a panel: nobody can give it any more."""
+        """Cancel all waits for the result of a panel: nobody can give it any more."""
         for panel in self._open:
             panel.result.cancel()
 
     async def show(self, panel: Panel[T]) -> T:
-        """Show a panel until it has its result. Later ones come on top.
+        """Show a panel until it has its result. Later panels come on top.
 
-        It may come late, while something is written: then no letter answers.
+        If it comes while something is written, no letter answers.
 
         Raises:
-            Postponed: the user writes on. The command that shows the panel ends.
+            Postponed: the user goes on writing. The command that shows the panel ends.
         """
         if not panel.is_asked and self._composer.buffer.text:
             panel.refuse_letters()
@@ -110,16 +110,17 @@ class Panels:
     async def ask(
         self, panel: Callable[[], Panel[T]], *, about: str, agent: str | None = None
     ) -> T:
-        """Show a question of the agent: one after the other, and not while a list is open.
+        """Show a question of the agent, one at a time, and not while a list is open.
 
-        What is typed meanwhile is never an answer. While something is written the question waits until
-        Tab is pressed; else until nothing was typed for a second, and half a second after it was
-        announced, unless the user has just answered another.
+        Text typed before it is shown never answers. While something is written, the question waits
+        until Tab is pressed; else until nothing was typed for a second, and half a second after it
+        was announced, unless the user has just answered another.
 
         Args:
-            panel: makes it, each time it is shown.
-            about: the notification for a user who looks elsewhere; empty for what continues another question.
-            agent: the name of the subagent that asks; None if none does.
+            panel: makes the panel, each time it is shown.
+            about: the notification for a user who looks elsewhere; empty if it continues a
+                question.
+            agent: the name of the subagent that asks; None for the session's own agent.
         """
         if about:
             self._notify("approval-requested", about)
@@ -148,7 +149,7 @@ class Panels:
             self._status.is_asking = False
 
     def _postpone(self, text: str) -> None:
-        """Close the panel on top: the user goes on writing, with this text, in the composer."""
+        """Close the panel on top; the user goes on writing, with this text, in the composer."""
         self._close(self._open[-1])
         self._composer.paste(text)
 
@@ -175,7 +176,7 @@ class Panels:
             self._status.announced = ""
 
     def _free_in_s(self, announced_at: float, *, continues: bool) -> float | None:
-        """When a question may have the keyboard; None while something is written."""
+        """The seconds until a question may have the keyboard; None while something is written."""
         if self._is_called:
             return 0
         has_draft = bool(self._composer.buffer.text)

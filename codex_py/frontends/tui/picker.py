@@ -52,24 +52,25 @@ _HINT = "type to search, {list.accept} picks, Esc leaves"
 
 
 Search: TypeAlias = "Callable[[str], Awaitable[Sequence[Option[T]]]]"
-"""Finds the rows for what has been typed."""
+"""Finds the rows for the typed text."""
 Preview: TypeAlias = Callable[[T], Awaitable[str]]
-"""Describes a value, for a terminal; lines beyond the room are cut."""
+"""Describes a value, in text for a terminal; lines beyond the room are cut."""
 Action: TypeAlias = Callable[[T | None], Awaitable[None]]
 
 
 _PART_FOR_LABELS = 3
-"""Of the columns: labels that need no more stand in a column, and the notes in another one."""
+"""The part of the columns for labels. If all labels fit, the notes form a second column."""
 
 
 class Picker(Panel[T | None]):
-    """Its result is the value that was picked; None if none was.
+    """A list to pick from; its result is the picked value, or None.
 
     Args:
-        rows: a list, in which every typed word has to be in the label or the note; or a search, which is
-            called at once and whenever something is typed, and cancelled when more is typed.
-        selected: index of the row that Enter takes if nothing is moved.
-        actions: by key; what they do to the selected row, before a search is made anew.
+        rows: a list, in which every typed word has to be in the label or the note; or a search,
+            which is called at once and whenever something is typed, and cancelled when more is
+            typed.
+        selected: the index of the row that Enter takes if the selection was not moved.
+        actions: by key; each acts on the selected row, and then the search is made again.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Picker(Panel[T | None]):
         self._selected = selected
         self._seen = ""
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        """The search, what fills the preview, and actions."""
+        """The tasks of the search, of the preview and of actions."""
         self._typed = Buffer(
             multiline=False,
             on_text_changed=lambda _: self._restart("search", self._find(0)),
@@ -102,10 +103,10 @@ class Picker(Panel[T | None]):
         for key, action in (actions or {}).items():
             act = partial(self._act, action)
             bind(keys, key, lambda _, act=act: self._begin(act()), eager=True)
-        # Its field has one line.
+        # The field has one line.
         for key in (PASTE, BURST):
             bind(keys, key, lambda event: self._take(event.data))
-        # The sign of the search is on the screen already: who presses it wants to search.
+        # The sign of the search is on the screen already: a user who presses it wants to search.
         bind(keys, "/", lambda _: None, Condition(lambda: not self._typed.text))
         hint = AfterInput(self._hint, style="class:quiet")
         control = BufferControl(self._typed, [hint], key_bindings=keys)
@@ -155,7 +156,7 @@ class Picker(Panel[T | None]):
         self._restart("search", self._find(self._selected))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Unlike a search, it is not cancelled by the next key."""
+        """Start an action. Unlike a search, it is not cancelled by the next key."""
         self._restart(f"action {len(self._tasks)}", work)
 
     def _select(self, index: int) -> None:
@@ -183,7 +184,7 @@ class Picker(Panel[T | None]):
             self.give(self._rows[self._selected].value)
 
     def _leave(self) -> None:
-        # What is found nowhere was meant for the prompt.
+        # A text that is found nowhere was meant for the prompt.
         if not self._rows and self._typed.text:
             self.postpone(self._typed.text)
         self.give(None)

@@ -1,4 +1,4 @@
-"""Follows the conversation: what was said, what the status shows of it, and the clock of what is under way."""
+"""Follows the conversation: its items, its values in the status, and the clock of running work."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ from codex_py.protocol.stream import Usage
 from codex_py.streams.terminal import shown_folder
 
 _NO_FAILURES: Final = {"aborted", "nothing_to_compact"}
-"""Codes of turns that nobody wants to have tried again."""
+"""Codes of failed turns that need no second try."""
 _ALL: Final = "danger-full-access"
 _PERMISSIONS: Final = {
     "read-only": "reads files",
@@ -38,7 +38,7 @@ _PERMISSIONS: Final = {
 
 
 class Progress:
-    """An `EventSink` that passes the events on to the transcript; `session` gives the one that is open."""
+    """An `EventSink` that passes events to the transcript; `session` returns the open session."""
 
     def __init__(
         self,
@@ -53,17 +53,17 @@ class Progress:
         self._session = session
         self._config = config
         self._used_before = Usage()
-        """Before this turn."""
+        """The usage before this turn."""
         self.said: list[event_items.ThreadItem] = []
-        """As it was shown, without what the user has gone back from."""
+        """The items as they were shown, except those that the user has gone back from."""
         self.agents: defaultdict[str, AgentNews] = defaultdict(AgentNews)
-        """By thread id."""
+        """The news of subagents, by thread id."""
         self._has_failed = False
-        """The last turn failed, and may be tried again."""
+        """True if the last turn failed, and may be tried again."""
         self.last_answer = ""
-        """Of the last turn; empty if it has none."""
+        """The answer of the last turn; empty if it has none."""
         self.readers: list[Transcript] = []
-        """Show what the transcript shows."""
+        """Further transcripts that show the same."""
         self._clock: asyncio.TimerHandle | None = None
 
     def __call__(self, event: events.Event) -> None:
@@ -85,13 +85,13 @@ class Progress:
         status = self._status
         status.heard_at = time.monotonic()
         if not isinstance(event, events.CommandOutputDelta):
-            # Commands in the background go on while the provider cannot be reached.
+            # Commands in the background continue while the provider cannot be reached.
             status.reconnecting = None
         match event:
             case events.Reconnecting(cause=cause, attempt=attempt, wait_s=wait_s):
                 status.reconnecting = cause, attempt, time.monotonic() + wait_s
             case events.ThreadStarted() if (left := self._session()) is not None:
-                # On a line of its own the command is not broken in a narrow terminal.
+                # On its own line, the command is not broken in a narrow terminal.
                 if left.has_begun:
                     back = f" To go back:\n/resume {left.thread_id}"
                 else:
@@ -123,7 +123,7 @@ class Progress:
 
     def _completed(self, item: event_items.ThreadItem) -> None:
         if isinstance(item, event_items.UserMessage):
-            # The model has been told what was steered first.
+            # The model gets steered prompts in order, so this was the first of them.
             del self._surface.outbox.steered[:1]
         elif isinstance(item, event_items.AgentMessage):
             self.last_answer = item.text
@@ -145,7 +145,7 @@ class Progress:
         return (self._transcript, *self.readers)
 
     def _cost(self, usage: Usage) -> str:
-        """The tokens, and what they cost if the price is known."""
+        """The tokens, and their cost if the price is known."""
         config = self._config()
         session = self._session()
         model = "" if session is None else session.settings.model
@@ -164,7 +164,7 @@ class Progress:
             agents = None
         else:
             agents = session.feature(SubAgents)
-        # Whoever opened one without a name, as a review does, tells of its failure.
+        # The opener of an agent without a name, such as a review, reports its failure.
         if (
             agents is not None
             and (name := agents.family.names.get(thread_id)) is not None
@@ -190,7 +190,7 @@ class Progress:
 
     @property
     def offers_retry(self) -> bool:
-        """Whether Enter on an empty composer continues the turn that failed."""
+        """True if Enter on an empty composer continues the turn that failed."""
         return (
             self._has_failed
             and self._status.working_since is None
@@ -203,7 +203,7 @@ class Progress:
         return session is not None and session.is_unfinished
 
     def begin(self, session: Session) -> None:
-        """Show another session, and what was said in it."""
+        """Show another session, and its conversation so far."""
         self._status.known = {"git-branch": self._status.known.get("git-branch", "")}
         if session.is_resumed:
             self._status.known |= _usage_items(session.token_usage)
@@ -238,7 +238,7 @@ class Progress:
         self._surface.screen.changed()
 
     def prompt(self, submission: Submission) -> None:
-        """A turn begins with this prompt."""
+        """Show the prompt with which a turn begins."""
         self._status.hint = ""
         self.said.append(event_items.UserMessage(id="", text=submission.text))
         for each in self._transcripts:
@@ -246,7 +246,7 @@ class Progress:
             each.print(user_cell(text, folds=each.renderer.theme.folds))
 
     def went_wrong(self, error: Exception) -> None:
-        """Say that the work ended with an exception, unless its turn has said so."""
+        """Report that the work ended with an exception, unless its turn has reported it."""
         if not self._has_failed:
             if isinstance(error, CodexError):
                 text = str(error)
@@ -257,7 +257,7 @@ class Progress:
     def work_begins(self) -> None:
         self._has_failed = False
         self.last_answer = ""
-        # One that was interrupted has not ended.
+        # A hook that was interrupted has not ended.
         self._status.hooks.clear()
         self._status.working_since = self._status.heard_at = time.monotonic()
         session = self._session()
@@ -268,7 +268,7 @@ class Progress:
             self._tick()
 
     def work_ended(self) -> None:
-        """Nothing is under way, and nothing follows."""
+        """Notify the user that all work has ended, and none follows."""
         self._status.working_since = None
         if not self._surface.leaving.is_under_way:
             self._surface.notify(
@@ -293,7 +293,7 @@ class Progress:
         return message
 
     def _with_log(self, message: str) -> str:
-        """Add where the traceback of an internal error is, or how to get one."""
+        """Add to a message the place of an internal error's traceback, or how to get one."""
         file = self._config().settings.log_file
         if file is None:
             return f"{message}\nStart codex-py with --log FILE to keep what led to it for a report."
@@ -339,7 +339,7 @@ def _usage_items(usage: events.UsageReported) -> Mapping[str, str]:
 
 
 def _short(count: int) -> str:
-    """`950`, `12.3k`, `1.2M`."""
+    """A short form of a number: `950`, `12.3k`, `1.2M`."""
     if count < 1_000:
         return str(count)
     number, unit = (count / 1_000, "k") if count < 999_950 else (count / 1_000_000, "M")

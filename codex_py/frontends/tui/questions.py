@@ -1,7 +1,7 @@
-"""Asks the user what an MCP server or the model wants to know, and whether a plan is to be implemented.
+"""Asks questions of MCP servers and of the model, and whether a plan is to be implemented.
 
-An MCP server shows a form, field by field, or an address to visit. The model asks one question after the other, with a
-way back, and room for an own answer.
+An MCP server shows a form, field by field, or an address to visit. The model asks its questions
+one by one; the user can go back, and write an own answer.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _OWN = "own"
 _BACK = "back"
 _NEXT = "next"
 _DISMISSED = "dismissed"
-"""What may be picked besides an option, which is its index."""
+"""Picks other than an option, which is picked by its index."""
 _MOST_OPTIONS: Final = 50
 _LONGEST: Final = 500
 """Characters of an option that are shown."""
@@ -52,7 +52,7 @@ AFRESH: Final = "Implement this plan, which the user has agreed to:\n\n{plan}"
 
 
 class _Declined(Exception):
-    """The user wants to answer no further question."""
+    """The user declines all further questions."""
 
 
 class TerminalElicitor:
@@ -113,7 +113,7 @@ class TerminalElicitor:
     async def _field(
         self, question: Fragments, field: Mapping[str, Any], *, needed: bool
     ) -> Any:
-        """The value; None if the field is left empty."""
+        """Ask for the value of a field; None if it is left empty."""
         options = choices(field)
         if options is None:
             default = str(field.get("default", ""))
@@ -182,7 +182,7 @@ def _sequence(value: Any) -> list[Any]:
 
 
 def choices(field: Mapping[str, Any]) -> list[Option[object]] | None:
-    """What a field may be; None for one that takes a text."""
+    """The values that a field may have; None for a field that takes a text."""
     if field.get("type") == "boolean":
         return [Option("Yes", True, "y"), Option("No", False, "n")]
     if field.get("type") == "array":
@@ -202,7 +202,7 @@ def choices(field: Mapping[str, Any]) -> list[Option[object]] | None:
 
 
 def problem(text: str, field: Mapping[str, Any], *, needed: bool) -> str:
-    """Tell the user what is wrong with the text for a field; empty if nothing is."""
+    """The problem with the text for a field, in words for the user; empty if it is fine."""
     if not text:
         if needed:
             return "this has to be filled in"
@@ -228,7 +228,11 @@ def problem(text: str, field: Mapping[str, Any], *, needed: bool) -> str:
 
 
 def parsed(text: str, field: Mapping[str, Any]) -> str | int | float:
-    """A `ValueError` means that it is no number, and one is wanted."""
+    """Convert a text to the type of its field.
+
+    Raises:
+        ValueError: the field wants a number, and the text is not one.
+    """
     kinds: dict[str, type[str | int | float]] = {"integer": int, "number": float}
     return kinds.get(str(field.get("type")), str)(text)
 
@@ -242,7 +246,7 @@ def _out_of_range(value: float, low: Any, high: Any, unit: str) -> str:
 
 
 async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswer:
-    """Ask all questions. Esc is the answer `cancel`."""
+    """Ask all questions. Esc gives the answer `cancel`."""
     questions = elicitation.questions
     answers: dict[str, str] = {}
     fields: dict[str, Buffer] = {}
@@ -328,7 +332,10 @@ def _head(elicitation: Elicitation, at: int, before: str | None) -> Fragments:
 
 
 class PlanOffer:
-    """`begin` leaves Plan mode, and has a plan implemented in this conversation or in a new one."""
+    """Offers to implement a plan at the end of a turn.
+
+    `begin` leaves Plan mode, and has the plan implemented in this conversation or in a new one.
+    """
 
     def __init__(
         self, surface: Surface, begin: Callable[[str, Begin], Awaitable[None]]
@@ -341,12 +348,12 @@ class PlanOffer:
         self.ask(self._ask(plan))
 
     def ask(self, asking: Coroutine[Any, Any, None]) -> None:
-        """Ask something else at the end of the turn."""
+        """Ask another question at the end of the turn."""
         self.withdraw()
         self._asking = self._surface.tasks.create_task(asking)
 
     def withdraw(self) -> None:
-        """Close the question: the conversation goes on."""
+        """Close the question, because the conversation continues."""
         if self._asking is not None:
             self._asking.cancel()
             self._asking = None

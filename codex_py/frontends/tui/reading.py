@@ -1,4 +1,4 @@
-"""A conversation in the overlay: all of it, and what happens while it is read."""
+"""A whole conversation in the overlay, which grows while it is read."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ def conversation_pages(
     *,
     show_reasoning: bool = True,
 ) -> tuple[Pages, Transcript]:
-    """The pages of what was said, and an `EventSink` that adds what is said from now on."""
+    """The pages of a conversation, and an `EventSink` that adds what follows."""
     pages = Pages(title, at_end=True)
 
     def add(cell: RenderableType, space: bool) -> None:
@@ -35,7 +35,7 @@ def conversation_pages(
 
 @contextmanager
 def listening(readers: list[Transcript], reader: Transcript) -> Generator[None]:
-    """Have it told of events, as long as the context lasts."""
+    """Pass events on to a reader while the context lasts."""
     readers.append(reader)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Passes keys to a command of the user's, and what it prints to the terminal, as it is."""
+"""Passes keys to a command of the user, and the command's output unchanged to the terminal."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from codex_py.process.foreground import ForegroundCommand
 from codex_py.streams.plain_text import command_output
 
 _MOST_WAITING: Final = 64 * 1024
-"""Bytes that the terminal has not taken. A command that prints more waits."""
+"""Bytes that the terminal has not taken. Beyond them, a command that prints has to wait."""
 _LOOK_S: Final = 0.01
 _KEYS: Final = 4096
 _LONGEST_SEQUENCE: Final = 64
@@ -24,7 +24,7 @@ _MODE: Final = re.compile(
 )
 _UNFINISHED: Final = re.compile(rb"\x1b(?:\[[?<>0-9;]*)?\Z")
 _FIRST_ON: Final = frozenset({b"7", b"25"})
-"""Modes that are on in every terminal: rows go on in the next one, and the cursor is shown."""
+"""Modes that are on in every terminal: long rows wrap, and the cursor is shown."""
 _COVERED: Final = re.compile(
     r"\x1b\[\?(?:47|1047|1049)h.*?(?:\x1b\[\?(?:47|1047|1049)l|\Z)", re.DOTALL
 )
@@ -32,13 +32,13 @@ _NOT_KEPT: Final = "[what was shown over the whole screen is not kept]\n"
 
 
 class Modes:
-    """Follows the modes of a terminal that a program sets, so that they can be taken back."""
+    """Tracks the terminal modes that a program sets, so that they can be undone."""
 
     def __init__(self) -> None:
         self._changed: dict[bytes, bool] = {}
-        """By their numbers: those that are not as they were, and whether they are on."""
+        """The modes that were changed, by number, and whether they are on."""
         self._keyboards = 0
-        """States of the kitty keyboard protocol."""
+        """The number of pushed states of the kitty keyboard protocol."""
         self._has_keypad = self._has_margins = False
         self._unfinished = b""
 
@@ -58,12 +58,12 @@ class Modes:
         self._unfinished = rest[0] if rest else b""
 
     def taken_back(self) -> bytes:
-        """The sequences after which the terminal is as it was, but for what was printed."""
+        """The sequences that restore the terminal, except for what was printed."""
         parts: list[bytes] = []
         if self._keyboards:
             parts.append(b"\x1b[<%du" % self._keyboards)
         if self._has_margins:
-            # It moves the cursor.
+            # This sequence moves the cursor, so save and restore it.
             parts.append(b"\x1b7\x1b[r\x1b8")
         for number, is_on in self._changed.items():
             if is_on:
@@ -85,7 +85,10 @@ class Modes:
 def raw_terminal(
     fd: int, keys: Callable[[bytes], None], lost: Callable[[], object]
 ) -> Generator[None]:
-    """Read every key of a terminal, as bytes, in the running loop. `lost` is called if it is gone."""
+    """Read every key of a terminal, as bytes, in the running loop.
+
+    `lost` is called if the terminal is gone.
+    """
     loop = asyncio.get_running_loop()
 
     def read() -> None:
@@ -113,7 +116,7 @@ def raw_terminal(
 
 
 class Relay:
-    """What a command prints goes to the terminal; the command waits while that takes nothing."""
+    """Passes a command's output to the terminal; the command waits if the terminal does."""
 
     def __init__(self, writer: TerminalWriter) -> None:
         self.command: ForegroundCommand | None = None
@@ -134,13 +137,13 @@ class Relay:
             self._look()
 
     def type(self, data: bytes) -> None:
-        # What a command that reads nothing has no room for is lost, as in any terminal.
+        # Input for which a command that reads nothing has no room is lost, as in any terminal.
         with suppress(BufferError):
             if self.command is not None:
                 self.command.process.write(data)
 
     def end(self) -> None:
-        """Take back the modes that the command has set, and end its last row."""
+        """Undo the modes that the command has set, and end its last row."""
         if self.command is None:
             printed = ""
         else:
@@ -160,7 +163,7 @@ class Relay:
 
 
 def kept_output(printed: str) -> str:
-    """What a terminal has shown, as text: without what programs showed over the whole screen."""
+    """The output as text, without what programs showed over the whole screen."""
     kept, count = _COVERED.subn("", printed)
     kept = kept.replace("\r\n", "\n")
     if count:

@@ -1,4 +1,4 @@
-"""From rich objects to what the terminal is sent, and to what prompt-toolkit draws."""
+"""Renders rich objects as text for the terminal, and as fragments for prompt-toolkit."""
 
 import io
 from collections.abc import Iterable
@@ -23,18 +23,18 @@ _Row: TypeAlias = list[Segment]
 
 
 class Renderer:
-    """Whatever it is given, no row that it makes is wider than it may be, or holds a control character."""
+    """Renders cells. No row is ever wider than allowed, or holds a control character."""
 
     def __init__(self, theme: Theme, fold_key: str = FOLD_KEY) -> None:
         self.theme = theme
         self._fold_key = fold_key
 
     def whole(self) -> "Renderer":
-        """One for cells that fold nothing."""
+        """A renderer for cells that fold nothing."""
         return Renderer(replace(self.theme, folds=False), self._fold_key)
 
     def text(self, renderable: RenderableType, width: int) -> str:
-        """Lines for a terminal of so many columns, each with its newline."""
+        """The lines of a cell for a terminal of `width` columns, each with its newline."""
         parts: list[str] = []
         is_joined = False
         for row in self._rows(renderable, width):
@@ -44,7 +44,7 @@ class Renderer:
         return "".join(parts)
 
     def fragments(self, renderable: RenderableType, width: int) -> list[Fragments]:
-        """The same as lines for prompt-toolkit, without newlines."""
+        """The lines of a cell for prompt-toolkit, without newlines."""
         return [
             [
                 (_style(segment.style, self.theme.color_system), segment.text)
@@ -56,11 +56,11 @@ class Renderer:
     def _rows(self, renderable: RenderableType, width: int) -> Iterable[_Row]:
         console = _console(self.theme)
         options = console.options.update(width=width, height=None)
-        # Rows that the terminal wraps have this width, whatever stands before the first one.
+        # Rows that the terminal wraps have this width, whatever stands before the first row.
         options.size = ConsoleDimensions(width, options.size.height)
         for row in console.render_lines(renderable, options, pad=False):
             if not self.theme.color:
-                # Styles have none, but the output of commands may.
+                # Without colours in the theme, the output of commands may still have some.
                 row = list(Segment.remove_color(row))
             if all(
                 segment.text.isascii() and segment.text.isprintable() for segment in row
@@ -88,8 +88,11 @@ class Renderer:
         return escaped(safe, keeps=SIGNS)
 
     def _ansi(self, row: _Row, width: int, *, is_joined: bool) -> str:
-        """`is_joined`: the cursor may stand behind the last column, where the row before has left it."""
-        # The blanks at the end of a row that the next one goes on with are in the midst of a line.
+        """The control sequences and text of a row.
+
+        `is_joined`: the cursor may be after the last column, where the row before has left it.
+        """
+        # If the next row continues this one, blanks at its end are in the middle of a line.
         goes_on = any(segment.control for segment in row)
         row = [segment for segment in row if not segment.control]
         ground = None if goes_on else self._ground(row, width)
@@ -101,13 +104,13 @@ class Renderer:
         ):
             last -= 1
         parts: list[str] = []
-        # The terminal fills the row, so that who copies it gets no blanks at its end.
+        # The terminal fills the row, so that a copy of it has no blanks at its end.
         fill = self._styled("\x1b[K", ground) if ground else ""
         for n, segment in enumerate(row[: last + 1]):
             if fill and not is_joined and _has_ground(segment):
                 parts.append(fill)
                 fill = ""
-            # Blanks at the end of a row are a nuisance to whoever copies it.
+            # Blanks at the end of a row are a nuisance when it is copied.
             if n == last and not goes_on:
                 text = segment.text.rstrip(" ")
             else:
@@ -116,7 +119,7 @@ class Renderer:
         return "".join((*parts, fill))
 
     def _ground(self, row: _Row, width: int) -> Style | None:
-        """The style of the ground that the row is filled with, if it is."""
+        """The style of the background that fills the row; None if none does."""
         style = row[-1].style if row else None
         is_full = (
             style is not None and sum(segment.cell_length for segment in row) == width
@@ -132,7 +135,7 @@ class Renderer:
         link = style.link
         style = style.update_link(None)
         shown = style.render(text, color_system=COLOR_SYSTEMS[self.theme.color_system])
-        # None but those of Markdown, which knows which are safe.
+        # Only links of Markdown come here, which knows which are safe.
         if link and self.theme.links:
             return f"\x1b]8;;{link}\x1b\\{shown}\x1b]8;;\x1b\\"
         return shown
@@ -140,7 +143,7 @@ class Renderer:
 
 @lru_cache(maxsize=4)
 def _console(theme: Theme) -> Console:
-    # Everything is said outright: rich would look at the environment otherwise.
+    # Every option is given: rich would look at the environment otherwise.
     return Console(
         file=io.TextIOWrapper(io.BytesIO(), "utf-8" if theme.unicode else "ascii"),
         width=80,
@@ -160,10 +163,10 @@ def _console(theme: Theme) -> Console:
 
 
 def _fitting(row: _Row, width: int) -> Iterable[_Row]:
-    """The row as several, if terminals that join no emoji show it wider than rich thinks.
+    """Split a row into several if a terminal may show it wider than rich thinks.
 
-    How wide sequences of emoji, flags and the like are, terminals do not agree. Taken as the sum of its
-    characters a row is never narrower than on the screen.
+    Terminals disagree on the width of sequences of emoji, flags and the like. Measured as the sum
+    of its characters, a row is never narrower than on the screen.
     """
     fitting: _Row = []
     used = 0
@@ -185,7 +188,7 @@ def _fitting(row: _Row, width: int) -> Iterable[_Row]:
 
 
 def _safe(text: str) -> str:
-    # Entities of Markdown, for one, are decoded late.
+    # For instance, entities of Markdown are decoded late.
     if text.isprintable():
         return text
     return printable(text).translate(_BLANKS)
@@ -199,7 +202,7 @@ def _has_ground(segment: Segment) -> bool:
 def _style(style: Style | None, system: str) -> str:
     if not style:
         return ""
-    # In the colours of the terminal already: what is printed later looks the same.
+    # Converted to the terminal's colours now, so that text printed later looks the same.
     sequences = ANSI(
         style.update_link(None).render("x", color_system=COLOR_SYSTEMS[system])
     )

@@ -27,7 +27,7 @@ _DRAIN_S = 1.0
 
 
 def run(launch: Launch, arguments: Arguments, frame: FirstFrame) -> int:
-    """Run the terminal to its end; the exit code. `frame` is on the screen meanwhile."""
+    """Run the terminal to its end. Returns the exit code. `frame` is on the screen meanwhile."""
     return asyncio.run(_run_in_place(launch, arguments, frame))
 
 
@@ -74,9 +74,9 @@ async def _run(launch: Launch, frame: FirstFrame) -> int:
     try:
         farewell = await _shown(surface)
     finally:
-        # One of the tasks may still have read it.
+        # Only now: one of the tasks may still have read the history.
         surface.composer.history.close()
-        # Before anything else is written, be it a traceback.
+        # Before anything else is written, even a traceback.
         writer.drain(_DRAIN_S)
     code = surface.leaving.result()
     OutputStream(1).write_text(farewell)
@@ -102,7 +102,7 @@ async def _shown(surface: Surface) -> str:
 
 
 async def _begin(surface: Surface) -> None:
-    # While the user looks at the first frame.
+    # Load it while the user looks at the first frame.
     await asyncio.to_thread(_other_half)
     gc.enable()
     await surface.half().begin()
@@ -122,7 +122,7 @@ def _layout(surface: Surface) -> layout.AnyContainer:
             surface.composer, surface.screen, composer_keys(surface.composer)
         )
     else:
-        # It has the focus between questions, and what is typed there holds up none.
+        # This has the focus between questions; text typed there does not hold up a question.
         buffer = surface.composer.buffer
         buffer.on_text_changed += Buffer.reset
         composer = layout.Window(layout.BufferControl(buffer), height=0)

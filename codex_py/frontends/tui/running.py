@@ -1,4 +1,4 @@
-"""The calls that run: those that the model waits for, and commands in the background."""
+"""The running calls: those that the model waits for, and commands in the background."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from codex_py.protocol import event_items, events
 _OUTPUT_KEPT = 64_000
 """Characters of the output of a running command."""
 _TAIL_ROWS = 5
-"""Of the output of one running command; several at once share them."""
+"""Rows of the output of one running command; several commands share them."""
 
 
 @dataclass(slots=True)
@@ -20,26 +20,29 @@ class _Call:
     item: event_items.ThreadItem
     began: float
     output: str = ""
-    """The end of what it has printed, or the last message on its progress."""
+    """The end of the call's output, or the last message on its progress."""
     since: str = ""
-    """The time of day; empty unless it goes on in the background."""
+    """The time of day when it went into the background; empty if it is not there."""
 
 
 class Running:
-    """`clock`: seconds; `now`: the time of day, as it is shown."""
+    """The running calls of a conversation.
+
+    `clock` returns seconds, and `now` the time of day as it is shown.
+    """
 
     def __init__(self, clock: Callable[[], float], now: Callable[[], str]) -> None:
         self._clock = clock
         self._now = now
         self._calls: dict[str, _Call] = {}
-        """By the ids of their items."""
+        """The calls by the ids of their items."""
 
     def __bool__(self) -> bool:
         return bool(self._calls)
 
     @property
     def is_calling(self) -> bool:
-        """The model waits for one of them."""
+        """True if the model waits for a call."""
         return not all(each.since for each in self._calls.values())
 
     def copy(self) -> "Running":
@@ -48,7 +51,7 @@ class Running:
         return copy
 
     def output_of(self, item_id: str) -> str:
-        """The end of what a command that runs has printed."""
+        """The end of a running command's output; empty if it does not run."""
         call = self._calls.get(item_id)
         if call:
             return call.output
@@ -81,7 +84,7 @@ class Running:
         self._calls.pop(item_id, None)
 
     def end_turn(self) -> Sequence[event_items.ThreadItem]:
-        """Keep what goes on in the background; the items of the rest."""
+        """Drop all calls but those in the background. Returns the items of the dropped ones."""
         cut_off = [each.item for each in self._calls.values() if not each.since]
         self._calls = {key: each for key, each in self._calls.items() if each.since}
         return cut_off
@@ -93,7 +96,7 @@ class Running:
         rows: list[Fragments] = [row for cell in cells for row in ([], *cell)]
         if len(rows) <= max_rows:
             return rows
-        # One row for each; if that is too much as well, the number of the others.
+        # One row for each call; if these are too many as well, the number of the others.
         cells = self._cells(renderer, width, tail=0)
         heads = [beginning_of(cell, 1, width)[0] for cell in cells]
         room = max(max_rows - 2, 0)
@@ -108,10 +111,10 @@ class Running:
     def _cells(
         self, renderer: Renderer, width: int, *, tail: int
     ) -> list[list[Fragments]]:
-        """The rows of each, with so many of its output."""
+        """The rows of each call, with up to `tail` rows of its output."""
         theme = renderer.theme
         found: list[list[Fragments]] = []
-        # What the model waits for comes first.
+        # Calls that the model waits for come first.
         for each in sorted(self._calls.values(), key=lambda each: bool(each.since)):
             if each.since and isinstance(each.item, event_items.CommandExecution):
                 cell = background_cell(each.item, each.output, each.since, theme)

@@ -1,4 +1,4 @@
-"""The terminal's main screen: finished lines that are never touched again, and a live frame below them."""
+"""The terminal's main screen: finished lines that never change, and a live frame below them."""
 
 import asyncio
 import os
@@ -39,17 +39,17 @@ T = TypeVar("T")
 
 _DRAIN_S = 1.0
 _RETURN_S = 2.0
-"""A command that is killed gives the terminal back within this time."""
+"""Seconds in which a killed command gives the terminal back."""
 _FRAME_S = 0.066
-"""Between two frames for what the session does; what is typed is shown at once."""
+"""Seconds between two frames for the session's changes; typed text is shown at once."""
 _MAX_BACKLOG = 32 * 1024
-"""Bytes. A terminal that has read less waits for its next frame until it has caught up."""
+"""Bytes. A terminal with a longer backlog gets its next frame when it has caught up."""
 
 _REPORTS_S = 0.03
-"""Reports that the terminal sent before it was told to stop arrive within this time."""
+"""Seconds in which the terminal's last reports arrive, after it was told to stop."""
 
-# Save the window's title, switch on the reports of focus and keys; and the reverse: xterm,
-# "Control Sequences". A terminal ignores what it does not know.
+# Save the window's title, and switch on reports of focus and keys; and the reverse. See xterm,
+# "Control Sequences". A terminal ignores sequences that it does not know.
 _ENTER = f"\x1b[22;0t\x1b[?1004h{KITTY_ON}"
 _ASK_BACKGROUND = "\x1b]11;?\x1b\\"
 _LEAVE = f"{KITTY_OFF}\x1b[?2026l\x1b[?1004l\x1b[23;0t"
@@ -61,7 +61,7 @@ _END_FRAME = "\x1b[?2026l"
 
 
 class _Application(Application[None]):
-    """Tells of a new size, and draws nothing while another program has the terminal."""
+    """An application that reports resizes, and draws nothing while the terminal is lent."""
 
     resized: Callable[[], object] | None = None
 
@@ -75,14 +75,14 @@ class _Application(Application[None]):
 class Screen:
     """Draws with prompt-toolkit, outside of its full-screen mode.
 
-    The height is never more than the terminal's. The terminal is asked for its background alone, and nothing waits
-    for the answer.
+    The frame is never higher than the terminal. The terminal is only asked for its background, and
+    nothing waits for the answer.
 
     Attributes:
-        theme: how text looks from now on; what has been printed stays as it is.
-        theme_changed: is given each theme but the first.
-        is_focused: as the terminal reports it; one that does not counts as focused.
-        rows_above: of what the first frame replaces, above the cursor.
+        theme: the look of text from now on; printed text keeps its look.
+        theme_changed: called with each theme but the first.
+        is_focused: True if the terminal has the focus, or does not report it.
+        rows_above: the rows above the cursor in the hand-drawn frame, which the first one replaces.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class Screen:
         parser_of(keyboard).in_burst = self._in_burst
         self._burst_timer: asyncio.TimerHandle | None = None
         self._reflows = reflows(environment)
-        # What was erased at the end of a row is laid out with it.
+        # Blanks that were erased at the end of a row are laid out with it.
         self._keeps_blanks = "TMUX" in environment
         self._title: Callable[[], str] = str
         self._shown_title = ""
         self._drawn: Frame | None = None
         self._left: Sequence[int] = ()
-        """See `Frame.left`."""
+        """The rows that earlier frames left: see `Frame.left`."""
         self._finished = Finished()
         self._timer: asyncio.TimerHandle | None = None
         self._is_paused = False
@@ -118,7 +118,7 @@ class Screen:
         self._output = terminal_output(theme, writer, self._size, self._find_first_row)
         self._end_borrower: Callable[[], object] = lambda: None
         self._returned = asyncio.Event()
-        """No command has the terminal."""
+        """Set while no command has the terminal."""
         self._returned.set()
         self.app = _Application(
             include_default_pygments_style=False,
@@ -127,9 +127,9 @@ class Screen:
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
             before_render=self._before_frame,
             after_render=self._after_frame,
-            # A signal tells of a new size; polling would keep the idle program busy.
+            # A signal reports a new size; polling would keep the idle program busy.
             terminal_size_polling_interval=None,
-            # Not even for the answer that streams in does a key wait.
+            # A key does not wait for a frame, not even for the answer that streams in.
             max_render_postpone_time=None,
             input=keyboard,
             output=self._output,
@@ -152,10 +152,10 @@ class Screen:
         title: Callable[[], str],
         is_covered: Callable[[], bool],
     ) -> None:
-        """Draw this, from the first frame on.
+        """Set the content, from the first frame on.
 
-        With each frame are asked `title`, which names the window, and `is_covered`: the body takes the whole screen.
-        What was on it comes back later, and finished lines wait until then.
+        Each frame asks `title` for the name of the window, and `is_covered` whether the body takes
+        the whole screen. The former content comes back later, and finished lines wait until then.
         """
         self.app.layout = Layout(body)
         self.app.key_bindings = keys
@@ -180,7 +180,7 @@ class Screen:
         asyncio.get_running_loop().add_signal_handler(
             signal.SIGTSTP, self._asked_to_stop
         )
-        # Around all that the terminal is asked to report, or it would print the reports.
+        # Around all requests for reports, or the terminal would print the reports.
         with raw_mode(self._keyboard):
             if self.theme.asks_for_background:
                 self.send(_ENTER + _ASK_BACKGROUND)
@@ -200,7 +200,7 @@ class Screen:
                     self._timer.cancel()
                 self._write_finished()
                 await self._end_reports()
-                # Read what was sent since the program has ended, so that the shell does not.
+                # Discard input since the end of the program, so that the shell does not read it.
                 with suppress(termios.error):
                     termios.tcflush(self._keyboard.fileno(), termios.TCIFLUSH)
 
@@ -210,29 +210,29 @@ class Screen:
             self.app.exit()
 
     def print(self, text: str) -> None:
-        """Add lines for good. They have their newlines, and sequences for colours alone."""
+        """Add lines that never change. They end in newlines, and hold no controls but colours."""
         self._finished.add(text)
         self.changed()
 
     def changed(self) -> None:
-        """Something live looks different now, or soon."""
+        """Draw a frame soon, because something live has changed."""
         if self._timer is None and self.app.is_running:
             self._timer = asyncio.get_running_loop().call_later(_FRAME_S, self._frame)
 
     def send(self, sequence: str) -> None:
-        """Give the terminal a control sequence of our own that moves nothing."""
+        """Send a control sequence of our own that moves nothing."""
         self._write_control(sequence)
         self._output.flush()
 
     def clear(self) -> None:
-        """Empty the screen and what was scrolled off it."""
+        """Empty the screen and the scrollback."""
         self.app.renderer.clear()
         self._left = ()
         self._output.write_raw("\x1b[3J")
         self.changed()
 
     def scroll_away(self) -> None:
-        """Draw at the top of an empty screen. What was on it is above, where it can be scrolled to."""
+        """Draw at the top of an empty screen. The former content is above, in the scrollback."""
         self.app.renderer.erase()
         self._left = ()
         self._output.write_raw("\r\n" * self.height)
@@ -243,7 +243,7 @@ class Screen:
     async def pause(self, work: Callable[[], T]) -> T:
         """Give the terminal to another program for as long as `work` takes, in a thread."""
         async with self._handed_over():
-            # Ctrl-C is the other program's, unless that is one that leaves the terminal's modes alone.
+            # Ctrl-C is the other program's, unless that program leaves the terminal's modes alone.
             handler = signal.signal(signal.SIGINT, _ignore)
             try:
                 return await asyncio.to_thread(work)
@@ -254,11 +254,11 @@ class Screen:
     async def lent(
         self, resized: Callable[[], object], end: Callable[[], object]
     ) -> AsyncGenerator[TerminalWriter]:
-        """Give the terminal to a command, whose output is written to what is returned.
+        """Give the terminal to a command, whose output goes to the returned writer.
 
         Args:
-            resized: is called when the terminal has another size.
-            end: is called when the program has to end meanwhile; the context is to be left then.
+            resized: called when the terminal has another size.
+            end: called when the program has to end meanwhile; the context should be left then.
         """
         self._returned.clear()
         self._end_borrower = end
@@ -271,20 +271,20 @@ class Screen:
             self._returned.set()
 
     async def suspend(self) -> None:
-        """Stop like any program on Ctrl-Z, and draw again when the shell continues it.
+        """Stop the program on Ctrl-Z, as is usual, and draw again when the shell continues it.
 
         The commands of the session are in process groups of their own, and keep running.
         """
         loop = asyncio.get_running_loop()
         async with self._handed_over():
             loop.remove_signal_handler(signal.SIGTSTP)
-            # Blocks this thread until the process is continued.
+            # This blocks the thread until the process is continued.
             os.kill(0, signal.SIGTSTP)
             loop.add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
 
     @asynccontextmanager
     async def _handed_over(self) -> AsyncGenerator[None]:
-        """Leave the terminal as it was found, for as long as the context lasts."""
+        """Restore the terminal as it was found while the context lasts."""
         self._is_paused = True
         self._drawn = None
         self.app.resized = lambda: None
@@ -301,7 +301,7 @@ class Screen:
             self.changed()
 
     async def _end_reports(self) -> None:
-        """Have the terminal report nothing more, before it leaves its raw mode and would print what it sends."""
+        """Stop the terminal's reports before it leaves its raw mode and would print them."""
         self.send(_LEAVE)
         await asyncio.to_thread(self._writer.drain, _DRAIN_S)
         await asyncio.sleep(_REPORTS_S)
@@ -311,7 +311,7 @@ class Screen:
             self.app.create_background_task(self.suspend())
 
     def _write_control(self, sequence: str) -> None:
-        """A sequence that moves nothing, if the terminal knows any."""
+        """Write a sequence that moves nothing, if the terminal knows sequences."""
         if not self.theme.dumb:
             self._output.write_raw(sequence)
 
@@ -327,7 +327,7 @@ class Screen:
         return self._is_paused or self._writer.backlog > _MAX_BACKLOG
 
     def _before_frame(self, _app: object) -> None:
-        """Make room for lines that have been added: they come before what is drawn next."""
+        """Print the lines that were added: they come before the next frame."""
         title = self._title()
         if title != self._shown_title:
             self._shown_title = title
@@ -374,7 +374,8 @@ class Screen:
     def _find_first_row(self) -> None:
         """Go up the rows that prompt-toolkit does not know of, before it erases the frame.
 
-        It has gone up as many as it has drawn; where a new width has laid long ones out anew, there are more.
+        It has gone up as many rows as it drew; if a new width has wrapped long rows again, there
+        are more.
         """
         above = self.rows_above
         self.rows_above = 0
@@ -391,7 +392,10 @@ class Screen:
                 self._output.cursor_up(more)
 
     def _in_burst(self) -> None:
-        """Wait for the end of a burst, from now on. If the program is busy so long, it reads what has come first."""
+        """Start waiting for the end of a burst.
+
+        A program that is busy meanwhile first reads the input that came earlier.
+        """
         if self._burst_timer is not None:
             self._burst_timer.cancel()
         self._burst_timer = asyncio.get_running_loop().call_later(
@@ -424,4 +428,4 @@ class Screen:
 
 
 def _ignore(_number: int, _frame: object) -> None:
-    """A handler, unlike `SIG_IGN`, is not inherited by the other program."""
+    """Ignore a signal. Unlike `SIG_IGN`, a handler is not inherited by the other program."""

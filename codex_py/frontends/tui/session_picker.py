@@ -1,4 +1,4 @@
-"""The list of sessions to go on with: of this folder or of all, sorted, archived and brought back."""
+"""The list of sessions to resume, by folder, order and archive; it can archive and bring back."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,21 +22,21 @@ from codex_py.streams.terminal import printable
 from codex_py.streams.times import age
 
 _LISTED: Final = 200
-"""Sessions that one search shows; a narrower one finds the others."""
+"""Sessions that one search shows; a narrower search finds the others."""
 _LISTS: Final = {
     "Tab": ("this folder", "all folders"),
     "^S": ("last used", "created"),
     "^A": ("active", "archived"),
 }
-"""What a key switches between: where from, sorted by what, which."""
+"""The two states that each key switches between: the folder, the order, and the archive."""
 _LONGEST_PLACE: Final = 20
 _DAYS_AGO: Final = 7
-"""From then on, the date is shown."""
+"""From so many days on, the date is shown."""
 _LEAST_TITLE: Final = 16
 
 
 async def pick_session(conversation: Conversation, surface: Surface) -> str | None:
-    """Let the user choose among the sessions; None if they do not. An archived one is brought back."""
+    """Let the user choose a session; None if they choose none. An archived one is brought back."""
     sessions = _Sessions(conversation, surface)
     picked = await surface.panels.show(sessions.picker)
     if picked is not None and sessions.chosen["^A"]:
@@ -63,7 +63,7 @@ class _Sessions:
         self._describe()
 
     def _describe(self, problem: str = "") -> None:
-        """The title and the row of keys."""
+        """Set the title and the row of keys."""
         shown: list[str] = []
         keys: list[str] = []
         for key, is_second in self.chosen.items():
@@ -85,7 +85,7 @@ class _Sessions:
         self._describe()
 
     async def _move(self, found: SessionSummary | None) -> None:
-        """Into the archive, or out of it."""
+        """Move a session into the archive, or out of it."""
         work = unarchive if self.chosen["^A"] else archive
         problem = ""
         try:

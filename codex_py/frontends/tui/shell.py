@@ -1,8 +1,7 @@
-"""`!COMMAND`: a command that the user runs directly, without sandbox and without approval, and without keys of
-providers.
+"""`!COMMAND`: the user runs a command directly, without sandbox, approval or providers' keys.
 
-It has the terminal until it ends, as in a shell. What it prints is kept for the conversation as well, and the model is
-told of it, in the words of Codex.
+The command has the terminal until it ends, as in a shell. Its output is also kept for the
+conversation, and the model gets it in the words of Codex.
 """
 
 import re
@@ -21,17 +20,17 @@ from codex_py.protocol import event_items, events
 from codex_py.streams.plain_text import command_output, plain
 
 _TOLD: Final = 40_000
-"""Characters of the output that the model is told, from its start and its end; some 10,000 tokens."""
+"""Characters of output for the model, from its start and its end; some 10,000 tokens."""
 _UNPAGED: Final = {"PAGER": "cat", "GIT_PAGER": "cat"}
-"""What a pager shows over the whole screen could not be kept."""
+"""No pagers: their output over the whole screen could not be kept."""
 _OF_SHELL_ALONE = re.compile(
     r"(?:cd|pushd|popd|export|unset|alias|source|\.|umask|set|shopt|ulimit)(?: [^;&|\n]*)?"
 )
-"""Commands that change nothing but the shell that they run in."""
+"""Commands that only change the shell that they run in."""
 
 
 class UserShell:
-    """One command at a time."""
+    """Runs the user's commands, one at a time."""
 
     def __init__(
         self,
@@ -58,10 +57,10 @@ class UserShell:
         return self._running is not None
 
     async def run(self, command: str, tell: Callable[[str], None]) -> None:
-        """Run it to its end; `tell` gets the message for the model.
+        """Run a command to its end; `tell` gets the message for the model.
 
         Raises:
-            CodexError: it cannot be started.
+            CodexError: the command cannot be started.
         """
         self._count += 1
         item = event_items.CommandExecution(
@@ -91,11 +90,11 @@ class UserShell:
             self._running.process.kill()
 
     def stop_all(self) -> int:
-        """Kill also what commands have left in the background. Returns how many commands that were."""
+        """Kill all commands, and those that they left in the background. Returns their number."""
         return self._processes.kill_running()
 
     async def aclose(self) -> None:
-        """End it, and the processes that it has left in the background."""
+        """End the command, and the processes that it has left in the background."""
         await self._processes.aclose()
 
     def _started(self, command: str, relay: Relay) -> ForegroundCommand:
@@ -142,7 +141,7 @@ class UserShell:
 
 
 def changes_shell_alone(command: str) -> bool:
-    """True if nothing is left of a command's effect, as each runs in a shell of its own."""
+    """True if a command has no lasting effect, because each runs in its own shell."""
     return _OF_SHELL_ALONE.fullmatch(command.strip()) is not None
 
 

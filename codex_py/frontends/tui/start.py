@@ -1,4 +1,4 @@
-"""`codex-py [PROMPT]`: from the command line to the first frame. LIGHT, unlike `run.py`, which draws the others."""
+"""`codex-py [PROMPT]`: from the command line to the first frame. LIGHT, unlike `run.py`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,7 +18,7 @@ from codex_py.rollout.index import require_session
 
 
 def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
-    """Run the terminal to its end; the exit code.
+    """Run the terminal to its end. Returns the exit code.
 
     Raises:
         CodexError: before anything is drawn.
@@ -55,7 +55,7 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
     )
     frame = FirstFrame()
     try:
-        # A search for a worktree starts programs, which must not inherit that signals wait.
+        # A search for a worktree starts programs, which must not inherit blocked signals.
         is_here = not config.cwd.is_relative_to(worktrees_folder(config.home))
         if launch.replay is None and arguments.worktree is None and is_here:
             frame.draw(launch.theme, config.cwd, vi=tui.vim_mode_default is True)

@@ -1,4 +1,4 @@
-"""What the program shows besides the conversation: the status lines, the window's title, and notifications."""
+"""Shows everything but the conversation: the status lines, the window's title, notifications."""
 
 import math
 import time
@@ -24,7 +24,7 @@ ITEMS: Final = (
     "turn-usage",
     "thread-name",
 )
-"""In the order in which they are shown unless `tui.status_line` says otherwise; named as Codex does."""
+"""The items of the line in their order, unless `tui.status_line` is set; named as in Codex."""
 _MOST_FIRST: Final = (
     "model-with-reasoning",
     "model-name",
@@ -37,7 +37,7 @@ _MOST_FIRST: Final = (
     "git-branch",
     "thread-name",
 )
-"""What is kept where there is no room for all."""
+"""The items by importance: the first are kept if there is no room for all."""
 _STYLES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("model", "model-name", "model-with-reasoning"), "accent"),
     "current-dir": "ok",
@@ -45,69 +45,72 @@ _STYLES: Final[Mapping[str, str]] = {
 }
 _LITTLE_LEFT = 20
 _HARDLY_ANY_LEFT = 5
-"""Per cent of the window."""
+"""Per cent of the context window."""
 _NARROW: Final = 14
-"""Columns for what the model does."""
+"""Columns for the activity of the model."""
 _SILENT_S: Final = 20.0
 _MOVING: Final = "⠋⠙⠸⠴⠦⠇"
 _NOTABLE_HOOK_S: Final = 1.0
 TITLE_ITEMS: Final = ("activity", "project")
 Kind: TypeAlias = Literal["agent-turn-complete", "approval-requested"]
-"""As `tui.notifications` names them."""
+"""The kinds of notifications, as `tui.notifications` names them."""
 Notify: TypeAlias = Callable[[Kind, str], None]
 
 _LONGEST: Final = 200
 _KNOW_OSC9: Final = ("iTerm.app", "WezTerm", "ghostty", "WarpTerminal")
-"""By `TERM_PROGRAM`. The others may show the text of a sequence that they do not know."""
+"""Terminals that know the sequence, by `TERM_PROGRAM`. Others may show its text."""
 
 
 @dataclass(slots=True)
 class Status:
-    """What is known of the conversation right now."""
+    """The present state of the conversation."""
 
     items: Sequence[str] = ITEMS
-    """Of the line, by name; unknown ones are left out."""
+    """The items of the line, by name; unknown ones are left out."""
     title_items: Sequence[str] = TITLE_ITEMS
     known: dict[str, str] = field(default_factory=dict[str, str])
-    """The text of each item that is known; nothing in it is safe for a terminal yet."""
+    """The text of each known item; not yet safe for a terminal."""
     working_since: float | None = None
-    """`time.monotonic()`; None while nothing is under way."""
+    """The time when work began, `time.monotonic()`; None while there is no work."""
     is_asking: bool = False
-    """The agent waits for an answer."""
+    """True while the agent waits for an answer."""
     announced: str = ""
-    """The question that waits until the user has stopped writing."""
+    """The question that waits until the user has stopped writing; empty if none does."""
     reconnecting: tuple[str, int, float] | None = None
-    """Why and how often a request is sent again, until it is answered, and when next, `time.monotonic()`."""
+    """The reason, the number of the attempt, and the time of the next one (`time.monotonic()`).
+
+    None while no request is being sent again.
+    """
     waiting_for: Callable[[], Sequence[str]] | None = None
-    """Names the MCP servers that the request waits for."""
+    """Returns the names of the MCP servers that the request waits for."""
     commands: dict[str, tuple[str, float]] = field(
         default_factory=dict[str, tuple[str, float]]
     )
-    """Commands of the agent that run, by id: the command and when it was started, `time.monotonic()`."""
+    """The agent's running commands, by id: the command and its start, `time.monotonic()`."""
     hooks: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
-    """Those that the turn waits for: what is said of one, and when it was started, `time.monotonic()`."""
+    """The hooks that the turn waits for: the text and the start, `time.monotonic()`."""
     agents: int = 0
-    """How many subagents are at work."""
+    """The number of subagents at work."""
     asking: list[str | None] = field(default_factory=list[str | None])
-    """The names of the agents that wait for an answer; None for the session's own."""
+    """The agents that wait for an answer, by name; None for the session's own."""
     hint: str = BEGINNING
-    """At the right of the line, until the first prompt."""
+    """The text at the right of the line, until the first prompt."""
     thought: str = ""
-    """The heading of what the model thinks about."""
+    """The heading of the model's thought."""
     heard_at: float = 0.0
-    """When the model was last heard, `time.monotonic()`."""
+    """The time when the model was last heard, `time.monotonic()`."""
     is_calling: bool = False
-    """A call runs: nothing is expected of the model."""
+    """True while a call runs: nothing is expected of the model."""
     questions: int = 0
-    """How many wait for their turn to be asked."""
+    """The number of questions that wait to be asked."""
     stop_key: str = "Esc"
-    """The name of the key that interrupts."""
+    """The name of the key that interrupts the turn."""
     background_key: str = "ctrl-b"
     answer_key: str = "Tab"
     """The name of the key that shows a question."""
 
     def line(self, columns: int) -> Fragments:
-        """As much as there is room for; the least important is left out."""
+        """The status line with the items that fit; the least important ones are left out."""
         known = {name: self.known.get(name, "") for name in self.items}
         parts = {name: printable(text) for name, text in known.items() if text}
         dot = " · "
@@ -151,7 +154,7 @@ class Status:
         return _STYLES.get(name, "quiet")
 
     def working(self, columns: int) -> Fragments:
-        """The line above the composer; empty while nothing is under way or asked."""
+        """The line above the composer; empty while there is no work or question."""
         if not self.announced and self.working_since is None:
             parts: list[str] = []
             if self.commands:
@@ -203,7 +206,7 @@ class Status:
     def _trying_again(
         self, cause: str, tries: int, at: float, age: str, columns: int
     ) -> tuple[str, str]:
-        """What is said while a request waits to be sent again, and the remark on it."""
+        """The text while a request waits to be sent again, and the remark on it."""
         what = "Trying again"
         wait_s = math.ceil(at - time.monotonic())
         if wait_s > 0:
@@ -216,7 +219,7 @@ class Status:
         return why.replace("….", "…") + what, remark
 
     def _at_work(self, age: str, stops: str, columns: int) -> tuple[str, str]:
-        """What is said while the model or a call is at work, and the remark on it."""
+        """The text while the model or a call is at work, and the remark on it."""
         if self.agents:
             agents = f" {_counted(self.agents, 'agent')}"
         else:
@@ -229,7 +232,7 @@ class Status:
         if self.background_key and self.is_calling and self.commands:
             away = f"{self.background_key}: background"
         facts = [age, self.known.get("turn-usage", ""), silence, away, stops]
-        # The first that fits, else the last.
+        # Use the first that fits, else the last.
         for kept in (
             facts,
             [age, *facts[2:]],
@@ -247,7 +250,7 @@ class Status:
         return f"{thought or 'Working'} ", f"({told}){agents}"
 
     def title(self) -> str:
-        """For the terminal's window; empty if the user wants none."""
+        """The title of the terminal's window; empty if the user wants none."""
         words = [self._title_item(name) for name in self.title_items]
         return printable(" ".join(word for word in words if word))[:200]
 
@@ -277,7 +280,10 @@ def _counted(count: int, what: str) -> str:
 def notifications(
     settings: Tui, environment: Mapping[str, str], screen: Screen
 ) -> Notify:
-    """Sends what the table `tui` of the configuration asks for, if the user looks elsewhere."""
+    """Make the function that sends notifications, as the table `tui` of the configuration asks.
+
+    It sends only if the user looks elsewhere, unless the configuration says always.
+    """
     wanted = settings.notifications
     is_always = settings.notification_condition == "always"
     method = settings.notification_method
@@ -296,7 +302,7 @@ def notifications(
             case "osc9":
                 screen.send(f"\x1b]9;{line}\x07")
             case "osc777":
-                # Its parts are told apart by semicolons.
+                # Semicolons separate the parts of this sequence.
                 screen.send(f"\x1b]777;notify;codex-py;{line.replace(';', ',')}\x07")
             case _:
                 screen.send("\x07")
@@ -306,7 +312,7 @@ def notifications(
 
 def _best_method(environment: Mapping[str, str]) -> Literal["osc9", "bel"]:
     if "TMUX" in environment or "STY" in environment:
-        # They keep sequences to themselves, and pass a bell on.
+        # These programs keep sequences to themselves, and pass a bell on.
         return "bel"
     is_kitty = (
         "KITTY_WINDOW_ID" in environment or environment.get("TERM") == "xterm-kitty"

@@ -1,6 +1,6 @@
-"""The border between the two halves of the terminal: what each offers to the other.
+"""The border between the two halves of the terminal: the interface that each offers the other.
 
-The first frame needs the light half alone; `loaded.py` is the other one.
+The first frame needs only the light half; `loaded.py` is the other one.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from codex_py.streams.terminal import printable
 
 
 class Hints:
-    """The remark is shown until the next key is pressed, or for a time. `changed` has it drawn.
+    """Shows a remark until the next key is pressed, or for a time. `changed` draws it.
 
     Attributes:
         text: empty if there is no remark.
@@ -64,10 +64,10 @@ class Hints:
 
 
 class Leaving:
-    """How the program ends. `end` stops the drawing.
+    """Ends the program. `end` stops the drawing.
 
     Attributes:
-        was_told: a signal or the loss of the terminal ends the program, and not its user.
+        was_told: a signal or the loss of the terminal ends the program, not its user.
         has_left_screen: the terminal is as it was found. Until then, a second signal does not kill.
     """
 
@@ -76,7 +76,7 @@ class Leaving:
         self.was_told = False
         self.has_left_screen = False
         self._code: int | None = None
-        """To exit with, once it is settled."""
+        """The exit code, once it is settled."""
         self._failure: BaseException | None = None
 
     @property
@@ -84,7 +84,7 @@ class Leaving:
         return self._code is not None
 
     def leave(self, code: int = 0) -> None:
-        """End in order, with this exit code."""
+        """End the program in order, with this exit code."""
         if self._code is None:
             self._code = code
         self._end()
@@ -94,7 +94,7 @@ class Leaving:
         self._code = self._code or 128 + signal.SIGHUP
 
     def listen(self) -> None:
-        """End on a signal, and on a bug outside of all tasks."""
+        """End the program on a signal, and on a bug outside of all tasks."""
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._went_wrong)
 
@@ -103,13 +103,14 @@ class Leaving:
                 loop.call_soon_threadsafe(self._told_to_end, 128 + number)
 
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-            # `nohup` asks to live on when the terminal goes.
+            # With `nohup` the program should survive the loss of the terminal.
             if signal.getsignal(number) != signal.SIG_IGN:
-                # A handler of the loop would be called while `Screen.pause` has put another one in its place.
+                # `Screen.pause` replaces the handler for a time; one of the loop would be called
+                # even then.
                 signal.signal(number, told)
 
     def result(self) -> int:
-        """The exit code.
+        """Return the exit code.
 
         Raises:
             BaseException: the bug that has ended the program.
@@ -136,31 +137,31 @@ class Leaving:
 
 
 class LoadedHalf(Protocol):
-    """What the keys and the frame need of `loaded.py`."""
+    """The functions of `loaded.py` that the keys and the frame need."""
 
     @property
     def commands(self) -> Sequence[CommandName]: ...
     @property
     def is_working(self) -> bool:
-        """A turn or a command of the user is under way."""
+        """True while a turn or a command of the user is running."""
         ...
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
-        """The rows of what may still change."""
+        """The rows that may still change."""
         ...
 
     def submitted(self, submission: Submission) -> None: ...
     def run_command(self, name: str) -> None:
-        """`name`: without the slash."""
+        """Run a command by its name without the slash."""
         ...
 
     def interrupt(self) -> bool:
-        """End what is under way, or stop waiting for it; True if there was something."""
+        """End the running work, or stop waiting for it; True if there was any."""
         ...
 
     async def begin(self) -> None: ...
     async def close(self) -> str:
-        """Close the session. Returns what to print when the terminal is the shell's again."""
+        """Close the session. Returns the text to print when the shell has the terminal again."""
         ...
 
 
@@ -168,13 +169,13 @@ class Surface:
     """The parts of the light half.
 
     Attributes:
-        programs: the user's, such as git and an editor.
-        safe_environment: for programs such as git: its `PATH` leads to none that the project or the model can
-            have made.
-        tasks: work beside all else. A bug in a task ends the program.
+        programs: the user's programs, such as git and an editor.
+        safe_environment: the environment for programs such as git: no program in its `PATH` can
+            have been made by the project or the model.
+        tasks: work beside everything else. A bug in a task ends the program.
         keymap: the user's own keys.
-        skills: as far as they are known.
-        loaded: the other half; None as long as nothing has called for it.
+        skills: the skills that are known so far.
+        loaded: the other half; None until it is first needed.
     """
 
     def __init__(
@@ -254,7 +255,7 @@ class Surface:
         return self.keymap.pressed(name, keys, data, contexts)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it as a task; a hint reports a `CodexError`."""
+        """Run work as a task; a hint reports a `CodexError`."""
 
         async def run() -> None:
             try:
@@ -265,7 +266,7 @@ class Surface:
         self.tasks.create_task(run())
 
     def half(self) -> LoadedHalf:
-        """The other half, loaded now if need be."""
+        """The other half, which is loaded now if necessary."""
         if self.loaded is None:
             self.loaded = self._load(self)
         return self.loaded

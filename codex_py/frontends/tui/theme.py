@@ -1,6 +1,7 @@
-"""Styles of the terminal's text: one palette for dark and one for light terminals, and the terminal's own colours.
+"""Styles of the terminal's text: palettes for dark and light terminals, and the terminal's colours.
 
-The own 16 are for terminals that have no others, and for those whose background nobody knows: any will do.
+The terminal's own 16 colours are used if it has no others, or if its background is unknown: they
+suit any background.
 """
 
 import re
@@ -14,7 +15,7 @@ from codex_py.errors import ConfigError
 
 ColorSystem: TypeAlias = Literal["standard", "256", "truecolor"]
 
-# Every ground comes with the colour of its text: what is on it can be read if the background is another one.
+# Every background comes with the colour of its text, so that the text is readable on any terminal.
 STYLES: Final[Mapping[str, tuple[str, str, str]]] = {
     "user": ("bold", "bold #e8eaed on #2b3038", "bold #1f2328 on #e8eaec"),
     "accent": ("cyan", "#6cc7e0", "#0a6c86"),
@@ -50,7 +51,7 @@ STYLES: Final[Mapping[str, tuple[str, str, str]]] = {
     "syntax number": ("cyan", "#e6a877", "#95400a"),
     "syntax markup": ("bold", "bold", "bold"),
 }
-"""In 16 colours, on a dark and on a light background."""
+"""Each style in 16 colours, on a dark and on a light background."""
 
 _ON_LIGHT = {
     # The bright half of most palettes, and their yellow, cannot be read on white.
@@ -72,7 +73,7 @@ _IN_FRAGMENTS = (
     "strong",
     "selected",
 )
-"""Styles that fragments name too: `class:quiet`."""
+"""Styles that fragments name too, such as `class:quiet`."""
 _COLOR = (
     "(?:#[0-9a-f]{6}|(?:bright_)?(?:black|red|green|yellow|blue|magenta|cyan|white))"
 )
@@ -92,23 +93,23 @@ PROMPT = "\u203a"
 @dataclass(frozen=True, slots=True)
 class Theme:
     color: bool = True
-    """False: not one colour; bold and dim stay unless the terminal is dumb."""
+    """False: no colours; bold and dim stay unless the terminal is dumb."""
     unicode: bool = True
-    """False: the terminal is sent nothing but ASCII."""
+    """False: the terminal gets only ASCII."""
     background: Literal["dark", "light", "unknown"] = "unknown"
     color_system: ColorSystem = "standard"
     dumb: bool = False
-    """The terminal knows no control sequences but for moving the cursor."""
+    """True if the terminal knows no control sequences except for moving the cursor."""
     shell: str = ""
-    """Path of the user's shell. Commands are shown without it, and without a shell of the system."""
+    """The path of the user's shell. It and the system's shells are left out of shown commands."""
     cwd: str = ""
-    """Of the session: a command that runs elsewhere says where."""
+    """The session's working directory; a command that runs elsewhere shows its own."""
     links: bool = False
-    """The terminal opens what OSC 8 leads to."""
+    """True if the terminal opens links of OSC 8."""
     folds: bool = True
-    """Cells show the ends of what is long, and the key that shows it whole."""
+    """True: cells show only the ends of long content, and the key that shows all of it."""
     own: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
-    """The user's styles, which come before these."""
+    """The user's styles, which override those of the palette."""
 
     def style(self, name: str) -> str:
         """The style of a part of the text, for rich; empty if the terminal has no styles."""
@@ -139,7 +140,7 @@ class Theme:
         )
 
     def fragment_styles(self) -> dict[str, str]:
-        """The same for prompt-toolkit, by the names that fragments use."""
+        """The styles for prompt-toolkit, by the names that fragments use."""
         return {name: _for_fragments(self.style(name)) for name in _IN_FRAGMENTS}
 
 
@@ -161,7 +162,7 @@ def own_styles(path: Path) -> Mapping[str, str]:
     """The user's styles, by name: `user = "bold #ffffff on #202020"`; none without the file.
 
     Raises:
-        ConfigError: one of them is no style.
+        ConfigError: the file cannot be read, or holds an invalid style.
     """
     try:
         styles = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -182,7 +183,7 @@ def own_styles(path: Path) -> Mapping[str, str]:
 
 
 def background_of(report: str) -> Literal["dark", "light"] | None:
-    """What the terminal says of its background, by OSC 11: `rgb:1e1e/1e1e/1e1e`; None if it makes no sense."""
+    """The background in a report of OSC 11, `rgb:1e1e/1e1e/1e1e`; None if it makes no sense."""
     match = re.fullmatch("rgba?:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+).*", report)
     if match is None:
         return None
@@ -203,10 +204,10 @@ def terminal_theme(
 ) -> Theme:
     """Read the abilities of the terminal from the environment.
 
-    Of `tui.theme`, which is `wanted`, `dark` and `light` count; the palettes that Codex names there do not.
+    `wanted` is `tui.theme`: `dark` and `light` count; the palettes that Codex names there do not.
     """
     dumb = environment.get("TERM", "") in {"", "dumb"}
-    # The first of these that is set decides, as setlocale(3) says.
+    # The first variable that is set decides, as setlocale(3) says.
     locale = (
         environment.get("LC_ALL")
         or environment.get("LC_CTYPE")
@@ -243,13 +244,13 @@ def terminal_theme(
 def _takes_utf8(locale: str) -> bool:
     """True unless the locale names another character set.
 
-    `C` and `POSIX` name none: as in Codex, the terminal is taken for one of today.
+    `C` and `POSIX` name none: as in Codex, the terminal is assumed to be a modern one.
     """
     return locale in {"", "C", "POSIX"} or "utf" in locale.lower()
 
 
 def knows_links(environment: Mapping[str, str]) -> bool:
-    """True if the terminal says what it is, and is one that has OSC 8."""
+    """True if the terminal is known to support links of OSC 8."""
     vte = environment.get("VTE_VERSION", "")
     return (
         any(environment.get(name) for name in _LINKING)

@@ -1,4 +1,4 @@
-"""A conversation as it is shown: finished cells go to the scrollback, the rest is drawn live."""
+"""Shows a conversation: finished cells go to the scrollback, the rest is drawn live."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -37,14 +37,14 @@ from codex_py.streams.terminal import aligned
 
 _THOUGHT_KEPT = 2_000
 _THOUGHT_ROWS = 4
-"""Of what the model is thinking, while it does."""
+"""Rows of the model's thought while it thinks."""
 _LEAST_RUNNING_ROWS = 2
 _LEAST_PLAN_ROWS = 2
 _PART_FOR_PLAN = 3
-"""Of the rows of what may still change; a longer plan is folded."""
+"""The plan's part of the rows that may still change; a longer plan is folded."""
 _REPLAYED_ITEMS = 300
 _REPLAYED_CHARACTERS = 200_000
-"""Of an earlier conversation, this much is shown of its end."""
+"""The part at the end of an earlier conversation that is shown."""
 
 _INTERRUPTED = f"{event_items.INTERRUPTED} - say what to do instead"
 
@@ -54,15 +54,16 @@ class _Answer:
     blocks: Blocks = field(default_factory=Blocks)
     streamed: list[str] = field(default_factory=list[str])
     is_printed: bool = False
-    """At least its beginning is."""
+    """True if at least the beginning is printed."""
 
 
 class Transcript:
-    """An `EventSink`.
+    """The `EventSink` that shows a conversation.
 
     Args:
-        emit: shows a cell that never changes again; with an empty line before it, if the second argument is true.
-        changed: is called when `live` returns something else.
+        emit: shows a cell that never changes again; after an empty line if the second argument is
+            True.
+        changed: called when `live` returns something else.
         clock: seconds.
         now: the time of day, as it is shown.
 
@@ -89,19 +90,19 @@ class Transcript:
         self._is_empty = True
         self._answer = _Answer()
         self._is_declined = False
-        """What was printed last is a call that was not allowed."""
+        """True if the last printed cell is a call that was not allowed."""
         self._looks: list[Look] = []
-        """Those of the commands that have ended and only looked around; another cell ends theirs."""
+        """The looks of ended commands that only looked at files; any other cell ends the list."""
         self._reasoning = ""
         self._part = 0
-        """Of the reasoning."""
+        """The number of the current part of the reasoning."""
         self._thought_since = 0.0
         self.running = Running(clock, now)
         self._plan: event_items.TodoList | None = None
-        """Of the running turn."""
+        """The plan of the running turn."""
         self._turn_began: float | None = None
         self._drawn: tuple[tuple[int, int, int, Theme], list[Fragments]] | None = None
-        """The rows of the last frame, with what they depend on: width, height, the second, the theme."""
+        """The rows of the last frame, and their key: width, height, second and theme."""
 
     def __call__(self, event: events.Event) -> None:
         match event:
@@ -136,16 +137,16 @@ class Transcript:
 
     @property
     def heading(self) -> str:
-        """Of the thought that the model has right now."""
+        """The heading of the model's present thought."""
         return heading_of(self._reasoning)
 
     @property
     def is_answering(self) -> bool:
-        """What is printed continues an answer."""
+        """True if the next cell continues an answer."""
         return self._answer.is_printed
 
     def follow(self, other: "Transcript") -> None:
-        """Take over what is under way there; what is over has been replayed."""
+        """Take over unfinished work from another transcript; finished items have been replayed."""
         self._clock = other._clock
         self._turn_began = other._turn_began
         self.running = other.running.copy()
@@ -153,15 +154,15 @@ class Transcript:
 
     @property
     def unfinished(self) -> str:
-        """The answer as far as it has arrived."""
+        """The part of the answer that has arrived."""
         return "".join(self._answer.streamed)
 
     def greet(self, text: str, hint: str) -> None:
-        """Show who answers, and how to begin, below the name of the program."""
+        """Show the model, and how to begin, below the name of the program."""
         self.print(greeting_cell(text, hint), space=not self._is_empty)
 
     def notice(self, text: str, style: str = "text") -> None:
-        """`style`: `text`, `warning` or `error`."""
+        """Show a message. `style`: `text`, `warning` or `error`."""
         self.print(note_cell(text, style))
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
@@ -173,7 +174,7 @@ class Transcript:
         self.print(note_cell(text), space=False)
 
     def replay(self, items: Sequence[event_items.ThreadItem]) -> None:
-        """Show an earlier conversation; where the theme folds, only its end if it is long."""
+        """Show an earlier conversation; if the theme folds, only the end of a long one."""
         size = 0
         first = len(items)
         folds = self.renderer.theme.folds
@@ -201,7 +202,7 @@ class Transcript:
         self._redraw()
 
     def print(self, cell: RenderableType, *, space: bool = True) -> None:
-        """Show something for good, with an empty line before it if `space`."""
+        """Show a cell for good, after an empty line if `space`."""
         self._end_looks()
         self._is_declined = False
         self._is_empty = False
@@ -214,8 +215,8 @@ class Transcript:
             self.print(explored_cell(looks, self.renderer.theme))
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
-        """The rows of what may still change; if they are too many, the important ones."""
-        # Rows show the age of what runs in seconds, and so are good for one.
+        """The rows that may still change; if they are too many, the important ones."""
+        # Rows show the age of running calls in seconds, and so are valid for one second.
         key = (
             width,
             max_rows,
@@ -248,7 +249,7 @@ class Transcript:
             if rest.language is None:
                 rest = replace(rest, text=settled(rest.text))
             cell = block_cell(rest, is_start=not self._answer.is_printed)
-            # The line that will stand between it and what is above.
+            # The line that will separate it from the rows above.
             if rest.is_spaced:
                 rows += [[]]
             rows += self.renderer.fragments(cell, width)
@@ -270,7 +271,7 @@ class Transcript:
     def _start(self, item: event_items.ThreadItem) -> None:
         if isinstance(item, event_items.TodoList):
             if item != self._plan and not _steps_left(item):
-                # Above the answer, which is the last to be read.
+                # Above the answer, which is read last.
                 self._show(item)
             self._plan = item
         else:
@@ -281,7 +282,7 @@ class Transcript:
         match item:
             case event_items.AgentMessage(text=text):
                 if text.startswith(streamed := self.unfinished):
-                    # The whole answer or its end may come without having been streamed.
+                    # The whole answer, or its end, may come without being streamed.
                     self._answer.blocks.feed(text[len(streamed) :])
                 self._end_answer()
             case event_items.ReasoningSummary():
@@ -341,7 +342,7 @@ class Transcript:
             self._turn_began = self._clock()
             return
         self._end_answer()
-        # What the end of the turn has cut off.
+        # The thought that the end of the turn has cut off.
         self._end_thought(self._reasoning)
         for item in self.running.end_turn():
             if isinstance(item, event_items.FileChange | event_items.McpToolCall):
@@ -379,7 +380,7 @@ class Transcript:
         self._reasoning = (self._reasoning + delta)[-_THOUGHT_KEPT:]
 
     def _end_thought(self, text: str) -> None:
-        """Fold it to a line: the overlay shows all of it."""
+        """Print a thought folded to a line; the overlay shows all of it."""
         if self._show_reasoning and text.strip() and not self.renderer.theme.folds:
             self.print(reasoning_cell(text))
         elif self._show_reasoning and text.strip():
@@ -396,7 +397,7 @@ class Transcript:
 
 
 def _has_been_told(item: event_items.ThreadItem) -> bool:
-    """A refusal, which `CallDenied` tells of."""
+    """True for a refusal, which `CallDenied` reports."""
     return isinstance(item, event_items.ErrorItem) and item.code in DENIALS
 
 
@@ -405,14 +406,17 @@ def _steps_left(plan: event_items.TodoList) -> int:
 
 
 def _is_renewed(following: Sequence[event_items.ThreadItem]) -> bool:
-    """True if the turn of a plan has a later state of it."""
+    """True if a later state of a plan follows in the same turn."""
     kinds = (event_items.TodoList, event_items.UserMessage)
     following_one = next((item for item in following if isinstance(item, kinds)), None)
     return isinstance(following_one, event_items.TodoList)
 
 
 def _refusal(item: event_items.ThreadItem) -> str:
-    """Why a call of an earlier conversation was declined; for a live one, an event says so."""
+    """The reason why a call of an earlier conversation was declined.
+
+    For a live call, an event gives the reason.
+    """
     match item:
         case event_items.CommandExecution(status="declined", aggregated_output=reason):
             return reason

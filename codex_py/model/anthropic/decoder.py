@@ -27,7 +27,8 @@ _KINDS: dict[str, Kind] = {
     "redacted_thinking": "reasoning",
     "tool_use": "function_call",
 }
-"""All other blocks are the server's own: they go back as they came."""
+"""The kinds of known blocks. All other blocks are the server's own: they are sent back as they
+came."""
 _DELTAS = {
     "text_delta": "text",
     "thinking_delta": "thinking",
@@ -42,13 +43,16 @@ _USAGE = (
 
 
 class AnthropicDecoder(BuildingDecoder):
-    """A `Decoder` for one response. A call is given out when its block ends, and with it all before it."""
+    """A `Decoder` for one response.
+
+    A call is emitted when its block ends, with all pieces before it.
+    """
 
     def __init__(self, prompt: Prompt, maker: Maker, *, deltas: bool) -> None:
         super().__init__(prompt, maker, deltas=deltas)
         self._pieces: dict[int, Piece] = {}
         self._blocks: dict[int, JsonObject] = {}
-        """The open blocks as they began."""
+        """The open blocks as `content_block_start` had them."""
         self._signatures: dict[int, list[str]] = {}
         self._stop_reason = ""
         self._stop_details: JsonObject = {}
@@ -98,7 +102,7 @@ class AnthropicDecoder(BuildingDecoder):
                     self._fail(stream_failure(event))
 
     def _take_whole(self, message: JsonObject) -> None:
-        """A message in place of a stream."""
+        """Take a whole message that came instead of a stream."""
         self._out.created()
         self._count(message)
         for index, block in enumerate(objects(message.get("content"))):
@@ -150,9 +154,9 @@ class AnthropicDecoder(BuildingDecoder):
             streamed = as_object(json_or(piece.text, None))
             piece.data["blocks"] = [{**block, "input": streamed} if streamed else block]
         if piece.kind == "function_call" and as_object(json_or(piece.text, None)):
-            # Without a call the end of the message is waited for: if the stream breaks off, the next attempt then
-            # answers from the beginning. A call that has no arguments, or cannot be read, may have been cut by the
-            # limit of the output.
+            # Without a call, wait for the end of the message: if the stream breaks off, the next
+            # attempt then answers from the beginning. A call without arguments, or with unreadable
+            # ones, may have been cut by the limit of the output.
             ready = [each for each in self._out.pieces if each.index <= piece.index]
             if not any(each.is_nameless for each in ready):
                 for each in ready:
@@ -162,7 +166,7 @@ class AnthropicDecoder(BuildingDecoder):
         usage = object_field(source, "usage")
         for name in _USAGE:
             number = integer_field(usage, name)
-            # They are totals; some servers send zeros first, or again.
+            # The numbers are totals; some servers send zeros first, or again.
             if number:
                 self._usage[name] = number
 
@@ -171,14 +175,15 @@ class AnthropicDecoder(BuildingDecoder):
             case "max_tokens":
                 self._fail(incomplete("max_output_tokens"))
             case "content_filter" | "model_context_window_exceeded" as reason:
-                # The filter's is of servers that have Chat Completions behind them.
+                # Servers with Chat Completions behind them send `content_filter`.
                 self._fail(incomplete(reason))
             case "refusal":
                 explanation = plain_line(text_field(self._stop_details, "explanation"))
                 message = explanation or "the model refused to answer"
                 self._fail(ModelError(message, code="content_filter"))
             case reason:
-                # A server tool takes longer than a response: the same history continues it.
+                # A server tool took longer than a response: a request with the same history
+                # continues it.
                 if reason == "pause_turn":
                     end_turn = False
                 else:

@@ -1,6 +1,7 @@
-"""Anthropic Messages: how a request is put together.
+"""Builds the requests of Anthropic Messages.
 
-Specification: https://docs.anthropic.com/en/api/messages. `model/providers.py` sees to the `/v1` of a base URL.
+Specification: https://docs.anthropic.com/en/api/messages. `model/providers.py` adds the `/v1` of a
+base URL.
 """
 
 import re
@@ -23,14 +24,15 @@ from codex_py.protocol.messages import encode_json
 from codex_py.protocol.stream import Decoder, Prompt, ToolChoice
 
 _MAX_TOKENS = 32_000
-"""If nothing is known of the model; the API wants a limit."""
+"""The limit for an unknown model, because the API requires one."""
 _MIN_BUDGET = 1024
 _BUDGETS = {"minimal": 1024, "low": 4096, "medium": 10_000, "high": 20_000}
-"""Tokens of thinking by effort, for models that want a budget; any higher effort gets the most."""
+"""The thinking tokens by effort, for models that require a budget; any higher effort gets
+`_MOST`."""
 _MOST = 31_999
 
 _Message: TypeAlias = tuple[str, list[bytes]]
-"""Role and blocks."""
+"""A role and its blocks."""
 _CACHE_MARK = b',"cache_control":{"type":"ephemeral"}}'
 _CONTINUE = encode_json({"type": "text", "text": "Continue."})
 _THOUGHTS = ("thinking", "redacted_thinking")
@@ -41,16 +43,21 @@ _BYTES_OF_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 @frozen
 class _History:
     system: Sequence[bytes]
-    """Text blocks."""
+    """The text blocks of the system prompt."""
     messages: Sequence[_Message]
     called: Sequence[str]
-    """Names of the tools in it."""
+    """The names of the tools that the history calls."""
     may_think: bool
-    """False if the message with the last calls has no thinking block: then a request that asks for thinking is
-    refused."""
+    """False if the message with the last calls has no thinking block.
+
+    The API then refuses a request for thinking.
+    """
 
     def encoded(self, *, last_marks: int) -> list[bytes]:
-        """The messages as JSON. The last ones get a mark for the cache, each at its last block."""
+        """The messages as JSON.
+
+        Each of the last `last_marks` messages gets a cache mark at its last block.
+        """
         encoded: list[bytes] = []
         unmarked = len(self.messages) - last_marks
         for index, (role, blocks) in enumerate(self.messages):
@@ -64,12 +71,12 @@ class _History:
 
 
 def _marked(block: bytes) -> bytes:
-    """A block of JSON with a mark: the prompt up to here is cached."""
+    """The JSON block with a cache mark: the provider caches the prompt up to it."""
     return block.removesuffix(b"}") + _CACHE_MARK
 
 
 def _append(messages: list[_Message], role: str, blocks: Sequence[bytes]) -> None:
-    """Add blocks. Roles alternate: those of one role in a row are one message."""
+    """Add blocks. Roles alternate, so consecutive blocks of one role make one message."""
     if blocks and messages and messages[-1][0] == role:
         messages[-1] = (role, _with_legal_thoughts([*messages[-1][1], *blocks]))
     elif blocks:
@@ -77,7 +84,10 @@ def _append(messages: list[_Message], role: str, blocks: Sequence[bytes]) -> Non
 
 
 def _with_legal_thoughts(blocks: list[bytes]) -> list[bytes]:
-    """A message has thoughts only if it begins with one: a model may have gone on where another broke off."""
+    """Drop thoughts from a message that does not begin with one.
+
+    Such a message arises when a model continues where another one broke off.
+    """
     if not blocks or blocks[0].startswith(_UNMARKED):
         return blocks
     return [block for block in blocks if not block.startswith(_UNMARKED)]
@@ -92,13 +102,14 @@ def _told(told: dialogue.InputMessage) -> Sequence[bytes]:
 
 
 def _said(turn: dialogue.ModelTurn) -> tuple[list[bytes], list[bytes]]:
-    """The blocks of the assistant, and those of the user with the results."""
+    """The assistant's blocks, and the user's blocks with the results."""
     blocks = [block for each in turn.blocks for block in _blocks(each)]
     while blocks and blocks[-1].get("type") in _THOUGHTS:
-        # A message that ends with one is refused.
+        # The API refuses a message that ends with a thought.
         blocks.pop()
     if blocks and blocks[-1].get("type") == "text":
-        # The last message may not end in white space, and each is the last one at a time.
+        # The last message must not end in white space, and each message is the last one at some
+        # time.
         blocks[-1] = {**blocks[-1], "text": text_field(blocks[-1], "text").rstrip()}
     results = [encode_json(_result(result)) for result in turn.complete_results()]
     return _with_legal_thoughts([encode_json(block) for block in blocks]), results
@@ -107,12 +118,12 @@ def _said(turn: dialogue.ModelTurn) -> tuple[list[bytes], list[bytes]]:
 def _blocks(block: dialogue.Block) -> Sequence[JsonObject]:
     match block:
         case dialogue.Text(text):
-            # Blank text is refused, and white space at the end of the last message.
+            # The API refuses blank text, and white space at the end of the last message.
             if text.strip():
                 return [{"type": "text", "text": text.rstrip()}]
             return []
         case dialogue.Thought(text, data):
-            # Without its signature, a thought is not accepted: it may be another model's.
+            # The API accepts a thought only with a signature; another model's has none.
             if data and (redacted := text_field(data, "redacted")):
                 return [{"type": "redacted_thinking", "data": redacted}]
             if data and (signature := text_field(data, "signature")):
@@ -145,7 +156,7 @@ def _result(result: dialogue.Result) -> JsonObject:
 
 
 def _part(part: JsonObject) -> JsonObject | None:
-    """A part as a block; None for blank text, which is refused."""
+    """A part as a block; None for blank text, which the API refuses."""
     if part["type"] == "input_text":
         if part["text"].strip():
             return {"type": "text", "text": part["text"]}
@@ -169,8 +180,10 @@ class AnthropicWire(ProfiledWire):
         return dialogue.Dialogue(self._maker, "anthropic")
 
     def body(self, prompt: Prompt) -> bytes:
-        """The request as JSON: settings, tools, system blocks and messages, in the order in which the provider caches
-        them."""
+        """The request as JSON, in the provider's caching order.
+
+        Settings come first, then tools, system blocks and messages.
+        """
         history = self._history(prompt)
         choice = prompt.tool_choice
         max_tokens = prompt.max_output_tokens or _MAX_TOKENS
@@ -209,7 +222,7 @@ class AnthropicWire(ProfiledWire):
         return AnthropicDecoder(prompt, self._maker, deltas=self._deltas)
 
     def _history(self, prompt: Prompt) -> _History:
-        """The history of a thread. A turn is translated once."""
+        """The history of a thread. Each turn is translated once."""
         turns = list(
             self._dialogue.of(
                 prompt.input, prompt.model, images=prompt.abilities.images
@@ -273,7 +286,10 @@ class AnthropicWire(ProfiledWire):
                 return {}
 
     def _tool_choice(self, choice: ToolChoice, *, parallel: bool) -> Mapping[str, Any]:
-        """A set of allowed tools cannot be said; it is enforced when a call is dispatched."""
+        """The field `tool_choice`.
+
+        It cannot express a set of allowed tools, which is enforced at dispatch.
+        """
         if choice.mode == "none":
             return {"type": "none"}
         if parallel:
@@ -286,7 +302,7 @@ class AnthropicWire(ProfiledWire):
 
 
 def _tools(prompt: Prompt, called: Sequence[str]) -> list[bytes]:
-    """The tools of a request. A history with calls must define some, also where none may be called."""
+    """The tools of a request. A history with calls needs some, even if none may be called."""
     entries: list[dict[str, Any]] = [
         {
             "name": spec.name,

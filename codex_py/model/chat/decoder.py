@@ -1,7 +1,7 @@
-"""Turns the chunks of a streamed chat completion into `ResponseEvent`s, as servers really send them.
+"""Turns the chunks of a streamed chat completion, as real servers send them, into `ResponseEvent`s.
 
 Specification: https://platform.openai.com/docs/api-reference/chat-streaming. Servers repeat names and ids, leave out
-the index of a call, send arguments whole or in pieces, and name the reason of the end as they like.
+the index of a call, send arguments whole or in pieces, and use finish reasons of their own.
 """
 
 from collections.abc import Collection
@@ -33,19 +33,22 @@ _FAILURES = {
     "network_error": "server_error",
     "error": "server_error",
 }
-"""Reasons of an end that are failures, and their codes."""
+"""The finish reasons that are failures, and their error codes."""
 _FILTERED = frozenset({"content_filter", "sensitive"})
 _FAILED = {"length", *_FAILURES, *_FILTERED}
 THINK_TAG = "think"
-"""The field of reasoning that came between `<think>` tags in the text."""
+"""The `field` of reasoning that came between `<think>` tags in the text."""
 _OPENING = "<think>"
 _CLOSING = "</think>"
 _MAX_BLANK = 100
-"""Characters before a `<think>` tag."""
+"""The most characters of white space before a `<think>` tag."""
 
 
 class ChatDecoder(BuildingDecoder):
-    """A `Decoder` for one response. Calls are given out at its end: before, none is known to be complete."""
+    """A `Decoder` for one response.
+
+    Calls are emitted at its end, because earlier none is known to be complete.
+    """
 
     def __init__(self, prompt: Prompt, maker: Maker, *, deltas: bool) -> None:
         super().__init__(prompt, maker, deltas=deltas)
@@ -55,17 +58,20 @@ class ChatDecoder(BuildingDecoder):
             self._out, {spec.name for spec in function_specs(prompt.tools)}
         )
         self._head: str | None = ""
-        """Text that is not given out yet, because it may be a part of a tag; None once no tag is looked for."""
+        """Text that is held back because it may be a part of a tag; None once no tag is
+        expected."""
         self._is_in_tag = False
-        """The opening tag has come, and the closing one has not."""
+        """True after the opening tag, until the closing one."""
         self._seeks_closing = True
-        """A closing tag may come that had no opening one: templates of some models put that one into the prompt."""
+        """True while a closing tag without an opening one may come: some templates put that one
+        into the prompt."""
         self._end = ""
-        """The last characters of the text, which may have the beginning of a closing tag."""
+        """The last characters of the text, which may contain the beginning of a closing tag."""
         self._reason: str | None = None
         self._usage: JsonObject = {}
         self._is_counted = False
-        """The last chunk held the usage alone. Servers send it only behind a complete answer."""
+        """True if the last chunk had only the usage. Servers send such a chunk only after a
+        complete answer."""
 
     def _read(self, data: str, name: str) -> None:  # noqa: ARG002 - its events have no names
         if data.strip() == "[DONE]":
@@ -96,7 +102,7 @@ class ChatDecoder(BuildingDecoder):
         self._take_delta(
             object_field(choice, "delta") or object_field(choice, "message")
         )
-        # Some send an empty one until the end.
+        # Some servers send an empty reason until the end.
         self._reason = text_field(choice, "finish_reason") or self._reason
         is_whole = chunk.get("object") == "chat.completion"
         is_failed = self._reason in _FAILED
@@ -106,7 +112,7 @@ class ChatDecoder(BuildingDecoder):
 
     def _take_delta(self, delta: JsonObject) -> None:
         for name in _REASONING_FIELDS:
-            # Some send an object with the text.
+            # Some servers send an object with the text.
             fields = as_object(delta.get(name))
             text = text_field(fields, "text") or text_field(fields, "content")
             thought = text or text_field(delta, name)
@@ -154,7 +160,7 @@ class ChatDecoder(BuildingDecoder):
         return self._message
 
     def _say(self, text: str) -> None:
-        """Take text. What stands between `<think>` tags at its beginning is reasoning."""
+        """Take text. Text between `<think>` tags at the beginning of the answer is reasoning."""
         if self._head is None:
             self._speak(text)
             return
@@ -183,7 +189,7 @@ class ChatDecoder(BuildingDecoder):
 
     def _speak(self, text: str) -> None:
         if self._message is None and not self._seeks_closing:
-            # It begins behind the closing tag.
+            # The answer begins after the closing tag.
             text = text.lstrip()
             if not text:
                 return
@@ -195,9 +201,10 @@ class ChatDecoder(BuildingDecoder):
             self._end = self._end[-len(_CLOSING) :]
 
     def _split_at_closing(self, *, is_end: bool) -> None:
-        """Make reasoning of the text before a closing tag that had no opening one.
+        """Turn the text before a closing tag without an opening one into reasoning.
 
-        `is_end`: no more text comes. Otherwise wait for what follows the tag, since an answer may speak of it.
+        `is_end`: no more text comes. Otherwise wait for the text after the tag, since an answer may
+        mention the tag.
         """
         piece = self._message
         if piece is None or not self._seeks_closing:
@@ -239,7 +246,7 @@ class ChatDecoder(BuildingDecoder):
         self._split_at_closing(is_end=True)
 
     def _finish(self, cause: str) -> None:
-        """The response has ended. `cause`: what is wrong if nothing said that it should."""
+        """End the response. `cause`: the error if the server did not announce the end."""
         reason = self._reason
         self._flush_head()
         usage = _usage(self._usage)
@@ -250,7 +257,7 @@ class ChatDecoder(BuildingDecoder):
         elif reason in _FILTERED:
             self._fail(incomplete("content_filter"))
         elif reason == "length":
-            # MiMo says so of a request that fills the window.
+            # MiMo sends this reason for a request that fills the window.
             is_too_long = self._out.is_empty and not usage.output_tokens
             self._fail(
                 incomplete(
@@ -269,7 +276,7 @@ class ChatDecoder(BuildingDecoder):
 
 
 def _is_in_code(before: str) -> bool:
-    """True if what follows a text stands in a fenced block or between backticks."""
+    """True if the place after this text is in a fenced block or between backticks."""
     last_line = before.rpartition("\n")[2]
     return before.count("```") % 2 == 1 or last_line.count("`") % 2 == 1
 
@@ -283,7 +290,7 @@ def _before_tag(text: str) -> str:
 
 
 class _Calls:
-    """Puts the pieces of calls together: by index, by id, or by the order in which they come.
+    """Assembles calls from their pieces: by index, by id, or by the order in which the pieces come.
 
     Args:
         offered: the names of the functions in the request.
@@ -298,7 +305,7 @@ class _Calls:
 
     @property
     def is_cut(self) -> bool:
-        """True if the arguments of the last call have begun, and are not whole."""
+        """True if the arguments of the last call have begun, and are incomplete."""
         last = self._last
         return last is not None and last.size > 0 and not _is_complete(last)
 
@@ -313,7 +320,7 @@ class _Calls:
         if index is not None:
             self._at[index] = piece
         if call_id and not piece.call_id and call_id not in self._by_id:
-            # Else several calls have one id: this one gets its own.
+            # If another call has this id already, this call gets a new one later.
             piece.call_id = call_id
             self._by_id[call_id] = piece
         if self._continues_name(piece, index, name):
@@ -326,7 +333,7 @@ class _Calls:
             piece.data["extra_content"] = extra
         arguments = function.get("arguments")
         if isinstance(arguments, dict):
-            # Some servers decode them.
+            # Some servers send decoded arguments.
             piece.replace(encode_json(cast("JsonObject", arguments)).decode())
         elif isinstance(arguments, str) and not _repeats(piece, arguments):
             self._out.write(piece, arguments)
@@ -356,10 +363,11 @@ class _Calls:
         return known
 
     def _continues_name(self, piece: Piece, index: int | None, name: str) -> bool:
-        """True if a server sends the name of one call in pieces, and this is a further one.
+        """True if `name` continues the name of this call, which some servers send in pieces.
 
-        It has the same index, no arguments have come yet, and together the pieces are a function that was offered, or
-        the beginning of one. A name that was offered itself is that of another call.
+        The piece has the same index, no arguments have come yet, and the joined name is an offered
+        function's, or the beginning of one. A `name` that was offered itself belongs to another
+        call.
         """
         if (
             index is None
@@ -373,7 +381,7 @@ class _Calls:
 
 
 def _repeats(piece: Piece, arguments: str) -> bool:
-    """True if these are the whole arguments once more, as some servers send them in the last chunk."""
+    """True if `arguments` repeats all arguments, as some servers do in the last chunk."""
     return (
         len(arguments) == piece.size and _is_complete(piece) and arguments == piece.text
     )
@@ -389,7 +397,7 @@ def _usage(usage: JsonObject) -> Usage:
     outputs = object_field(usage, "completion_tokens_details")
     prompt = integer_field(usage, "prompt_tokens") or 0
     completion = integer_field(usage, "completion_tokens") or 0
-    # xAI counts reasoning beside the completion.
+    # xAI does not include reasoning in the completion.
     completion = max(completion, (integer_field(usage, "total_tokens") or 0) - prompt)
     return Usage(
         input_tokens=prompt,

@@ -1,7 +1,8 @@
-"""Chat Completions: how a request is put together.
+"""Builds the requests of Chat Completions.
 
-Specification: https://platform.openai.com/docs/api-reference/chat. Servers of others know a part of it; a request has
-only what every one of them takes, and what the profile of the provider adds.
+Specification: https://platform.openai.com/docs/api-reference/chat. Other makers' servers support a
+part of it; a request has only the fields that all of them accept, and those that the provider's
+profile adds.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +44,10 @@ class ChatWire(ProfiledWire):
         return Dialogue(self._maker, self._profile.tool_ids)
 
     def body(self, prompt: Prompt) -> bytes:
-        """The request as JSON. The messages come last, so that each request of a thread begins with the one before."""
+        """The request as JSON.
+
+        The messages come last, so that each request of a thread begins like the one before.
+        """
         profile = self._profile
         settings: dict[str, Any] = {"model": prompt.model, "stream": True}
         if profile.stream_usage:
@@ -117,8 +121,11 @@ class ChatWire(ProfiledWire):
         return settings
 
     def _messages(self, prompt: Prompt) -> list[bytes]:
-        """The messages as JSON; a turn is translated once. Templates of local models take one system message, and that
-        first; all that a program said later comes from the user."""
+        """The messages as JSON. Each turn is translated once.
+
+        Templates of local models accept one system message, at the beginning; so later developer
+        and system messages become user messages.
+        """
         images = prompt.abilities.images and not self._profile.text_content_only
         turns = list(self._dialogue.of(prompt.input, prompt.model, images=images))
         if prompt.instructions:
@@ -140,7 +147,7 @@ class ChatWire(ProfiledWire):
                 role = "system"
             messages.append(encode_json({"role": role, "content": "\n\n".join(texts)}))
         told: list[JsonObject] = []
-        """The content of the next message of the user."""
+        """The content of the next user message."""
         last: InputMessage | None = None
         is_after_tool = False
         for turn in turns:
@@ -163,7 +170,10 @@ class ChatWire(ProfiledWire):
         *,
         is_after_tool: bool,
     ) -> list[bytes]:
-        """Text alone is a plain string: some servers take nothing else. `last` keeps the translation."""
+        """The user message with these parts, if there are any. `last` caches the translation.
+
+        Text alone is a plain string: some servers accept nothing else.
+        """
         if not parts:
             return []
         key = (len(parts), is_after_tool)
@@ -182,7 +192,7 @@ class ChatWire(ProfiledWire):
         return messages
 
     def _said(self, turn: ModelTurn) -> tuple[list[bytes], Sequence[JsonObject]]:
-        """The messages of a turn, and the images among its results, which only a user can send."""
+        """The messages of a turn, and its results' images, which only a user message can have."""
         if turn.encoded is None:
             results = turn.complete_results()
             images = [image for result in results for image in result.images]
@@ -194,7 +204,7 @@ class ChatWire(ProfiledWire):
         return turn.encoded
 
     def _assistant(self, turn: ModelTurn) -> JsonObject | None:
-        """None if nothing is left to say."""
+        """The assistant message of a turn; None if it would be empty."""
         text = "\n\n".join(
             block.text for block in turn.blocks if isinstance(block, Text)
         )
@@ -213,7 +223,7 @@ class ChatWire(ProfiledWire):
         return message
 
     def _past_reasoning(self, thoughts: Sequence[Thought]) -> JsonObject:
-        """The fields that take past reasoning, under the name that it came with."""
+        """The fields with past reasoning, under the names that it came with."""
         policy = self._profile.replay_reasoning
         own = [thought for thought in thoughts if thought.data is not None]
         fields: JsonObject = {}
@@ -255,7 +265,10 @@ def _call(call: Call) -> JsonObject:
 
 
 def _arguments(call: Call) -> str:
-    """Arguments as a JSON object: the templates of local models parse them, and strict servers take nothing else."""
+    """The arguments as a JSON object.
+
+    Templates of local models parse it, and strict servers accept nothing else.
+    """
     if call.is_freeform:
         return wrapped(call.arguments)
     if strict_json_object(call.arguments) is not None:

@@ -1,8 +1,9 @@
-"""Turns the events of one Responses API stream into `ResponseEvent`s, whichever of them the server sends.
+"""Turns the events of one Responses API stream into `ResponseEvent`s, even if the server leaves
+some out.
 
 Specification: https://platform.openai.com/docs/api-reference/responses-streaming. Events are told
-apart by the `type` in their data, or else by their name. What a server leaves out is made up from what it did send:
-items from deltas, or from the terminal response alone.
+apart by the `type` in their data, or else by their name. Missing items are assembled from deltas,
+or from the terminal response alone.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,15 +30,16 @@ _TERMINAL = {
     f"response.{state}" for state in ("completed", "incomplete", "failed", "cancelled")
 }
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
-"""Calls are answered here alone: an output that a server sends would come without its call, or in place of ours."""
+"""Items to ignore: only this program answers calls, and a server's output would lack its call or
+replace ours."""
 
 
 class ResponsesDecoder:
     """A `Decoder` for one response.
 
-    A failure that comes with items (the text of an answer that was cut short) is raised by the call
-    after the one that gave them out, be it `feed` or `end`; any other failure is raised at once. After
-    the terminal event `finished` is true, and nothing more is read: `end` returns or raises.
+    A failure that comes with items (the text of an answer that was cut short) is raised by the next
+    call of `feed` or `end` after the one that returned them; any other failure is raised at once.
+    After the terminal event, `finished` is true and nothing more is read: `end` returns or raises.
     """
 
     def __init__(
@@ -49,9 +51,9 @@ class ResponsesDecoder:
     ) -> None:
         """
         Args:
-            deltas: somebody listens to them. Else they are not given out, and mostly not even parsed.
-            maker: the provider, for items that it alone can use.
-            wrapped: names of freeform tools that were offered as functions.
+            deltas: True to emit deltas. Otherwise most of them are not even parsed.
+            maker: the provider that makes the items.
+            wrapped: the names of freeform tools that were offered as functions.
         """
         self.finished = False
         self._deltas = deltas
@@ -108,16 +110,16 @@ class ResponsesDecoder:
             case None | "response" if "response" in {kind, event.get("object")}:
                 self._take_whole(event)
             case str():
-                # Progress, or news that this program does not know.
+                # The event reports progress, or has a type that this program does not know.
                 pass
             case _ if event.get("error"):
-                # Gateways put theirs in.
+                # Gateways insert their own errors.
                 self._error(event)
             case _:
                 pass
 
     def _take_whole(self, response: JsonObject) -> None:
-        """Take a response that comes in place of a stream, or at its end without an event around it."""
+        """Take a response that replaces a stream, or ends one without an event around it."""
         self._created()
         has_result = any(field in response for field in ("status", "output", "usage"))
         if has_result and response.get("status") not in {"queued", "in_progress"}:
@@ -190,7 +192,7 @@ class ResponsesDecoder:
         status = text_field(response, "status")
         states = {kind.removeprefix("response."), status}
         if "failed" in states or (response.get("error") and status != "completed"):
-            # Some send the error itself.
+            # Some servers send the error itself instead of a response.
             error = response.get("error") or {
                 **response,
                 "type": _type_of_error(response),
@@ -213,7 +215,7 @@ class ResponsesDecoder:
             self._finish(response)
 
     def _finish(self, response: JsonObject, cut: ModelError | None = None) -> None:
-        """Give out what is open; of a response that was cut short only text, since half a call must not run."""
+        """Emit the open items, but only text of a cut response: half a call must not run."""
         entries = self._slots.for_listed(response.get("output"))
         failure = cut
         for slot in self._slots:
@@ -253,7 +255,7 @@ def _type_of_error(response: JsonObject) -> str:
 
 
 def _usage(usage: JsonObject) -> stream.Usage:
-    """Zeros for whatever is absent, null, or no number."""
+    """The token counts; 0 for each that is absent, null, or not a number."""
     inputs = object_field(usage, "input_tokens_details")
     outputs = object_field(usage, "output_tokens_details")
     return stream.Usage(

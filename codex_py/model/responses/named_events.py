@@ -1,7 +1,8 @@
-"""Reads events whose data do not say which event they are, as guides print them and some gateways send them.
+"""Reads events whose data lacks the event's type, as in printed guides and from some gateways.
 
-The API repeats the name of the server-sent event as the `type` in its data, and puts an item, a part, a response or an
-error into a field of its own. Others send the item itself as the data, so that its `type` is that of the item.
+The API repeats the name of the server-sent event as the `type` in its data, and puts an item, a
+part, a response or an error into a separate field. Others send the item itself as the data, so that
+`type` is the item's type.
 """
 
 from codex_py.protocol.json_fields import JsonObject
@@ -21,7 +22,7 @@ _FIELDS = {
     "response.cancelled": "response",
     "error": "error",
 }
-"""The field of an event that holds what the event is about."""
+"""The field of each event that has its item, part, response or error."""
 
 _PLACE = (
     "output_index",
@@ -30,14 +31,15 @@ _PLACE = (
     "summary_index",
     "sequence_number",
 )
-"""The fields that say where an event belongs. What the event is about has none of them."""
+"""The fields that place an event. Items, parts, responses and errors have none of them."""
 
 
 def typed_event(data: JsonObject, name: str) -> JsonObject:
-    """The event in `data`, with its type and its fields as the API has them.
+    """The event in `data`, with the type and the fields that it has in the API.
 
     Args:
-        name: of the server-sent event. It counts if the `type` in the data is not that of an event.
+        name: the name of the server-sent event. It counts if the `type` in the data is not an
+            event's.
     """
     if _is_event_type(data.get("type")) or not _is_event_type(name):
         return data

@@ -1,7 +1,7 @@
-"""One item of a response while it streams: how it was announced, and what came for it since.
+"""One item of a response while it streams: its announcement, and the events after it.
 
-Servers differ in which events they send. Of what there is, `output_item.done` counts most, then the `done`
-events of its parts, then the deltas, then the item in the terminal response, then the announcement.
+Servers differ in the events that they send. `output_item.done` counts most, then the `done` events
+of its parts, then the deltas, then the item in the terminal response, then the announcement.
 """
 
 from collections import defaultdict
@@ -43,7 +43,8 @@ _STREAMED_FIELDS = {
     "custom_tool_call": ("input",),
 }
 _MAX_UNREAD = 32 * 1024 * 1024
-"""Characters of events that are kept unread for one item: an answer of 128,000 tokens has some 26 million."""
+"""The most characters of unread events for one item: an answer of 128,000 tokens has some 26
+million."""
 
 
 class Slot:
@@ -56,9 +57,9 @@ class Slot:
         self.item: JsonObject | None = None
         """The item as it was given out; None while the slot is open."""
         self.is_reported = False
-        """True once whoever watches was told of the item."""
+        """True once `OutputItemAdded` was emitted for the item."""
         self._parts: defaultdict[str, dict[int, Part]] = defaultdict(dict)
-        """By their field. `arguments` and `input` have one, at 0."""
+        """The parts by field and index. `arguments` and `input` have one part, at 0."""
         self._unread: list[str] = []
         self._unread_size = 0
 
@@ -79,9 +80,10 @@ class Slot:
                 self._part(field, index, part_kind(fields), opens=True).announce(fields)
 
     def put_off(self, text: TextEvent, data: str) -> bool:
-        """Keep a text event unread. Nearly always the whole item comes after its texts, and nobody needs them.
+        """Keep a text event unread, because the whole item nearly always comes after its texts.
 
-        False if it must be read at once: it does not belong here, or may hold the name of the call.
+        False if the event must be read at once: it does not belong here, or may contain the name of
+        the call.
         """
         if self.item is not None or self.kind not in text.item_types:
             return False
@@ -99,13 +101,14 @@ class Slot:
         self._unread_size = 0
         for data in unread:
             event = parse_event(data) or {}
-            # An event can have two types. It was put off by the first, and JSON takes the last.
+            # An event can have two `type` fields. `peek` has read the first, and JSON keeps the
+            # last.
             text = TEXT_EVENTS.get(text_field(event, "type"))
             if text is not None:
                 self.take(text, event)
 
     def take(self, text: TextEvent, event: JsonObject) -> ResponseEvent | None:
-        """Take what a text event brings. Returns the event that shows a delta to a listener, if there is one."""
+        """Take a text event. Returns the event that shows its delta to a listener, if any."""
         if self._unread:
             self._catch_up()
         fields = {} if text.kind else object_field(event, "part")
@@ -143,7 +146,7 @@ class Slot:
     def _part(
         self, field: str, index: int | None, kind: str, *, opens: bool = False
     ) -> Part:
-        """The part that an event speaks of; a new one where it is the first.
+        """The part that an event belongs to; a new one for the first event of a part.
 
         vLLM counts `content_index` up with every delta, so an index that was not announced goes to the
         part that is open.
@@ -168,7 +171,7 @@ class Slot:
         return part
 
     def completed(self, item: JsonObject) -> JsonObject:
-        """The item that `output_item.done` gave, with what it lacks put in from earlier events."""
+        """The item in `output_item.done`, with missing fields added from earlier events."""
         named = {field: self.announced.get(field) for field in _NAMING_FIELDS}
         result = {
             **item,
@@ -190,14 +193,14 @@ class Slot:
         return result
 
     def assembled(self, entry: JsonObject | None) -> JsonObject | None:
-        """The item, where `output_item.done` never came; None where what did come makes no item.
+        """Assemble an item without `output_item.done`; None if the other events make no item.
 
         `entry`: the item in the terminal response, if it is there.
         """
         self._catch_up()
         fields = _STREAMED_FIELDS.get(self.kind, ())
         if not is_json(text_of(self._streamed("arguments")) or "{}"):
-            # Cut short: a call must not run with half of its arguments.
+            # The arguments were cut short, and a call must not run with half of them.
             self._parts.pop("arguments")
         streamed = {
             field: value
@@ -216,30 +219,30 @@ class Slot:
                 "status": "completed",
             }
             if self.kind == "reasoning":
-                # What an announcement holds of it can be a part.
+                # An announcement may contain only a part of it.
                 entry.pop("encrypted_content", None)
                 entry.setdefault("summary", [])
         result = self.completed(entry)
         for field, value in streamed.items():
-            # The entry counts less than the deltas, unless it says the same and goes on.
+            # The deltas count more than the entry, unless the entry begins with them.
             if not text_of(result.get(field)).startswith(text_of(value)):
                 result[field] = value
         return result
 
     def close(self, item: JsonObject) -> None:
-        """Take the item as it is given out; what led to it is let go."""
+        """Keep the item as it was emitted, and drop the state that led to it."""
         self.item = item
         self._parts.clear()
         self._unread.clear()
 
     def _streamed(self, field: str) -> Any:
-        """What the events before the item's end amount to, for one field."""
+        """The value of a field according to the events before the item's end."""
         parts = self._parts[field]
         if field == "arguments":
             first = next(iter(parts.values()), None)
             if first is None:
                 return ""
-            # `{}` can be announced for arguments that then come from their start.
+            # Some servers announce `{}`, and then stream the arguments from their start.
             if is_json(first.streamed):
                 return first.streamed
             return first.text
@@ -253,14 +256,14 @@ class Slot:
         return [part for part in data if not is_empty([part])]
 
     def says(self, item: JsonObject) -> bool:
-        """True if the slot is closed, and its item says what this one does, under whatever id."""
+        """True if the slot is closed, and its item has this item's content, with any id."""
         return self.item is not None and all(
             is_empty(item.get(field)) or self.item.get(field) == item[field]
             for field in ("type", "name", *_PAYLOAD_FIELDS)
         )
 
     def differs(self, item: JsonObject, *fields: str) -> bool:
-        """True if both have one of the fields, and it is another."""
+        """True if both have one of these fields with different values."""
         known = self.item
         if known is None:
             known = self.announced
@@ -270,8 +273,11 @@ class Slot:
         )
 
     def has_id_of(self, item: JsonObject) -> bool | None:
-        """True if the slot is closed and its item has the type and call id, or else id, of this one; None without
-        ids."""
+        """True if the slot is closed and its item has the type and the id of this item.
+
+        The call id counts, or the id if one of them has no call id. None if there are no ids to
+        compare.
+        """
         if self.item is None or self.kind != kind_of_item(item):
             return False
         for field in ("call_id", "id"):

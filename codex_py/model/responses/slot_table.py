@@ -1,7 +1,8 @@
-"""Finds the slot of the item that an event speaks of.
+"""Finds the slot of the item that an event belongs to.
 
-Servers leave `output_index` out, give every item the same one, or rename items between their events. So an event goes
-to the first slot in this table that suits it; of the slots in the first two rows, an open one goes before a closed one.
+Servers leave `output_index` out, give every item the same one, or rename items between their
+events. So an event gets the first slot in this table that suits it; in the first two rows, an open
+slot is preferred to a closed one.
 
     event                             item added       text           item done            listed at the end
     1 the slot at its `output_index`  no id differs    of its type    same call            same tool, after row 2
@@ -10,8 +11,8 @@ to the first slot in this table that suits it; of the slots in the first two row
                                       not announced    free: newest   oldest open one      closed, says the same
     4 a new slot                      x                x              x                    x
 
-An index is free if no item has it. Only an open slot takes an event: a closed one means that the event is late, or that
-it repeats an item, so that no call runs twice.
+An index is free if no item has it. Only an open slot takes an event: a closed one means that the
+event is late, or that it repeats an item, so that no call runs twice.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,15 +28,18 @@ from codex_py.protocol.json_fields import (
 
 
 class SlotTable:
-    """The slots of one response. Each has an index of its own, if need be one that no server gave."""
+    """The slots of one response.
+
+    Each has a unique index, if necessary one that the server did not send.
+    """
 
     def __init__(self) -> None:
         self._slots: dict[int, Slot] = {}
         self._named: dict[str, Slot] = {}
-        """By item id and by call id; two items with one name leave it with the later."""
+        """The slots by item id and by call id; an id of two items belongs to the later one."""
 
     def __iter__(self) -> Iterator[Slot]:
-        """In the order of their indexes."""
+        """Iterate over the slots in the order of their indexes."""
         return iter([self._slots[index] for index in sorted(self._slots)])
 
     def at(self, index: int | None) -> Slot | None:
@@ -44,7 +48,7 @@ class SlotTable:
         return None
 
     def for_text(self, event: JsonObject, kinds: tuple[str, ...]) -> Slot:
-        """The slot of a text. Text that was not announced opens an item of the first type."""
+        """The slot of a text event. Text that was not announced opens an item of the first type."""
         index = integer_field(event, "output_index")
         name = event.get("item_id")
         at = self.at(index)
@@ -68,7 +72,10 @@ class SlotTable:
         return slot
 
     def for_added(self, event: JsonObject, item: JsonObject) -> Slot:
-        """The slot of an item that is announced: a new one, unless its texts came first or it was announced before."""
+        """The slot of an announced item.
+
+        It is a new slot, unless texts of the item came first or it was announced before.
+        """
         index = integer_field(event, "output_index")
         kind = kind_of_item(item)
         at = self.at(index)
@@ -93,7 +100,10 @@ class SlotTable:
         return None
 
     def for_done(self, event: JsonObject, item: JsonObject) -> Slot:
-        """The slot of an item that is complete. The item knows better than its announcement, its call id included."""
+        """The slot of a complete item.
+
+        The item's fields, also its call id, count more than the announcement's.
+        """
         index = integer_field(event, "output_index")
         kind = kind_of_item(item)
         at = self.at(index)
@@ -109,7 +119,8 @@ class SlotTable:
                 return True
             if not slot.says(item):
                 return False
-            # A name alone is no repetition: some servers give all calls of one tool the same.
+            # An id alone does not make a repetition: some servers give all calls of one tool the
+            # same.
             return slot is named or has_same_id is None
 
         def is_of_same_call(slot: Slot) -> bool:
@@ -124,9 +135,12 @@ class SlotTable:
         return self._name(slot or self._new(index, kind), item)
 
     def for_listed(self, output: object) -> dict[int, JsonObject]:
-        """The items of a terminal response, by the index of their slot. One that no event spoke of gets a slot."""
+        """The items of a terminal response, by the index of their slot.
+
+        An item without events gets a new slot.
+        """
         listed: dict[int, JsonObject] = {}
-        # Those with known names go first, so that no other item takes their slots.
+        # Items with known ids go first, so that no other item takes their slots.
         items = sorted(
             enumerate(objects(output)), key=lambda each: self._by_name(each[1]) is None
         )
@@ -172,7 +186,7 @@ class SlotTable:
 
 
 def _may_be(slot: Slot, kind: str) -> bool:
-    """True if the slot can hold an item of this type. The arguments of a call come under the name of either."""
+    """True if the slot can hold an item of this type; a call's arguments may name either type."""
     return slot.kind == kind or {slot.kind, kind} <= CALLS
 
 

@@ -1,4 +1,5 @@
-"""The texts that a response is streamed in: the events that carry them, and what has come of one text or part."""
+"""The texts of a streamed response: the events that carry them, and the state of one text or
+part."""
 
 import re
 from io import StringIO
@@ -16,15 +17,17 @@ _ANY_CALL = ("function_call", "custom_tool_call")
 
 class TextEvent(NamedTuple):
     item_types: tuple[str, ...]
-    """The types of item that the event can belong to. An item that was not announced is of the first."""
+    """The types of item that the event can belong to. An item that was not announced gets the first
+    type."""
     field: str
-    """The field of the item that the text is in, or a part of."""
+    """The field of the item that contains the text."""
     kind: str
-    """The type of the part; for a field without parts its name; empty where the event has a whole part."""
+    """The type of the part; the field's name if it has no parts; empty if the event contains a
+    whole part."""
     verb: str
     """`added`, `delta`, `done` or `annotated`."""
     shown: type[ResponseEvent] | None = None
-    """The event that tells a listener of it."""
+    """The type of the event that shows a delta to a listener."""
 
 
 def _table() -> dict[str, TextEvent]:
@@ -63,7 +66,7 @@ def _table() -> dict[str, TextEvent]:
 
 
 TEXT_EVENTS = _table()
-"""By the `type` of the event."""
+"""The text events by their `type`."""
 
 # Neither can match within a string, where every quotation mark has a backslash before it.
 _TYPE_FIRST = re.compile(r'\{\s*"type"\s*:\s*"([a-z_.]+)"')
@@ -73,7 +76,8 @@ _OUTPUT_INDEX = re.compile(r'"output_index"\s*:\s*(\d{1,9})\b')
 def peek(data: str) -> tuple[TextEvent, int] | None:
     """The text event in `data` and its `output_index`, read without parsing: 0.8 us instead of 2.5.
 
-    None if it is no text event, has no index, or does not begin with its type, as those of OpenAI do.
+    None if it is not a text event, has no index, or does not begin with its type, as OpenAI's
+    events do.
     """
     kind = _TYPE_FIRST.match(data)
     event = TEXT_EVENTS.get(kind[1]) if kind else None
@@ -89,18 +93,22 @@ _TEXT_PARTS = frozenset(
 
 
 class Part:
-    """A part of a field, or a whole text field: announced, in pieces, or whole at the end; often all three."""
+    """A part of a field, or a whole text field.
+
+    It comes announced, in pieces, or whole at the end; often all three.
+    """
 
     def __init__(self, index: int, kind: str) -> None:
         self.index = index
         self.kind = kind
         self.fields: JsonObject = {}
-        """Of a part, besides its text."""
+        """The fields of a part besides its text."""
         self.announced = ""
         # Deltas can be single characters: a list of them takes twenty times the memory of the text.
         self._pieces = StringIO()
         self.whole = ""
-        """The text as given at its end. An empty one says nothing: some servers leave it out."""
+        """The text in the event that ends it; empty if none has come, because some servers leave it
+        out."""
 
     def announce(self, fields: JsonObject) -> None:
         self.fields.update(fields)
@@ -121,7 +129,10 @@ class Part:
 
     @property
     def streamed(self) -> str:
-        """What came after the announcement. Surrogates are judged here: a pair can span two deltas."""
+        """The text after the announcement.
+
+        Surrogates are checked here, because a pair can span two deltas.
+        """
         return self.whole or well_formed(self._pieces.getvalue())
 
     @property
@@ -154,7 +165,7 @@ def part_text(fields: JsonObject) -> str:
 
 
 def is_empty(field: object) -> bool:
-    """True for a field of an item that says nothing: no more do parts without text."""
+    """True if a field of an item is empty, or has only parts without text."""
     if isinstance(field, list):
         values = cast("list[object]", field)
         fields = objects(values)
@@ -165,7 +176,7 @@ def is_empty(field: object) -> bool:
 
 
 def text_of(field: object) -> str:
-    """The text of a field of an item: its own, or that of its parts."""
+    """The text of a field of an item, or of all its parts."""
     if isinstance(field, list):
         return "".join(part_text(part) for part in objects(cast("list[object]", field)))
     if isinstance(field, str):

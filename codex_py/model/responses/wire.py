@@ -1,7 +1,7 @@
-"""The Responses API: how a request is put together.
+"""Builds the requests of the Responses API.
 
-Specification: https://platform.openai.com/docs/api-reference/responses. The keys are those that Codex
-0.169 sends, less its telemetry; strict servers refuse keys that they do not know.
+Specification: https://platform.openai.com/docs/api-reference/responses. The keys are the ones that
+Codex 0.169 sends, without its telemetry; strict servers refuse keys that they do not know.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -19,11 +19,11 @@ from codex_py.protocol.stream import Decoder, Prompt
 from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec, ToolSpec
 
 _SERVICE_TIERS = {"fast": "priority"}
-"""What the configuration calls a tier, and what the API does, where they differ."""
+"""The names of a tier in the configuration and in the API, if they differ."""
 
 
 class ResponsesWire(ProfiledWire):
-    """A `Wire`. The base prompt travels as the first item of the input, not as `instructions`."""
+    """A `Wire`. The base prompt is sent as the first item of the input, not as `instructions`."""
 
     path = "/responses"
     _encoded: tuple[tuple[ToolSpec, ...], bytes] | None = None
@@ -41,7 +41,7 @@ class ResponsesWire(ProfiledWire):
         """The request as JSON.
 
         The items of the prompt are copied as they are. They come last, so that each request of a
-        thread begins with the bytes of the one before.
+        thread begins like the one before.
         """
         functions_only = self._profile.function_tools_only
         if functions_only:
@@ -73,14 +73,15 @@ class ResponsesWire(ProfiledWire):
         items = list(self._own.of(prompt.input, images=prompt.abilities.images))
         if prompt.instructions:
             items.insert(0, _base_item(prompt.instructions))
-        # A long history is copied once: its first item is put behind the settings, its last one before the end.
+        # Join the settings to the first item and the end to the last one, so that a long history is
+        # copied once.
         first, *rest = items or [EncodedItem(b"")]
         rest = [b"".join((*fragments, b',"input":[', first)), *rest]
         rest[-1] += b"]}"
         return b",".join(rest)
 
     def _tools(self, specs: Sequence[ToolSpec]) -> bytes:
-        """The entries of `tools`, which are made once for requests that offer the same."""
+        """The entries of `tools`, which are encoded once for requests with the same tools."""
         specs = tuple(specs)
         if self._encoded is None or self._encoded[0] != specs:
             profile = self._profile
@@ -102,7 +103,7 @@ class ResponsesWire(ProfiledWire):
 
 
 def _tool_entries(tools: Sequence[ToolSpec], *, flat: bool) -> Iterator[dict[str, Any]]:
-    """`flat`: the provider knows no namespaces."""
+    """The entries of a request's `tools`. `flat`: the provider knows no namespaces."""
     for namespace, specs in groupby(tools, _namespace):
         entries = map(tool_entry, specs)
         if namespace is None or flat:

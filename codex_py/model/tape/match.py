@@ -1,4 +1,4 @@
-"""Whether two requests are the same but for what changes with time, place and machine."""
+"""Compares requests, ignoring everything that changes with time, place and machine."""
 
 import json
 import re
@@ -9,17 +9,17 @@ from codex_py.protocol.json_fields import as_object
 _VOLATILE_KEYS = {"prompt_cache_key", "client_metadata"}
 
 _UUID = r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
-# As texts: compiled when they are first used, which is on a replay alone.
+# The patterns are strings, because only a replay compiles them.
 _VOLATILE_TEXTS = (
     (_UUID, "{uuid}"),
-    # Calls in text: the session's tag, and ids of our own.
+    # Calls in text have the session's tag, and ids that this program generates.
     (r"\btool_[0-9a-f]{8}\b", "tool_{id}"),
     (r"\bcall_[0-9a-f]{32}\b", "call_{id}"),
     (r"<(current_date|timezone|shell)>[^<]*</\1>", r"<\1/>"),
     (r"\bChunk ID: [0-9a-f]{6}\b", "Chunk ID: {id}"),
     (r"\bsession ID \d+\b", "session ID {id}"),
     (r"\bWall time: [\d.]+ seconds?\b", "Wall time: {n} seconds"),
-    # It counts the working directory, where that is printed.
+    # The count includes the working directory if the output contains it.
     (r"\bOriginal token count: \d+\b", "Original token count: {n}"),
     (r"(\"duration_seconds\": ?)[\d.]+", r"\1{n}"),
     # Test runners: "3 passed in 0.12s".
@@ -29,28 +29,32 @@ _VOLATILE_TEXTS = (
     (r"(?m)^ *[~^]+ *\n", ""),
 )
 _CWD = r'<cwd>((?:[^<"\\]|\\.)+)</cwd>'
-"""In JSON."""
+"""Matches the working directory in JSON."""
 _SNIPPET = 60
 """Characters of a differing line on either side of the difference."""
 
 
 def working_directory(value: Any) -> str | None:
-    """The one that a request speaks of; None for a request that names none, or the root."""
+    """The working directory that a request names; None if it names none, or only the root."""
     text = json.dumps(value, ensure_ascii=False)
     named = (json.loads(f'"{found}"') for found in re.findall(_CWD, text))
     return next((directory for directory in named if directory.strip("/")), None)
 
 
 def moved(text: str, was_in: str | None, is_in: str | None) -> str:
-    """The text with the second directory in place of the first, and not of another whose name only begins like it."""
+    """Replace the first directory in a text by the second.
+
+    A directory whose name only begins like the first one is unchanged.
+    """
     if not was_in or not is_in:
         return text
     return is_in.join(re.split(re.escape(was_in) + r"(?![\w.-])", text))
 
 
 def normalised(request: Any) -> Any:
-    """The request with everything volatile in it made the same: ids, dates, durations, addresses, the
-    working directory.
+    """Replace everything volatile in a request by placeholders.
+
+    Volatile are ids, dates, durations, addresses and the working directory.
     """
     return _normalised(request, working_directory(request))
 
@@ -75,9 +79,9 @@ def _normalised(value: Any, cwd: str | None) -> Any:
 
 
 def first_difference(expected: Any, actual: Any, path: str = "") -> str | None:
-    """Where two JSON values part, and how: `input[5].output: line 3: expected 'a', got 'b'`.
+    """The first difference of two JSON values: `input[5].output: line 3: expected 'a', got 'b'`.
 
-    None where they are equal. What is quoted is short.
+    None if they are equal. Quoted values are cut short.
     """
     if type(expected) is type(actual) and isinstance(expected, dict | list):
         theirs = _parts(expected, path)
@@ -95,7 +99,7 @@ def first_difference(expected: Any, actual: Any, path: str = "") -> str | None:
         if expected == actual:
             return None
         return _in_texts(expected, actual, path)
-    # 1 and true are equal to Python, and not to JSON.
+    # 1 and true are equal in Python, but not in JSON.
     if expected == actual and isinstance(expected, bool) == isinstance(actual, bool):
         return None
     ours = _short(cast("object", actual))

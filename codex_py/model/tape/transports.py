@@ -1,13 +1,14 @@
-"""Record what is said to a model's service and what it answers, and play it back without the service.
+"""Records the requests to a model's service and its answers, and replays them without the service.
 
 A tape is JSON lines: `{"tape": 1}`, then one object for each exchange:
 
     {"request": {"method", "path", "body"}, "response": {"status", "headers", "body": [text, …]},
      "error": text}
 
-`body` of the request is its JSON. The pieces of the response are those that it came in. `error` stands
-where the exchange broke off, with no `response` where it broke off before one. Keys are in none of it:
-of the request no header is kept and no query, of the response only what is needed to read it.
+`body` of the request is its JSON; `body` of the response has the pieces in which it came. `error`
+is set if the exchange broke off; without a `response` it broke off before one. A tape contains no
+keys: it has no headers and no query of a request, and of a response only the headers that are
+needed to read it.
 """
 
 import asyncio
@@ -38,20 +39,24 @@ _KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms")
 
 
 class TapeMismatch(ModelError):
-    """The program asks for something else than what was recorded. Never tried again."""
+    """A request differs from the recorded one. It is never retried."""
 
     code = "tape"
 
 
 class RecordingTransport(httpx.AsyncBaseTransport):
-    """Passes everything on as it comes, and writes each exchange to the tape when it ends.
+    """Passes everything on unchanged, and writes each exchange to the tape when it ends.
 
-    The file is replaced, and readable for its owner alone: it holds the whole conversation. An answer
-    is not held up by a disk that takes no more: the next request is refused, or `aclose` says so.
+    The file is replaced, and readable only by its owner, because it contains the whole
+    conversation. A failure to write does not disturb the answer: the next request, or `aclose`,
+    raises it.
     """
 
     def __init__(self, inner: httpx.AsyncBaseTransport, path: Path) -> None:
-        """Raises a `OptionError` if the file cannot be written, or is a link or somebody else's."""
+        """Open the tape.
+
+        Raises an `OptionError` if it cannot be written, is a link, or is another user's.
+        """
         self._inner = inner
         self._path = path
         self._failure: OSError | None = None
@@ -65,7 +70,7 @@ class RecordingTransport(httpx.AsyncBaseTransport):
             raise OptionError(self._not_written(self._failure)) from self._failure
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises a `ModelError` if the exchange before this one could not be written."""
+        """Send a request. Raises a `ModelError` if the exchange before it could not be written."""
         self._raise_failure()
         exchange: dict[str, Any] = {"request": await _request_data(request)}
         try:
@@ -91,7 +96,7 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         )
 
     async def aclose(self) -> None:
-        """Raises a `ModelError` if the last exchange could not be written."""
+        """Close the tape. Raises a `ModelError` if the last exchange could not be written."""
         await self._inner.aclose()
         self._close_file()
         self._raise_failure()
@@ -104,12 +109,12 @@ class RecordingTransport(httpx.AsyncBaseTransport):
             self._failure = error
 
     def _close_file(self) -> None:
-        # What could not be written is tried once more, and fails again.
+        # Closing writes the buffered rest once more, which fails again.
         with suppress(OSError):
             self._file.close()
 
     def _raise_failure(self) -> None:
-        """Say once what went wrong."""
+        """Raise a failure to write, once."""
         failure = self._failure
         self._failure = None
         if failure is not None:
@@ -158,18 +163,24 @@ class _RecordedStream(httpx.AsyncByteStream):
 class ReplayTransport(httpx.AsyncBaseTransport):
     """Answers from a tape, in its order, and refuses a request that differs from the recorded one.
 
-    Both requests are compared without what changes with time, place and machine. Where the recorded answer names the
-    working directory of the recording, it names that of the request instead.
+    The comparison ignores what changes with time, place and machine. In the recorded answer, the
+    working directory of the recording is replaced by the request's.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises a `OptionError`, which names the file and the line, if it is no tape."""
+        """Read the tape.
+
+        Raises an `OptionError`, which names the file and the line, if it is not a tape.
+        """
         self._path = path
         self._exchanges = _read(path)
         self._played = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises a `TapeMismatch` if another request was recorded here, or none."""
+        """Replay an answer.
+
+        Raises a `TapeMismatch` if another request, or no more, was recorded here.
+        """
         number = self._played + 1
         if number > len(self._exchanges):
             raise TapeMismatch(
@@ -207,7 +218,7 @@ class _ReplayedStream(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:
-            # As over a wire, others get their turn between two pieces.
+            # Let other tasks run between two pieces, as on a network.
             await asyncio.sleep(0)
             yield piece.encode("utf-8", "replace")
         if self.error is not None:
@@ -225,7 +236,7 @@ async def _request_data(request: httpx.Request) -> dict[str, Any]:
 
 def _read(path: Path) -> list[dict[str, Any]]:
     try:
-        # Never from a pipe, which may have no other end.
+        # Do not read from a pipe, which may have no other end.
         lines = read_whole(path.absolute(), _MAX_BYTES).decode("utf-8").split("\n")
     except OSError as error:
         raise OptionError(

@@ -18,17 +18,18 @@ from codex_py.protocol.json_fields import JsonObject
 from codex_py.protocol.prompts import message_texts
 
 _PLACES = 1_000
-"""Indexes for the calls in one message."""
+"""The number of indexes that are reserved for the calls in one message."""
 _SPACING = re.compile(r"\\[nrt]|[\\\s]")
-"""White space and escapes: JSON within a result has more of them than what it quotes."""
+"""Matches white space and escapes: JSON in a result has more of them than the text that it
+quotes."""
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 _MARKS = ("<tool", "<function", "<invoke", "<|", "<｜", "[TOOL_CALLS]")
-"""How a line with markup begins. Nothing after it is shown as it streams; what turns out to be text comes with the
-item."""
+"""The beginnings of lines with markup. Nothing after one is shown while it streams; text after it
+is shown with the complete item."""
 
 
 class TextToolsDecoder:
-    """A `Decoder` around the one of the wire that carries the text."""
+    """A `Decoder` around the decoder of the wire that carries the text."""
 
     def __init__(
         self, inner: stream.Decoder, prompt: stream.Prompt, maker: Maker, tag: str
@@ -44,10 +45,10 @@ class TextToolsDecoder:
         """The end of the text that is not shown yet: the beginning of a line that may be markup."""
         self._is_hidden = False
         self._is_in_line = False
-        """The beginning of the line was shown."""
+        """True if the beginning of the current line was shown."""
         self._held: list[stream.ResponseEvent] = []
-        """Messages with calls: their ids are made up here, so a call of a response that breaks off and is repeated
-        would run twice. They wait for the end of the response."""
+        """Messages with calls, held back until the end of the response. Their call ids are
+        generated here, so a call would run twice if the response broke off and was repeated."""
 
     @property
     def finished(self) -> bool:
@@ -80,7 +81,7 @@ class TextToolsDecoder:
         return out
 
     def _shown(self, delta: str) -> str:
-        """The part of the text so far that is certainly no markup."""
+        """The part of the text so far that is certainly not markup."""
         shown = ""
         for piece in delta.splitlines(keepends=True):
             if self._is_hidden:
@@ -143,13 +144,16 @@ class TextToolsDecoder:
         return parse_item(self._maker.marked(fields))
 
     def _is_quoted(self, block: str) -> bool:
-        """Whether the model was told all lines of the block: a result may have their numbers or the signs of a diff
-        between them."""
+        """True if the model has read all lines of the block.
+
+        They are looked up one by one, because a result may have line numbers or the signs of a diff
+        between them.
+        """
         return all(_plain(line) in self._told for line in block.splitlines())
 
     @cached_property
     def _told(self) -> str:
-        """The texts of the history that the model has not written."""
+        """The texts of the history that the model did not write."""
         texts: list[str] = []
         for item in self._history:
             data: JsonObject = json.loads(item)
@@ -160,7 +164,7 @@ class TextToolsDecoder:
 
 
 def _plain(text: str) -> str:
-    """A text without spacing and the escapes of JSON and HTML, which a model leaves out when it quotes."""
+    """A text without white space and the escapes of JSON and HTML, which a quote may leave out."""
     return _SPACING.sub(
         "", unescape(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text))
     )

@@ -1,8 +1,9 @@
-"""Calls of tools within the text of a message, for models that cannot call them otherwise.
+"""Tool calls in the text of a message, for models that cannot call tools otherwise.
 
-A block begins with `<TAG name="NAME">` and ends with `</TAG>`, each at the start of a line. Its body is the raw input
-of a freeform tool, or a JSON object with the arguments of a function. Blocks within code fences are text. The tag
-differs from session to session, so that no file or result can have a block that is a call when the model quotes it.
+A block begins with `<TAG name="NAME">` and ends with `</TAG>`, each at the start of a line. Its
+body is the raw input of a freeform tool, or a JSON object with the arguments of a function. Blocks
+within code fences are text. The tag differs from session to session, so that a block in a file or a
+result is not a call when the model quotes it.
 """
 
 import json
@@ -39,13 +40,13 @@ _CHILD = re.compile(r"\s*<(\w+)>(.*?)</\1>", re.DOTALL)
 ANY_TAG = r"tool_[0-9a-f]{8}"
 """A pattern for the tags of all sessions."""
 UNTAGGED = "[tag]"
-"""Stands for the tag of the session in what others tell the model."""
+"""Replaces the tag of the session in texts that the model did not write."""
 FORMAT_REMINDER = (
     "Write a call as a block, with both tags on lines of their own:\n\n"
     f'<{UNTAGGED} name="exec_command">\n{{"cmd": "ls -l"}}\n</{UNTAGGED}>\n\n'
     "What you only quote belongs into a code fence."
 )
-"""The one text in which the model sees the tag instead."""
+"""The one text of a history in which the model sees the tag instead of `UNTAGGED`."""
 
 
 def session_tag(session_id: str) -> str:
@@ -64,10 +65,10 @@ class TextCall:
 @frozen
 class ReadMessage:
     text: str
-    """What is left without the calls."""
+    """The text without the calls."""
     calls: Sequence[TextCall] = ()
     problem: str | None = None
-    """What is wrong with a block that could not be read, for the model."""
+    """The mistake in a block that could not be read, for the model."""
 
 
 Specs: TypeAlias = Mapping[str, ToolSpec]
@@ -102,7 +103,7 @@ def tools_text(tools: Sequence[ToolSpec], tag: str) -> str:
 
 
 def is_raw(spec: ToolSpec | None) -> bool:
-    """True if the body of a call is the tool's input as it is: its only parameter is a text."""
+    """True if a call's body is raw: the tool is freeform, or its only parameter is a text."""
     if not isinstance(spec, FunctionSpec):
         return isinstance(spec, FreeformSpec)
     properties: Mapping[str, Any] = spec.parameters.get("properties", {})
@@ -114,7 +115,7 @@ def is_raw(spec: ToolSpec | None) -> bool:
 def call_text(
     name: str, arguments: str, tag: str, *, is_freeform: bool, spec: ToolSpec | None
 ) -> str:
-    """A call as the model is to write it."""
+    """A call in the format in which the model should write it."""
     if is_raw(spec) and not is_freeform:
         body = unwrapped(arguments)
     else:
@@ -130,9 +131,9 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
     """Find the calls in the text of a message.
 
     Args:
-        tag: a pattern for the tag of calls. A block with another one is no call.
-        is_quoted: says of a block whether the model may have it from a file or a result. Such a block is no mistake
-        either.
+        tag: a pattern for the tag of calls. A block with another tag is not a call.
+        is_quoted: returns True for a block that the model may have copied from a file or a result.
+            Such a block is not reported as a problem.
     """
     calls: list[TextCall] = []
     rest: list[str] = []
@@ -145,7 +146,7 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
             fences.append((mark.start(), place))
             continue
         if mark["result"]:
-            # The model made results up: what follows rests on them.
+            # The model invented a result: the text after it relies on it.
             text = text[: mark.start()]
             break
         is_own = re.fullmatch(tag, mark["tag"]) is not None
@@ -176,8 +177,10 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
 
 
 def _block_end(text: str, start: int, tag: str) -> tuple[int, int, bool]:
-    """The ends of a block's body and of its closing tag, and whether another block begins before that. Some servers
-    stop at the closing tag, and leave it out."""
+    """The ends of a block's body and of its closing tag, and True if another block begins first.
+
+    The last block may lack the closing tag, because some servers stop at it and leave it out.
+    """
     other = re.compile(rf"^<{tag}\b[^>\n]*>", re.MULTILINE).search(text, start)
     limit = other.start() if other is not None else len(text)
     for closing in (rf"\n?^</{tag}>", rf"</{tag}>", r"\n?^</tool>", "</tool>"):
@@ -188,7 +191,7 @@ def _block_end(text: str, start: int, tag: str) -> tuple[int, int, bool]:
 
 
 def _fence_end(text: str, opening: re.Match[str]) -> int:
-    """The place after the fence that a match of `_FENCE` opens; the end of the text if it is not closed."""
+    """The place after the fence that a match of `_FENCE` opens, or the end of the text."""
     mark = opening["fence"]
     pattern = rf"^[ \t]*{mark[0]}{{{len(mark)},}}[ \t]*$"
     closing = re.compile(pattern, re.MULTILINE).search(text, opening.end())
@@ -206,7 +209,8 @@ def _call(name: str, body: str, specs: Specs) -> TextCall:
     if cdata is not None:
         body = cdata[1]
     elif "&quot;" in body and not _is_json(body) and _is_json(plain := unescape(body)):
-        # Arguments that the model escaped. Other bodies mean what they say: `?a=1&copy=2` is no copyright sign.
+        # The model escaped its arguments. Other bodies stay as they are: `?a=1&copy=2` has no
+        # copyright sign.
         body = plain
     if isinstance(spec, FreeformSpec):
         return TextCall(

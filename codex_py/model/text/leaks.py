@@ -1,7 +1,8 @@
-"""Calls in the markup of other model families, which servers without the right parser leave in the text.
+"""Finds calls in the markup of various model families, which servers without the right parser leave
+in the text.
 
-Sources: the chat templates of Hermes and Qwen (`<tool_call>`, `<function=…>`), gpt-oss (Harmony), DeepSeek
-(`tool▁calls` and DSML), Kimi (`tool_calls_section`) and Mistral (`[TOOL_CALLS]`).
+Sources: the chat templates of Hermes and Qwen (`<tool_call>`, `<function=…>`), gpt-oss (Harmony),
+DeepSeek (`tool▁calls` and DSML), Kimi (`tool_calls_section`) and Mistral (`[TOOL_CALLS]`).
 """
 
 import json
@@ -16,26 +17,30 @@ from codex_py.protocol.json_fields import as_object, json_or
 Found: TypeAlias = tuple[str, str]
 """The name of a tool, and JSON arguments."""
 _END = re.compile(r"(?:[|｜]>|[]}]|```|</[｜\w]+>)\Z")
-"""How a text ends that ends with a call: with a token, or with the arguments."""
+"""Matches the end of a text that ends with a call: a token, or the arguments."""
 _MARKUP = re.compile(
     r"\s|<\|[^|<>]*\|>|<｜[^｜<>]*｜>|</?(?:｜DSML｜)?(?:\w+_calls?|function)>|</s>"
 )
-"""What may stand between calls and behind them."""
+"""Matches markup and white space that may stand between calls and after them."""
 _ASIDE = re.compile(r"[ \t]*(?:>|[-*+#] |\d+[.)] )| {4}|\t")
-"""How a line begins that is a quotation, a part of a list or an indented block."""
+"""Matches the beginning of a line in a quotation, a list or an indented block."""
 
 
 def leaked_calls(
     text: str, fences: Sequence[tuple[int, int]], is_quoted: Callable[[str], bool]
 ) -> tuple[list[Found], str, bool]:
-    """The calls that a text ends with, the text before them, and whether a block cannot be read: then nothing is
-    called.
+    """Find the calls at the end of a text.
 
-    Markup is only talked about if more text follows it, or if it is in a fence, a quotation, a list or backticks.
+    Markup is only a mention if more text follows it, or if it is in a fence, a quotation, a list or
+    backticks.
 
     Args:
-        fences: where code fences begin and end.
+        fences: the start and the end of each code fence.
         is_quoted: see `read_message`.
+
+    Returns:
+        The calls, the text before them, and True if a block cannot be read; then there are no
+        calls.
     """
     is_broken = False
     for pattern, block, read in _FAMILIES:
@@ -53,7 +58,7 @@ def leaked_calls(
                 start = each.start()
             end = each.end()
             if is_quoted(each[0]):
-                # Like other text behind a call.
+                # Treat the block like any other text after a call.
                 end = each.start()
                 continue
             found = list(read(each[0]))
@@ -72,8 +77,11 @@ def leaked_calls(
 def _between(
     opening: str, text: str, closing: str
 ) -> Iterator[tuple[re.Match[str], str]]:
-    """The openings that are closed, each with what is between. Looks no further behind one that nothing closes: the
-    time would grow with the square of the text."""
+    """Yield each opening that is closed, with the text up to its closing.
+
+    Stops at an opening that nothing closes: otherwise the time would grow with the square of the
+    text.
+    """
     openings = re.compile(opening)
     closings = re.compile(closing)
     place = 0
@@ -85,7 +93,8 @@ def _between(
 
 
 def _tagged(text: str) -> Iterator[Found]:
-    """`<tool_call>{"name": …, "arguments": …}</tool_call>`; GLM has the name and `<arg_key>`, `<arg_value>` in it."""
+    """`<tool_call>{"name": …, "arguments": …}</tool_call>`; GLM has the name, `<arg_key>` and
+    `<arg_value>` in it."""
     for body in re.findall(r"<tool_call>(.*?)(?:</tool_call>|\Z)", text, re.DOTALL):
         if "<function=" in body:
             yield from _functions(body)
@@ -202,7 +211,7 @@ def _as_json(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def _json_or_text(value: str) -> Any:
-    """A value without quotation marks is text, unless it is a number, a list or the like."""
+    """The value of a text that is JSON, such as a number or a list; otherwise the text."""
     text = value.strip("\n")
     return json_or(text, text)
 
@@ -232,5 +241,5 @@ _FAMILIES: Sequence[tuple[str, str, Callable[[str], Iterator[Found]]]] = (
     ),
     (r"^\[TOOL_CALLS\]", r"\[TOOL_CALLS\].*?(?=\[TOOL_CALLS\]|</s>|\Z)", _mistral),
 )
-"""How the markup of each family begins (with `^` only at the start of a line), the pattern of a call, and what reads
-it."""
+"""For each family: the beginning of its markup (with `^` only at the start of a line), the pattern
+of a call, and the function that reads the call."""

@@ -1,4 +1,4 @@
-"""Any wire, with tools in the text of its messages: for models that cannot call tools."""
+"""Puts tools into the text of another wire's messages, for models that cannot call tools."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _REMINDER = encode_json(FORMAT_REMINDER)[1:-1]
 
 
 class TextToolsWire:
-    """A `Wire` around another one, which then carries no tools and no calls."""
+    """A `Wire` around another wire, which then carries no tools and no calls."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class TextToolsWire:
         self._history = GrowingHistory()
         self._items: list[EncodedItem] = []
         self._open: list[tuple[str, str]] = []
-        """Id and tool of the calls that have no result yet."""
+        """The id and the tool of each call that has no result yet."""
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -114,15 +114,17 @@ class TextToolsWire:
         return list(self._items)
 
     def _without_tag(self, item: EncodedItem) -> EncodedItem:
-        """A command knows the id of the session, and so its tag: what the model reads and may quote does not have
-        it."""
+        """Replace the tag in an item that the model may quote, except in the format reminder.
+
+        A command can compute the tag, because it knows the id of the session.
+        """
         if b'"role":"assistant"' in item:
             return item
         text = item.replace(self._tag.encode(), UNTAGGED.encode())
         return EncodedItem(text.replace(_REMINDER, self._reminder))
 
     def _result(self, data: JsonObject) -> Sequence[EncodedItem]:
-        """A message with the result; none if there is no call that it answers."""
+        """The message with a result; empty if it answers no open call."""
         call_id = str(data.get("call_id") or data.get("id"))
         output = data.get("output")
         call = next((call for call in self._open if call[0] == call_id), None)

@@ -13,7 +13,7 @@ MAX_PATH_BYTES = 4096
 
 _ESCAPE = rb"(?s)\\([0-3][0-7]{2}|.)"
 _LETTERS = dict(zip(b'\a\b\t\n\v\f\r"\\', b'abtnvfr"\\', strict=True))
-"""Characters, and the letter that stands for each of them behind a backslash."""
+"""Characters, and the letter that stands for each of them after a backslash."""
 _CHARACTERS = {letter: character for character, letter in _LETTERS.items()}
 _QUOTED = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _SPECIAL = rb'[\x00-\x1f"\\\x7f]'
@@ -27,7 +27,7 @@ _STAMP = rb"""(?x)
     )
     (?: [ ]? (?: [-+]\d\d:?\d\d | Z | UTC | GMT ) )? \s* $
 """
-"""A time behind a name: ISO 8601 as `diff` writes it, or the form of ctime(3), as Mercurial does."""
+"""A time after a name: ISO 8601 as `diff` writes it, or the form of ctime(3), as Mercurial does."""
 
 
 def unquoted(name: bytes) -> bytes:
@@ -62,8 +62,8 @@ def header_name(rest: bytes) -> tuple[bytes, bytes]:
 def git_names(rest: bytes) -> tuple[bytes, bytes] | None:
     """The two names after `diff --git `; None where they cannot be told apart.
 
-    They can be where one is quoted, or both are the same but for their first directory: in other cases
-    git says the names again in lines of their own.
+    They can be told apart if one is quoted, or if both are the same apart from their first
+    directory. In other cases git repeats the names in lines of their own.
     """
     rest = rest.rstrip(b"\r\n")
     found = _QUOTED.match(rest)

@@ -13,18 +13,18 @@ from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
 
 _MAX_KEPT = 10 * 1024 * 1024
-"""Bytes of one side of a file."""
+"""The limit in bytes for one side of a file."""
 _MAX_KEPT_TOGETHER = 256 * 1024 * 1024
 
 
 class NetChanges:
-    """Changes, one after the other, as one."""
+    """Combines successive changes into one for each file."""
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
-        """By path, in the order in which they were first changed."""
+        """The files by path, in the order in which they were first changed."""
         self.kept_bytes = 0
-        """Of all contents that are held."""
+        """The size of all contents that are held."""
 
     def add(self, files: Iterable[PatchedFile]) -> None:
         for file in files:
@@ -35,7 +35,7 @@ class NetChanges:
             self._set(path, file.old_entry, file.old_mode, None, None)
             sides = (file.replaced, file.replaced_mode, file.new, file.new_mode)
             destination = self._set(str(file.move_to), *sides)
-            # Under which name the contents came into the turn.
+            # The name under which the contents came into the turn.
             destination.origin = self._files[path].origin or path
 
     def _set(
@@ -67,7 +67,7 @@ class NetChanges:
         self._files.pop(str(path), None)
 
     def is_back(self, file: PatchedFile) -> bool:
-        """True if this change makes a file what it was before the others."""
+        """True if this change makes a file what it was before the changes so far."""
         known = self._files.get(str(file.path))
         if known is None or known.old is None or file.new is None:
             return known is not None and known.old is None and file.new is None
@@ -82,7 +82,7 @@ class NetChanges:
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing was added; a change that was taken back counts."""
+        """True if no change was added; a change that was taken back still counts as added."""
         return not self._files
 
     def files(self) -> list[PatchedFile]:
@@ -113,9 +113,10 @@ class NetChanges:
 
     @property
     def moves(self) -> dict[str, str]:
-        """New paths by old ones, of files that are not as they were.
+        """The new paths of moved files that are not as they were, by their old paths.
 
-        A file that was moved under the name of a link to it is no move: the link is gone, and the file is new.
+        A file that was moved under the name of a link to it does not count: the link is gone, and
+        the file is new.
         """
         changed = self._changed
         moves: dict[str, str] = {}
@@ -126,9 +127,9 @@ class NetChanges:
         return moves
 
     def diff(self, root: Path) -> str:
-        """In the manner of git, bounded; empty where everything is as it was.
+        """The changes as a git diff, bounded; empty if everything is as it was.
 
-        Bytes that are not UTF-8 are lone surrogates, as `surrogateescape` has them.
+        Bytes that are not UTF-8 become lone surrogates, as with `surrogateescape`.
         """
         changed = self._changed
         moved = self.moves
@@ -194,7 +195,7 @@ class _File:
     new: _Contents | None
     new_mode: int | None
     origin: str | None = None
-    """Path under which the contents that are, or were last, here came into the turn, if they were moved."""
+    """Path of these contents, or of the last ones here, when the turn began, if they were moved."""
 
     def is_moved_to(self, other: "_File") -> bool:
         """True if nothing is left here, and the other is a new entry of the same kind."""
@@ -213,7 +214,7 @@ class _File:
 
 
 def _shown(contents: _Contents | None) -> bytes | None:
-    """The contents, or empty ones in place of those that are not held."""
+    """The contents; empty if they are not held, None if there were none or they were never read."""
     if contents is None or contents.size is None:
         return None
     return contents.data or b""

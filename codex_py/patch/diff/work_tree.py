@@ -13,14 +13,14 @@ from codex_py.protocol.patched_file import PatchedFile
 
 MAX_FILES = 500
 _MAX_BYTES = 1_000_000
-"""Of a file; the contents of a larger one are not read."""
+"""The size limit of a file; the contents of a larger one are not read."""
 
 
 def work_tree_diff(
     git: Git, root: Path, refuses: Callable[[str], bool] = lambda _: False
 ) -> str:
-    """The difference in git's format, for people; empty where there is none. Takes and raises what `work_tree_changes`
-    does."""
+    """The difference in git's format, for people; empty if nothing differs. Arguments and errors
+    are those of `work_tree_changes`."""
     changes, unread = work_tree_changes(git, root, refuses)
     named = (
         f"Not shown, because it is too large or cannot be read: {name}\n"
@@ -36,10 +36,10 @@ def work_tree_changes(
 
     Args:
         root: the top of the work tree, absolute.
-        refuses: tells of an absolute path whether it must not be read.
+        refuses: tells whether an absolute path must not be read.
 
     Raises:
-        CodexError: it is no work tree, or more than `MAX_FILES` files differ.
+        CodexError: `root` is not a work tree, or more than `MAX_FILES` files differ.
     """
     changed: dict[str, bool] = {}
 

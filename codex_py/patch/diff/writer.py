@@ -1,4 +1,5 @@
-"""Write what a plan changes as a unified diff in git's format: complete, or bounded for people to read."""
+"""Write the changes of a plan as a unified diff in git's format: complete, or bounded for people to
+read."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,13 +16,16 @@ from codex_py.protocol.patched_file import PatchedFile
 
 _CONTEXT = 3
 MAX_BYTES = 4 * 1024 * 1024
-"""Of a file, old and new together, beyond which it is only named to people."""
+"""The size limit of a file, old and new together; a larger one is only named to people."""
 _MAX_SHOWN_LINES = 2_000
-"""Between the first and the last difference; beyond, people are told their number."""
+"""The limit of lines between the first and the last difference; people are told the number of more
+lines."""
 _MAX_COMPARED_LINES = 5_000
-"""Likewise; beyond, they become one hunk: `difflib` can take quadratic time."""
+"""A like limit for comparing; more lines become one hunk, because `difflib` can take quadratic
+time."""
 _MAX_CHARACTERS = 1024 * 1024
-"""Of a diff for people, but for its last line. Files that do not fit are only named, then counted."""
+"""The limit of a diff for people, without its last line. Files that do not fit are only named, then
+counted."""
 
 
 def git_diff(
@@ -37,8 +41,8 @@ def git_diff(
     says so.
 
     Args:
-        keeps_bytes: a byte that is not UTF-8 becomes a lone surrogate, as `surrogateescape` has it, so that the
-            diff can be applied. Else it becomes U+FFFD.
+        keeps_bytes: a byte that is not UTF-8 becomes a lone surrogate, as with `surrogateescape`,
+            so that the diff can be applied. If False, it becomes U+FFFD.
         instead: lines, by path, that stand for the contents of a file.
     """
     shown: list[str] = []
@@ -78,7 +82,8 @@ def exact_diff(
     Names are relative to `root`. Contents are written as they are, whatever their encoding, NUL bytes included.
 
     Raises:
-        PatchError: a file is outside of `root`, or what was there is not known, or git has no words for it.
+        PatchError: a file is outside of `root`, its old contents are not known, or git cannot
+            express the change.
     """
     parts = [part for change in changes for part in in_git_words(change)]
     return b"".join([_exact(part, root, context) for part in parts])
@@ -109,7 +114,8 @@ def _exact(change: PatchedFile, root: Path, context: int) -> bytes:
 
 
 def _parts(change: PatchedFile) -> list[PatchedFile]:
-    """The change in git's words if links are concerned; in one part if not, which shows more."""
+    """The change in git's words if it concerns links or submodules; else in one part, which shows
+    more."""
     if {kind_of(change.old_mode), kind_of(change.new_mode)} <= {"file", None}:
         return [change]
     try:
@@ -248,13 +254,15 @@ def _line_range(start: int, end: int) -> str:
 
 
 def in_git_words(change: PatchedFile) -> Iterator[PatchedFile]:
-    """The change itself, or what it comes to where git has to say it in several.
+    """Split a change that git has to express as several; yield any other as it is.
 
-    That is so for a move onto a file that is there, for a change of type, and, if only because they need no
-    mode that way, for changes of links and submodules; but not where they are just renamed.
+    Git needs several for a move onto an existing file, for a change of type, and for changes of
+    links and submodules, if only because these need no mode that way. Links and submodules that are
+    just renamed stay whole.
 
     Raises:
-        PatchError: a file was moved whose name was a link to it: where that led is not known any more.
+        PatchError: a file was moved under the name of a link to it, and the link's target is no
+            longer known.
     """
     kinds = {kind_of(change.old_mode), kind_of(change.new_mode)}
     is_file = kinds <= {"file", None}

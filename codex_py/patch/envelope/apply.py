@@ -40,12 +40,12 @@ def plan_patch(
     Args:
         text: the patch, as `parse_patch` takes it.
         cwd: absolute; relative paths in the patch are joined to it.
-        readable: says of a real, absolute path whether it may be read; None allows everything. It is
-            asked before a file is opened, and what it refuses ends it.
+        readable: tells whether a real, absolute path may be read; None allows everything. It is
+            asked before a file is opened, and a refusal ends the planning.
         unambiguous: refuse a hunk whose old lines fit several places, instead of taking the first.
 
     Raises:
-        PatchError: the message begins as that of Codex does, and goes on to help.
+        PatchError: the message begins like that of Codex, and adds help.
     """
     sections = parse_patch(text)
     if not sections:
@@ -60,7 +60,7 @@ def plan_patch(
     if unambiguous and several:
         raise PatchError(joined(several), kind="match")
     for report in findings.hunks:
-        # That blanks at the ends of lines differ is nothing that a model could do better.
+        # A model could not do better where only blanks at the ends of lines differ.
         if report.level != Level.TRAILING_BLANKS or report.also_at:
             findings.notes += filter(None, [report.note()])
     return PatchPlan(
@@ -83,7 +83,7 @@ class _Planner(Planner[Section]):
                 raise PatchError(f"path {part.path!r} has a NUL in it", kind="file")
             refuse_long(name)
         path = self._overlay.absolute(part.path)
-        # The working directory can be what is too long.
+        # The working directory may make it too long.
         refuse_long(path)
         return (path,)
 
@@ -143,7 +143,7 @@ def _edited(
         ]
         if not all(line.isascii() for line in touched):
             raise PatchError(unreadable, kind="file") from error
-        # In any encoding that extends ASCII, lines of ASCII can give way to lines of ASCII.
+        # In any encoding that extends ASCII, lines of ASCII can be replaced by lines of ASCII.
         text = old.decode(errors="surrogateescape")
     try:
         text, reports = edit_text(text, section.hunks, path)

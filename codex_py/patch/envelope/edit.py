@@ -34,7 +34,7 @@ class _Change(NamedTuple):
 def edit_text(
     text: str, hunks: Sequence[Hunk], path: str
 ) -> tuple[str, list[HunkReport]]:
-    """The text after all hunks, and where they went.
+    """Apply all hunks. Returns the text, and reports of the places of the hunks.
 
     Context lines keep their bytes; new lines get the first line terminator that occurs in the text. The
     result ends in a terminator unless it is empty. A byte order mark at the start stays, and need not
@@ -67,7 +67,7 @@ def _searched(hunks: Sequence[Hunk]) -> Iterator[str]:
             if found:
                 yield found[2]
         yield from hunk.old_lines
-        # Searched for to tell that a hunk has been applied before.
+        # They are searched for to recognise a hunk that has been applied before.
         yield from hunk.new_lines
 
 
@@ -122,7 +122,7 @@ class _Editor:
             return
         match = self._find(old, hunk, start, hint)
         if match is None and not old[-1]:
-            # A blank line too many at the end is forgiven.
+            # An extra blank line at the end is forgiven.
             old = old[:-1]
             new = new[:-1] if new and not new[-1] else new
             match = self._find(old, hunk, start, hint)

@@ -30,7 +30,7 @@ _QUOTED_SCRIPT = r"\s-l?c\s+[\"']"
 
 class AddFile(NamedTuple):
     path: str
-    """As written in the patch, like every path here."""
+    """The path as written in the patch, like every path here."""
     content: str
     """Empty, or lines that each end in LF."""
 
@@ -40,10 +40,10 @@ class DeleteFile(NamedTuple):
 
 
 class Hunk(NamedTuple):
-    """Its lists grow while it is read."""
+    """A hunk of an update section. Its lists grow while it is read."""
 
     line: int
-    """Of the patch, from 1."""
+    """The line of the patch where it begins, from 1."""
     headers: list[str]
     """The texts after `@@`, each a line to be found before the next."""
     old_lines: list[str]
@@ -51,9 +51,9 @@ class Hunk(NamedTuple):
     new_lines: list[str]
     """Context and added lines, without terminators."""
     context: list[tuple[int, int]]
-    """Where each context line stands in `old_lines` and in `new_lines`."""
+    """The indices of each context line in `old_lines` and in `new_lines`."""
     end_of_file: bool = False
-    """The old lines must be the last ones of the file."""
+    """True if the old lines must be the last ones of the file."""
 
     @classmethod
     def without_lines(cls, line: int) -> Self:
@@ -64,7 +64,7 @@ class Hunk(NamedTuple):
         return not self.old_lines and not self.new_lines
 
     def add(self, lines: Sequence[str]) -> None:
-        """Take lines that are context, added or removed; an empty one is context."""
+        """Add lines of context, added lines and removed lines; an empty line is context."""
         old_at = len(self.old_lines)
         new_at = len(self.new_lines)
         for line in lines:
@@ -158,7 +158,7 @@ def _peel(lines: Sequence[str]) -> list[str] | None:
     around = [*bare[:begin], *bare[end + 1 :]]
     if begin > end or any(line.startswith(_LOOKS_LIKE_PATCH) for line in around):
         return None
-    # What stands in a quoted script has escapes in it that are not ours to undo.
+    # A quoted script has escapes in it that are not ours to undo.
     if any(re.search(_QUOTED_SCRIPT, line) for line in bare[:begin]):
         return None
     return list(lines[begin : end + 1])
@@ -187,7 +187,7 @@ class _Parser:
                 sections.append(self._update(path))
             elif line:
                 raise self._bad_header(self._at)
-        # The text may go on after its first end marker with blank lines and a last marker.
+        # The first end marker may be followed by blank lines and a last marker.
         if any(line.strip(BLANK) for line in self._lines[self._at + 1 : -1]):
             raise _invalid(f"The last line of the patch must be '{_END}'")
         return tuple(sections)
@@ -196,7 +196,7 @@ class _Parser:
         return self._lines[self._at].strip(BLANK) == _END
 
     def _environment(self) -> None:
-        """Pass over the line that names an environment: here is only one."""
+        """Skip the line that names an environment: this program has only one."""
         while (line := self._lines[self._at].strip(BLANK)).startswith(_ENVIRONMENT):
             if self._at > 1:
                 raise _invalid(
@@ -220,7 +220,8 @@ class _Parser:
             added = self._run(_NO_ADDED_LINE)
             if added:
                 if blank_line is not None:
-                    # A blank line in the middle is a line that lost its mark, or none: who knows.
+                    # A blank line in the middle may be an added line that lost its mark, or not:
+                    # nobody can tell.
                     raise self._bad_header(blank_line)
                 content += [line[1:] for line in added]
                 continue
@@ -259,7 +260,7 @@ class _Parser:
         return UpdateFile(path, move_to, tuple(hunks))
 
     def _update_ends(self) -> bool:
-        # Indented markers are context lines here, but for the end marker on the very last line.
+        # Indented markers are context lines here, except the end marker on the very last line.
         if self._at == len(self._lines) - 1:
             return True
         if self._marks[self._at] != "*":
@@ -320,7 +321,8 @@ class _Parser:
 
 
 def _path(line: str, header: str) -> str | None:
-    """The path that a line with this header names; None for any other line, and for no path."""
+    """The path that a line with this header names; None for any other line, and for an empty
+    path."""
     if line.startswith(header):
         return line[len(header) :] or None
     return None

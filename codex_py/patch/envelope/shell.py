@@ -6,7 +6,7 @@ Only forms that can mean one thing are taken, the same as Codex takes:
     cd DIR && apply_patch <<'EOF' … EOF
     ["apply_patch", PATCH]
 
-Everything else is the shell's to run.
+Everything else is left to the shell.
 """
 
 import re
@@ -17,7 +17,7 @@ from codex_py.protocol.frozen import frozen
 
 _NAMES = {"apply_patch", "applypatch"}
 _MARKS = (*_NAMES, BEGIN)
-"""A command without one of these words neither is a patch nor applies one."""
+"""A command that is a patch, or applies one, has one of these words in it."""
 _SHELLS = {"bash", "sh", "zsh"}
 
 _COMMAND = re.compile(
@@ -41,11 +41,12 @@ _COMMAND = re.compile(
 class ShellPatch:
     patch: str
     workdir: str | None
-    """The directory of a `cd` in front, as written; relative to that of the command."""
+    """The directory of a `cd` before the patch, as written; relative to the working directory of
+    the command."""
 
 
 def mentions_patch(argv: Sequence[str]) -> bool:
-    """False for nearly all commands: they are no patch, and apply none."""
+    """True if a command may be a patch or apply one; False for nearly all commands."""
     return any(mark in word for word in argv for mark in _MARKS)
 
 
@@ -53,7 +54,8 @@ def find_patch(argv: Sequence[str]) -> ShellPatch | None:
     """The patch that a command applies and does nothing besides; None for any other command.
 
     Args:
-        argv: of the process; a script of a shell is its third argument, after `-c` or `-lc`.
+        argv: the arguments of the process; a script of a shell is its third argument, after `-c` or
+            `-lc`.
     """
     if len(argv) == 2 and argv[0] in _NAMES:
         return ShellPatch(argv[1], None)

@@ -1,6 +1,6 @@
 """The changes of a patch on disk: planned, carried out, taken back and kept in the same form.
 
-A `FileChange` is the fate of one directory entry; an `Entry` is all that belongs together.
+A `FileChange` is the fate of one directory entry; an `Entry` has all changes that belong together.
 """
 
 import stat
@@ -24,28 +24,31 @@ class Backup(Enum):
     """The way back from a change."""
 
     RECORD = auto()
-    """The contents are in the journal's record. What was there is set aside if it is removed, else replaced."""
+    """The contents are in the journal's record. An old entry is set aside if it is removed, else
+    replaced."""
     IN_PLACE = auto()
-    """As `RECORD`, and overwritten without renaming: the file has other links, or cannot be replaced."""
+    """Like `RECORD`, but the file is overwritten without renaming: it has other links, or cannot be
+    replaced."""
     STORE = auto()
-    """What was there is set aside in the journal, which keeps it."""
+    """The old entry is set aside in the journal, which keeps it."""
     NONE = auto()
-    """What was there is only set aside, until the patch is committed. It cannot be brought back later."""
+    """The old entry is only set aside until the patch is committed, and cannot be brought back
+    later."""
 
 
 class FileChange:
-    """One directory entry, before and after. Contents of a symbolic link are where it leads."""
+    """One directory entry, before and after. The contents of a symbolic link are its target."""
 
     old: bytes | None = None
     """Contents before, once read; None if there were none, or they are not kept."""
     new: bytes | None = None
     """Contents to write; None for a removal, and in an entry read back if they were not kept."""
     mode: int | None = None
-    """Permission bits to set; None keeps those of before, or goes by the umask."""
+    """Permission bits to set; None keeps the old ones, or goes by the umask."""
     owner: tuple[int, int] | None = None
-    """User and group of a file that is made; None for whoever makes it."""
+    """User and group of a file that is made; None leaves it with the user who makes it."""
     fate: Fate = "untouched"
-    """After the part of the patch that is planned so far."""
+    """The fate after the part of the patch that is planned so far."""
     added: bool = False
     """True if an Add section has written it."""
     origin: "FileChange | None" = None
@@ -55,23 +58,23 @@ class FileChange:
     lent: bytes | None = None
     """Contents of the target of a symbolic link, if they were moved away under the name of the link."""
 
-    # How it is carried out.
+    # The way in which the change is carried out.
     backup: Backup = Backup.RECORD
     temporary: str = ""
     """A name in the same directory under which it is written, to be renamed."""
     aside: str | None = None
-    """Path to which what was there is renamed; None if it is overwritten. Unlinked in the end, unless in the
-    journal."""
+    """The path to which the old entry is renamed; None if it is overwritten. Unlinked in the end,
+    unless in the journal."""
     digest: str | None = None
-    """Of new contents that are not kept, in an entry read back."""
+    """The digest of new contents that are not kept, in an entry read back."""
 
     def __init__(self, path: str, location: str, before: Status | None) -> None:
         self.path = path
-        """As messages name it; absolute. Symbolic links are not followed."""
+        """The absolute path that messages name. Symbolic links are not followed."""
         self.location = location
-        """Where it really is: absolute, and only the last name may be a symbolic link."""
+        """The real path: absolute, and only the last name may be a symbolic link."""
         self.before = before
-        """Of the entry itself; None if there is none."""
+        """The old status of the entry itself; None if it did not exist."""
 
     @property
     def folder(self) -> str:
@@ -92,7 +95,7 @@ class FileChange:
 
     @property
     def present(self) -> bool:
-        """True if there is an entry afterwards."""
+        """True if the entry exists afterwards."""
         if self.fate == "untouched":
             return self.before is not None
         return self.fate != "removed"
@@ -128,7 +131,7 @@ class FileChange:
         return self.before is not None and stat.S_IFMT(self.before.mode) == file_type
 
     def has_type(self, file_type: int) -> bool:
-        """As `had_type`, and the patch leaves it as it is."""
+        """True if the entry on disk is of a type, and the patch leaves it as it is."""
         return not self.touched and self.had_type(file_type)
 
     @property
@@ -143,7 +146,8 @@ class FileChange:
 
     @property
     def new_mode(self) -> int | None:
-        """Those afterwards; None if nothing is there, and for a new file whose bits the umask decides."""
+        """File type and permission bits afterwards; None if nothing is there, and for a new file
+        that goes by the umask."""
         if not self.present:
             return None
         if self.fate == "submodule":
@@ -204,7 +208,7 @@ def _move(origin: FileChange, change: FileChange) -> PatchedFile:
 def where_written(
     files: Iterable[PatchedFile], changes: Iterable[FileChange]
 ) -> list[PatchedFile]:
-    """The files, those of these changes without links in their paths."""
+    """The files; those that these changes write get paths without links."""
     places = {Path(change.path): Path(change.location) for change in changes}
     return [
         file._replace(
@@ -219,13 +223,13 @@ class State(StrEnum):
     """The progress of an entry."""
 
     PREPARED = "prepared"
-    """Some of its changes may have been made: they are to be taken back."""
+    """Some of its changes may have been made, and have to be taken back."""
     APPLIED = "applied"
-    """All have been made; what was set aside may still lie there."""
+    """All changes have been made; entries that were set aside may still be there."""
     COMMITTED = "committed"
     """Nothing remains to be done."""
     INTERRUPTED = "interrupted"
-    """Taken back, but for files that somebody has edited meanwhile."""
+    """The changes were taken back, except in files that somebody has edited meanwhile."""
 
 
 class TurnOfEntry(NamedTuple):
@@ -233,15 +237,16 @@ class TurnOfEntry(NamedTuple):
 
     thread_id: str
     number: int
-    """In the session, from 1."""
+    """The number of the turn in the session, from 1."""
     patches: tuple[int, ...] = ()
-    """Entries of patches that it contains."""
+    """The numbers of the patches that it contains."""
     unkept: tuple[str, ...] = ()
     """Absolute paths that changed too, and are not among the changes: they were too large to be kept, or unreadable."""
     is_cut_off: bool = False
     """The program died in this turn: later edits may be among the changes."""
     began: float = 0.0
-    """When the work tree was first copied, seconds since the epoch; 0 if it was not."""
+    """The time when the work tree was first copied, in seconds since the epoch; 0 if it was not
+    copied."""
     unsure: tuple[str, ...] = ()
     """Absolute paths of those changes that somebody else may have made."""
     of_others: tuple[str, ...] = ()
@@ -249,15 +254,16 @@ class TurnOfEntry(NamedTuple):
     switched: tuple[str, ...] = ()
     """The two branches, if somebody else switched between them while files of `unsure` changed."""
     earlier: Mapping[str, Sequence[str]] = {}
-    """By the mark of contents that changes brought to their files, and that were elsewhere before the turn and are not
-    kept, the absolute paths that had them, as far as they are known; see `copies.earlier`."""
+    """The absolute paths that had certain contents before the turn, as far as they are known, by
+    the mark of the contents. These are contents that the turn brought to its files, and that are
+    not kept; see `copies.earlier`."""
 
 
 class Entry:
     """A patch, a turn of a session, or an undo."""
 
     number = 0
-    """In the journal, from 1."""
+    """The number in the journal, from 1."""
     state = State.PREPARED
 
     def __init__(
@@ -275,7 +281,7 @@ class Entry:
     ) -> None:
         self.changes = changes
         self.undoes = undoes
-        """The entry that this takes back; the newest, if there are several."""
+        """The number of the entry that this takes back; of the newest, if there are several."""
         self.obsolete = list(obsolete)
         """Directories to remove if nothing else is in them, the innermost first. One that is to become a file
         has to be empty."""
@@ -284,16 +290,16 @@ class Entry:
         self.modes = dict(modes)
         """Permission bits of directories that it removes, or makes again as they were; others go by the umask."""
         self.time = now() if time is None else time
-        """When it was begun, seconds since the epoch."""
+        """The time when it was begun, in seconds since the epoch."""
         self.cwd = cwd
         self.also_undoes = list(also_undoes)
-        """The other entries that this takes back."""
+        """The numbers of the other entries that this takes back."""
         self.turn = turn
-        """None if this is a patch, or undoes something."""
+        """The turn that this entry records; None for a patch or an undo."""
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The name of the entry in messages."""
         if self.turn is not None:
             return f"turn {self.turn.number} of session {self.turn.thread_id}"
         if self.undoes is None:

@@ -1,8 +1,8 @@
 """Write planned changes to disk: all of them, or none.
 
-A file is written beside its place and renamed into it, so that nobody ever sees half of it. What was
-there before is kept until the last change is made, and put back if one of them fails. With a journal it
-is put back even if the process is killed, and can be brought back later.
+A file is written beside its place and renamed into it, so that nobody ever sees half of it. The old
+files are kept until the last change is made, and put back if a change fails. With a journal they
+are put back even if the process is killed, and can be brought back later.
 """
 
 from collections import Counter
@@ -23,13 +23,14 @@ class Committed(NamedTuple):
     """The result of making changes."""
 
     number: int | None
-    """The journal's, for `undo`; None if none was kept."""
+    """The number of the journal's entry, for `undo`; None if no entry was kept."""
     notes: tuple[str, ...] = ()
-    """A sentence each: what was recovered before, and why this cannot be undone."""
+    """Sentences about patches that were recovered before, and about why this one cannot be
+    undone."""
 
 
 def commit(entry: Entry, journal: Journal | None = None) -> Committed:
-    """Make the changes. Whatever ends this early, an interrupt included, nothing stays changed.
+    """Make the changes. If anything ends this early, an interrupt included, nothing stays changed.
 
     Raises:
         PatchError: of kind `file`; the message says so if something could not be put back.
@@ -86,7 +87,8 @@ def commit(entry: Entry, journal: Journal | None = None) -> Committed:
 
 
 def _check(entry: Entry, directories: Directories) -> None:
-    """Keep the changes of an entry that change anything, if all files are as they were when planned."""
+    """Drop the changes of an entry that change nothing, and check that all files are as they were
+    when planned."""
     entry.changes = [
         change
         for change in entry.changes
@@ -106,7 +108,8 @@ def _check(entry: Entry, directories: Directories) -> None:
             found is not None and found.st_nlink > 1 and Status.of(found).is_file
         )
         is_written = change.fate == "file" and change.old is not None
-        # Two links to one file that both change become files of their own, as where one is moved over the other.
+        # If two links to one file both change, they become separate files, as when one is moved
+        # over the other.
         is_shared = found is not None and inodes[found.st_dev, found.st_ino] > 1
         if has_links and is_written and not change.breaks_links and not is_shared:
             change.backup = Backup.IN_PLACE
@@ -115,7 +118,7 @@ def _check(entry: Entry, directories: Directories) -> None:
 def _modes(folders: Iterable[str], directories: Directories) -> dict[str, int]:
     modes: dict[str, int] = {}
     for folder in folders:
-        # What cannot be looked at cannot be removed either.
+        # A folder that cannot be looked at cannot be removed either.
         with suppress(OSError):
             found = directories.status(folder)
             if found is not None and found.is_directory:
@@ -124,7 +127,8 @@ def _modes(folders: Iterable[str], directories: Directories) -> dict[str, int]:
 
 
 def _missing_directories(entry: Entry, directories: Directories) -> list[str]:
-    """Directories to be made, or that written files need, the outermost first."""
+    """The missing directories among those to be made, and those that written files need, the
+    outermost first."""
     missing: dict[str, None] = {}
     needed_by = {folder: folder for folder in entry.made}
     needed_by |= {

@@ -4,9 +4,9 @@
     the header: one JSON object, without line breaks
     the contents of all changes, old before new, one after the other
 
-Sizes are decimal, checksums CRC-32 in hexadecimal. Names that are not UTF-8 are in the header with lone
-surrogates, as `os.fsdecode` makes them. Old contents that are files in the store of the entry are not
-here; STORED_BYTES is how long they are together.
+Sizes are decimal, checksums CRC-32 in hexadecimal. Names that are not UTF-8 are in the header with
+lone surrogates, as `os.fsdecode` makes them. Old contents that are files in the store of the entry
+are not in this file; STORED_BYTES is their total size.
 """
 
 import json
@@ -25,15 +25,15 @@ _VERSION = 3
 _MAX_FIRST_LINE = 200
 _OF_ENTRY = ("cwd", "time", "undoes", "also_undoes", "made", "modes", "obsolete")
 _OF_CHANGE = ("path", "location", "before", "mode", "owner", "temporary", "aside")
-"""Attributes that a header has by their names."""
+"""The attributes that a header has under their own names."""
 
 
 class DamagedEntry(Exception):
-    """A file of the journal is cut short, or is not what was written."""
+    """A file of the journal is cut short, or differs from what was written."""
 
 
 def encoded(entry: Entry) -> list[bytes]:
-    """The file, in pieces to be written one after the other."""
+    """The pieces of the file, to be written one after the other."""
     contents: list[bytes] = []
     changes: list[dict[str, Any]] = []
     for change in entry.changes:
@@ -60,25 +60,26 @@ def stored_bytes(path: Path) -> int:
 
 
 def read_entry(path: Path, store: str, *, with_contents: bool) -> Entry:
-    """The entry in a file, `number` and `state` aside.
+    """Read the entry in a file, without `number` and `state`.
 
     Args:
         store: directory with the old contents that are not in the file; they are not read.
-        with_contents: or else `old` and `new` of its changes are None.
+        with_contents: if False, `old` and `new` of its changes are None.
 
     Raises:
-        DamagedEntry: the file is not whole, or there is none.
+        DamagedEntry: the file is incomplete or missing.
     """
     try:
         with path.open("rb") as stream:
             return _decoded(stream, store, with_contents=with_contents)
-    # The checksum says that we wrote it; what is missing all the same is another version's.
+    # The checksum says that we wrote it; if a field is missing all the same, another version did.
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DamagedEntry(str(error)) from error
 
 
 def read_stored(entry: Entry) -> None:
-    """Take the old contents of an entry's changes from its store; a `DamagedEntry` if they are not as they were."""
+    """Read the old contents of an entry's changes from its store. Raises a `DamagedEntry` if they
+    have changed."""
     for change in entry.changes:
         if (
             change.backup is Backup.STORE
@@ -86,7 +87,7 @@ def read_stored(entry: Entry) -> None:
             and change.before is not None
         ):
             try:
-                # What was put back after an interruption is where it was.
+                # A file that was put back after an interruption is at its old place.
                 is_back = (
                     entry.state == State.INTERRUPTED and not Path(change.aside).exists()
                 )
@@ -95,7 +96,7 @@ def read_stored(entry: Entry) -> None:
                 else:
                     place = change.aside
                 found = Status.of(os.lstat(place))
-                # Whoever had the file open can go on writing to it.
+                # A program that had the file open can still write to it.
                 if (found.size, found.mtime_ns) != (
                     change.before.size,
                     change.before.mtime_ns,
@@ -163,7 +164,7 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
         changes.append(change)
     by_path = {change.path: change for change in changes}
     for change, found in zip(changes, headers, strict=True):
-        # Older files have none.
+        # Older files have no origins.
         change.origin = by_path.get(found.get("origin"))
     if _stored_bytes(changes) != first.stored:
         raise ValueError("its first line is damaged")
@@ -225,13 +226,14 @@ def _read_change(header: dict[str, Any], store: str) -> FileChange:
     change.digest = header["digest"]
     change.owner = owner and (owner[0], owner[1])
     change.backup = Backup[header["backup"]]
-    # An absolute path stays what it is.
+    # `join` keeps an absolute path as it is.
     change.aside = aside and os.path.join(store, aside)  # noqa: PTH118
     return change
 
 
 def digest(contents: bytes) -> str:
-    """Tells what a patch wrote from what somebody else did; it is no protection against intent."""
+    """A mark that tells what a patch wrote from what others wrote. It does not protect against
+    intent."""
     return f"{len(contents)} {zlib.crc32(contents):x}"
 
 

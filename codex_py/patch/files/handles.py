@@ -1,4 +1,4 @@
-"""Directories by handle instead of by name, and what is done to the files in them.
+"""Directories by handle instead of by name, and the operations on the files in them.
 
 Between the check of a path and its use, a directory on the way can be replaced by a symbolic link that
 leads elsewhere. So a path is walked name by name, each opened in the handle of the one before and none
@@ -22,7 +22,7 @@ NOT_REPLACEABLE = {errno.EACCES, errno.EPERM, errno.EBUSY, errno.EXDEV}
 not be kept, or something is mounted on the file."""
 
 _EXISTING = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-"""Neither a link is followed nor a pipe waited for, whatever has come to stand there."""
+"""Flags that neither follow a link nor wait for a pipe, whatever is at the path by now."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -73,7 +73,7 @@ class Directories:
 
     def __init__(self) -> None:
         self._handles: dict[str, int] = {}
-        """The most recently used last."""
+        """The open handles by path, the most recently used last."""
 
     def __enter__(self) -> Self:
         return self
@@ -86,7 +86,7 @@ class Directories:
 
         Raises:
             FileNotFoundError: it is not there.
-            NotADirectoryError: it or one above it is no directory: perhaps a link now.
+            NotADirectoryError: it or one above it is not a directory, but perhaps a link now.
         """
         handle = self._handles.pop(path, None)
         if handle is None:
@@ -95,7 +95,7 @@ class Directories:
         return handle
 
     def make(self, path: str, mode: int | None = None) -> None:
-        """Make a directory; its parent is there."""
+        """Make a directory in an existing one."""
         name, folder = self._in_folder(path)
         # Never more open than it will be; readable, to be opened for its mode.
         os.mkdir(
@@ -122,7 +122,7 @@ class Directories:
         self._close_below(path)
 
     def found(self, location: str) -> os.stat_result | None:
-        """The status of a directory entry, of a link itself; None if there is none."""
+        """The status of a directory entry, or of a link itself; None if it does not exist."""
         try:
             name, folder = self._in_folder(location)
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -130,7 +130,7 @@ class Directories:
             return None
 
     def status(self, location: str) -> Status | None:
-        """As `found`, for comparing."""
+        """The status of a directory entry, in a form that can be compared; see `found`."""
         found = self.found(location)
         return found and Status.of(found)
 
@@ -150,9 +150,10 @@ class Directories:
         *,
         is_link: bool,
     ) -> None:
-        """Make a file, or a symbolic link to where `data` leads. `owner`: user and group; None leaves it with us.
+        """Make a file, or a symbolic link with the target `data`. `owner`: user and group; None
+        leaves it with us.
 
-        If it exists, or cannot be written, what was made of it is left behind.
+        After an error, a partly written file is left behind.
         """
         name, folder = self._in_folder(location)
         if is_link:
@@ -166,7 +167,7 @@ class Directories:
                 made = os.fstat(fd)
                 if owner is not None and (made.st_uid, made.st_gid) != owner:
                     os.fchown(fd, *owner)
-                    # Which may have taken bits away.
+                    # The new owner may have cost permission bits.
                     made = os.fstat(fd)
                 if mode is not None and stat.S_IMODE(made.st_mode) != mode:
                     os.fchmod(fd, mode)
@@ -249,7 +250,8 @@ def join(directory: str, name: str) -> str:
 
 
 def read_file(name: str, expected: Status, *, dir_fd: int | None = None) -> bytes:
-    """The contents of the very regular file that is expected; an `OSError` for others, and the kernel's."""
+    """The contents of the expected regular file. Raises an `OSError` for any other file, and for
+    the kernel's."""
     fd = open_ordinary_entry(name, dir_fd=dir_fd)
     try:
         found = os.fstat(fd)

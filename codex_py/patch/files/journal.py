@@ -1,10 +1,10 @@
 """Keep what patches replace, so that an interrupted patch can be taken back, and any patch undone.
 
-It lies in `$CODEX_HOME/codex-py/journal/`, a file for each patch named for its number and its state
-(`12.committed`), so that a change of state is a rename. Beside it is a folder (`12.replaced`) with the
-files that the patch replaced or removed, if they could be renamed into it. And there is `lock`, held by
-whoever changes files: an entry that is still `prepared` when somebody else gets the lock is that of a
-process that died.
+The journal lies in `$CODEX_HOME/codex-py/journal/`. Each patch has a file named for its number and
+its state (`12.committed`), so that a change of state is a rename. Beside it is a folder
+(`12.replaced`) with the files that the patch replaced or removed, if they could be renamed into it.
+The process that changes files holds `lock`: an entry that is still `prepared` when another process
+gets the lock belongs to a process that died.
 
 Nothing is synced to the disk. What a process has written survives its end, however that comes; a crash of
 the whole machine may lose what was patched in the last seconds before it, and leave files empty, as it may
@@ -41,17 +41,17 @@ class Store(NamedTuple):
     """A directory for what the changes of one entry replace. It need not be there yet."""
 
     path: str
-    """Absolute, no link in it."""
+    """The absolute path, without links."""
     device: int
     """Files on another device cannot be renamed into it."""
 
 
 class Journal:
-    """Making one touches nothing.
+    """The journal of all patches. Creating this object touches nothing.
 
     Args:
         home: `$CODEX_HOME`, absolute.
-        cwd: absolute; where what is written down says that it was done.
+        cwd: absolute; the directory that new entries name as theirs.
     """
 
     def __init__(self, home: Path, cwd: Path) -> None:
@@ -60,12 +60,13 @@ class Journal:
         self._folder = home / "codex-py" / "journal"
 
     def recover(self) -> list[str]:
-        """Take back what processes left half-done that are no more; what they finished is completed.
+        """Take back half-done patches of dead processes, and complete those that were finished.
 
-        To be called before a patch is planned. Where another process is at work, all is left to it.
+        Call this before a patch is planned. If another process is at work, everything is left to
+        it.
 
         Returns:
-            What was done, a sentence each.
+            A sentence for each patch that was recovered.
         """
         if not any(path.suffix in _UNFINISHED for path in self._files()):
             return []
@@ -97,7 +98,7 @@ class Journal:
             yield
 
     def recover_locked(self) -> list[str]:
-        """As `recover`, with the lock held."""
+        """Do what `recover` does. The caller holds the lock."""
         told: list[str] = []
         for path in self._files():
             if path.suffix == ".writing":
@@ -109,14 +110,14 @@ class Journal:
         return told
 
     def next_entry(self) -> tuple[int, Store]:
-        """A number, and where to put what is replaced. With the lock held."""
+        """The next number, and the directory for what is replaced. The caller holds the lock."""
         number = 1 + max((_number(path) for path in self._files()), default=0)
         return number, Store(self._store(number), self._folder.stat().st_dev)
 
     def write(self, entry: Entry) -> None:
-        """Keep an entry in its state: it is about to be carried out, or how it is carried out has changed.
+        """Write an entry in its state, before it is carried out or when the way to do so changes.
 
-        With the lock held.
+        The caller holds the lock.
 
         Raises:
             PatchError: of kind `file`: it could not be written, and nothing is left of it.
@@ -154,7 +155,7 @@ class Journal:
         return entry.number
 
     def set_state(self, entry: Entry, state: State) -> None:
-        """Write the progress of an entry down."""
+        """Record the progress of an entry."""
         if state != entry.state:
             self._path(entry.number, entry.state).rename(
                 self._path(entry.number, state)
@@ -169,7 +170,7 @@ class Journal:
             self._path(entry.number, state).unlink(missing_ok=True)
 
     def prune(self) -> None:
-        """Forget the oldest entries, as far as the limits ask for it. With the lock held."""
+        """Forget the oldest entries beyond the limits. The caller holds the lock."""
         total = 0
         oldest = time.time() - MAX_AGE_S
         files = self._files()
@@ -178,7 +179,7 @@ class Journal:
         for number in stores - {
             _number(path) for path in files if path.suffix != _STORE
         }:
-            # Whoever removed the entry was cut off.
+            # The process that removed the entry was cut off.
             self._remove_store(number)
         for rank, path in enumerate(sorted(kept, key=_number, reverse=True)):
             # What cannot be looked at or removed stays until another time.
@@ -196,13 +197,13 @@ class Journal:
                     self._remove_store(_number(path))
 
     def numbers(self) -> list[int]:
-        """Of the entries that are not under way, the newest first."""
+        """The numbers of the entries that are not under way, the newest first."""
         return sorted(
             (_number(p) for p in self._files() if p.suffix in _KEPT), reverse=True
         )
 
     def read(self, number: int, *, with_contents: bool = True) -> Entry:
-        """An entry that is not under way. Raises a `DamagedEntry` if there is none that can be read."""
+        """Read an entry that is not under way. Raises a `DamagedEntry` if that is not possible."""
         for path in self._files():
             if _number(path) == number and path.suffix in _KEPT:
                 entry = self._read(path, with_contents=with_contents)
@@ -221,7 +222,7 @@ class Journal:
         return self._folder / f"{number}.{state}"
 
     def _store(self, number: int) -> str:
-        """Without links, as directories are opened."""
+        """The path of a store without links, as `Directories` needs it."""
         return os.path.realpath(self._path(number, _STORE[1:]))
 
     def _remove_empty_store(self, number: int) -> None:

@@ -19,16 +19,16 @@ _KINDS: dict[int, Kind] = {
 
 
 def kind_of(mode: int | None) -> Kind | None:
-    """The kind that a mode says; None for no mode, and for one of something else."""
+    """The kind of entry that a mode says; None for no mode, and for any other type."""
     if mode is None:
         return None
     return _KINDS.get(stat.S_IFMT(mode))
 
 
 def written_mode(mode: int | None) -> str:
-    """A mode as git writes it: all it says of a file is whether it is executable.
+    """A mode as git writes it, which only tells executable files from others.
 
-    None, for what the umask decides, is that of a file which is not.
+    None, which leaves the mode to the umask, counts as not executable.
     """
     if kind_of(mode) in {"link", "submodule"}:
         return f"{stat.S_IFMT(mode or 0):o}"
@@ -46,7 +46,8 @@ def permissions_by_umask(wanted: int) -> int:
     found = re.search(rb"^Umask:\s*([0-7]+)", status, re.MULTILINE)
     if found:
         return wanted & ~int(found[1], 8)
-    # Elsewhere it is only told to who sets it. Another thread may make a file in between: a private one.
+    # Elsewhere the umask can only be read by setting it. A file that another thread makes meanwhile
+    # is private.
     umask = os.umask(0o077)
     os.umask(umask)
     return wanted & ~umask

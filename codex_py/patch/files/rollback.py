@@ -1,7 +1,7 @@
 """Take back the changes of an entry that was not carried out to its end.
 
-By whoever failed to, or by the next process if that one was killed: so every step looks at what is there,
-does nothing twice, and may itself be cut off and begun again.
+The process that failed does this, or the next one if that was killed. So every step looks at what
+is there, does nothing twice, and may itself be cut off and begun again.
 """
 
 from contextlib import suppress
@@ -13,9 +13,9 @@ from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status
 
 
 def roll_back(entry: Entry, directories: Directories) -> list[str]:
-    """Put back what was there before any of the changes.
+    """Put back the files as they were before any of the changes.
 
-    A file that has other contents than before and after is somebody's work, and stays.
+    A file with neither its old nor its new contents is somebody else's work, and stays.
 
     Returns:
         The paths that could not be put back.
@@ -36,7 +36,7 @@ def roll_back(entry: Entry, directories: Directories) -> list[str]:
             directories.make(folder)
         mode = entry.modes.get(folder)
         if mode is not None:
-            # By itself, in case that making it was cut off just before.
+            # A step of its own, in case an earlier attempt was cut off between the two.
             with suppress(OSError):
                 directories.set_mode(folder, mode)
     for change in reversed(entry.changes):
@@ -54,7 +54,7 @@ def roll_back(entry: Entry, directories: Directories) -> list[str]:
 
 
 def finish(entry: Entry, directories: Directories) -> None:
-    """Remove what is left over when all changes are made. What cannot be removed stays."""
+    """Remove leftovers once all changes are made. Entries that cannot be removed stay."""
     for change in entry.changes:
         if change.aside is not None and change.backup is not Backup.STORE:
             with suppress(OSError):
@@ -76,7 +76,8 @@ def _take_back(change: FileChange, directories: Directories) -> None:
     # Times are too coarse to tell that a file was not overwritten in place.
     untouched = found == change.before
     if found.is_directory or (untouched and change.aside is not None):
-        # A directory that was to give way to the file, or what was to be set aside.
+        # A directory that should have given way to the file, or the old entry that should have been
+        # set aside.
         return
     contents = directories.contents(change.location, found)
     if untouched and contents == change.old:

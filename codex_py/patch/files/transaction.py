@@ -1,9 +1,9 @@
 """Decide how the changes of an entry are carried out, and do it, one step after the other.
 
-If the journal is on the same file system, what a file was goes there by renaming, which costs nothing
-and keeps everything about it. For the moment until the new file is renamed to its place, its name is
-missing. That is also faster than to rename one file over another: ext4 then writes the new one to the disk
-at once, and frees the blocks of the old one.
+If the journal is on the same file system, the old file is renamed into it, which costs nothing and
+keeps everything about it. Its name is missing for a moment, until the new file is renamed to its
+place. That is also faster than renaming one file over another: ext4 then writes the new one to the
+disk at once, and frees the blocks of the old one.
 """
 
 import os
@@ -26,11 +26,11 @@ from codex_py.patch.files.journal import Journal, Store
 MAX_KEPT = 32 * 1024 * 1024
 """Bytes of one file's contents, old and new together, that are kept to be brought back."""
 MAX_KEPT_TOGETHER = 256 * 1024 * 1024
-"""Of one entry; later files are not kept."""
+"""The limit in bytes for one entry; later files are not kept."""
 
 
 def by_folder(changes: Iterable[FileChange]) -> list[FileChange]:
-    """In an order in which each directory is opened but once, however many there are."""
+    """Sort changes such that each directory is opened only once, however many there are."""
     return sorted(changes, key=lambda change: change.folder)
 
 
@@ -49,7 +49,7 @@ def check_unchanged(
 
 
 class Transaction:
-    """One entry, with those of its changes that change anything."""
+    """Carries out one entry, whose changes all change something."""
 
     def __init__(
         self, entry: Entry, directories: Directories, journal: Journal | None
@@ -62,7 +62,8 @@ class Transaction:
         }
 
     def prepare(self, store: Store | None) -> None:
-        """Set how each change is carried out: what is set aside, in `store` if possible, and what is kept."""
+        """Decide for each change which file is set aside, in `store` if possible, and which
+        contents are kept."""
         # Not made from the files' own names, which may be as long as a name can be.
         prefix = f".codex-py-{os.urandom(6).hex()}"
         room = MAX_KEPT_TOGETHER
@@ -73,7 +74,7 @@ class Transaction:
             is_small = size <= min(MAX_KEPT, room) and (
                 before is None or change.old is not None
             )
-            # What is overwritten in place cannot be set aside.
+            # A file that is overwritten in place cannot be set aside.
             if change.backup is not Backup.IN_PLACE and not is_small:
                 change.backup = Backup.NONE
             else:
@@ -90,7 +91,8 @@ class Transaction:
                 )
 
     def run(self) -> None:
-        """Carry the changes out. On a `PatchError`, what has been done is for `roll_back`."""
+        """Carry out the changes. After a `PatchError`, `roll_back` has to undo what has been
+        done."""
         changes = by_folder(self._entry.changes)
         written = [change for change in changes if change.exists]
         # Files that become directories, and directories that go because one becomes a file.
@@ -180,7 +182,7 @@ class Transaction:
                 )
 
     def _fall_back(self, change: FileChange, error: OSError) -> None:
-        """Go over to writing in place, if a file cannot be replaced."""
+        """Switch to writing in place if a file cannot be replaced."""
         is_file = (
             change.before is not None
             and change.before.is_file
@@ -207,7 +209,7 @@ class Transaction:
             self._make_way(change)
 
     def _make_way(self, change: FileChange) -> None:
-        """Rename what is to be set aside."""
+        """Rename the old entry if it has to be set aside."""
         try:
             if change.aside is not None:
                 self._directories.rename(change.location, change.aside)

@@ -1,4 +1,4 @@
-"""A view of the file tree with the changes of a patch in it, none of which is on disk yet.
+"""A view of the file tree with the planned changes of a patch, before any of them is on disk.
 
 Reading, writing and removing raise the `OSError` that the disk would raise, and see what was done before.
 Paths are strings here: for a patch of hundreds of files, making a `Path` of each costs more than reading them.
@@ -29,10 +29,11 @@ class Content(NamedTuple):
     """The entry at a path, before the patch or after it."""
 
     data: bytes
-    """Of a link, where it leads; of a submodule, what a diff says of its commit."""
+    """The contents of a file, the target of a link, or a diff's text about the commit of a
+    submodule."""
     kind: Kind = "file"
     mode: int | None = None
-    """Permission bits to set; None keeps what is there, or goes by the umask."""
+    """Permission bits to set; None keeps the old ones, or goes by the umask."""
 
 
 class PlannedTree:
@@ -40,7 +41,7 @@ class PlannedTree:
 
     Args:
         handles: closed by the caller, when nothing is read any more.
-        readable: says of a real, absolute path whether it may be read; None allows everything.
+        readable: tells whether a real, absolute path may be read; None allows everything.
     """
 
     def __init__(
@@ -49,11 +50,11 @@ class PlannedTree:
         self._handles = handles
         self._readable = readable
         self._files: dict[str, FileChange] = {}
-        """By location."""
+        """The entries by location."""
         self._open_folders: set[str] = set()
         """Directories in which entries can be made and removed; each is looked at once."""
         self._directories: set[str] = set()
-        """Known to be directories once the patch is applied."""
+        """Paths that are known to be directories once the patch is applied."""
 
     @property
     def touched(self) -> list[FileChange]:
@@ -65,7 +66,8 @@ class PlannedTree:
         return [f for f in self._files.values() if f.old is not None and not f.touched]
 
     def _at(self, path: str, location: str, *, look: bool = True) -> FileChange:
-        """The entry of a location, which messages name `path`. If not to `look`, nothing is there."""
+        """The entry at a location, which messages name `path`. Without `look`, it counts as missing
+        on disk."""
         file = self._files.get(location)
         if file is None:
             before = None
@@ -121,7 +123,7 @@ class PlannedTree:
         file.origin = None
 
     def _make_room(self, location: str) -> None:
-        """See that every directory above a new entry is there or can be made."""
+        """Check that every directory above a new entry exists or can be made."""
         if any(
             len(os.fsencode(name)) > _MAX_NAME_BYTES for name in location.split("/")
         ):
@@ -156,7 +158,7 @@ class PlannedTree:
                 break
             if os.path.isdir(folder):  # noqa: PTH112
                 raise _locked(folder)
-            # What is to be a directory is perhaps still a file.
+            # The future directory may still be a file.
             folder = split(folder)[0]
         self._open_folders.update(looked_at)
 
@@ -175,14 +177,16 @@ class Overlay(PlannedTree):
         self._real_folders: dict[str, str] = {"/": "/"}
 
     def absolute(self, path: str) -> str:
-        """Joined to the working directory; `..` is taken away with the name before it, as Codex does.
+        """Join a path to the working directory; `..` is removed with the name before it, as Codex
+        does.
 
-        In the form of `os.fsdecode`: on disk a name is UTF-8, whatever encoding the locale is of.
+        The result is in the form of `os.fsdecode`: on disk a name is UTF-8, whatever encoding the
+        locale has.
         """
         if not path.isascii():
             path = os.fsdecode(path.encode(errors="surrogateescape"))
         normal = os.path.normpath(f"{self._cwd}/{path}" if path[:1] != "/" else path)
-        # Two slashes at the start have a meaning of their own, which they are to lose.
+        # Two slashes at the start have a special meaning, which they must lose.
         return "/" + normal.lstrip("/")
 
     def entry(self, path: str) -> FileChange:
@@ -192,7 +196,8 @@ class Overlay(PlannedTree):
         return self._at(path, join(real, name))
 
     def _real(self, folder: str) -> str:
-        """As `os.path.realpath`, which looks at every directory on the way each time."""
+        """Do what `os.path.realpath` does, without looking at every directory on the way each
+        time."""
         names: list[str] = []
         known = folder
         while known not in self._real_folders:
@@ -221,7 +226,7 @@ class Overlay(PlannedTree):
         """The contents of a regular file."""
         file = self.target(path)
         if not file.touched and file.before is None:
-            # The disk knows best why it is not there.
+            # Raises the system's own error for a missing file.
             os.stat(file.location)  # noqa: PTH116
         content = self.current(file)
         if content.kind != "file":
@@ -278,7 +283,7 @@ class Overlay(PlannedTree):
         else:
             mode = read.mode
         if moved is not read:
-            # A link leaves its name, and the file that it leads to lends its contents.
+            # The link is removed, and its target lends the contents.
             moved.lent = self.current(read).data
         origin = moved.origin or (moved if moved.before and not moved.added else None)
         written = self.write(destination, data)
@@ -289,14 +294,16 @@ class Overlay(PlannedTree):
 
 
 def _refuse_special(file: FileChange) -> None:
-    """A patch is about text; what it does to a pipe could be neither shown nor undone."""
+    """Raise an `OSError` for a pipe, a device or a socket: a change to it could be neither shown
+    nor undone."""
     for file_type, what in SPECIAL.items():
         if file.has_type(file_type):
             raise OSError(f"it is {what}, not a file")
 
 
 def refuse_locked_file(path: str) -> None:
-    """Raise an `OSError` if the file may not be written: whoever has protected it does not want it replaced."""
+    """Raise an `OSError` if the file may not be written: a protected file must not be replaced
+    either."""
     if not os.access(path, os.W_OK):
         raise _locked(path)
 

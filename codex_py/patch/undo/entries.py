@@ -1,4 +1,4 @@
-"""Finds the entries of the journal that can be undone, or done again."""
+"""Finds the entries of the journal that can be undone or redone."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -17,9 +17,9 @@ class Entries:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.known: list[Entry] = []
-        """Without contents, the newest first."""
+        """All readable entries without contents, the newest first."""
         self.damaged: list[int] = []
-        """Numbers of those that cannot be read."""
+        """The numbers of entries that cannot be read."""
         for number in journal.numbers():
             try:
                 self.known.append(journal.read(number, with_contents=False))
@@ -28,26 +28,26 @@ class Entries:
 
     @cached_property
     def undone(self) -> Mapping[int, int]:
-        """The number of each entry that has been undone, with that of the undo."""
+        """The number of the undo, by the number of each undone entry."""
         undone: dict[int, int] = {}
         for entry in self.known:
             if entry.undoes is not None and entry.number not in undone:
                 for number in (entry.undoes, *entry.also_undoes):
                     undone.setdefault(number, entry.number)
             if entry.turn is not None and entry.number in undone:
-                # Its patches went with it.
+                # The patches of a turn are undone with it.
                 for number in entry.turn.patches:
                     undone.setdefault(number, undone[entry.number])
         return undone
 
     @property
     def in_force(self) -> list[Entry]:
-        """Those that are not undone."""
+        """The entries that are not undone."""
         return [entry for entry in self.known if entry.number not in self.undone]
 
     @property
     def done_here(self) -> list[Entry]:
-        """Those made in the journal's working directory or below it, undone or not."""
+        """The entries made in the journal's working directory or below it, undone or not."""
         done = [entry for entry in self.known if entry.state == State.COMMITTED]
         return [
             entry for entry in done if Path(entry.cwd).is_relative_to(self.journal.cwd)
@@ -61,7 +61,7 @@ class Entries:
                 do not count.
 
         Raises:
-            CodexError: there is no such entry, or it is damaged.
+            CodexError: the entry does not exist, or is damaged.
         """
         number = self._newest() if number is None else number
         try:
@@ -75,7 +75,8 @@ class Entries:
     def newest_undo(self) -> int:
         """The newest undo of `done_here` that is still in force.
 
-        To undo it does the patch again, which is no undo. Raises a `CodexError` if there is none.
+        Undoing an undo applies the patch again, and does not count as an undo. Raises a
+        `CodexError` if nothing can be redone.
         """
         undos: set[int] = set()
         for entry in reversed(self.known):
@@ -91,10 +92,11 @@ class Entries:
         `plan_undo`.
 
         Args:
-            thread_id: of the session; None takes the session of the newest turn of `done_here`.
+            thread_id: the thread of the session; None takes the session of the newest turn of
+                `done_here`.
 
         Raises:
-            CodexError: there are none that could be undone.
+            CodexError: the session has no such turn that could be undone.
         """
         turns = [
             (entry.number, entry.turn)
@@ -135,7 +137,8 @@ class Entries:
             if entry.undoes is None and entry.number not in in_turns
         ]
         for entry in made:
-            # A turn may have changed only what is not kept; a patch, only folders.
+            # Skip a turn whose changes are not kept. A patch without changes made or removed
+            # folders.
             if entry.number not in self.undone and (
                 entry.turn is None or entry.changes
             ):

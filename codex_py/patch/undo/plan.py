@@ -3,8 +3,9 @@
     plan = plan_undo(journal, entry)     # refused if a file was edited since; nothing is written
     plan.commit()                        # everything is brought back, or nothing
 
-An undo is a patch like any other: it is kept in the journal, and undoing it does the patch again. Several entries are
-undone as one: what the newest left must be there, and what the oldest replaced comes back.
+An undo is a patch like any other: it is kept in the journal, and undoing it applies the patch
+again. Several entries are undone as one: what the newest left must be there, and what the oldest
+replaced comes back.
 """
 
 import os
@@ -30,7 +31,7 @@ from codex_py.streams.terminal import some_of
 
 
 class EditedSince(PatchError):
-    """Files are no longer as the patch left them.
+    """Files are no longer, or may be no longer, as the patch left them.
 
     Attributes:
         diff: from what the patch left to what is there, in the manner of git; if `is_plan`, what the undo would do.
@@ -50,28 +51,30 @@ class UndoPlan:
     """An undo that has been checked against the files as they are."""
 
     entries: Sequence[Entry]
-    """What is undone, the newest first."""
+    """The entries to undo, the newest first."""
     changes: list[PatchedFile]
     """The changes that the undo makes."""
     unkept: Sequence[str]
     """Absolute paths of files that changed too, and stay as they are."""
     doubts: Sequence[str]
-    """Sentences that say what others may have changed. To be told, or asked about, before `commit`."""
+    """Sentences about what others may have changed. Show them, or ask about them, before
+    `commit`."""
     journal: Journal
     _undo: Entry
 
     @property
     def entry(self) -> Entry:
-        """The newest."""
+        """The newest entry."""
         return self.entries[0]
 
     @property
     def diff(self) -> str:
-        """Bytes that are not UTF-8 are lone surrogates, as `surrogateescape` has them."""
+        """The changes as a git diff. Bytes that are not UTF-8 become lone surrogates, as with
+        `surrogateescape`."""
         return git_diff(self.changes, Path(self.entry.cwd), keeps_bytes=True)
 
     def commit(self) -> Committed:
-        """Write everything, or nothing. To be called once.
+        """Write everything, or nothing. Call this once.
 
         Raises:
             PatchError: of kind `file`: writing failed, or a file has changed since it was checked.
@@ -89,14 +92,14 @@ def plan_undo(
     """Find an entry and check that it can be undone. Nothing is written.
 
     Args:
-        number: of the entry; None takes the newest, as `Entries.find`.
+        number: the number of the entry; None takes the newest, as `Entries.find` does.
         others: numbers of older entries to undo with it, the newest first.
-        force: bring back the old contents even of files that were edited since. The edits are kept as
-            what that replaces.
+        force: bring back the old contents even of files that were edited since. The undo keeps the
+            edits as the contents that it replaced.
 
     Raises:
         EditedSince: a file is not as the entry left it.
-        CodexError: there is no such entry, or it is undone already, or its contents were not kept.
+        CodexError: the entry does not exist, is undone already, or its contents were not kept.
     """
     known = Entries(journal)
     undone = [known.find(each) for each in (number, *others)]
@@ -113,7 +116,7 @@ def plan_undo(
         undo.obsolete += entry.made[::-1]
         undo.made += entry.obsolete[::-1]
         undo.modes |= entry.modes
-    # Later turns that changed nothing but what is not kept are passed over.
+    # Later turns that changed only files without kept contents are passed over.
     passed = [
         entry
         for entry in known.done_here
@@ -150,8 +153,8 @@ def _check_undoable(known: Entries, undone: Sequence[Entry]) -> None:
 def _reversal(
     known: Entries, undone: Sequence[Entry], unkept: set[str]
 ) -> tuple[list[FileChange], list[PatchedFile], list[FileChange]]:
-    """The changes that take the entries back, the edits that they would take back too, and the changes of the entries
-    that are not taken back.
+    """The changes that undo the entries, the later edits that they would undo too, and the changes
+    of the entries that are not undone.
 
     Args:
         unkept: files that are, or have become, too large: one side of them is not known, and they stay as they are.
@@ -191,7 +194,7 @@ def _check_unedited(
     files: Sequence[FileChange],
     edited: Sequence[PatchedFile],
 ) -> None:
-    """Raises an `EditedSince`."""
+    """Raise an `EditedSince` if others changed, or may have changed, the files."""
     if edited:
         paths = some_of(list(dict.fromkeys(str(change.path) for change in edited)))
         raise _refusal(undone, f"edited since: {paths}", edited, is_plan=False)
@@ -210,11 +213,11 @@ def _check_unedited(
 def _check_last_copies(
     undone: Sequence[Entry], files: Sequence[FileChange], left: Sequence[FileChange]
 ) -> None:
-    """Raises an `EditedSince` if the undo deletes what was there before, and neither brings it back nor leaves another
-    copy.
+    """Raise an `EditedSince` if the undo would delete the last copy of contents from before the
+    entries.
 
     Args:
-        left: changes that are not taken back.
+        left: changes that are not undone.
     """
     earlier = _earlier(undone, left)
     back = {
@@ -242,7 +245,7 @@ def _check_last_copies(
 
 
 def _without_links(place: str) -> str:
-    """The path of the same entry that leads through no linked folder. The entry itself may be a link."""
+    """The path of an entry with links in its folders resolved. The entry itself may be a link."""
     path = Path(place)
     return str(Path(os.path.realpath(path.parent)) / path.name)
 
@@ -250,8 +253,8 @@ def _without_links(place: str) -> str:
 def _earlier(
     undone: Sequence[Entry], left: Sequence[FileChange]
 ) -> dict[str, set[str]]:
-    """By the mark of contents that were there before the entries, and cannot be brought back, the places that may have
-    them. `left`: see `_check_last_copies`."""
+    """The places that may have contents from before the entries that cannot be brought back, by the
+    mark of the contents. `left`: see `_check_last_copies`."""
     found: dict[str, set[str]] = {}
     for entry in undone:
         if entry.turn is not None:
@@ -304,7 +307,8 @@ def _doubts(undone: Sequence[Entry], changed: set[str], at_work: set[str]) -> li
 
 
 def _joined(undone: Sequence[Entry]) -> Iterator[tuple[FileChange, list[PatchedFile]]]:
-    """All changes of each file as one, and the edits between them. `undone`: the newest first."""
+    """Join the changes of each file; yields them with the edits between. `undone`: the newest
+    first."""
     found: dict[str, tuple[FileChange, list[PatchedFile]]] = {}
     for entry in undone:
         for change in entry.changes:
@@ -316,7 +320,7 @@ def _joined(undone: Sequence[Entry]) -> Iterator[tuple[FileChange, list[PatchedF
                 edits.append(PatchedFile.of(Path(change.path), change.new, last.old))
             joined = copy(last)
             if not change.exists and last.exists and last.mode is None:
-                # It has the mode of a file that was made anew.
+                # The file was removed and made anew, with the mode of a new file.
                 joined.mode = permissions_by_umask(0o666)
             joined.before = change.before
             joined.old = change.old
@@ -329,10 +333,10 @@ def _joined(undone: Sequence[Entry]) -> Iterator[tuple[FileChange, list[PatchedF
 def _as_it_is(
     change: FileChange, made: set[str], directories: Directories
 ) -> FileChange:
-    # Where a directory has become a link, what that leads to is another file.
+    # If a directory has become a link, the link leads to another file.
     before = directories.status(change.location)
     if before is not None and before.is_directory and change.location in made:
-        # Made by the patch where a file was; it goes, and the file comes back.
+        # The patch made this directory in the place of a file, which comes back.
         before = None
     file = FileChange(change.path, change.location, before)
     file.fate = "removed"
@@ -342,7 +346,7 @@ def _as_it_is(
 
 
 def _before(change: FileChange) -> tuple[bool, bytes | None] | None:
-    """Whether a link was there, and its contents or those of the file; None if nothing was."""
+    """The state before a change: True for a link, and the contents; None if nothing was there."""
     if change.before is None:
         return None
     return (change.before.is_link, change.old)
@@ -360,21 +364,21 @@ def _reversed(file: FileChange, change: FileChange) -> FileChange:
         return file
     file.fate = "link" if before.is_link else "file"
     file.new = change.old
-    # A command may have made the other links.
+    # Links are kept only if the change kept them: a command may have made the others.
     file.breaks_links = not change.is_in_place
     if not file.is_link and (
         not change.exists or change.is_link or change.mode is not None
     ):
         file.mode = before.permissions
     if os.geteuid() == 0:
-        # Nobody else can give a file away.
+        # Only root can give a file away.
         file.owner = (before.user, before.group)
     return file
 
 
 def _contested(known: Entries, undone: Sequence[Entry]) -> dict[str, str]:
-    """By path why it may have been changed by somebody else, as far as there is evidence of it. `undone`: with
-    contents."""
+    """The reasons, by path, to believe that somebody else changed a file, as far as there is
+    evidence. `undone`: entries with their contents."""
     found: dict[str, str] = {}
     for entry in undone:
         if entry.turn is None:
@@ -392,8 +396,8 @@ def _contested(known: Entries, undone: Sequence[Entry]) -> dict[str, str]:
 
 
 def _sessions_at_work(journal: Journal, undone: Sequence[Entry]) -> set[str]:
-    """The ids of other sessions whose turns run since before the end of one of these, and may have changed its
-    files."""
+    """The ids of other sessions whose running turn began before one of these entries ended, and may
+    have changed its files."""
     turns = [(entry, entry.turn) for entry in undone if entry.turn is not None]
     return {
         running.thread_id
@@ -418,7 +422,7 @@ def _ran_beside(entry: Entry, other: Entry) -> bool:
 
 
 def _in_both(journal: Journal, entry: Entry, other: Entry) -> Iterator[str]:
-    """The files that both changed, and neither on top of the other."""
+    """The files that both entries changed, neither of them starting from the other's result."""
     ours = {change.location: change for change in entry.changes}
     if any(change.location in ours for change in other.changes):
         try:

@@ -1,9 +1,9 @@
 """Records what a session changes, by patches, commands and hooks, as one entry of the journal for each turn.
 
-Patches say what they change. The work tree is copied before the first command of a turn, after and before others while
-nothing runs, and at the turn's end. What differs between two copies was changed by the turn, or by somebody else: the
-times of the files and the journal tell, as far as that can be known. The entry has the changes of the turn alone, and
-takes the place of the patches' own entries.
+Patches report their changes. The work tree is copied before the first command of a turn, after and
+before others while nothing runs, and at the turn's end. The turn or somebody else made each
+difference between two copies: the times of the files and the journal tell who, as far as possible.
+The entry has only the changes of the turn, and replaces the patches' own entries.
 """
 
 import os
@@ -46,7 +46,7 @@ _PROBLEM: Final = "problem"
 class _Copy(NamedTuple):
     snapshot: Snapshot
     began_ns: int
-    """By the clock of the file system."""
+    """The time when copying began, by the clock of the file system."""
     branch: str
 
 
@@ -55,8 +55,8 @@ class TurnRecorder:
 
     Args:
         home: `$CODEX_HOME`, absolute.
-        cwd: of the session, absolute.
-        is_resumed: there may be entries of earlier turns.
+        cwd: the working directory of the session, absolute.
+        is_resumed: True if there may be entries of earlier turns.
         refuses: see `Snapshots`.
         folder_times: see `Lives`.
     """
@@ -80,7 +80,8 @@ class TurnRecorder:
         self._thread_id = thread_id
         self._last_number = None if is_resumed else 0
         self.loss: Exception | None = None
-        """The reason why the changes of commands in the last turn are not kept, though the turn began with a copy."""
+        """The error that lost the changes of commands in the last turn, though the turn began with
+        a copy."""
         self._lives = Lives(self._snapshots.root, folder_times)
         self._reset()
 
@@ -103,9 +104,9 @@ class TurnRecorder:
         self._folders: list[str] = []
         self._unkept: dict[str, None] = {}
         self._earlier: dict[Path, list[str]] = {}
-        """As of `earlier_contents`, of all changes."""
+        """The results of `earlier_contents` for all changes."""
         self._in_place: set[Path] = set()
-        """Files that have other links, which patches did not break."""
+        """Files with other hard links, which patches did not break."""
         self._unsure: set[str] = set()
         """Paths of changes that somebody else may have made."""
         self._of_others: dict[str, None] = {}
@@ -121,11 +122,11 @@ class TurnRecorder:
 
     @property
     def has_copy(self) -> bool:
-        """True if the changes of commands are recorded, or cannot be."""
+        """True if the changes of commands are recorded, or recording them was given up."""
         return self._running is not None or self._gave_up
 
     def patched(self, files: Sequence[PatchedFile], number: int | None) -> None:
-        """Add a patch that was written. `number`: of its entry in the journal; None if it has none."""
+        """Add a patch that was written. `number`: its entry in the journal, if it has one."""
         self._has_run = True
         # A patch that changes folders alone stays an entry of its own.
         if number is not None and files:
@@ -138,17 +139,21 @@ class TurnRecorder:
                 self._in_place |= {
                     Path(each.location) for each in entry.changes if each.is_in_place
                 }
-                # As those of copies are. Later, links may lead elsewhere.
+                # Use the written paths, as copies do: links may lead elsewhere later.
                 files = where_written(files, entry.changes)
         (self._net if self._running is None else self._later).add(files)
 
     def will_run(self, *, is_confined: bool) -> None:
-        """Something will run that may change files. `is_confined`: but not the folder of the repository."""
+        """Note that something will run that may change files.
+
+        Args:
+            is_confined: it cannot change the folder of the repository.
+        """
         self._has_run = True
         self._is_confined &= is_confined
 
     def begin_life(self) -> None:
-        """It begins to run. `end_life`: nothing runs any more that may change files."""
+        """Note that something that may change files begins to run; `end_life` ends this."""
         self._has_run = True
         self._lives.begin()
 
@@ -156,7 +161,8 @@ class TurnRecorder:
         self._lives.end()
 
     def recover(self) -> None:
-        """Make entries of turns whose process died here. To be called before a turn changes the first file."""
+        """Make entries of turns whose process died. Call this before a turn changes its first
+        file."""
         if not self.is_open:
             recover_turns(self._home, self._cwd, self._environment, self._snapshots)
 
@@ -170,7 +176,7 @@ class TurnRecorder:
             self._copy_first()
 
     def look(self) -> Snapshot:
-        """The work tree now. It equals a later one if no file has changed in between.
+        """Copy the work tree as it is now. Two results are equal if no file changed in between.
 
         Raises:
             SnapshotError, OSError: it cannot be copied.
@@ -178,7 +184,7 @@ class TurnRecorder:
         if self._running is not None:
             self._add_copy()
         elif not self._gave_up:
-            # Who asks for it wants to have it tried again.
+            # The caller wants another attempt, even soon after a failure.
             (self._snapshots.store.path / _PROBLEM).unlink(missing_ok=True)
             self._copy_first()
         if self._running is None or self._last is None:
@@ -191,7 +197,7 @@ class TurnRecorder:
     def all_changes(self) -> TreeChanges:
         """Compare the work tree with the first copy of the turn. Raises as `look`.
 
-        What `.gitignore` names is no change, unless the turn changed a `.gitignore`.
+        Ignored files are left out, unless the turn changed a `.gitignore`.
         """
         now = self.look()
         root = self._snapshots.root
@@ -201,7 +207,7 @@ class TurnRecorder:
         changes = changes_between(store, before, now)
         net = NetChanges()
         net.add(changes.files)
-        # Patches say what they change elsewhere, too.
+        # Copies do not show what patches changed outside of the root.
         net.add(
             each
             for each in self._net.files()
@@ -254,14 +260,14 @@ class TurnRecorder:
 
     def _give_up(self, error: SnapshotError | OSError) -> None:
         self._gave_up = True
-        # Where it cannot be written either.
+        # Kept here too, because writing the file may fail as well.
         self._problem = f"{error}"
         problem = self._snapshots.store.path / _PROBLEM
         with suppress(OSError):
             problem.write_text(f"{error}", encoding="utf-8")
             is_too_large = isinstance(error, SnapshotError) and error.is_too_large
             if self._running is not None or not is_too_large:
-                # The next turn tries again: one must not turn the undo of later ones off.
+                # Let the next turn try again: one failure must not turn off undo for later turns.
                 os.utime(problem, (0, 0))
 
     def _copied(self) -> "_Copy":
@@ -319,7 +325,7 @@ class TurnRecorder:
     ) -> None:
         self._of_others[str(file.path)] = None
         if patch is not None:
-            # Somebody edited what it left: an undo will show that.
+            # Somebody edited what the patch left: an undo will show that.
             self._net.add([patch])
         if self._net.is_back(file):
             self._net.add([file])
@@ -333,10 +339,10 @@ class TurnRecorder:
         *,
         is_unsure: bool,
     ) -> None:
-        """Add a change of the session. It `is_unsure` if another may have made it."""
+        """Add a change of the session. `is_unsure`: somebody else may have made it."""
         path = str(file.path)
         if path in self._of_others:
-            # The edit stays: an undo goes back to it, and not further.
+            # Keep the edit of somebody else: an undo returns to it, and no further.
             self._net.forget(file.path)
         self._net.add([file])
         self._unsure.discard(path)
@@ -360,11 +366,11 @@ class TurnRecorder:
             elif places is None or file.old is None:
                 continue
             elif file.new is None or has_any(places, file.old, is_link=was_link(file)):
-                # Edited later, the file is all that is left of what it had, if no other has it.
+                # Keep the places of an edited file only if none of them still has its old contents.
                 del self._earlier[file.path]
 
     def _add_patched(self, later: NetChanges, seen: set[Path]) -> None:
-        """Add what patches changed where the copies did not see it."""
+        """Add the changes of patches that the copies did not show."""
         root = self._snapshots.root
         files = later.files()
         paths = [
@@ -378,8 +384,8 @@ class TurnRecorder:
         self._net.add(file for file in files if file.path not in seen)
 
     def _written_by_others(self) -> dict[str, bytes | None]:
-        """Contents by path that undos, and patches of other sessions and of `codex-py apply`, left since the turn
-        began."""
+        """Contents, by path, that were written since the turn began by undos, by other sessions'
+        patches and by `codex-py apply`."""
         found: dict[str, bytes | None] = {}
         for number in sorted(self._journal.numbers()):
             if number > self._known_entries and number not in self._patches:
@@ -415,7 +421,7 @@ class TurnRecorder:
                 # Whenever copies were made.
                 self._net.sort(self._snapshots.root)
             files = self._net.files()
-            # Of patches that cancel out nothing is left, and none of them is to be undone alone.
+            # Patches that cancel out leave no files, but none of them must be undone alone.
             if is_kept and (files or self._unkept or self._patches):
                 if self._last_number is None:
                     entries = Entries(self._journal)

@@ -1,7 +1,7 @@
-"""The record of a running turn, `THREAD.turn` in the store of its work tree, locked by its process; and the entry that
-the journal gets at its end.
+"""Keeps the record of a running turn, `THREAD.turn` in the store of its work tree, locked by its
+process; and makes the turn's entry for the journal.
 
-If the process dies, `recover_turns` makes the entry of the turn later, from what is there then.
+If the process dies, `recover_turns` makes the entry later, from the work tree as it is then.
 """
 
 import json
@@ -36,7 +36,8 @@ class TurnRecord:
     thread_id: str
     before: Snapshot
     patches: list[int]
-    """Those after the copy: the differences from it have no others, which stay entries of their own."""
+    """The numbers of patches after the copy. Earlier ones are not among its differences, and stay
+    entries of their own."""
     began: float
 
     @classmethod
@@ -58,11 +59,14 @@ class TurnRecord:
 
 
 class RunningTurn:
-    """A record that others see whole and locked, until the turn ends. An `OSError`: it cannot be written."""
+    """A record that other processes see complete and locked until the turn ends.
+
+    Creating and changing it raise an `OSError` if it cannot be written.
+    """
 
     def __init__(self, record: TurnRecord, store: Path) -> None:
         self.record = record
-        # A patch does not change it, and it may be long.
+        # Encoded once: it may be long, and a patch does not change it.
         self._before = json.dumps(_fields_of(record.before))
         self._path = store / f"{record.thread_id}.turn"
         new = self._path.with_suffix(".new")
@@ -116,7 +120,7 @@ def recover_turns(
     if own:
         store = own.store.path.name
     for path in sorted(stores(home).glob(f"{store}/*.turn")):
-        # One that is locked is of a turn that runs.
+        # A locked record belongs to a turn that still runs.
         with suppress(OSError), path.open("rb+") as file:
             lock(file.fileno(), 0)
             try:
@@ -141,7 +145,7 @@ def running_turns(home: Path) -> Iterator[TurnRecord]:
             try:
                 lock(file.fileno(), 0)
             except OSError:
-                # Its process has it.
+                # The process of the turn holds the lock.
                 yield TurnRecord.read(file.fileno())
 
 
@@ -179,7 +183,7 @@ def turn_entry(
 
     Args:
         net: all changes of the turn.
-        folders: that it made; those that are not there any more do not count.
+        folders: the folders that the turn made; those that no longer exist do not count.
         in_place: files that were overwritten in place, because they have other links.
     """
     known = list[FileChange]()

@@ -1,9 +1,10 @@
 """Find the places of a unified diff's hunks in a file, and apply them, byte for byte.
 
-A hunk goes where its line numbers say, moved by as much as the hunk before it was, if it fits there. If
-not, to the nearest place where it does; then, as `patch` does, to the nearest where it does without its
-outermost lines of context (fuzz); and last, where blanks and punctuation differ. As for `git apply`, one
-that ends with a change instead of context belongs at the end of the file, if it fits there.
+A hunk goes to the place that its line numbers give, moved by the offset of the hunk before it, if
+it fits there. If not, it goes to the nearest place that fits; then, as with `patch`, to the nearest
+that fits without its outermost lines of context (fuzz); and last, to one where blanks and
+punctuation differ. As with `git apply`, a hunk that ends with a change instead of context belongs
+at the end of the file, if it fits there.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,21 +36,21 @@ class Applied(NamedTuple):
 
 class _Place(NamedTuple):
     start: int
-    """Line index of the first line that the hunk stands for, those not heeded left out."""
+    """The index of the first line that the hunk stands for, without ignored lines."""
     skipped: int = 0
-    """Lines of the hunk not heeded at its start."""
+    """The number of lines that are ignored at the start of the hunk."""
     cut: int = 0
-    """And at its end."""
+    """The number of lines that are ignored at its end."""
     fuzz: int = 0
     level: Level = Level.EXACT
     others: tuple[int, ...] = ()
-    """Indices of other places."""
+    """The line indices of other places."""
 
 
 def _attempts() -> Iterator[tuple[int, Level]]:
-    """The lines of context to ignore, and what may differ in the others, in the order in which they are tried.
+    """The fuzz and the level of each attempt, in order.
 
-    Lines that are the very same come before others, and then less fuzz before more.
+    Exact matches come before others, and then less fuzz before more.
     """
     for fuzz in range(_MAX_FUZZ + 1):
         yield fuzz, Level.EXACT
@@ -66,9 +67,9 @@ def apply_hunks(
 
     Args:
         path: names the file in reports and reasons.
-        strict: lines must be as the diff says, and their place may not be one of several, unless
-            it is the very one that the diff says. As for `git apply`, a hunk with context on one side
-            alone has to be at that end of the file.
+        strict: lines must be as the diff says, and must not fit several places, unless one of these
+            is the place that the diff says. As with `git apply`, a hunk that lacks context on one
+            side has to be at that end of the file.
     """
     applied = _applied_as_written(data, hunks, path)
     return applied or _Applier(list(BytesIO(data)), hunks, path, strict=strict).run()
@@ -77,9 +78,9 @@ def apply_hunks(
 def _applied_as_written(
     data: bytes, hunks: Sequence[DiffHunk], path: str
 ) -> Applied | None:
-    """The outcome where every hunk fits the very lines that it names; else None.
+    """The result if every hunk fits exactly the lines that it names; else None.
 
-    Most diffs are like that, and then the file need not be cut into lines.
+    Most diffs do, and then the file need not be split into lines.
     """
     reports: list[HunkReport] = []
     written: list[bytes] = []
@@ -111,7 +112,7 @@ class _Applier:
         self.strict = strict
         self.cursor = 0
         self.carried = 0
-        """Lines from its own line number to the place of the last hunk."""
+        """The offset of the last hunk: the lines from its own line number to its place."""
 
     def run(self) -> Applied:
         reports = list[HunkReport]()
@@ -150,7 +151,8 @@ class _Applier:
             )
             reports.append(HunkReport(self.path, number, hunk.line, *where))
         written += lines[self.cursor :]
-        # Where the file is another than the diff says, a line without an end may come before others.
+        # If the file is not the one that the diff was made for, a line without a newline may come
+        # before others.
         data = b"".join([*map(_ended, written[:-1]), *written[-1:]])
         return Applied(data, reports, failures)
 
@@ -186,7 +188,7 @@ class _Applier:
         skipped = max(fuzz + hunk.leading - context, 0)
         cut = max(fuzz + hunk.trailing - context, 0)
         block = hunk.old[skipped : len(hunk.old) - cut]
-        # What is left must say something of the place.
+        # The remaining lines must say something about the place.
         if fuzz > context or not any(map(bytes.strip, block) if fuzz else block):
             return None
         sought = _text(block)
@@ -202,7 +204,7 @@ class _Applier:
         others = tuple([at for at in places if at != start][:MAX_PLACES])
         is_said = start - skipped == hunk.at and not fuzz and not level
         if is_said or (not cut and start == last and _ends_file(hunk)):
-            # There is but one line of that number, and but one end.
+            # Only one line has that number, and the file has only one end.
             others = ()
         return _Place(start, skipped, cut, fuzz, level, others)
 
@@ -232,7 +234,7 @@ class _Applier:
         return new
 
     def _objection(self, hunk: DiffHunk, place: _Place) -> str | None:
-        """The reason why strict mode refuses a place; None if it is good."""
+        """The reason why strict mode refuses a place; None if it accepts it."""
         line = place.start - place.skipped + 1
         if place.fuzz or place.level:
             return f"does not fit exactly: at line {line}, some of its context differs."

@@ -1,8 +1,9 @@
 """Binary contents in diffs of git, as `git diff --binary` writes them: read, and applied.
 
-A change has one half for each direction: all of the contents, or a delta that makes them of the others. Both are
-deflated, and written in base 85. Format: `parse_binary` in https://github.com/git/git/blob/master/apply.c, and for
-deltas https://git-scm.com/docs/pack-format ("Deltified representation").
+A change has one half for each direction: the full contents, or a delta that makes them from the
+other ones. Both are deflated, and written in base 85. Format: `parse_binary` in
+https://github.com/git/git/blob/master/apply.c, and for deltas https://git-scm.com/docs/pack-format
+("Deltified representation").
 """
 
 import base64
@@ -15,7 +16,8 @@ from codex_py.patch.blobs import NAME_LENGTHS, blob_name
 from codex_py.patch.unified.hunks import BinaryHalf, FileDiff
 
 MAX_UNPACKED = 512 * 1024 * 1024
-"""Bytes of all halves of a diff, and of what its deltas make: a few bytes can stand for gigabytes."""
+"""The limit in bytes for all halves of a diff and the results of its deltas: a few bytes can stand
+for gigabytes."""
 _ALWAYS_UNPACKED = 64 * 1024 * 1024
 _MAX_RATIO = 100
 """Contents that are packed better than this, such as zeros, take seconds for nothing."""
@@ -27,17 +29,18 @@ _DAMAGED = "the binary contents are damaged"
 
 
 def unpacked_room(diff_bytes: int) -> int:
-    """How many bytes the halves of a diff of this length may hold or make."""
+    """The number of bytes that the halves of a diff of this length may hold or make."""
     return min(MAX_UNPACKED, max(_ALWAYS_UNPACKED, diff_bytes * _MAX_RATIO))
 
 
 def read_half(
     lines: Sequence[bytes], at: int, room: int
 ) -> tuple[BinaryHalf, int] | None:
-    """The half that begins at the index of a line, and the index behind it; None if none begins there.
+    """Read the half that begins at the index of a line. Returns it and the index after it; None if
+    none begins there.
 
     Args:
-        room: bytes that it may hold or make.
+        room: the limit in bytes for its data and its result.
 
     Raises:
         PatchError: of kind `parse`: it is damaged, or too large.
@@ -48,7 +51,7 @@ def read_half(
     size = int(b"0" + start[2])
     first = at + 1
     packed = list[bytes]()
-    # Before anything is decoded, which takes a while.
+    # Checked before anything is decoded, which takes a while.
     _refuse_large(size, room, first)
     for at in range(first, len(lines)):
         text = lines[at].rstrip(b"\r\n")
@@ -81,10 +84,11 @@ def _refuse_large(size: int, room: int, line: int) -> None:
 
 
 def patched_binary(diff: FileDiff, old: bytes, path: str) -> bytes:
-    """The contents after a change of binary ones; both must have the names that the diff gives them.
+    """Apply a change of binary contents, old and new with the blob names that the diff gives.
 
     Raises:
-        PatchError: of kind `match`: it was made for other contents. Of kind `parse`: it is damaged.
+        PatchError: of kind `match`: the change was made for other contents. Of kind `parse`: it is
+            damaged.
     """
     old_name = diff.old_blob or ""
     new_name = diff.new_blob or ""
@@ -125,10 +129,11 @@ def _bytes_of(text: bytes, line: int) -> bytes:
 
 
 def _sizes(delta: bytes) -> tuple[int, int, int]:
-    """The lengths of the contents that a delta is for and of those that it makes; and where its commands begin."""
+    """The length of a delta's old contents, the length of its new ones, and the index of its first
+    command."""
     sizes = [0, 0]
     at = 0
-    # Nobody has files whose lengths take more.
+    # No length of a real file takes more bytes.
     head = delta[:20]
     for number in range(2):
         shift = 0
@@ -140,8 +145,9 @@ def _sizes(delta: bytes) -> tuple[int, int, int]:
 
 
 def _made(old: bytes, delta: bytes) -> bytes:
-    """The contents that a delta makes, as long as it says. An `IndexError` or a `ValueError`: it is damaged."""
-    # No list of pieces: they may be of one byte each.
+    """Apply a delta; the result is as long as it says. Raises an `IndexError` or a `ValueError` if
+    it is damaged."""
+    # Not a list of pieces: each may be a single byte.
     made = bytearray()
     old_size, room, at = _sizes(delta)
     if old_size != len(old):

@@ -23,16 +23,17 @@ class ThreeWay(NamedTuple):
     """The functions that merging needs. Both may block, and are called before anything is written."""
 
     read_blob: Callable[[str], bytes | None]
-    """The contents of a git blob by its name, which may be shortened; None if there is none."""
+    """Reads a git blob by its name, which may be shortened; None if it does not exist."""
     merge: Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
-    """Ours, base and theirs to the merged contents, and whether conflicts are marked in them."""
+    """Merges ours, base and theirs. Returns the contents, and True if conflicts are marked in
+    them."""
 
     def merged(
         self, diff: FileDiff, ours: bytes, path: str
     ) -> tuple[bytes, bool] | None:
-        """The file merged with what the diff makes of its blob, and whether that has conflicts.
+        """Merge the file with the diff of its blob; returns the contents, and True for conflicts.
 
-        None where the diff names no blob, or the blob is not there, or does not fit it.
+        Returns None if the diff names no blob, or the blob is missing or does not fit the diff.
         """
         if diff.old_blob is None or not diff.old_blob.strip("0"):
             return None
@@ -84,13 +85,14 @@ class Patcher(NamedTuple):
     """Applies diffs to contents; `strict`, `partial` and `three_way` are as for `plan_unified`."""
 
     findings: Findings
-    """What there is to say is added to it."""
+    """Gets all notes, reports, rejects and conflicts."""
     strict: bool
     partial: bool
     three_way: ThreeWay | None
 
     def patched(self, target: Target, file: FileChange, old: Content) -> Content:
-        """The contents after the diff. `Rejected` if not enough of it fits; a `PatchError` if it is of another kind."""
+        """The contents after the diff. Raises `Rejected` if too little fits, a `PatchError` if the
+        file is of another kind."""
         _refuse_kind(target, old.kind)
         if old.kind == "submodule":
             return self._submodule(target, file)
@@ -151,14 +153,15 @@ class Patcher(NamedTuple):
                 or blob_name(old, len(name)) != name
             ):
                 raise
-            # Binary contents are merged only where both sides made the same of them.
+            # Binary contents are merged only if both sides made the same change.
             self.findings.notes.append(
                 f"{target.new}: it has the new contents already."
             )
             return old
 
     def _submodule(self, target: Target, file: FileChange) -> Content:
-        """Its commit is in the index, which is not touched; here it is a directory."""
+        """The submodule after the diff. Its commit is in the index, which is not touched; on disk
+        it is a directory."""
         diff = target.diff
         is_full = file.had_type(stat.S_IFDIR) and bool(os.listdir(file.location))  # noqa: PTH208
         if diff.operation == "update":
@@ -218,7 +221,8 @@ def _refuse_kind(target: Target, kind: Kind) -> None:
 
 
 def _leading(new: Content, target: Target) -> Content:
-    """The contents themselves; a `PatchError` for those of a link that leads nowhere, unless it is removed."""
+    """Return the contents. Raises a `PatchError` for a link that leads nowhere, unless it is
+    removed."""
     is_nowhere = new.kind == "link" and (not new.data or b"\0" in new.data)
     if is_nowhere and target.diff.operation not in REMOVING:
         raise target.diff.refusal(

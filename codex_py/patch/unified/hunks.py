@@ -18,12 +18,13 @@ _SWAPPED = bytes.maketrans(b"+-", b"-+")
 
 
 class DiffHunk(NamedTuple):
-    """Lines of a file that give way to others. Lines end in LF, but for the last of a file without one."""
+    """Lines of a file, and the lines that replace them. Each ends in LF, except the last of a file
+    without one."""
 
     line: int
-    """Of the diff, from 1: its `@@` line."""
+    """The number of its `@@` line in the diff, from 1."""
     old_start: int
-    """As the diff says: from 1, and an empty range names the line before it."""
+    """The first old line as the diff says, from 1; an empty range names the line before it."""
     new_start: int
     body: list[bytes]
     """Each line with its mark, a space, `-` or `+`."""
@@ -51,13 +52,13 @@ class DiffHunk(NamedTuple):
 
 
 class BinaryHalf(NamedTuple):
-    """Binary contents, or what they become."""
+    """One direction of a change of binary contents."""
 
     is_delta: bool
     data: bytes
-    """All of the contents, or a delta of git that makes them of those before."""
+    """The full contents, or a delta of git that makes them from the other ones."""
     unpacked: int
-    """Bytes of `data`, and of what the delta makes."""
+    """The size in bytes of `data`, plus the size of the delta's result."""
 
 
 class FileDiff:
@@ -67,32 +68,36 @@ class FileDiff:
         self, line: int, *, is_git: bool = False, has_crlf: bool = False
     ) -> None:
         self.line = line
-        """Of the diff, from 1."""
+        """The line of the diff where this part begins, from 1."""
         self.is_git = is_git
-        """Began with `diff --git`."""
+        """True if it began with `diff --git`."""
         self.operation: Operation = "update"
         self.old_name = ""
-        """As written, prefix included, quotes undone; that of the new file if there is no old one."""
+        """The old name as written, with its prefix and without quotes; the new name if there is no
+        old file."""
         self.new_name = ""
         self.has_prefix = True
-        """Names begin with `a/` and `b/`, or the like; those of renames and copies never do."""
+        """True if names begin with `a/` and `b/`, or the like; those of renames and copies never
+        do."""
         self.old_mode: int | None = None
-        """As git writes it, file type included: 0o100644, 0o100755, 0o120000, 0o160000."""
+        """The old mode as git writes it, with the file type: 0o100644, 0o100755, 0o120000,
+        0o160000."""
         self.new_mode: int | None = None
         self.old_blob: str | None = None
-        """Hexadecimal, perhaps shortened: the git object that was changed."""
+        """The id of the git object that was changed, in hexadecimal, perhaps shortened."""
         self.new_blob: str | None = None
         self.hunks: list[DiffHunk] = []
         self.is_binary = False
         self.halves: list[BinaryHalf] = []
-        """Of a binary file: what makes the new contents, and what makes the old ones. Empty if the diff only says
-        that they differ."""
+        """The halves of a binary file: first the one that makes the new contents, then the one that
+        makes the old ones. Empty if the diff only says that they differ."""
         self.has_crlf = has_crlf
-        """Every line of the diff itself ends in CRLF: it went through a program that makes it so."""
+        """True if every line of the diff itself ends in CRLF, because another program changed its
+        line ends."""
 
     @property
     def old_kind(self) -> Kind | None:
-        """None if the diff does not say."""
+        """The kind of the old entry; None if the diff does not say."""
         return kind_of(self.old_mode)
 
     @property
@@ -101,7 +106,7 @@ class FileDiff:
 
     @property
     def may_add(self) -> bool:
-        """True if it creates the file if there is none, though it does not say so; git's diffs always say."""
+        """True if it creates a missing file without saying so; git's diffs always say so."""
         if self.is_git or self.operation != "update" or len(self.hunks) != 1:
             return False
         return not self.hunks[0].old and self.hunks[0].old_start == 0
@@ -144,7 +149,7 @@ class FileDiff:
 
 
 def written_hunks(hunks: Sequence[DiffHunk]) -> bytes:
-    """Hunks as a diff has them."""
+    """Write hunks as they stand in a diff."""
     parts: list[bytes] = []
     for hunk in hunks:
         old = _range(hunk.old_start, len(hunk.old))

@@ -1,8 +1,8 @@
 """Work out what a unified diff does to the files of a directory.
 
-All files of a diff are thought of as changed at once, as `git apply` does: a renamed or copied file is
-read as it is on disk, whatever the diff says of its old name besides. Diffs of several commits in a row
-are taken one after the other all the same, as far as files are changed in place.
+All files of a diff count as changed at once, as with `git apply`: a renamed or copied file is read
+as it is on disk, whatever else the diff does to its old name. If files are changed in place, diffs
+of several commits in a row still apply one after the other.
 """
 
 import os
@@ -48,8 +48,8 @@ def plan_unified(
         reverse: undo the diff.
         strict: refuse hunks whose place has to be guessed, see `apply_hunks`.
         partial: leave out what does not fit; the plan has it as rejects.
-        three_way: where a file is not as the diff has it, and the diff names the git blob that it
-            was made from, merge.
+        three_way: merges, if a file is not as the diff has it and the diff names the git blob that
+            it was made from.
 
     Raises:
         PatchError: nothing of it can be applied, or not all of it and `partial` is off.
@@ -119,10 +119,10 @@ class _Planner(Planner[Target]):
             t.new for t in targets if t.diff.operation not in REMOVING
         }
         self._put_by: dict[str, Target] = {}
-        """By location."""
+        """The target that last wrote each file, by its location."""
 
     def settle(self) -> None:
-        """Let the tree be as the diff leaves it, once all files are planned."""
+        """Settle the tree once all files are planned, and reject what cannot be written."""
         for file, cause in self._tree.settle():
             target = self._put_by[file.location]
             self._reject(target, file_error("write file", file.path, cause))
@@ -154,7 +154,7 @@ class _Planner(Planner[Target]):
             self._add(target)
             return
         if target.diff.old_kind is None:
-            # A diff of `diff -u` is of what a link leads to.
+            # `diff -u` compares the files that links lead to.
             with failing_to("read file to update", target.old):
                 file = self._tree.followed(file)
         self._put(
@@ -170,7 +170,7 @@ class _Planner(Planner[Target]):
         self._refuse_existing(file, new, target)
         named = ("D", target.new_shown)
         if file.fate == "removed" and named in self.named:
-            # git deletes a file and makes it again where it becomes a link, or the like.
+            # git deletes a file and makes it again if it becomes a link, or the like.
             self.named[self.named.index(named)] = ("M", target.new_shown)
         else:
             self.named.append(("A", target.new_shown))

@@ -26,7 +26,7 @@ _NO_FILE = (
     b"Thu Jan  1 00:00:00 1970",
     b"Thu Jan 1 00:00:00 1970",
 )
-"""How the time begins that `diff` and Subversion write for a file that is not there."""
+"""The beginnings of the time that `diff` and Subversion write for a missing file."""
 _INDEX = re.compile(rb"([0-9a-f]{4,64})\.\.([0-9a-f]{4,64})(?: (\d{6}))?")
 _DEV_NULL = b"/dev/null"
 _RANGE = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
@@ -39,10 +39,10 @@ class _Header:
     """The lines of a file before its first hunk, as far as they are read."""
 
     old: tuple[bytes, bytes] | None = None
-    """Name and time stamp of the `---` line, as is `new` of the `+++` line."""
+    """Name and time stamp of the `---` line; `new` has those of the `+++` line."""
     new: tuple[bytes, bytes] | None = None
     bare_old: bytes | None = None
-    """Of a rename or a copy, without a prefix."""
+    """The old name of a rename or a copy, which has no prefix."""
     bare_new: bytes | None = None
 
     def __init__(
@@ -51,7 +51,7 @@ class _Header:
         self.diff = diff
         """The file, as far as these lines describe it; `file` completes it."""
         self.names = names
-        """Of the `diff --git` line."""
+        """The names in the `diff --git` line."""
 
     def extended(self, line: bytes) -> None:
         """Take one of git's extended header lines; others are passed over."""
@@ -107,7 +107,7 @@ class _Header:
         return old or new or b"", new or old or b""
 
     def _find_operation(self) -> None:
-        """Tell new and deleted files where no line of git's says so."""
+        """Recognise new and deleted files if no line of git's says so."""
         diff = self.diff
         hunks = self.diff.hunks
         if diff.operation != "update" or not hunks or not self.old or not self.new:
@@ -126,14 +126,14 @@ class _Header:
 
 
 def _file_name(side: tuple[bytes, bytes] | None) -> bytes | None:
-    """The name in a header line; None if the line is missing, or says that there is no file."""
+    """The name in a header line; None if the line is missing, or names `/dev/null`."""
     if side is None or side[0] == _DEV_NULL:
         return None
     return side[0]
 
 
 def _with_blank(line: bytes) -> bytes:
-    """The line of a hunk. Editors cut the blank that marks an empty line of context."""
+    """Restore the blank that marks an empty line of context, which editors cut."""
     if line[0] in b"\r\n":
         return b" " + line
     return line
@@ -149,7 +149,7 @@ def read_diff(data: bytes, *, cut_short: bool = False) -> tuple[FileDiff, ...]:
     """The files of a diff, in its order; text around them is passed over.
 
     Args:
-        cut_short: the diff may end anywhere, and what there is of it is wanted.
+        cut_short: the diff may end anywhere; read as much as it has.
 
     Raises:
         PatchError: of kind `parse`, with the line: the diff is cut short, a hunk is not as long as it
@@ -157,7 +157,7 @@ def read_diff(data: bytes, *, cut_short: bool = False) -> tuple[FileDiff, ...]:
     """
     lines = list(BytesIO(data))
     if lines and not lines[-1].endswith(b"\n"):
-        # The rest of a line that is cut may be anything.
+        # A line that was cut is dropped: its rest may be anything.
         lines[-1:] = [] if cut_short else [lines[-1] + b"\n"]
     return _Reader(lines, cut_short=cut_short).files()
 
@@ -171,7 +171,8 @@ class _Reader:
         self._files: list[FileDiff] = []
         self._header: _Header | None = None
         self._passed_over: int | None = None
-        """The index of lines that look like the names of a file, and are text behind the last file."""
+        """The index of lines that look like the names of a file, but are text after the last
+        file."""
         self._room = unpacked_room(sum(map(len, lines)))
 
     def files(self) -> tuple[FileDiff, ...]:
@@ -182,7 +183,7 @@ class _Reader:
         return tuple(self._files)
 
     def _read(self, at: int) -> int:
-        """Take the line at an index, and what belongs to it; the index of the next one."""
+        """Read the line at an index, and what belongs to it. Returns the index of the next one."""
         line = self._lines[at]
         header = self._header
         if line.startswith(b"diff --git "):
@@ -218,10 +219,11 @@ class _Reader:
         return at + 1
 
     def _begins_file(self, at: int) -> bool:
-        """True if a `---` and a `+++` line begin a file: they do if a hunk follows, as in git, or nothing at all.
+        """True if a `---` and a `+++` line begin a file: they do if a hunk, or the end of the
+        input, follows them.
 
-        A message before a diff may quote such lines. Those of a file that git describes belong to it, and where the
-        input ends behind them it was cut.
+        A message before a diff may quote such lines. After git's own header lines they always
+        belong to the file, and if the input ends after them it was cut.
         """
         header = self._header
         if (
@@ -298,7 +300,7 @@ class _Reader:
         return end
 
     def _end(self, at: int, start: int, old_count: int, new_count: int) -> int:
-        """The index behind the hunk, going by the counts of its header."""
+        """The index after the hunk, by the counts of its header."""
         marks = self._marks
         found = _NO_BODY.search(marks, start)
         end = len(marks) if found is None else found.start()
@@ -308,7 +310,7 @@ class _Reader:
             and length - marks.count(b"-", start, end) == new_count
         ):
             return end
-        # Something else than a hunk or the end follows, or there are lines of other kinds in it.
+        # Neither a hunk nor the end follows, or the hunk has lines of other kinds.
         end = start
         old_left = old_count
         new_left = new_count
@@ -365,7 +367,7 @@ class _Reader:
 
 
 def _without_newlines(lines: list[bytes], number: int) -> tuple[bytes, list[bytes]]:
-    """Heed the `\\ No newline at end of file` lines of a hunk."""
+    """Apply the `\\ No newline at end of file` lines of a hunk. Returns its marks and its lines."""
     body: list[bytes] = []
     for line in lines:
         if not line.startswith(b"\\"):

@@ -9,10 +9,11 @@ from codex_py.patch.diff.names import refuse_long, stripped
 from codex_py.patch.unified.hunks import FileDiff
 
 REMOVING = frozenset({"delete", "uncopy"})
-"""Operations after which there is nothing at the new name."""
+"""Operations that leave nothing at the new name."""
 
 _MAX_LOOKED_FOR = 100
-"""Files by which the number of leading directories is guessed; more would say the same."""
+"""The number of files that are looked for to guess the leading directories; more would say the
+same."""
 
 
 class Target(NamedTuple):
@@ -20,10 +21,10 @@ class Target(NamedTuple):
 
     diff: FileDiff
     old: str
-    """Absolute, as is `new`; the same for a file that keeps its name."""
+    """The absolute old path; `new` is absolute too, and the same for a file that keeps its name."""
     new: str
     old_shown: str
-    """As the diff says, but for the directories left out."""
+    """The old name in the diff, without the directories that are left out."""
     new_shown: str
 
 
@@ -55,7 +56,7 @@ def vacated(targets: Sequence[Target]) -> set[str]:
 
 
 def _names(file: FileDiff, count: int) -> tuple[str | None, str | None]:
-    # Those of renames and copies have no prefix to leave out.
+    # The names of renames and copies have no prefix to leave out.
     count = count if file.has_prefix else max(count - 1, 0)
     return stripped(file.old_name, count), stripped(file.new_name, count)
 
@@ -103,7 +104,7 @@ def _target(file: FileDiff, root: Path, count: int) -> Target:
         )
     for name in (old, new):
         refuse_long(name)
-        # Diffs come from strangers: like `git apply`, and unlike envelopes.
+        # Diffs come from strangers, so this is refused as by `git apply`; in envelopes it is not.
         if not _is_inside(name):
             raise file.refusal(
                 f"{name!r} leads out of the directory that is patched", "refused"

@@ -19,11 +19,12 @@ from codex_py.patch.files.tree import PlannedTree, refuse_locked_file
 
 
 class DiffTree(PlannedTree):
-    """
+    """The entries that a unified diff changes.
+
     Args:
         root: absolute; all paths are below it.
         top: absolute; this directory and those above it are never removed, nor `root` if it is elsewhere.
-        vacated: paths that the diff removes at some point. A link there is in nobody's way.
+        vacated: paths that the diff removes at some point. A link there is not in the way.
         handles, readable: see `PlannedTree`.
     """
 
@@ -43,13 +44,13 @@ class DiffTree(PlannedTree):
         self._top = top_location if is_inside else self._root
         self._vacated = {self._location(path) for path in vacated}
         self._behind_links: dict[str, bool] = {self._root: False}
-        """By directory: True if it can only be reached through a link that the diff removes."""
+        """True, by directory, if it can only be reached through a link that the diff removes."""
         self._emptied: dict[str, None] = {}
-        """Directories in which nothing is left but for what is put there, the innermost first."""
+        """Directories that keep none of their old entries, the innermost first."""
 
     @property
     def emptied(self) -> list[str]:
-        """Directories to remove, the innermost first; once everything is settled."""
+        """Directories to remove, the innermost first. Known once everything is settled."""
         return [folder for folder in self._emptied if folder not in self._directories]
 
     def entry(self, path: str) -> FileChange:
@@ -69,7 +70,8 @@ class DiffTree(PlannedTree):
         return reached
 
     def settle(self) -> Iterator[tuple[FileChange, OSError]]:
-        """Check what was put and removed, all at once. Leaves what there is no room for as it is, and says why."""
+        """Check all that was put and removed. Yields the files that cannot be written, which stay,
+        and the errors."""
         touched = self.touched
         self._find_emptied({file.location for file in touched if not file.present})
         for file in filter(lambda file: file.had_type(stat.S_IFDIR), touched):
@@ -117,7 +119,7 @@ class DiffTree(PlannedTree):
                 heapq.heappush(waiting, (-parent.count("/"), parent))
 
     def _folders_of(self, gone: set[str]) -> set[str]:
-        """The directories of entries, or the entries themselves where they are directories."""
+        """The directories of entries, or the entries themselves if they are directories."""
         folders: set[str] = set()
         for location in gone:
             file = self._files[location]

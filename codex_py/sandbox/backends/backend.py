@@ -1,4 +1,4 @@
-"""The interface of a backend, which is one way to confine a command, and what several of them need."""
+"""The interface of a backend, which is one way to confine a command, and shared code."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ class Backend(Protocol):
     def command(
         self, argv: Sequence[str], view: Layout, cwd: Path, alive: str = ""
     ) -> list[str] | None:
-        """The command line that runs `argv` in the view; None if this machine lacks what that takes.
+        """The command line that runs `argv` in the view; None if this machine cannot do it.
 
         `alive`: see `LivenessPipe.path`; empty if nobody will wait.
         """
@@ -25,15 +25,16 @@ class Backend(Protocol):
 def limited(
     argv: Sequence[str], limits: SandboxLimits, *, processes: bool
 ) -> list[str]:
-    """The command line of a shell that sets the limits and becomes `argv`. Lower limits stay as they are.
+    """The command line of a shell that sets the limits and becomes `argv`. Lower limits are kept.
 
-    `processes`: limit them too. Only in a user namespace of its own does the kernel count the command alone.
+    `processes`: also limit the number of processes. The kernel counts only the command's processes
+    if it has a user namespace of its own.
     """
     files = limits.max_open_files
-    # The soft limit stays what programs expect unless it is too high.
+    # Keep the soft limit that programs expect, unless it is too high.
     words = [f"ulimit -H -n {files} || ulimit -n {files}"]
     if processes:
-        # `-u` in most shells, `-p` in dash.
+        # Most shells call it `-u`, dash calls it `-p`.
         words.append(
             f"ulimit -u {limits.max_processes} || ulimit -p {limits.max_processes}"
         )

@@ -13,7 +13,7 @@ from codex_py.sandbox.child import landlock
 from codex_py.sandbox.child.seccomp import filter_program
 from codex_py.sandbox.layout import PACKAGE, Layout, absent_names, is_inside
 
-# The package of the launcher, without the packages around it: what those import would cost 5 ms.
+# The package of the launcher, without its parent packages, whose imports would cost 5 ms.
 _START = (
     "import sys; package = type(sys)('codex_py.sandbox.child'); "
     "package.__path__ = [sys.argv.pop(1)]; "
@@ -22,13 +22,14 @@ _START = (
 )
 _CHILD = str(PACKAGE / "sandbox" / "child")
 _SHARED_MEMORY = "/dev/shm"
-"""The locks that processes share lie there, such as those of Python's `multiprocessing`. A view has its own;
-with Landlock it is as open as `/tmp`."""
-# A shell opens both, because our own descriptors are closed when a command starts: 9 has the seccomp
-# filter, and to 8 bwrap writes the id of the first process that it starts, as JSON.
+"""The folder with the locks that processes share, such as those of Python's `multiprocessing`. A
+view has its own; with Landlock it is as open as `/tmp`."""
+# A shell opens both files, because our own descriptors are closed when a command starts. Descriptor
+# 9 has the seccomp filter; to 8, bwrap writes the id of its first process, as JSON.
 _WITH_FILES = 'info=$1; shift; exec "$@" 9<"$0" 8>"$info"'
-# bwrap kills what a command has left behind as soon as the command has ended. So a shell runs the command, and waits
-# for these processes as `child.leftovers` does. It says nothing itself, such as that a signal ended the command.
+# When the command ends, bwrap kills the processes that it left behind. So a shell runs the command,
+# and waits for them as `child.leftovers` does. The shell prints no messages of its own, such as one
+# about a signal that ended the command.
 _OUTLIVE = r"""
 trap : HUP INT QUIT TERM
 exec 3>&2 2>/dev/null
@@ -57,9 +58,10 @@ _ATTACH_BY_ADMINISTRATORS_ALONE = 2
 _ROOT = Path("/")
 _MAX_WORDS = 100
 _MAX_SPILLS = 16
-"""Files of words that are kept: a command that was started a while ago has read its own."""
+"""The number of word files that are kept. A command that started earlier has already read its
+own."""
 _MAX_BWRAP_WORDS = 8000
-"""bwrap takes 9000."""
+"""The most words for bwrap, which accepts 9000."""
 
 
 class LauncherBackend:
@@ -96,7 +98,7 @@ class LauncherBackend:
             )
 
         without_sockets = program()
-        # In a view alone, what waits for the command has another view.
+        # With `views`, the process that waits for the command has another view.
         supervises = is_isolated and self.name == "namespaces" and _may_supervise()
         with_sockets = program(local=True) if supervises else None
         if without_sockets is None or not sys.executable:
@@ -130,7 +132,7 @@ class LauncherBackend:
 
     @property
     def _reaches_own_processes_alone(self) -> bool:
-        """True if a command can look into no process but its own. In a view, Landlock sees to that."""
+        """True if a command can inspect only its own processes, in a view thanks to Landlock."""
         is_view = self.name == "views" and landlock.version() >= landlock.REFER_SINCE
         return self.name == "namespaces" or is_view
 
@@ -144,16 +146,17 @@ class LauncherBackend:
         return words
 
     def _writable(self, path: Path, view: Layout) -> str:
-        """The word for a folder that can be written to.
+        """The word for a writable folder.
 
-        Landlock alone grants a folder whole or in parts, and a temporary one is of no use in parts.
+        Landlock alone grants a folder whole or in parts, and a folder for temporary files is
+        useless in parts.
         """
         if self.name == "landlock" and path in view.temporary:
             return f"whole={path}"
         return f"write={path}"
 
     def _spilt(self, words: list[str]) -> list[str]:
-        """The words, or one for a file with them: a command line has a limit."""
+        """The words; or one word for a file with them, because a command line has a limit."""
         if len(words) <= _MAX_WORDS:
             return words
         descriptor = os.memfd_create("words")
@@ -179,9 +182,9 @@ def _network_words(view: Layout) -> list[str]:
 class BubblewrapBackend:
     """Confinement by `bwrap`, if it is installed: https://github.com/containers/bubblewrap
 
-    Some systems, such as some Ubuntu, let bubblewrap make namespaces but no program without a profile of its own.
-    It comes after our own launcher because its monitor dies of Ctrl-C in a terminal, and takes a command with it
-    that would have caught that.
+    Some systems, such as some Ubuntu, let bubblewrap make namespaces, but not programs without a
+    profile of their own. Our launcher comes first, because bubblewrap's monitor dies of Ctrl-C in a
+    terminal, along with commands that would have caught it.
     """
 
     name = "bwrap"
@@ -189,13 +192,13 @@ class BubblewrapBackend:
     def __init__(self, search_path: str, limits: SandboxLimits) -> None:
         self._search_path = search_path
         self._limits = limits
-        # Ordinary users need one. Without it, root can work in folders of other users.
+        # Ordinary users need a user namespace. Without one, root can work in other users' folders.
         self._user_namespace = os.geteuid() != 0
 
     def command(
         self, argv: Sequence[str], view: Layout, cwd: Path, alive: str = ""
     ) -> list[str] | None:
-        # No `bwrap` counts that lies where the model can write.
+        # A `bwrap` in a folder that the model can write to is not used.
         barred = [*view.roots.all]
         if cwd != _ROOT:
             barred.append(Path(os.path.realpath(cwd)))
@@ -223,7 +226,7 @@ class BubblewrapBackend:
         awaited = ["/bin/sh", "-c", _OUTLIVE, "sh", *argv]
         held = limited(awaited, self._limits, processes=self._user_namespace)
         if view.proxy:
-            # While something lives in there, `bwrap` holds the link to the agent; see `proxied`.
+            # While a process lives in there, `bwrap` holds the link to the agent; see `proxied`.
             command = [
                 *_python("proxied"),
                 "out",
@@ -245,7 +248,7 @@ class BubblewrapBackend:
 
 @cache
 def _may_supervise() -> bool:
-    """False if this machine lets no process look into its children, which a supervisor does."""
+    """False if this machine does not let a process inspect its children, as a supervisor must."""
     try:
         scope = Path("/proc/sys/kernel/yama/ptrace_scope").read_text("ascii")
     except OSError:
@@ -254,7 +257,7 @@ def _may_supervise() -> bool:
 
 
 def _python(module: str) -> list[str]:
-    """The words that run a module of the launcher's package."""
+    """The words that run a module from the launcher's package."""
     start = _START.format(module)
     return [os.path.realpath(sys.executable), "-I", "-S", "-c", start, _CHILD]
 
@@ -265,7 +268,7 @@ def _mounts(view: Layout) -> list[str]:
     for path in view.writable:
         if path != _ROOT:
             words += ["--bind", str(path), str(path)]
-    # Read-only: root owns the switches in /proc/sys, and for some of them that is enough.
+    # Read-only, because root owns the switches in /proc/sys, and some need no other right.
     words += ["--proc", "/proc", "--remount-ro", "/proc"]
     for path in view.protected:
         words += ["--ro-bind", str(path), str(path)]
@@ -293,7 +296,10 @@ def _mounts(view: Layout) -> list[str]:
 
 @cache
 def _filter_file(*, isolated: bool) -> str | None:
-    """The path of an anonymous file with the filter, for children of this process; None if there is no filter."""
+    """The path of an anonymous file with the filter, for children of this process.
+
+    None if there is no filter.
+    """
     program = filter_program(
         os.uname().machine,
         offline=False,

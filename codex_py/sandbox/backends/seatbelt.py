@@ -13,7 +13,7 @@ from codex_py.sandbox.backends.backend import limited
 from codex_py.sandbox.layout import Layout, absent_names
 
 _SANDBOX_EXEC = "/usr/bin/sandbox-exec"
-"""Never looked up on `PATH`, where the model might put another."""
+"""The fixed path, because on `PATH` the model could put another program first."""
 
 _BASE = """\
 (version 1)
@@ -68,15 +68,16 @@ class SeatbeltBackend:
 
 
 def seatbelt_profile(view: Layout) -> str:
-    """The profile. If several rules match, the last one counts.
+    """The profile. If several rules match, the last one applies.
 
-    Protected names need not exist, and match in upper and lower case, because most disks of macOS ignore case.
+    Protected names need not exist. They match in upper and lower case, because most disks of macOS
+    ignore case.
     """
     rules = [_BASE]
     rules += [
         f"(allow file-write* (subpath {_quoted(path)}))\n" for path in view.writable
     ]
-    # Moving a root would take what is in it away from the path at which it is protected.
+    # If a root were moved, its protected entries would no longer be at their protected paths.
     rules += [
         f"(deny file-write-unlink (literal {_quoted(path)}))\n"
         for path in view.writable
@@ -116,7 +117,7 @@ def _one(character: str, *, any_case: bool) -> str:
         return f"[{character.lower()}{character.upper()}]"
     if character.isalnum() or character in "/_-":
         return character
-    # Only these three have a meaning inside brackets; a quote would end the pattern.
+    # Inside brackets, only these three have a meaning. A quote would end the pattern.
     if character in '^\\"':
         return "."
     return f"[{character}]"

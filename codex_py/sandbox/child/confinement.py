@@ -1,4 +1,4 @@
-"""What a command is confined to, as the launcher is told on its command line, and the steps that do so."""
+"""The confinement of a command, parsed from the launcher's command line, and its steps."""
 
 import posix
 import stat
@@ -14,15 +14,20 @@ _LIMITS = ("processes", "files", "memory")
 
 
 class Confinement:
-    """The words are `BACKEND [OPTION]... -- COMMAND...`.
+    """The confinement. Its words are `BACKEND [OPTION]... -- COMMAND...`.
 
-    `BACKEND` is `namespaces`, `views` (the same without a process namespace), `landlock` or `supervised` (Landlock
-    with a supervisor). The options are `offline`, `proxy=NAME` (offline but for the agent's proxy, which waits there;
-    `local` and `direct=HOSTS` for its variables), `filter=HEX`, `sockets=HEX` (the same with local sockets; of
-    `namespaces`), `processes=N`, `files=N` (of each process), `memory=N` (bytes of data of each process),
-    `alive=PATH` (see `LivenessPipe`), `write=PATH` (outermost first), `protect=PATH`, `hide=PATH`, `open=PATH` (below
-    a hidden one), `more=PATH` (a file of further options with NUL between them), for the views `link=PATH` (stays the
-    link that it is), and for Landlock `whole=PATH` (writable with all that is in it).
+    `BACKEND` is `namespaces`, `views` (the same without a process namespace), `landlock` or
+    `supervised` (Landlock with a supervisor). The options are:
+
+    - `offline`; `proxy=NAME` (offline except for the agent's proxy, which waits there; `local` and
+      `direct=HOSTS` for its variables);
+    - `filter=HEX`; `sockets=HEX` (the same with local sockets; of `namespaces`);
+    - `processes=N`, `files=N` (of each process), `memory=N` (bytes of data of each process);
+    - `alive=PATH` (see `LivenessPipe`);
+    - `write=PATH` (outermost first), `protect=PATH`, `hide=PATH`, `open=PATH` (below a hidden one);
+    - `more=PATH` (a file of further options with NUL between them);
+    - for the views, `link=PATH` (stays the link that it is); for Landlock, `whole=PATH` (writable
+      with everything in it).
     """
 
     def __init__(self, words: list[str]) -> None:
@@ -47,7 +52,7 @@ class Confinement:
         self.allows_local = "local" in words[1:end]
         self.direct = options.get("direct", [""])[0]
         self.variables: dict[bytes, bytes] = {}
-        """Further ones of the command."""
+        """Further variables for the command."""
         self.limits = {
             name: int(options[name][0]) for name in _LIMITS if name in options
         }
@@ -60,11 +65,12 @@ class Confinement:
         self._default_signals: list[int] = []
 
     def begin(self) -> None:
-        """Tie this process to the agent, and let signals that end politely reach the command alone.
+        """Tie this process to the agent, and ignore the signals that end a process politely.
 
-        They are sent to the whole group: this process waits for what the command makes of them.
+        These signals are sent to the whole group. The command handles them, and this process waits
+        for the result.
         """
-        # Dies with the agent, even if the agent is killed.
+        # This process dies with the agent, even if the agent is killed.
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signals.SIGKILL)
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         for number in (
@@ -77,20 +83,23 @@ class Confinement:
                 self._default_signals.append(number)
 
     def listen(self) -> None:
-        """In a new network namespace: let the command reach its own servers, and make a way out if it gets one."""
+        """Start the loopback interface of a new network namespace, and make the way out, if any.
+
+        The command can then reach its own servers.
+        """
         try:
             kernel.raise_loopback()
         except OSError:
-            # Root of a container may have no right to.
+            # Root of a container may lack the right.
             return
 
     def drop_privileges(self) -> None:
-        """Drop capabilities, set the limits, and reset the signals. The filter is to be set next."""
+        """Drop capabilities, set the limits, and reset the signals. The filter must be set next."""
         is_view = self.backend in {"namespaces", "views"}
-        # What was opened outside of the view can be changed outside of it.
+        # A file that was opened outside of the view can be changed there.
         kernel.drop_capabilities(owners=is_view and not _has_files_open())
         limits = self.limits
-        # In a user namespace of its own, the kernel counts the processes of the command alone.
+        # In a user namespace of its own, only the command's processes are counted.
         has_own_users = is_view and posix.geteuid() != 0
         if has_own_users and "processes" in limits:
             kernel.limit(kernel.RLIMIT_NPROC, limits["processes"])
@@ -98,25 +107,25 @@ class Confinement:
             kernel.limit(kernel.RLIMIT_NOFILE, limits["files"])
         if "memory" in limits:
             kernel.limit(kernel.RLIMIT_DATA, limits["memory"])
-        # Python ignores the first two itself.
+        # Python itself ignores the first two.
         for number in (signals.SIGPIPE, signals.SIGXFSZ, *self._default_signals):
             signals.signal(number, signals.SIG_DFL)
 
     def set_filter(self, link: ListenerLink | None) -> None:
-        """Filter system calls. `link`: to the process that answers for local sockets."""
+        """Filter system calls. `link`: leads to the process that answers for local sockets."""
         if link is None:
             kernel.set_filter(self.filter)
         else:
             link.set_filter(self.sockets, self.filter)
 
     def execute(self) -> None:
-        """Become the command, with no descriptors but the first three. If it cannot run, say so and end."""
+        """Become the command, with only three descriptors. On failure, print it and exit."""
         posix.closerange(3, 1 << 20)
         become(self.command, self.variables)
 
 
 def become(command: list[str], more: dict[bytes, bytes]) -> None:
-    """Execute the command, with `more` variables. If it cannot run, say so and end."""
+    """Execute the command, with the variables in `more`. On failure, print it and exit."""
     try:
         _execute(command, {**posix.environ, **more})
     except ValueError:
@@ -134,7 +143,10 @@ def say(text: str) -> None:
 
 
 def _has_files_open() -> bool:
-    """True if one of the first three descriptors is a file whose owner could be changed outside of the view."""
+    """True if the owner of a file could be changed through one of the first three descriptors.
+
+    The file is outside of the view.
+    """
     pipe = posix.pipe()
     nameless = {posix.fstat(pipe[0]).st_dev}
     for end in pipe:
@@ -144,7 +156,7 @@ def _has_files_open() -> bool:
             found = posix.fstat(descriptor)
             is_read_only = posix.fstatvfs(descriptor).f_flag & posix.ST_RDONLY
         except OSError:
-            # It is closed.
+            # The descriptor is closed.
             continue
         has_name = found.st_dev not in nameless and not stat.S_ISSOCK(found.st_mode)
         if has_name and not is_read_only:
@@ -162,9 +174,9 @@ def _read(path: str) -> list[str]:
 
 
 def _execute(command: list[str], environment: dict[bytes, bytes]) -> None:
-    """As `os.execvpe`. `posix.environ` is a copy: the memory of our own environment may be wiped."""
+    """Execute as `os.execvpe` does. `posix.environ` is a copy: our own environment may be wiped."""
     name = kernel.encoded(command[0])
-    # A path is not looked up.
+    # A path is not searched for.
     if b"/" in name:
         folders = [b""]
     else:

@@ -1,8 +1,8 @@
-"""System calls of Linux that Python has no functions for, and signals.
+"""System calls of Linux for which Python has no functions, and signals.
 
-Only the launcher uses this module, and it starts for every command. So private parts of the standard library
-stand in for public modules that take longer to import: `_ctypes` for `ctypes` (3 ms, of which this spares 2)
-and `_signal` for `signal` (2 ms).
+Only the launcher uses this module, and a launcher starts for every command. So private parts of the
+standard library replace public modules that take longer to import: `_ctypes` for `ctypes` (saves 2
+of 3 ms) and `_signal` for `signal` (2 ms).
 """
 
 import errno
@@ -11,7 +11,7 @@ import sys
 
 from codex_py.sandbox.child.system_calls import numbers_on
 
-# By `import`, these would get types that are meant for the public modules, or none.
+# With `import`, these would have the types of the public modules, or none.
 _ctypes = __import__("_ctypes")
 signals = __import__("_signal")
 """The functions and numbers of `signal`, without its enumerations."""
@@ -61,7 +61,7 @@ _NAME_BYTES = 16
 _REQUEST_BYTES = 40
 
 AT_FDCWD = -100
-"""In place of the descriptor of a folder: the working directory."""
+"""The working directory, in place of a folder's descriptor."""
 _O_PATH = 0o10000000
 _RESOLVE_NO_SYMLINKS = 0x04
 
@@ -81,7 +81,7 @@ def system_call(name: str, *arguments: int | bytes | bytearray | None) -> int:
     """Make a system call. The kernel may write to a `bytearray`.
 
     Raises:
-        OSError: the kernel refuses.
+        OSError: the kernel refused.
     """
     if name not in _NUMBERS:
         raise OSError(errno.ENOSYS, posix.strerror(errno.ENOSYS))
@@ -95,7 +95,7 @@ def system_call(name: str, *arguments: int | bytes | bytearray | None) -> int:
 
 def _passed(word: int | bytes | bytearray | None) -> object:
     if isinstance(word, int):
-        # A bare int would be passed as one of 32 bits.
+        # A bare int would be passed with 32 bits.
         return _Long(word)
     if isinstance(word, bytearray):
         return _shared(word)
@@ -103,12 +103,12 @@ def _passed(word: int | bytes | bytearray | None) -> object:
 
 
 def encoded(path: str) -> bytes:
-    """As `os.fsencode`."""
+    """Encode a path as `os.fsencode` does."""
     return path.encode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 
 
 def decoded(path: bytes) -> str:
-    """As `os.fsdecode`."""
+    """Decode a path as `os.fsdecode` does."""
     return path.decode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 
 
@@ -126,7 +126,7 @@ def mount(
 
 
 def raise_loopback() -> None:
-    """Let the interface `lo` of this network namespace work."""
+    """Start the interface `lo` of this network namespace."""
     link = system_call("socket", _AF_INET, _SOCK_DGRAM | posix.O_CLOEXEC, 0)
     try:
         request = b"lo".ljust(_NAME_BYTES, b"\0") + _UP.to_bytes(2, "little")
@@ -138,9 +138,10 @@ def raise_loopback() -> None:
 
 
 def open_path(path: str, flags: int = 0) -> int:
-    """A descriptor for a path without links. With `O_NOFOLLOW`, its last name may be a link.
+    """Open a path that has no links. With `O_NOFOLLOW`, its last name may be a link.
 
-    If a link were followed, whoever can replace a folder by a link would choose what the command gets.
+    If links were followed, a process that can replace a folder by a link could choose the target
+    that the command gets.
     """
     flags |= _O_PATH | posix.O_CLOEXEC
     how = words(8, flags, 0, _RESOLVE_NO_SYMLINKS)
@@ -148,7 +149,7 @@ def open_path(path: str, flags: int = 0) -> int:
 
 
 def limit(resource: int, most: int) -> None:
-    """Lower both limits of this process and its children to `most`, unless they are lower already."""
+    """Lower both limits of this process and its children to `most`; lower ones are kept."""
     held = bytearray(16)
     system_call("prlimit64", 0, resource, None, held)
     soft, hard = (int.from_bytes(held[at : at + 8], "little") for at in (0, 8))
@@ -160,15 +161,17 @@ def limit(resource: int, most: int) -> None:
 def drop_capabilities(
     *, for_good: bool = True, network: bool = False, owners: bool = False
 ) -> None:
-    """Give up all capabilities of root but `CAP_DAC_OVERRIDE`, which lets it read and write every file.
+    """Drop all capabilities of root except `CAP_DAC_OVERRIDE`, which gives access to every file.
 
-    Without that one, root could not work in a folder of another user, as it often has to in a container.
+    Without that one, root could not work in the folder of another user, as it often must in a
+    container.
 
     Args:
-        for_good: also for the programs that this process executes. Takes a millisecond.
-        owners: root keeps those for modes, times and owners of files of others too, as an archive wants. Only where
-            nothing but mounts says which files these are.
-        network: keep `CAP_NET_ADMIN` too, which shows the file of a local socket.
+        for_good: also drop them for the programs that this process executes. Takes a millisecond.
+        owners: root also keeps the capabilities for modes, times and owners of other users' files,
+            which unpacking an archive needs. Use it only where mounts alone decide which files
+            these are.
+        network: also keep `CAP_NET_ADMIN`, which shows the file of a local socket.
     """
     for_root = {CAP_DAC_OVERRIDE}
     if owners:
@@ -178,7 +181,7 @@ def drop_capabilities(
             try:
                 prctl(PR_CAPBSET_DROP, number)
             except OSError:
-                # This kernel has no more, or this user may not.
+                # This kernel has no further ones, or this user has no right to drop them.
                 break
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
     header = words(4, _CAPABILITY_VERSION_3, 0)
@@ -195,21 +198,23 @@ def drop_capabilities(
 
 
 def set_filter(instructions: bytes) -> None:
-    """Filter every system call with a seccomp program, 8 bytes an instruction."""
-    # An older call, which fewer containers refuse.
+    """Filter every system call with a seccomp program of 8 bytes an instruction."""
+    # This is an older call, which fewer containers refuse.
     data = bytearray(instructions)
     system_call("prctl", _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _program(data), 0, 0)
 
 
 def set_notifying_filter(instructions: bytes) -> int:
-    """The same. Returns a descriptor for the supervisor that is notified of the calls that the program leaves open.
+    """Filter every system call, and notify a supervisor of the calls that the program leaves open.
+
+    Returns the supervisor's descriptor.
 
     Raises:
-        OSError: this kernel cannot, or there is a supervisor already.
+        OSError: this kernel cannot do it, or there is already a supervisor.
     """
     data = bytearray(instructions)
     try:
-        # Since Linux 5.19: a signal does not restart a call that is being answered.
+        # Since Linux 5.19, a signal does not restart a call that is being answered.
         flags = _NEW_LISTENER | _WAIT_KILLABLE
         return system_call("seccomp", _SET_MODE_FILTER, flags, _program(data))
     except OSError:
@@ -217,16 +222,16 @@ def set_notifying_filter(instructions: bytes) -> int:
 
 
 def _program(instructions: bytearray) -> bytes:
-    """`struct sock_fprog`: the number of instructions, and their address."""
+    """`struct sock_fprog`, with the number of instructions and their address."""
     return words(8, len(instructions) // 8, _ctypes.addressof(_shared(instructions)))
 
 
 def _shared(data: bytearray) -> object:
-    """An array of C in the same memory."""
+    """A C array that shares the memory."""
     kind = type("Memory", (_ctypes.Array,), {"_type_": _Char, "_length_": len(data)})
     return kind.from_buffer(data)
 
 
 def words(size: int, *values: int) -> bytes:
-    """The memory of a structure of integers that have `size` bytes each."""
+    """The memory of a structure of integers with `size` bytes each."""
     return b"".join(value.to_bytes(size, "little") for value in values)

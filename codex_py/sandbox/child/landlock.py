@@ -1,9 +1,10 @@
-"""Confine this process to some folders with Landlock, which needs no privileges and nothing installed.
+"""Confines this process to some folders with Landlock, without privileges or installed programs.
 
-Everything can be read but devices: a terminal gives whoever reads it what is typed into it.
+Everything can be read except devices: a process that reads a terminal gets the text that is typed
+into it.
 
-Landlock only grants: it cannot except what lies in a granted folder. It does not cover modes, owners, times and
-extended attributes. https://docs.kernel.org/userspace-api/landlock.html
+Landlock can only grant access; it cannot exclude a part of a granted folder. It does not cover
+modes, owners, times and extended attributes. https://docs.kernel.org/userspace-api/landlock.html
 """
 
 import posix
@@ -22,7 +23,7 @@ _IOCTL_DEV = 1 << 15
 _REFER = 1 << 13
 _MAKE_CHAR = 1 << 6
 _MAKE_BLOCK = 1 << 11
-# Removing, and making of every kind.
+# The rights to remove entries, and to create entries of every kind.
 _CHANGE_FOLDER = sum(1 << bit for bit in (4, 5, 6, 7, 8, 9, 10, 11, 12))
 _OF_FILES = _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
@@ -31,7 +32,7 @@ _CONNECT_TCP = 2
 _SCOPE_ABSTRACT_SOCKETS = 1
 _SCOPE_SIGNALS = 2
 
-# Each came with a version of the interface.
+# The version of the interface that introduced each right.
 REFER_SINCE = 2
 TRUNCATE_SINCE = 3
 _NETWORK_SINCE = 4
@@ -39,11 +40,11 @@ _IOCTL_SINCE = 5
 _SCOPES_SINCE = 6
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-"""Those of /dev that every command may read and write."""
+"""The devices in /dev that every command may read and write."""
 
 
 def version() -> int:
-    """The version of the interface; 0 if there is none."""
+    """The version of the interface; 0 if Landlock is missing."""
     try:
         return kernel.system_call("landlock_create_ruleset", None, 0, _VERSION_FLAG)
     except OSError:
@@ -58,15 +59,16 @@ def restrict(
     hidden: list[str],
     offline: bool,
 ) -> None:
-    """Let this process and its children write only to the devices and to what is in `writable` and `whole`.
+    """Let this process and its children write only to the devices, `writable` and `whole`.
 
-    A folder with something protected in it is granted in parts: its present entries that are not protected.
-    Then no new entries can be made in the folder itself. Devices that cannot be written cannot be read either,
-    except for the terminal that we were started in. What is `hidden` cannot be read unless it lies in something
-    writable. What is created later in `/` itself, or in a folder with something hidden in it, cannot be read.
+    If a folder has a protected entry, only its other present entries are granted; then no new
+    entries can be made in the folder itself. Devices that cannot be written cannot be read either,
+    except for the terminal that we were started in. Hidden paths cannot be read unless they lie in
+    a writable one. Entries that are created later in `/` itself, or in a folder with a hidden path
+    in it, cannot be read.
 
     Raises:
-        OSError: the kernel has no Landlock, or refuses.
+        OSError: the kernel has no Landlock, or refused.
     """
     abi = version()
     handled = _WRITE_FILE | _READ_FILE | _CHANGE_FOLDER
@@ -85,7 +87,7 @@ def restrict(
     unread = [path for path in hidden if not _is_in(path, [*writable, *whole])]
     for path in (*_parts("/", ["/dev", *unread]), "/dev/shm"):
         _grant(ruleset, path, _READ_FILE)
-    # No device files: root could make one of the disk.
+    # Device files must not be made: root could make one of the disk.
     rights = handled & ~(_READ_FILE | _MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)
     parts = [part for folder in writable for part in _parts(folder, protected)]
     for path in (*parts, *whole):
@@ -95,17 +97,18 @@ def restrict(
 
 
 def restrict_beyond_view(writable: list[str]) -> None:
-    """In a view with read-only mounts: forbid signals to processes outside, and writing to pipes outside.
+    """Forbid signals to outside processes and writes to outside pipes, in a view.
 
-    A read-only mount does not prevent writing to a named pipe. Signals take version 6 of the interface, and
-    pipes version 2: before that, Landlock forbids all moves from one folder to another.
+    The view has read-only mounts, but these do not prevent writes to a named pipe. Signals need
+    version 6 of the interface, and pipes version 2: before that, Landlock forbids all moves from
+    one folder to another.
     """
     abi = version()
     handled = _WRITE_FILE | _REFER if abi >= REFER_SINCE else 0
     if not handled:
         return
     ruleset = _ruleset(abi, handled, offline=False)
-    # The mounts confine moves.
+    # The mounts already confine moves.
     _grant(ruleset, "/", _REFER)
     for path in ("/dev", *writable):
         _grant(ruleset, path, handled)
@@ -146,14 +149,14 @@ def _is_in(path: str, folders: list[str]) -> bool:
 
 
 def _grant_open(ruleset: int, descriptor: int) -> None:
-    """If a file is open for writing, let it be opened again by a name such as /dev/stdout."""
+    """If a file is open for writing, let it be opened again under a name such as /dev/stdout."""
     try:
         # Importing `fcntl` would take 0.3 ms.
         mode = kernel.system_call("fcntl", descriptor, _F_GETFL) & posix.O_ACCMODE
         if mode != posix.O_RDONLY and not stat.S_ISDIR(posix.fstat(descriptor).st_mode):
             _add_rule(ruleset, descriptor, _WRITE_FILE)
     except OSError:
-        # Closed; or a pipe without a name, which Landlock leaves alone.
+        # The descriptor is closed; or it is a pipe without a name, which Landlock ignores.
         return
 
 
@@ -161,7 +164,8 @@ def _grant(ruleset: int, path: str, rights: int) -> None:
     try:
         descriptor = kernel.open_path(path)
     except OSError:
-        # It was removed, or is a link, whose target is granted under its own name or not at all.
+        # The file was removed; or it is a link, whose target is granted under its own name or not
+        # at all.
         return
     try:
         is_folder = stat.S_ISDIR(posix.fstat(descriptor).st_mode)

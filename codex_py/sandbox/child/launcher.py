@@ -1,14 +1,15 @@
-"""Confines itself, and becomes the command. Started for every command that the model runs.
+"""Confines itself, and becomes the command. It is started for every command that the model runs.
 
     python -I -S -c '…; from codex_py.sandbox.child.launcher import main; …' BACKEND [OPTION]... -- COMMAND...
 
-See `Confinement` for the words. If anything fails, a line goes to standard error and the exit code is `FAILED`: a
-command never runs with less confinement than it was to have.
+See `Confinement` for the words. If anything fails, a line goes to standard error and the exit code
+is `FAILED`: a command never runs with less confinement than requested.
 
-A program, rather than a thread of the agent that restricts itself: namespaces need a process without
-threads, a mistake in here cannot lock the agent up, and nothing runs between fork and exec of the agent,
-which can so be spawned by the cheaper vfork. It takes some 10 ms, most of it the interpreter. So it imports
-`posix` rather than `os` (1.5 ms), and neither `typing` (5 ms) nor `pathlib`, `json`, `signal` or `argparse`.
+This is a program rather than a thread of the agent that restricts itself, for three reasons:
+namespaces need a process without threads; a mistake in here cannot lock the agent up; and nothing
+runs between fork and exec of the agent, so the agent can use the cheaper vfork. It takes some 10
+ms, most of it for the interpreter. So it imports `posix` rather than `os` (1.5 ms), and neither
+`typing` (5 ms) nor `pathlib`, `json`, `signal` or `argparse`.
 """
 
 import posix
@@ -26,7 +27,7 @@ def main(
     subreaper: type[Subreaper] = Subreaper,
     confinement_type: type[Confinement] = Confinement,
 ) -> None:
-    """Run the command. `subreaper`: of backends without a process namespace."""
+    """Run the command. `subreaper`: the class for backends without a process namespace."""
     confinement = confinement_type(words)
     try:
         confinement.begin()
@@ -40,9 +41,10 @@ def main(
 
 
 def _run_in_namespaces(confinement: Confinement) -> None:
-    """Leave with the exit code that the first process of a new process namespace reports.
+    """Run the command, and exit with the code reported by the first process of a new namespace.
 
-    It needs no subreaper: when that process ends, the kernel kills all others in there, some 20 ms later.
+    It needs no subreaper: when that process ends, the kernel kills all others in the process
+    namespace, some 20 ms later.
     """
     read_end, report = posix.pipe()
     if confinement.alive:
@@ -59,16 +61,17 @@ def _run_in_namespaces(confinement: Confinement) -> None:
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signals.SIGKILL)
     own, parent = namespaces.outer_ids()
     if parent != launcher:
-        # It died before the last but one line.
+        # The launcher died before the death signal was set.
         kernel.leave(FAILED)
     if alive is not None:
-        # The pipe closes before all others in the namespace are dead, so the agent also waits for this one.
+        # The pipe closes before all others in the namespace are dead, so the agent also waits for
+        # this process.
         posix.write(alive, b'"child-pid": %d\n' % own)
     if posix.geteuid() == 0 and "processes" in confinement.limits:
-        # The usual limit, which follows below, does not hold root.
+        # The usual limit, set below, does not apply to root.
         namespaces.limit_processes(confinement.limits["processes"])
     namespaces.restrict_view(confinement)
-    # Nobody in there may read our memory or our descriptors.
+    # No process in there may read our memory or our descriptors.
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     link = ListenerLink() if confinement.sockets else None
     command = posix.fork()
@@ -83,11 +86,11 @@ def _run_in_namespaces(confinement: Confinement) -> None:
 def _wait_as_first_process(
     command: int, report: int, link: ListenerLink | None
 ) -> None:
-    """Reap everyone's children until the command has ended, and what it left behind, which gets a moment for that.
+    """Reap all children until the command has ended, and its leftovers have had their moment.
 
-    The rest ends with this process.
+    Processes that remain die with this one.
     """
-    # Who looks into a process needs all capabilities that it has.
+    # To inspect a process, one needs all capabilities that it has.
     kernel.drop_capabilities(for_good=False, network=link is not None, owners=True)
     drop_output()
     if link is not None:
@@ -97,6 +100,6 @@ def _wait_as_first_process(
         pid, status = wait_for_child()
     Leftovers().wait()
     code = exit_code(status)
-    # Before the namespaces are taken down, which takes 20 ms.
+    # Report before the namespaces are taken down, which takes 20 ms.
     posix.write(report, bytes([code]))
     kernel.leave(code)

@@ -1,6 +1,7 @@
-"""Lets the processes that a command leaves behind finish what they do, for a moment, before they are killed.
+"""Gives the processes that a command leaves behind a moment to finish before they are killed.
 
-A shell ends without waiting for `>(tee log)`, `( … ) &` or a coprocess, which then still have the last of its output.
+A shell ends without waiting for `>(tee log)`, `( … ) &` or a coprocess, which then still have the
+last of its output.
 """
 
 import posix
@@ -10,23 +11,23 @@ from codex_py.sandbox.child import kernel
 from codex_py.sandbox.child.kernel import signals
 
 _QUIET_S = 0.3
-"""They are killed when they have done nothing for this long."""
+"""The processes are killed after being inactive for this long."""
 _MOST_S = 2.0
-"""They are killed after this time, whatever they do."""
+"""The processes are killed after this time in any case."""
 _DETACH = 17
 _FIRST_LOOK_S = 0.002
 _LOOK_EVERY_S = 0.02
 _AWAITED = (signals.SIGCHLD, signals.SIGUSR1)
 _STATE = 0
-"""The field of `/proc/PID/stat`, behind the name, that says what a process does now."""
+"""The field of `/proc/PID/stat`, behind the name, with the state of a process."""
 _TIMES = slice(11, 13)
-"""The fields with its processor time."""
+"""The fields with the processor time."""
 _BUSY = (b"R", b"D")
-"""Running, or ready to on a machine that has no processor free; and waiting for a disk."""
+"""The states of a process that runs, or would on a free processor; and that waits for a disk."""
 
 
 class Leftovers:
-    """The processes of this namespace that have outlived the command, as its first process sees them."""
+    """The processes that outlived the command, as the first process of this namespace sees them."""
 
     def __init__(self) -> None:
         self._end_s = time.monotonic() + _MOST_S
@@ -35,14 +36,14 @@ class Leftovers:
         self._look_every_s = _FIRST_LOOK_S
 
     def processes(self) -> list[int]:
-        """Their ids."""
+        """The ids of these processes."""
         numbers = (int(name) for name in posix.listdir("/proc") if name.isdecimal())
         return [number for number in numbers if number != 1]
 
     def wait(self, parent: int = 0) -> None:
-        """Wait until none is left, or until their time is up. Takes no time if there is none.
+        """Wait until all have ended, or until their time is up. Returns at once if there are none.
 
-        `parent`: if this process gets another one, it does not wait any more.
+        `parent`: the parent of this process; if it changes, the wait ends.
         """
         if not _reap():
             return
@@ -51,7 +52,7 @@ class Leftovers:
             signals.sigtimedwait(_AWAITED, self.next_look_s())
 
     def may_go_on(self) -> bool:
-        """Reap those that have ended. False if none is left, or if their time is up."""
+        """Reap the processes that have ended. False if none remain, or if their time is up."""
         if not _reap():
             return False
         now_s = time.monotonic()
@@ -64,35 +65,35 @@ class Leftovers:
         return now_s < self._end_s and (is_busy or now_s < self._quiet_end_s)
 
     def next_look_s(self) -> float:
-        """How long to wait until `may_go_on` is asked again: soon at first, as most of them end at once."""
+        """The time until the next call of `may_go_on`: short at first, as most end at once."""
         wait_s = self._look_every_s
         self._look_every_s = min(2 * wait_s, _LOOK_EVERY_S)
         return wait_s
 
 
 def wait_for_child(options: int = 0) -> tuple[int, int]:
-    """As `waitpid`, for any child.
+    """Wait as `waitpid` does, for any child.
 
-    A child that makes us its tracer, as every process may do with its parent, would stop at its next signal.
-    It goes on without a tracer, and is returned with the id -1.
+    Every process may make its parent its tracer. Such a child would stop at its next signal; it is
+    released from tracing, and returned with the id -1.
     """
     child, status = posix.waitpid(-1, options)
     if not child or not posix.WIFSTOPPED(status):
         return child, status
     number = posix.WSTOPSIG(status)
     if number == signals.SIGTRAP:
-        # The kernel stops it so when it executes a program.
+        # The kernel stops a traced child in this way when it executes a program.
         number = 0
     try:
         kernel.system_call("ptrace", _DETACH, child, 0, number)
     except OSError:
-        # It was killed meanwhile.
+        # The child was killed meanwhile.
         return -1, 0
     return -1, 0
 
 
 def _reap() -> bool:
-    """Reap the children that have ended. False if there is no other child, and so nothing below this process."""
+    """Reap the children that have ended. False if no processes below this one are left."""
     try:
         while wait_for_child(posix.WNOHANG)[0]:
             pass
@@ -102,7 +103,7 @@ def _reap() -> bool:
 
 
 def _activity(process: int) -> tuple[bytes, ...]:
-    """What a process does, then figures that grow when it works or writes; nothing if it has ended."""
+    """The state of a process, and figures that grow when it works or writes; empty if it ended."""
     try:
         fields = _read(f"/proc/{process}/stat").rpartition(b")")[2].split()
     except OSError:
@@ -112,7 +113,7 @@ def _activity(process: int) -> tuple[bytes, ...]:
             _read(f"/proc/{process}/io").partition(b"wchar:")[2].split(None, 1)[:1]
         )
     except OSError:
-        # A process that nobody may look into, or a kernel that does not count.
+        # The process may not be inspected, or the kernel does not count.
         written = []
     return (fields[_STATE], *fields[_TIMES], *written)
 

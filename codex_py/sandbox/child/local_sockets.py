@@ -1,10 +1,11 @@
-"""The local sockets of a command: it connects to those alone that it has made itself.
+"""Local sockets of a command: it can connect only to those that it made itself.
 
-A local socket is found by its path. No namespace and no read-only mount keeps a command from the sockets of the
-machine, and a seccomp filter cannot read a path. So the kernel stops a command when it gives a socket a name, and when
-it connects one. The process that waits for the command does both for it, with its own copy of the address, and with
-the very file that it has looked at: changing either meanwhile gains nothing. TCP and UDP are done in the same way, as
-a filter does not know one family from the other. https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html
+A local socket is found by its path. No namespace and no read-only mount keeps a command from the
+sockets of the machine, and a seccomp filter cannot read a path. So the kernel stops a command when
+it gives a socket a name, and when it connects one. The process that waits for the command does both
+for it, with its own copy of the address, and with the very file that it has checked: changing
+either meanwhile has no effect. TCP and UDP are handled in the same way, because a filter cannot
+tell the families apart. https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html
 """
 
 import _socket  # importing `socket` takes 5 ms
@@ -20,7 +21,7 @@ _FAMILY_BYTES = 2
 _GET_FLAGS = 3
 _FILE_OF_SOCKET = 0x89E0
 _MAX_THREADS = 64
-"""Calls that wait, as one does for a server that is busy."""
+"""The most waiting calls, such as a connection to a busy server."""
 _MAX_FILES = 512
 _MANY_FILES = 64
 
@@ -35,11 +36,12 @@ class LocalSockets:
     def __init__(self, listener: int) -> None:
         self._listener = NotificationListener(listener)
         self._files: dict[tuple[int, int], int] = {}
-        """The files of sockets that the command has made, open, so that no other file becomes the same."""
+        """The files of sockets that the command has made. They are kept open, so that no other file
+        gets their identity."""
         self._threads = 0
 
     def answer(self, data: bytes) -> None:
-        """`data`: from `notified.received`. If anything goes wrong, that call fails."""
+        """Answer a call. `data`: from `notified.received`. On any problem, that call fails."""
         call = self._listener.call(data)
         try:
             address = call.memory(call.words[1], _length(call.words[2]))
@@ -52,7 +54,7 @@ class LocalSockets:
         except OSError as error:
             self._listener.answer(call, error=error.errno or errno.EPERM)
         except Exception:  # noqa: BLE001
-            # An address that nobody can have, or a bug. Other processes still need their answers.
+            # The address is impossible, or this is a bug. Other processes still need their answers.
             self._listener.answer(call, error=errno.EPERM)
 
     def _bind(self, call: PendingCall, given: int, address: bytes) -> None:
@@ -61,12 +63,12 @@ class LocalSockets:
             if has_path:
                 self._forget_removed()
                 os.umask(call.umask())
-                # The address stays as it is: programs ask for it, and look for the socket there.
+                # The address is not changed: programs ask for it, and look for the socket there.
                 os.chdir(call.our_path(kernel.AT_FDCWD, ""))
             self._listener.require_waiting(call)
             _call("bind", given, address)
             if has_path:
-                # Not by its path, at which another file may lie by now.
+                # Do not use the path: another file may be there by now.
                 file = kernel.system_call("ioctl", given, _FILE_OF_SOCKET, 0)
                 self._files[_identity(file)] = file
         finally:
@@ -93,7 +95,7 @@ class LocalSockets:
                 if _identity(file) not in self._files:
                     raise OSError(errno.EPERM, "not a socket of the command")
                 address = _address(f"/proc/self/fd/{file}")
-            # Otherwise its thread id could belong to another process by now.
+            # Without this check, the thread id could belong to another process by now.
             self._listener.require_waiting(call)
             if kernel.system_call("fcntl", given, _GET_FLAGS, 0) & os.O_NONBLOCK:
                 self._finish(call, given, address)
@@ -107,7 +109,7 @@ class LocalSockets:
     def _finish_in_thread(
         self, call: PendingCall, held: list[int], address: bytes
     ) -> None:
-        """Connect while other calls are answered. Closes what is held."""
+        """Connect while other calls are answered. Closes the descriptors in `held`."""
         if self._threads >= _MAX_THREADS:
             raise OSError(errno.EAGAIN, "too many calls that wait")
 
@@ -143,7 +145,7 @@ def _length(word: int) -> int:
 
 
 def _path(address: bytes) -> str:
-    """The path of a local socket; empty for an abstract name, for none, and for other families."""
+    """The path of a local socket; empty for an abstract name, no name, and other families."""
     family = int.from_bytes(address[:_FAMILY_BYTES], "little")
     name = address[_FAMILY_BYTES:]
     if family == _socket.AF_UNIX:

@@ -1,7 +1,7 @@
 """Namespaces, by system call: a view of the machine in which only some folders can be written.
 
-This does what bubblewrap does, without bubblewrap: https://man7.org/linux/man-pages/man7/mount_namespaces.7.html
-Needs Linux 5.12 (`mount_setattr`).
+This does the work of bubblewrap, without bubblewrap. It needs Linux 5.12 (`mount_setattr`).
+https://man7.org/linux/man-pages/man7/mount_namespaces.7.html
 """
 
 import posix
@@ -34,7 +34,7 @@ _NO_DEVICES = 4
 
 _EMPTY = "/dev/empty"
 _TERMINAL = "console"
-"""The name of the command's terminal: those in `/dev/pts` are new ones."""
+"""The name of the command's terminal; the terminals in `/dev/pts` are new ones."""
 _LINKS = (
     ("fd", "/proc/self/fd"),
     ("stdin", "fd/0"),
@@ -48,13 +48,15 @@ _PROCESS_IDS_SINCE = (6, 14)
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces of the machine. With `NEWPID`, only the next child does, as the first process of its own.
+    """Leave namespaces of the machine.
 
-    Root does so without a user namespace, so that it can still work in folders of other users. Everyone else, and
-    root without its capabilities, does so in a user namespace with the same user id.
+    With `NEWPID`, this process keeps its process namespace: its next child becomes the first
+    process of a new one. Root needs no user namespace for this, so that it can still work in other
+    users' folders. Everyone else, and root without its capabilities, gets a user namespace with the
+    same user id.
 
     Raises:
-        OSError: the kernel refuses.
+        OSError: the kernel refused.
     """
     try:
         kernel.system_call("unshare", flags)
@@ -68,18 +70,21 @@ def unshare(flags: int) -> None:
 
 
 def outer_ids() -> tuple[int, int]:
-    """The ids of this process and of its parent outside of the namespace. To be called before the view changes."""
+    """The ids, outside of the namespace, of this process and its parent.
+
+    Must be called before the view changes.
+    """
     file = posix.open("/proc/self/stat", posix.O_RDONLY | posix.O_CLOEXEC)
     own, _, rest = posix.read(file, 4096).partition(b" ")
     posix.close(file)
-    # The name, in parentheses, may hold anything; the state follows.
+    # The name, in parentheses, may contain anything; the state follows it.
     return int(own), int(rest.rpartition(b")")[2].split()[1])
 
 
 def limit_processes(most: int) -> None:
-    """Bound the process ids of this namespace, threads included, to `most` beyond the 300 that are reserved.
+    """Limit the process ids of this namespace, threads included, to `most` beyond the reserved 300.
 
-    Does nothing before Linux 6.14, where that bound is for the whole machine.
+    Does nothing before Linux 6.14, where the limit would apply to the whole machine.
     """
     major, minor = posix.uname().release.split(".")[:2]
     if (
@@ -90,12 +95,13 @@ def limit_processes(most: int) -> None:
 
 
 def restrict_view(confinement: Confinement) -> None:
-    """Leave the mounts and the queues of the machine, and its network if the command is to be offline or has a proxy.
+    """Leave the mounts and queues of the machine, and its network if the command must not use it.
 
-    Everything is read-only in the new view except what is writable, and the protected paths are read-only again. The
-    links stay. What is hidden becomes empty. Only devices such as /dev/null are left.
+    The command must not use it if it is offline or has a proxy. In the new view, only the writable
+    paths are writable; protected paths in them are read-only again. Links stay links. Hidden paths
+    become empty. Only devices such as /dev/null remain.
 
-    In a new process namespace, to be called by its first process.
+    In a new process namespace, its first process must call this.
 
     Raises:
         OSError: a step failed; the view must not be used.
@@ -108,9 +114,10 @@ def restrict_view(confinement: Confinement) -> None:
     unshare(flags)
     if is_cut_off:
         confinement.listen()
-    # What is mounted outside from now on would appear without our attributes.
+    # Otherwise, later mounts outside would appear here without our attributes.
     kernel.mount("", "/", None, _MS_REC | _MS_PRIVATE)
-    # Cloned before everything is read-only, so that they keep their attributes, also what is read-only in them.
+    # Clone these before everything becomes read-only, so that they and the mounts in them keep
+    # their attributes.
     roots = [(path, _clone(path)) for path in confinement.writable if path != "/"]
     devices = [(name, _clone(f"/dev/{name}")) for name in DEVICES]
     terminal = _terminal()
@@ -123,7 +130,7 @@ def restrict_view(confinement: Confinement) -> None:
         _set_attributes(tree, _NO_SUID | _NO_DEVICES)
         _place(tree, path)
     if confinement.backend == "namespaces":
-        # Read-only: root owns the switches in /proc/sys, and for some of them that is enough.
+        # Read-only, because root owns the switches in /proc/sys, and some need no other right.
         flags = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
         kernel.mount("proc", "/proc", "proc", flags)
     for path in confinement.protected:
@@ -131,56 +138,56 @@ def restrict_view(confinement: Confinement) -> None:
         _set_attributes(tree, _READ_ONLY)
         _place(tree, path)
     for path in confinement.links:
-        # A link that is covered by itself leads to the same place, and cannot be removed or replaced.
+        # A link covered by itself leads to the same place, but cannot be removed or replaced.
         _place(_clone(path, posix.O_NOFOLLOW), path, posix.O_NOFOLLOW)
     _hide(confinement.hidden, confinement.opened)
     _set_attributes("/dev", _READ_ONLY, recursive=False)
     _replace_devices(("null", _TERMINAL) if terminal is not None else ("null",))
-    # Until now it was the folder below the mounts.
+    # Until now, the working directory was the folder below the mounts.
     posix.chdir(cwd)
 
 
 def _terminal() -> str | None:
-    """The path of the terminal that the command gets, if it gets one."""
+    """The path of the terminal that the command gets; None if it gets none."""
     for descriptor in range(3):
         try:
             if posix.isatty(descriptor):
                 return posix.ttyname(descriptor)
         except OSError:
-            # It has no name here.
+            # The terminal has no name here.
             continue
     return None
 
 
 def _replace_devices(names: tuple[str, ...]) -> None:
-    """Replace open descriptors of the machine's devices by those of the same devices in the view.
+    """Replace open descriptors of the machine's devices by the same devices in the view.
 
-    So a terminal has a name, and nothing of the device can be changed outside.
+    So a terminal has a name, and the device cannot be changed outside.
     """
     for name in names:
         try:
             flags = posix.O_RDWR | posix.O_NOCTTY | posix.O_CLOEXEC
             device = posix.open(f"/dev/{name}", flags)
         except OSError:
-            # The terminal of somebody else, who gave it to us.
+            # The terminal belongs to another user, who gave it to us.
             continue
         for descriptor in range(3):
             try:
                 if posix.fstat(descriptor).st_rdev == posix.fstat(device).st_rdev:
                     posix.dup2(device, descriptor)
             except OSError:
-                # It is closed.
+                # The descriptor is closed.
                 continue
         posix.close(device)
 
 
 def _make_devices(devices: list[tuple[str, int]]) -> None:
-    # A /dev of our own: commands may not open the terminals and disks of the machine, which a read-only mount
-    # does not prevent, and programs want to make terminals.
+    # The view gets its own /dev. Commands may not open terminals and disks of the machine, which a
+    # read-only mount does not prevent; and programs want to make terminals.
     kernel.mount("tmpfs", "/dev", "tmpfs", _MS_NOSUID, "mode=755")
     for name, tree in devices:
         _write(f"/dev/{name}", "")
-        # They can still be written to; this protects their modes and times, which root could change.
+        # The devices stay writable. This protects their modes and times, which root could change.
         _set_attributes(tree, _READ_ONLY)
         _place(tree, f"/dev/{name}")
     for name in ("pts", "shm"):
@@ -192,9 +199,9 @@ def _make_devices(devices: list[tuple[str, int]]) -> None:
 
 
 def _hide(hidden: list[str], opened: list[str]) -> None:
-    """Cover files with a device that cannot be opened, and folders with empty ones that only root can list.
+    """Cover hidden files with a device that cannot be opened, and folders with empty ones.
 
-    What is open below them is put back.
+    Only root can list the empty ones. Opened paths below them are put back.
     """
     trees = {path: _clone(path) for path in opened}
     posix.mkdir(_EMPTY, 0)
@@ -217,7 +224,7 @@ def _hide(hidden: list[str], opened: list[str]) -> None:
 
 
 def _make_entry(top: str, path: str, *, like: int) -> None:
-    """Make an entry to mount on, and the folders on the way."""
+    """Create an entry to mount on, and the folders on the way to it."""
     folder = top
     *names, last = path[len(top) + 1 :].split("/")
     for name in names:
@@ -233,7 +240,7 @@ def _make_entry(top: str, path: str, *, like: int) -> None:
 
 
 def _clone(path: str, how: int = 0) -> int:
-    """A copy of the mounts at a path, which is not mounted yet. `how`: flags of `open_path`."""
+    """Clone the mounts at a path; the copy is not mounted yet. `how`: flags of `open_path`."""
     at = kernel.open_path(path, how)
     try:
         flags = _OPEN_TREE_CLONE | posix.O_CLOEXEC | _AT_EMPTY_PATH | _AT_RECURSIVE

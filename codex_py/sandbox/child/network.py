@@ -1,14 +1,15 @@
-"""The one way out of a network namespace: a port in it at which the agent's proxy listens.
+"""The only way out of a network namespace: a port in it at which the agent's proxy listens.
 
-A socket belongs to the namespace in which it was made. So the launcher makes the listening one inside, and passes it to
-the agent, which accepts what connects to it: no process has to stand between the two.
+A socket belongs to the namespace in which it was made. So the launcher makes the listening socket
+inside, and passes it to the agent, which accepts the connections: no process has to stand in
+between.
 """
 
 import _socket  # importing `socket` takes 5 ms
 import posix
 
 PORT = 28128
-"""Below the ports that the kernel gives away, and not one that servers like."""
+"""A port below those that the kernel assigns, and not a usual one of servers."""
 MAX_ID_BYTES = 4096
 _BACKLOG = 128
 _DESCRIPTOR_BYTES = 4
@@ -42,9 +43,9 @@ _VARIABLES = {
 
 
 def variables(*, allows_local: bool, direct: str) -> dict[bytes, bytes]:
-    """The variables that lead programs to the proxy, as Codex sets them.
+    """The variables that direct programs to the proxy, as in Codex.
 
-    `direct`: the hosts, with commas between them, that programs connect to without the proxy.
+    `direct`: the hosts, separated by commas, that programs connect to without the proxy.
     """
     found = {
         **_VARIABLES,
@@ -55,7 +56,9 @@ def variables(*, allows_local: bool, direct: str) -> dict[bytes, bytes]:
 
 
 def connect(name: str) -> "_socket.socket":
-    """The link to the agent. To be called outside of the namespace, and kept open while something of the command lives.
+    """Connect to the agent, outside of the namespace.
+
+    The link must stay open while a process of the command lives.
 
     Raises:
         OSError: the agent is gone.
@@ -66,10 +69,10 @@ def connect(name: str) -> "_socket.socket":
 
 
 def listen(link: "_socket.socket") -> None:
-    """Listen in this namespace, whose loopback interface works, and pass that on.
+    """Listen in this namespace, whose loopback interface is up, and pass the socket to the agent.
 
     Raises:
-        OSError: the kernel refuses.
+        OSError: the kernel refused.
     """
     listening = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     listening.bind(("127.0.0.1", PORT))

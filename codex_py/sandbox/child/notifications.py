@@ -1,6 +1,6 @@
-"""seccomp notifications: system calls of another process that wait for our answer.
+"""seccomp notifications: system calls of other processes that wait for our answer.
 
-The data has the layout of `struct seccomp_notif` and its kin in `linux/seccomp.h`.
+The data has the layout of `struct seccomp_notif` and related structures in `linux/seccomp.h`.
 """
 
 import errno
@@ -27,27 +27,27 @@ class PendingCall:
         self.words = [
             int.from_bytes(data[at : at + 8], "little") for at in range(32, 80, 8)
         ]
-        """The arguments, as in the registers."""
+        """The arguments, as they are in the registers."""
         self.is_taken = False
-        """It has its answer, or a thread will give it."""
+        """True if the call was answered, or a thread will answer it."""
         self._proc = f"/proc/{int.from_bytes(data[8:12], 'little')}"
 
     def path(self, address: int) -> str:
-        """The text at an address. Raises an `OSError` if there is none."""
+        """Read the text at an address. Raises an `OSError` if there is none."""
         data = b""
         while b"\0" not in data:
             if len(data) >= _MAX_PATH_BYTES:
                 raise OSError(errno.ENAMETOOLONG, "no path")
-            # Not beyond the end of a page, which may be the last one.
+            # Stay within the page, which may be the last one.
             at = address + len(data)
             data += self.memory(at, _PAGE_BYTES - at % _PAGE_BYTES)
         return os.fsdecode(data.partition(b"\0")[0])
 
     def memory(self, address: int, size: int) -> bytes:
-        """At most `size` bytes of the caller's memory.
+        """Read at most `size` bytes of the caller's memory.
 
         Raises:
-            OSError: there is nothing, or we may not read it.
+            OSError: there is no memory, or we may not read it.
         """
         try:
             data = self._read("mem", size, address)
@@ -58,9 +58,12 @@ class PendingCall:
         return data
 
     def our_path(self, folder: int, path: str) -> str:
-        """The path at which we can open the caller's path, which is relative to the folder with that descriptor."""
+        """The path at which we can open the caller's path.
+
+        A relative path starts at the folder with that descriptor.
+        """
         if path.startswith("/"):
-            # There we would find ourselves.
+            # We would find our own process there.
             own = path.startswith("/proc/self/")
             if own:
                 return self._proc + path.removeprefix("/proc/self")
@@ -74,7 +77,7 @@ class PendingCall:
         return base
 
     def descriptor(self, number: int) -> int:
-        """A copy of a descriptor of the caller, which we close."""
+        """A copy of a descriptor of the caller. We must close it."""
         process = os.pidfd_open(int(self._status(b"Tgid:")))
         try:
             return kernel.system_call("pidfd_getfd", process, number & 0xFFFFFFFF, 0)
@@ -121,18 +124,20 @@ class NotificationListener:
         return self.call(bytes(data))
 
     def call(self, data: bytes) -> PendingCall:
-        """`data`: `struct seccomp_notif`."""
+        """Parse a call. `data`: `struct seccomp_notif`."""
         return PendingCall(
             data, self._names.get(int.from_bytes(data[16:20], "little"), "")
         )
 
     def require_waiting(self, call: PendingCall) -> None:
-        """Raises an `OSError` if the caller does not wait for the answer any more."""
+        """Raise an `OSError` unless the caller still waits for the answer."""
         kernel.system_call("ioctl", self.descriptor, _IS_WAITING, call.id)
 
     def answer(self, call: PendingCall, *, error: int = 0, flags: int = 0) -> None:
-        """Let the call succeed, or fail with an error number. `flags`: 0 or `CONTINUE`, which leaves it to the
-        kernel."""
+        """Let the call succeed, or fail with an error number.
+
+        `flags`: 0, or `CONTINUE` to leave the call to the kernel.
+        """
         words = (
             bytes(8)
             + (-error).to_bytes(4, "little", signed=True)
@@ -147,7 +152,7 @@ class NotificationListener:
         """Answer with a copy of a descriptor. `flags`: 0 or `O_CLOEXEC`.
 
         Raises:
-            OSError: the caller may have no more descriptors.
+            OSError: the caller cannot have more descriptors.
         """
         words = kernel.words(4, _AND_ANSWER, file, 0, flags)
         kernel.system_call("ioctl", self.descriptor, _GIVE, call.id + words)

@@ -1,4 +1,7 @@
-"""Hands the calls that a filter stops to the process that waits for the command. Light, as most commands make none."""
+"""Passes stopped system calls to the process that waits for the command.
+
+This module is light, because most commands make no such calls.
+"""
 
 import _socket  # importing `socket` takes 5 ms
 import _thread
@@ -12,13 +15,13 @@ _DESCRIPTOR_BYTES = 4
 
 
 class ListenerLink:
-    """Takes the descriptor of a filter from the command, which is to be forked, to this process."""
+    """Passes a filter's descriptor from the command, which is forked later, to this process."""
 
     def __init__(self) -> None:
         self._here, self._there = _socket.socketpair()
 
     def set_filter(self, notifying: bytes, other: bytes) -> None:
-        """In the command: set the notifying filter, or the other one where the kernel allows no supervisor."""
+        """Set the notifying filter in the command; or the other one if supervisors are refused."""
         try:
             listener = kernel.set_notifying_filter(notifying)
         except OSError:
@@ -37,7 +40,7 @@ class ListenerLink:
         return None
 
     def supervise(self) -> None:
-        """Answer the calls for local sockets in a thread, which gets no signals, as long as this process lives."""
+        """Answer calls for local sockets in a thread without signals, while this process lives."""
         listener = self.receive()
         if listener is not None:
             before = signals.pthread_sigmask(signals.SIG_BLOCK, signals.valid_signals())
@@ -46,13 +49,13 @@ class ListenerLink:
 
 
 def received(listener: int) -> bytes | None:
-    """Wait for the next call. None if there can be none any more."""
+    """Wait for the next call. None if no more calls are possible."""
     while True:
         data = bytearray(kernel.CALL_BYTES)
         try:
             kernel.system_call("ioctl", listener, kernel.RECEIVE_CALL, data)
         except OSError as error:
-            # ENOENT: its process was killed meanwhile.
+            # ENOENT: the process was killed meanwhile.
             if error.errno in {errno.ENOENT, errno.EINTR}:
                 continue
             return None

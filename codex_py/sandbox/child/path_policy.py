@@ -1,4 +1,7 @@
-"""Finds the files that another process names in a system call, and holds them open so that they cannot be replaced."""
+"""Finds files that another process names in a system call.
+
+Holds them open, so that they cannot be replaced.
+"""
 
 import errno
 import os
@@ -11,26 +14,27 @@ _EMPTY_PATH = 0x1000
 
 
 class LeftToKernel(Exception):
-    """The kernel is to do the call, which Landlock then refuses."""
+    """Raised to leave the call to the kernel, where Landlock refuses it."""
 
 
 class Entry:
-    """A name in a folder that a call may change."""
+    """An entry of a folder, which a call may change."""
 
     def __init__(self, folder: int, path: str) -> None:
         self.folder = folder
-        """A descriptor."""
+        """The descriptor of the folder."""
         self.path = path
-        """Absolute, and without links but for the last name."""
+        """The absolute path, without links except for the last name."""
         self.name = path.rpartition("/")[2]
 
 
 class PathPolicy:
-    """Decides which paths may be changed, and finds the one that a call names.
+    """Decides which paths may be changed, and finds the path that a call names.
 
     Args:
-        writable: folders, absolute and without links. The nearest of these and of `protected` decides.
-        protected: with all that is in them. Those that do not exist are not created.
+        writable: folders, absolute and without links. The nearest of these and of `protected`
+            decides.
+        protected: paths, with everything in them. If they do not exist, they must not be created.
     """
 
     def __init__(
@@ -52,8 +56,8 @@ class PathPolicy:
         """The entry that the call names. With `is_folder`, a slash may follow the name.
 
         Raises:
-            LeftToKernel: it may not be changed.
-            OSError: its folder is not there.
+            LeftToKernel: the entry may not be changed.
+            OSError: its folder does not exist.
         """
         path = call.path(address)
         if is_folder:
@@ -67,18 +71,20 @@ class PathPolicy:
         return Entry(opened, path)
 
     def linked(self, entry: Entry) -> Entry:
-        """The target of a link; raises as `entry`."""
+        """The target of a link. Raises the errors of `entry`."""
         path = os.path.realpath(entry.path)
         self._require_changeable(path)
         opened = kernel.open_path(path.rpartition("/")[0] or "/")
         return Entry(self.hold(opened), path)
 
     def file(self, call: PendingCall, folder: int, address: int, flags: int) -> str:
-        """The path at which we find the file that the call names; without an address, that of a descriptor.
+        """The path at which we can open the file that the call names.
+
+        Without an address, the file is the one that the descriptor `folder` refers to.
 
         Raises:
             PermissionError: its attributes may not be changed.
-            OSError: it is not there.
+            OSError: it does not exist.
         """
         path = call.path(address) if address else ""
         if not path and (
@@ -92,27 +98,27 @@ class PathPolicy:
         opened = self._open(call, folder, path, no_follow)
         own = f"/proc/self/fd/{opened}"
         real = os.readlink(own)  # noqa: PTH115
-        # A file without a name, such as a pipe or one that was removed, belongs to the caller if the caller has
-        # it open. A path such as /dev/fd/3 leads to one of our own.
+        # A file without a name, such as a pipe or a removed file, belongs to the caller if the
+        # caller has it open. A path such as /dev/fd/3 leads to one of our own descriptors.
         named = real.startswith("/") and os.fstat(opened).st_nlink
         if path if not named else not self._is_writable(real):
             raise PermissionError(errno.EPERM, "outside")
         return own
 
     def hold(self, descriptor: int) -> int:
-        """Have `let_go` close the descriptor too. Returns it."""
+        """Let `let_go` close this descriptor too. Returns the descriptor."""
         self._held.append(descriptor)
         return descriptor
 
     def _open(self, call: PendingCall, folder: int, path: str, flags: int = 0) -> int:
         name = call.our_path(signed(folder), path)
         opened = self.hold(os.open(name, os.O_PATH | os.O_CLOEXEC | flags))
-        # Otherwise its thread id could belong to another process by now.
+        # Without this check, the thread id could belong to another process by now.
         self._listener.require_waiting(call)
         return opened
 
     def _require_changeable(self, path: str) -> None:
-        """Let an entry be made, replaced or removed, or raise `LeftToKernel`."""
+        """Raise `LeftToKernel` unless an entry may be made, replaced or removed at the path."""
         if (
             path in self._writable
             or not self._is_writable(path)
@@ -132,5 +138,5 @@ class PathPolicy:
 
 
 def signed(word: int) -> int:
-    """A register, read as an `int`."""
+    """Read a register as an `int`."""
     return ((word & 0xFFFFFFFF) ^ 0x80000000) - 0x80000000

@@ -1,8 +1,11 @@
-"""Starts a command whose only way out is the agent's proxy. The words are those of the launcher, or, around bubblewrap:
+"""Starts a command whose only way out is the agent's proxy.
 
-out NAME COMMAND...      before it: connects to the agent
-in LOCAL DIRECT COMMAND...      behind it, in the network namespace: listens. LOCAL is 1 or 0; DIRECT lists the hosts
-    that are reached without the proxy, with commas between them
+The words are those of the launcher. With bubblewrap, this program runs before and after it, with
+these words:
+
+out NAME COMMAND...      before: connects to the agent
+in LOCAL DIRECT COMMAND...      after, in the network namespace: listens. LOCAL is 1 or 0;
+    DIRECT lists the hosts that are reached without the proxy, separated by commas
 """
 
 import _socket
@@ -14,7 +17,8 @@ from codex_py.sandbox.child.kernel import signals
 
 _LINK = 6
 _HELD = 7
-"""Descriptors that nothing else of bubblewrap's command line has: one that it passes on, and one that it holds."""
+"""Descriptors that are not used otherwise on bubblewrap's command line: it passes `_LINK` on, and
+holds `_HELD`."""
 
 
 def main(words: list[str]) -> None:
@@ -22,7 +26,7 @@ def main(words: list[str]) -> None:
         launcher.main(words, confinement_type=ProxiedConfinement)
     side, what, *command = words
     more: dict[bytes, bytes] = {}
-    # Python ignores both itself.
+    # Python itself ignores both.
     for number in (signals.SIGPIPE, signals.SIGXFSZ):
         signals.signal(number, signals.SIG_DFL)
     try:
@@ -45,7 +49,7 @@ def main(words: list[str]) -> None:
 class ProxiedConfinement(Confinement):
     def begin(self) -> None:
         super().begin()
-        # Every process but the command keeps it open: when all have ended, the agent knows it.
+        # Every process but the command keeps the link open: when all have ended, the agent notices.
         self._link = network.connect(self.proxy)
         self.variables = network.variables(
             allows_local=self.allows_local, direct=self.direct

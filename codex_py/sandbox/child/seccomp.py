@@ -28,19 +28,19 @@ _ERRNO: Final = 0x00050000
 _NUMBER = 0
 _ARCHITECTURE = 4
 _X32_NUMBERS: Final = 0x40000000
-"""A second set of numbers, which x86-64 kernels may take."""
+"""The base of a second set of call numbers, which x86-64 kernels may accept."""
 
 _NEW_NAMESPACES: Final = 0x7E020000
 _NEW_TIME: Final = 0x80
 _INTERNET: Final = (2, 10)
-"""Families of sockets."""
+"""Families of Internet sockets."""
 _AF_UNIX = 1
 _SOCK_STREAM = 1
 _SOCK_DGRAM = 2
 _SOCK_SEQPACKET = 5
 _SOCK_TYPE_MASK = 0xF
 _PROTOCOLS: Final = (0, 6, 17)
-"""The usual one of a type, TCP and UDP."""
+"""The default protocol of a socket type, TCP and UDP."""
 _FIRST_PROCESS = 1
 _TIOCSTI = 0x5412
 _TIOCLINUX = 0x541C
@@ -49,20 +49,20 @@ _SET_MORE_FLAGS = 0x401C5820
 _O_ACCMODE_AND_TRUNC = 0o1003
 _O_TRUNC = 0o1000
 _O_MAKES = 0o100 | 0o20000000
-"""`O_CREAT`, and the part of `O_TMPFILE` that is its own."""
+"""`O_CREAT`, and the bit of `O_TMPFILE` that no other flag has."""
 _O_WRITES = 0o3 | 0o100 | _O_TRUNC
 
 _NEVER: Final = (
-    # Other processes, and what the kernel keeps for them.
+    # Access to other processes, and to data that the kernel keeps for them.
     "pidfd_getfd",
     "add_key",
     "request_key",
     "keyctl",
-    # Does what other system calls do, past this filter.
+    # Calls that do the work of other system calls without passing this filter.
     "io_uring_setup",
     "io_uring_enter",
     "io_uring_register",
-    # Other views of the file system.
+    # Calls that change the view of the file system.
     "mount",
     "umount2",
     "pivot_root",
@@ -76,7 +76,7 @@ _NEVER: Final = (
     "mount_setattr",
     "open_tree_attr",
     "open_by_handle_at",
-    # The machine, and the parts of the kernel that are attacked most.
+    # Calls that affect the machine, and the parts of the kernel that are attacked most.
     "bpf",
     "perf_event_open",
     "userfaultfd",
@@ -94,7 +94,7 @@ _NEVER: Final = (
     "syslog",
 )
 _TRACING: Final = (("ptrace", 1), ("process_vm_readv", 0), ("process_vm_writev", 0))
-"""With the index of the argument that has the id of a process."""
+"""Calls, with the index of the argument that is a process id."""
 _MODES: Final = (
     ("chmod", 1),
     ("fchmod", 1),
@@ -104,7 +104,7 @@ _MODES: Final = (
     ("mknod", 1),
     ("mknodat", 2),
 )
-"""With the index of the argument that has the mode of a file."""
+"""Calls, with the index of the argument that is a file's mode."""
 _SET_USER: Final = 0o4000
 _EXTENDED_ATTRIBUTES: Final = (
     "setxattr",
@@ -118,11 +118,11 @@ _EXTENDED_ATTRIBUTES: Final = (
     "removexattrat",
 )
 _OPEN: Final = (("open", 1), ("openat", 2))
-"""With the index of the argument that has the flags."""
+"""Calls, with the index of the argument that has the flags."""
 SUPERVISED_CALLS: Final = CALLS.keys() - dict(_OPEN)
-"""Calls that the supervisor gets, besides opening for writing: those that change an entry of a folder or an attribute
-of a file. `fork` is none of them: until the supervisor receives a call, a signal may interrupt it, which no
-program expects of `fork`."""
+"""Calls that the supervisor gets, besides opening for writing: they change an entry of a folder or
+an attribute of a file. `fork` is not among them: until the supervisor receives a call, a signal may
+interrupt it, which no program expects of `fork`."""
 LOCAL_CALLS: Final = ("bind", "connect")
 """Calls that the supervisor of local sockets gets."""
 _NETWORK: Final = ("socket", "connect", "accept", "accept4", "bind", "listen")
@@ -136,7 +136,7 @@ _ARCHITECTURES: Final = {
 
 
 def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """The last two: how many of the instructions behind it to skip."""
+    """Encode an instruction. `if_true`, `if_false`: the number of next instructions to skip."""
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
 
@@ -147,9 +147,9 @@ _UNSUPPORTED: Final = _instruction(_RETURN, _ERRNO | errno.EOPNOTSUPP)
 _NOTIFIED: Final = _instruction(_RETURN, _NOTIFY)
 _KILLED: Final = _instruction(_RETURN, _KILL)
 _GO_ON: Final = _instruction(_JUMP, 1)
-"""As `then` of `_if`: go on behind it."""
+"""The `then` of an `_if` that continues with the instruction behind it."""
 _NEXT_RULE: Final = _instruction(_LOAD, _NUMBER)
-"""The following rules look at the number of the call again."""
+"""Loads the number of the call again, for the rules that follow."""
 
 
 @cache
@@ -164,27 +164,32 @@ def filter_program(
     root: bool = False,
     backend: str = "namespaces",
 ) -> bytes | None:
-    """The filter, 8 bytes an instruction; None for a machine whose system calls are unknown here.
+    """The filter, with 8 bytes an instruction; None if the machine's system calls are unknown here.
 
-    Refused calls fail with EPERM. A call of another architecture, whose numbers mean other calls, ends the process.
+    Refused calls fail with EPERM. A call of another architecture, whose numbers mean other calls,
+    ends the process.
 
     Args:
-        machine: as `uname` names it.
-        offline: refuse all sockets, except pairs of connected local ones, which asyncio and many others need.
-            Not pairs of datagram sockets, which can send anywhere.
-        isolated: in a network namespace without a way out, where TCP and UDP reach the command's own servers: refuse
-            the sockets that lead elsewhere. Local ones are found by a path, which no such namespace changes.
-        local: in such a namespace: allow local sockets too, and notify the supervisor when one gets or uses a name;
-            see `SocketSupervisor`.
-        guard_truncate: files can be truncated only by opening them for writing. Landlock does not prevent
-            that before its version 3.
-        tracing: let a command trace its own processes, where nothing else is in its reach: debuggers and
-            LeakSanitizer do. Never the first process of its namespace, which may be ours.
-        root: the command runs as root: it may make no program that makes root of whoever runs it. In a folder that
-            is mounted from another machine, that would be root there.
-        backend: for `supervised`, notify the supervisor of calls that change entries and attributes. Extended
-            attributes are unsupported, as on a file system without them. Without namespaces, a thread may set
-            only its own priority and processors, by the id 0: other ids may be those of the agent.
+        machine: the machine's name in `uname`.
+        offline: refuse all sockets except pairs of connected local ones, which asyncio and many
+            other programs need. Pairs of datagram sockets are refused, because they can send
+            anywhere.
+        isolated: the command is in a network namespace without a way out, where TCP and UDP reach
+            its own servers: refuse the sockets that lead elsewhere. Local sockets are found by a
+            path, which such a namespace does not change.
+        local: in such a namespace, allow local sockets too, and notify the supervisor when one gets
+            or uses a name; see `LocalSockets`.
+        guard_truncate: files can be truncated only by opening them for writing. Landlock does not
+            prevent truncation before its version 3.
+        tracing: let a command trace its own processes, as debuggers and LeakSanitizer do. Only for
+            a command that can reach no other processes. The first process of its namespace, which
+            may be ours, cannot be traced.
+        root: the command runs as root, so it must not make a program that gives root to its users.
+            In a folder mounted from another machine, that would be root there.
+        backend: for `supervised`, notify the supervisor of calls that change entries and
+            attributes. Extended attributes are unsupported, as on a file system without them.
+            Without namespaces, a thread may set only its own priority and processors, by the id 0:
+            other ids may be those of the agent.
     """
     if machine not in _ARCHITECTURES:
         return None
@@ -197,7 +202,7 @@ def filter_program(
     ]
     if machine == "x86_64":
         program += [_instruction(_AT_LEAST, _X32_NUMBERS, if_false=1), _KILLED]
-    # If several rules are for one call, the first one decides.
+    # If a call has several rules, the first one decides.
     rules: list[_Rule] = []
     if guard_truncate:
         rules += _truncation_rules()
@@ -221,7 +226,7 @@ def filter_program(
 
 
 _Rule: TypeAlias = tuple[str, list[bytes]]
-"""The name of a call, and the instructions for it. All end with a return or with `_NEXT_RULE`."""
+"""The name of a call, and its instructions, which end with a return or with `_NEXT_RULE`."""
 
 
 def _refusal(name: str) -> _Rule:
@@ -246,7 +251,7 @@ def _supervision_rules() -> Iterator[_Rule]:
         yield name, [_NOTIFIED]
     for name, flags in _OPEN:
         yield name, _if(flags, _ANY_BIT, _O_WRITES, then=_NOTIFIED)
-    # As for `clone3`: programs fall back to `openat`.
+    # Programs fall back to `openat`, as they do to `clone` from `clone3`.
     yield "openat2", [_MISSING]
     for name in _EXTENDED_ATTRIBUTES:
         yield name, [_UNSUPPORTED]
@@ -265,7 +270,7 @@ def _tracing_rules(*, allowed: bool) -> Iterator[_Rule]:
 def _set_user_rules() -> Iterator[_Rule]:
     for name, mode in _MODES:
         yield name, _if(mode, _ANY_BIT, _SET_USER, then=_REFUSED)
-    # As for `clone3`: programs fall back to `openat`.
+    # Programs fall back to `openat`, as they do to `clone` from `clone3`.
     yield "openat2", [_MISSING]
     for name, flags in _OPEN:
         yield (
@@ -279,7 +284,7 @@ def _set_user_rules() -> Iterator[_Rule]:
 
 def _scheduling_rules() -> Iterator[_Rule]:
     for name, others in (("setpriority", (1, 2)), ("ioprio_set", (2, 3))):
-        # Groups and users.
+        # These values mean groups and users.
         yield name, _if(0, _EQUAL, *others, then=_REFUSED, otherwise=_NEXT_RULE)
         yield name, _if(1, _EQUAL, 0, then=_ALLOWED, otherwise=_REFUSED)
     for name in (
@@ -292,13 +297,14 @@ def _scheduling_rules() -> Iterator[_Rule]:
 
 
 def _argument_rules(*, offline: bool) -> Iterator[_Rule]:
-    # Its flags are in memory, which a filter cannot read; programs fall back to `clone` if it is missing.
+    # The flags are in memory, which a filter cannot read. If `clone3` is missing, programs fall
+    # back to `clone`.
     yield "clone3", [_MISSING]
     yield "clone", _if(0, _ANY_BIT, _NEW_NAMESPACES, then=_REFUSED)
     yield "unshare", _if(0, _ANY_BIT, _NEW_NAMESPACES | _NEW_TIME, then=_REFUSED)
-    # It can take time, memory or files from another process, which then dies.
+    # The call could take time, memory or files from another process, which then dies.
     yield "prlimit64", _if(0, _EQUAL, 0, then=_ALLOWED, otherwise=_REFUSED)
-    # These type into the terminal from which we were started.
+    # These commands type into the terminal from which we were started.
     yield "ioctl", _if(1, _EQUAL, _TIOCSTI, _TIOCLINUX, then=_REFUSED)
     if offline:
         kinds = _SOCK_STREAM, _SOCK_SEQPACKET
@@ -313,7 +319,7 @@ def _isolated_rules(*, local: bool) -> Iterator[_Rule]:
     kind = _SOCK_TYPE_MASK
     if local:
         connected = _SOCK_STREAM, _SOCK_SEQPACKET
-        # Not datagrams, which could be sent to any name.
+        # Datagram sockets are not allowed: they could send to any name.
         rule = _if(1, _EQUAL, *connected, mask=kind, then=_ALLOWED, otherwise=_REFUSED)
         is_local = _instruction(_EQUAL, _AF_UNIX, if_false=len(rule))
         yield "socket", [_argument(0), is_local, *rule, _NEXT_RULE]
@@ -338,7 +344,10 @@ def _isolated_rules(*, local: bool) -> Iterator[_Rule]:
 
 
 def _argument(position: int) -> bytes:
-    """Load the low half of an argument: flags and commands are 32 bits, on machines of low byte first."""
+    """Load the low half of an argument: flags and commands have 32 bits.
+
+    The machines are little-endian.
+    """
     return _instruction(_LOAD, 16 + 8 * position)
 
 
@@ -350,7 +359,7 @@ def _if(
     otherwise: bytes = _ALLOWED,
     mask: int = 0xFFFFFFFF,
 ) -> list[bytes]:
-    """Do `then` if the test of the argument, of which `mask` is looked at, holds for one of the values."""
+    """Test the bits of an argument in `mask`. Do `then` if the test holds for one of the values."""
     last = len(values) - 1
     tests = (
         _instruction(test, value, if_true=last - at, if_false=int(at == last))

@@ -1,9 +1,10 @@
-"""The process that outlives a command until everything that the command started is dead.
+"""The process that outlives a command until all processes that the command started are dead.
 
-A command may leave processes behind that have another session, another group and an empty environment. When
-their parents have ended, they become children of the subreaper. It has a session of its own, so that what kills
-the group of the command does not kill it, and it holds the agent's pipe open, so that the agent knows how long
-placeholders have to stay. A process namespace needs no subreaper.
+A command may leave processes behind that have another session, another group and an empty
+environment. When their parents have ended, they become children of the subreaper. It has a session
+of its own, so that a kill of the command's group does not reach it, and it holds the agent's pipe
+open, so that the agent knows how long placeholders must stay. A process namespace needs no
+subreaper.
 """
 
 import posix
@@ -15,31 +16,31 @@ from codex_py.sandbox.child.leftovers import Leftovers, wait_for_child
 
 _SIGNAL_EXIT_BASE = 128
 _PARENT_FIELD = 1
-"""The field of `/proc/PID/stat`, behind the name, with the parent."""
+"""The field of `/proc/PID/stat`, behind the name, with the id of the parent."""
 _ENVIRONMENT_FIELDS = slice(47, 49)
-"""The fields with the addresses at which the environment begins and ends."""
+"""The fields with the start and end address of the environment."""
 
 
 class Subreaper:
     """Runs a command among the processes of the machine."""
 
     changes_owners = False
-    """This process changes modes, times and owners of files for the command."""
+    """True if this process changes modes, times and owners of files for the command."""
 
     def __init__(self, confinement: Confinement) -> None:
         self.confinement = confinement
 
     def run(self) -> None:
-        """Run the command, and leave with its exit code.
+        """Run the command, and exit with its exit code.
 
-        What it leaves behind gets a moment to end; see `Leftovers`.
+        Processes that it leaves behind get a moment to end; see `Leftovers`.
 
         Raises:
-            OSError: the agent's pipe is not there, or no process can be made.
+            OSError: the agent's pipe is missing, or no process can be created.
         """
         read_end, report = posix.pipe()
         if self.confinement.alive:
-            # Inherited by the subreaper; the command closes everything but the first three.
+            # The subreaper inherits this. The command closes all descriptors but the first three.
             posix.open(self.confinement.alive, posix.O_WRONLY)
         launcher = posix.getpid()
         subreaper = posix.fork()
@@ -49,7 +50,8 @@ class Subreaper:
             kernel.leave(code[0] if code else exit_code(posix.waitpid(subreaper, 0)[1]))
         posix.close(read_end)
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-        # The agent kills every process that has its mark in the environment, and this one must live on.
+        # The agent kills every process that has its mark in the environment, but this one must live
+        # on.
         _wipe_environment()
         try:
             command = self.start()
@@ -65,13 +67,13 @@ class Subreaper:
         kernel.leave(0)
 
     def start(self) -> int:
-        """Start the command, and leave its process group; its process id."""
+        """Start the command, leave its process group, and return the command's process id."""
         gate, opener = posix.pipe()
         command = posix.fork()
         if not command:
             kernel.prctl(kernel.PR_SET_PDEATHSIG, signals.SIGKILL)
             posix.close(opener)
-            # If its group is killed before the subreaper has left it, nothing of the command runs.
+            # If the group is killed before the subreaper has left it, the command does not start.
             if posix.read(gate, 1):
                 self.become_command()
             kernel.leave(FAILED)
@@ -81,11 +83,11 @@ class Subreaper:
         return command
 
     def become_command(self) -> None:
-        """Confine this process to a view of its own or by Landlock alone, and execute the command."""
+        """Confine this process, to its own view or by Landlock alone, and execute the command."""
         confinement = self.confinement
         if confinement.backend == "views":
             namespaces.restrict_view(confinement)
-            # Else `kill 0` would reach the group that we were started in.
+            # Otherwise, `kill 0` would reach the group that we were started in.
             landlock.restrict_beyond_view(confinement.writable)
         else:
             landlock.restrict(
@@ -103,7 +105,10 @@ class Subreaper:
         kernel.set_filter(self.confinement.filter)
 
     def wait(self, command: int, launcher: int) -> int | None:
-        """Wait for the command, and reap others meanwhile; its status, or None if the launcher died first."""
+        """Wait for the command, and reap other processes meanwhile.
+
+        Returns the command's status, or None if the launcher died first.
+        """
         awaited = (signals.SIGCHLD, signals.SIGUSR1)
         signals.pthread_sigmask(signals.SIG_BLOCK, awaited)
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signals.SIGUSR1)
@@ -117,12 +122,12 @@ class Subreaper:
         return None
 
     def wait_for_leftovers(self, launcher: int) -> None:
-        """Let what the command left behind finish, unless the launcher dies."""
+        """Let leftover processes finish, unless the launcher dies."""
         LeftDescendants().wait(parent=launcher)
 
 
 class LeftDescendants(Leftovers):
-    """Those below this process, among the processes of the machine."""
+    """The leftover processes below this one, among all processes of the machine."""
 
     def processes(self) -> list[int]:
         return list(descendants()[0])
@@ -136,16 +141,16 @@ def exit_code(status: int) -> int:
 
 
 def drop_output() -> None:
-    """Let the output of the command end with the command, not with this process."""
+    """Close the command's output here, so that it ends with the command, not this process."""
     null = posix.open("/dev/null", posix.O_RDWR)
     for descriptor in range(3):
         posix.dup2(null, descriptor)
 
 
 def descendants() -> tuple[dict[int, int], int]:
-    """The processes below this one, each with its parent, and the number of their threads, all together.
+    """The processes below this one, each with its parent; and the number of all their threads.
 
-    This process adopts those whose parents have ended. Takes some 20 us for each process.
+    This process adopts processes whose parents have ended. Takes some 20 us for each process.
     """
     own = posix.getpid()
     found = dict.fromkeys(_children(f"/proc/self/task/{own}"), own)
@@ -157,7 +162,7 @@ def descendants() -> tuple[dict[int, int], int]:
         try:
             tasks = posix.listdir(folder)
         except OSError:
-            # It has ended meanwhile.
+            # The process has ended meanwhile.
             del found[process]
             continue
         threads += len(tasks)
@@ -169,15 +174,15 @@ def descendants() -> tuple[dict[int, int], int]:
 
 
 def kill_descendants() -> None:
-    """Kill everything below this process, also what is forked meanwhile, and reap it."""
+    """Kill and reap all processes below this one, including those that are forked meanwhile."""
     try:
-        # A kernel that does not list children leaves them alive.
+        # If the kernel does not list children, they stay alive.
         while found := descendants()[0]:
             for process, parent in found.items():
                 try:
                     _kill(process, parent)
                 except OSError:
-                    # It has ended meanwhile.
+                    # The process has ended meanwhile.
                     continue
             posix.wait()
             while posix.waitpid(-1, posix.WNOHANG)[0]:
@@ -187,10 +192,10 @@ def kill_descendants() -> None:
 
 
 def _kill(process: int, parent: int) -> None:
-    """SIGKILL a process unless its parent has reaped it, and its id is that of a stranger by now."""
+    """Kill a process, unless its parent has reaped it and its id may belong to a stranger."""
     own = posix.getpid()
     if parent == own:
-        # Nobody else reaps it.
+        # Only this process could reap it.
         posix.kill(process, signals.SIGKILL)
         return
     held = posix.pidfd_open(process)
@@ -206,12 +211,12 @@ def _children(task: str) -> list[int]:
         with open(f"{task}/children", encoding="ascii") as file:  # noqa: PTH123 - pathlib takes 5 ms
             return [int(process) for process in file.read().split()]
     except OSError:
-        # It has ended meanwhile.
+        # The process has ended meanwhile.
         return []
 
 
 def _stat(process: int | str) -> list[str]:
-    """The fields after the name of a process, in `/proc/PID/stat`."""
+    """The fields of `/proc/PID/stat` after the name of the process."""
     with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
         return file.read().rpartition(")")[2].split()
 

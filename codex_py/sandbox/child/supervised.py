@@ -1,4 +1,7 @@
-"""The backend `supervised`: the subreaper of the command is its supervisor too, which answers its system calls."""
+"""The backend `supervised`: the subreaper of a command is also its supervisor.
+
+It answers the command's system calls.
+"""
 
 import _socket  # importing `socket` takes 5 ms
 import math
@@ -21,23 +24,28 @@ from codex_py.sandbox.child.supervisor import Supervisor
 _DESCRIPTOR_BYTES = 4
 _COUNT_EVERY_S = 0.1
 _COUNTING_SHARE = 0.1
-"""The part of the time that is spent on counting processes, at most."""
+"""The largest share of the time that is spent on counting processes."""
 
 
 def main(words: list[str]) -> None:
-    """As `launcher.main`, which need not load the supervisor."""
+    """Run the command, as `launcher.main` does, which need not load the supervisor."""
     launcher.main(words, SupervisedCommand)
 
 
 class SupervisedCommand(Subreaper):
-    """A command that has more processes than it may, threads included, is killed with all that it started."""
+    """A command under supervision.
+
+    If it has too many processes, threads included, it is killed with all that it started.
+    """
 
     changes_owners = True
 
     def start(self) -> int:
-        # Not before: the launcher would hold an end too, and a command that cannot set its filter would be waited for.
+        # Create these only now: otherwise, the launcher would hold an end too, and this process
+        # would wait for a command that cannot set its filter.
         self._here, self._there = _socket.socketpair()
-        # The supervisor cannot write elsewhere either. Its command, which is confined further, may not look into it.
+        # The supervisor cannot write elsewhere either. Its command, which has tighter limits, may
+        # not inspect it.
         whole = [*self.confinement.writable, *self.confinement.whole]
         landlock.restrict([], [], whole=whole, hidden=[], offline=False)
         command = super().start()
@@ -45,13 +53,13 @@ class SupervisedCommand(Subreaper):
         return command
 
     def set_filter(self) -> None:
-        """Send the supervisor the descriptor for notifications too."""
+        """Set the filter, and send the supervisor its descriptor for notifications."""
         listener = kernel.set_notifying_filter(self.confinement.filter)
         data = listener.to_bytes(_DESCRIPTOR_BYTES, "little")
         self._there.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
 
     def wait(self, command: int, launcher: int) -> int | None:
-        """Answer until the command has ended or has too many processes; see `Subreaper.wait`."""
+        """Answer calls until the command ends or has too many processes; see `Subreaper.wait`."""
         self._ended = os.pidfd_open(command)
         self._launcher_ended = os.pidfd_open(launcher)
         received = self._here.recvmsg(1, _socket.CMSG_SPACE(_DESCRIPTOR_BYTES))[1]
@@ -80,12 +88,12 @@ class SupervisedCommand(Subreaper):
         self._supervisor = Supervisor(listener, paths)
         self._count_at_s = time.monotonic() + _COUNT_EVERY_S
         self._has_ended = False
-        """No process with the filter is left."""
+        """True if no process with the filter is left."""
 
     def _answer_until(self, ends: list[int], end_s: float = math.inf) -> bool:
-        """Answer calls until one of the descriptors is ready, or until a time of the monotonic clock.
+        """Answer calls until a descriptor is ready, or until a time of the monotonic clock.
 
-        True if everything was killed, because there were too many processes.
+        True if all processes were killed, because there were too many.
         """
         waiting = select.poll()
         for descriptor in ends:
@@ -108,7 +116,7 @@ class SupervisedCommand(Subreaper):
         return False
 
     def _has_too_many_processes(self) -> bool:
-        """Count the processes of the command, unless that was done just now."""
+        """Count the command's processes, unless done just now. True if there are too many."""
         began_s = time.monotonic()
         most = self.confinement.limits.get("processes")
         if most is None or began_s < self._count_at_s:

@@ -1,11 +1,12 @@
-"""The supervisor of a command: it does for the command what Landlock could only allow together with more.
+"""The supervisor of a command: it makes changes that Landlock could not allow without more.
 
-Landlock grants whole folders: a command that may create files in a folder may also change its `.git`. So the
-command is granted less than it may do. The kernel stops it at each call that changes an entry of a folder or
-an attribute of a file, and notifies the supervisor. What is allowed, the supervisor does itself, with its own
-copies of the names and in folders that it holds open. All other calls continue in the kernel, where Landlock
-refuses them; so changing a name while the supervisor looks at it gains nothing. Calls for attributes, which
-Landlock does not cover, never continue in the kernel. https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html
+Landlock grants whole folders: a command that may create files in a folder may also change its
+`.git`. So Landlock grants the command less than it may do. The kernel stops it at each call that
+changes an entry of a folder or an attribute of a file, and notifies the supervisor. If the change
+is allowed, the supervisor makes it, with its own copies of the names and in folders that it holds
+open. All other calls continue in the kernel, where Landlock refuses them; so changing a name while
+the supervisor looks at it has no effect. Calls for attributes, which Landlock does not cover, never
+continue in the kernel. https://man7.org/linux/man-pages/man2/seccomp_unotify.2.html
 """
 
 import _thread
@@ -33,7 +34,7 @@ _LONG = 0xFFFFFFFFFFFFFFFF
 
 
 class Supervisor:
-    """Answers the calls of a command and of all that it starts."""
+    """Answers the calls of a command and of all processes that it starts."""
 
     def __init__(self, listener: NotificationListener, paths: PathPolicy) -> None:
         self._listener = listener
@@ -55,25 +56,27 @@ class Supervisor:
         except OSError as error:
             self._listener.answer(call, error=error.errno or errno.EPERM)
         except (OverflowError, ValueError):
-            # An argument that no such call can have.
+            # The call has an argument that no such call can have.
             self._listener.answer(call, error=errno.EINVAL)
         except (MemoryError, RuntimeError):
             # RuntimeError: no more threads.
             self._listener.answer(call, error=errno.EAGAIN)
         except Exception:  # noqa: BLE001
-            # A bug of the supervisor. The calls of other processes still need their answers.
+            # This is a bug of the supervisor. The calls of other processes still need their
+            # answers.
             self._listener.answer(call, error=errno.EPERM)
         finally:
             self._paths.let_go()
 
-    # Each of these does a call. With an `OSError`, the call fails. Paths and times are addresses. `folder` is a
-    # descriptor or `AT_FDCWD`; with the path 0 it is the file itself.
+    # Each of these methods makes a call. If it raises an `OSError`, the call fails. Paths and times
+    # are addresses. `folder` is a descriptor or `AT_FDCWD`; if the path is 0, it is the file
+    # itself.
 
     def open(
         self, call: PendingCall, folder: int, path: int, flags: int, mode: int
     ) -> None:
         flags &= _WORD
-        # `O_DIRECTORY` is part of `O_TMPFILE`, which makes a file without a name.
+        # `O_DIRECTORY` is part of `O_TMPFILE`, which creates a file without a name.
         if flags & (os.O_PATH | os.O_DIRECTORY):
             raise LeftToKernel
         entry = self._paths.entry(call, folder, path)
@@ -85,7 +88,7 @@ class Supervisor:
             raise LeftToKernel
         call.is_taken = True
         if kind == stat.S_IFIFO:
-            # This waits for the other end of the pipe, and meanwhile other calls are answered.
+            # Opening waits for the other end of the pipe; meanwhile, other calls are answered.
             entry = Entry(os.dup(entry.folder), entry.path)
             try:
                 _thread.start_new_thread(self._open_pipe, (call, entry, flags))
@@ -167,7 +170,7 @@ class Supervisor:
         new: int,
         flags: int,
     ) -> None:
-        # Only to a file that could already be changed under its other name.
+        # The file must already be changeable under its other name.
         before = self._paths.entry(call, old_folder, old)
         after = self._paths.entry(call, new_folder, new)
         if flags & _WORD:
@@ -203,7 +206,7 @@ class Supervisor:
         flags: int,
         unit: int,
     ) -> None:
-        """`unit`: nanoseconds in the number that follows the seconds; 0 if none does."""
+        """Set times. `unit`: nanoseconds in the number after the seconds; 0 if none follows."""
         file = self._paths.file(call, folder, path, flags)
         data = None
         if times:
@@ -223,13 +226,13 @@ class Supervisor:
 
 
 def _require_harmless(mode: int) -> None:
-    """Let no command of root leave a program behind that makes root of whoever runs it; see `filter_program`."""
+    """Reject a mode that makes a set-user-id program of root's; see `filter_program`."""
     if mode & _SET_USER and os.geteuid() == 0:
         raise OSError(errno.EPERM, "not as root")
 
 
 def _id(word: int) -> int:
-    """A register, read as the id of a user or a group; -1 leaves it as it is."""
+    """Read a register as the id of a user or a group; -1 means no change."""
     word &= 0xFFFFFFFF
     if word == 0xFFFFFFFF:
         return -1
@@ -237,7 +240,7 @@ def _id(word: int) -> int:
 
 
 def _kind(entry: Entry) -> int | None:
-    """The kind of the file, as of `stat.S_IFMT`; None if there is none."""
+    """The kind of the file, as in `stat.S_IFMT`; None if it does not exist."""
     try:
         return stat.S_IFMT(os.lstat(entry.name, dir_fd=entry.folder).st_mode)
     except FileNotFoundError:
@@ -288,5 +291,5 @@ CALLS = {
     "futimesat": (Supervisor.set_times, (0, 1, 2, _NONE, _MICRO)),
     "utimensat": (Supervisor.set_times, (0, 1, 2, 3, _NANO)),
 }
-"""The method for a call, and which arguments of the call it gets; from `_CWD` on, constants that stand for missing
-ones."""
+"""The method for each call, and the arguments of the call that it gets. Values from `_CWD` on are
+constants that replace missing arguments."""

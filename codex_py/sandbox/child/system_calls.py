@@ -1,5 +1,6 @@
-"""The numbers of system calls, by architecture. They never change; those above 423 are the same everywhere.
+"""The numbers of system calls, by architecture.
 
+They never change; those above 423 are the same everywhere.
 https://github.com/torvalds/linux/blob/master/scripts/syscall.tbl
 """
 
@@ -25,14 +26,14 @@ mount_setattr 442, quotactl_fd 443, landlock_create_ruleset 444, landlock_add_ru
 landlock_restrict_self 446, fchmodat2 452, setxattrat 463, removexattrat 466, open_tree_attr 467,
 file_setattr 469
 """
-"""Name, number on x86-64, and number on the architectures that share the generic table if that is another one; `-`
-where those lack the older form of a call."""
+"""Each entry has the name, the number on x86-64, and the number on the architectures with the
+generic table, if it differs; `-` if those lack the older form of a call."""
 MACHINES = {"x86_64": 1, "aarch64": 2, "riscv64": 2}
-"""The columns of the table, by the name of the machine, as in `uname`."""
+"""The column of the table for each machine name from `uname`."""
 
 
 def numbers_on(machine: str) -> dict[str, int]:
-    """The numbers by name; empty for a machine that is not one of `MACHINES`."""
+    """The numbers by name; empty if the machine is not one of `MACHINES`."""
     numbers: dict[str, int] = {}
     if machine not in MACHINES:
         return numbers

@@ -1,4 +1,4 @@
-"""Decides whether a command may reach a host: by its name, then by the addresses that it has. Connects to those."""
+"""Decides whether a command may reach a host, by its name and its addresses, and connects."""
 
 import asyncio
 import resource
@@ -16,7 +16,7 @@ from codex_py.sandbox.network.report import Blocked, NetworkReport, Reason
 Kind: TypeAlias = Literal["http", "https_connect", "socks5_tcp"]
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a name; an `OSError` if it has none."""
+"""Returns the addresses of a name; raises an `OSError` if it has none."""
 _SAFE_METHODS: Final = {"GET", "HEAD", "OPTIONS"}
 _CONNECT_TIMEOUT_S: Final = 30.0
 _ASK_TIMEOUT_S: Final = 120.0
@@ -27,7 +27,7 @@ _WAIT_S: Final = 0.05
 
 
 class Refused(Exception):
-    """Raised where a connection is blocked."""
+    """Raised if a connection is blocked."""
 
     def __init__(self, blocked: Blocked) -> None:
         super().__init__(blocked.reason)
@@ -36,7 +36,7 @@ class Refused(Exception):
 
 @dataclass(eq=False)
 class Gate:
-    """The way out of one command."""
+    """The connections of one command."""
 
     rules: DomainRules
     call_id: str
@@ -44,11 +44,11 @@ class Gate:
     resolve: Resolve
 
     async def open(self, host: str, port: int, kind: Kind, method: str = "") -> Streams:
-        """Connect to a host. It is resolved once, and only addresses that were looked at are connected to.
+        """Connect to a host. It is resolved once, and only checked addresses are used.
 
         Raises:
-            Refused: it may not be reached; the report has it.
-            ValueError: this is no host.
+            Refused: it may not be reached; the connection was added to the report.
+            ValueError: this is not a host.
             OSError: it cannot be reached.
         """
         host = normal_host(host)
@@ -90,7 +90,7 @@ class Gate:
         if not is_listed:
             await self._ask(Blocked(self.call_id, host, port, "not_allowed"))
         if rules.is_limited and kind != "http":
-            # What goes through it cannot be seen.
+            # The requests in a tunnel cannot be seen.
             raise self._refused(host, port, "mitm_required")
         if rules.is_limited and method not in _SAFE_METHODS:
             raise self._refused(host, port, "method_not_allowed")
@@ -108,7 +108,7 @@ class Gate:
         return allowed
 
     def _may_have(self, text: str, port: int) -> bool:
-        """Whether an allowed name may have this address."""
+        """True if an allowed name may have this address."""
         found = address(text)
         if found is None:
             return False
@@ -128,7 +128,11 @@ class Gate:
         return Refused(Blocked(self.call_id, host, port, reason))
 
     async def _ask(self, blocked: Blocked) -> None:
-        """Ask the user, while the command waits. Raises `Refused` for a no, and if there is nobody to ask."""
+        """Ask the user while the command waits.
+
+        Raises:
+            Refused: the user said no, or nobody can be asked.
+        """
         ask = None if self.rules.is_closed else self.report.ask
         if ask is not None:
             with suppress(TimeoutError):
@@ -139,7 +143,7 @@ class Gate:
 
 
 def opens(rules: DomainRules, host: str) -> bool:
-    """True if commands may reach this local host of the machine, at one port at least."""
+    """True if commands may reach this local host of the machine, on at least one port."""
     if any(matches(each, host, None) for each in rules.deny):
         return False
     listed = [each for each in rules.allow if names(each, host)]
@@ -147,15 +151,18 @@ def opens(rules: DomainRules, host: str) -> bool:
 
 
 def is_spare(connection: socket.socket) -> bool:
-    """Whether the process can do with a descriptor less. The upper half is for the agent itself: they are given away
-    from below."""
+    """True if the process has enough descriptors for this connection.
+
+    The upper half of the descriptors is for the agent itself; they are assigned from below.
+    """
     return connection.fileno() < resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 
 
 async def resolved(host: str, port: int) -> Sequence[str]:
     """The addresses of a name, as the machine resolves it.
 
-    In a thread that nobody has to wait for: a name server that does not answer takes its time, and a session may end.
+    Runs in a thread that nobody has to wait for: a name server may be slow to answer, and a session
+    may end meanwhile.
     """
     while sum(each.name == _LOOKUP for each in threading.enumerate()) >= _MAX_LOOKUPS:  # noqa: ASYNC110 - other loops have some, too
         await asyncio.sleep(_WAIT_S)

@@ -1,5 +1,8 @@
-"""An HTTP proxy for one connection of a command. Each request is judged by itself, and written anew: what the server
-gets has one length and one host. https://www.rfc-editor.org/rfc/rfc9112.html"""
+"""An HTTP proxy for one connection of a command.
+
+Each request is judged by itself and written anew, so that the server gets one length and one host.
+https://www.rfc-editor.org/rfc/rfc9112.html
+"""
 
 import asyncio
 import json
@@ -60,10 +63,10 @@ class _BadRequest(Exception):
 
 
 async def serve_http(client: Streams, gate: Gate, first: bytes) -> None:
-    """Serve a connection to its end. `first`: what was read of it.
+    """Serve a connection to its end. `first`: the bytes that were already read from it.
 
     Raises:
-        OSError, h11.ProtocolError: it broke.
+        OSError, h11.ProtocolError: the connection broke.
     """
     await _Client(client, gate, first).serve()
 
@@ -77,7 +80,7 @@ class _Client:
         )
         self._http.receive_data(first)
         self._has_body = True
-        """False: the answer to a HEAD request has none."""
+        """False for an answer to a HEAD request, which has no body."""
 
     async def serve(self) -> None:
         try:
@@ -91,7 +94,7 @@ class _Client:
             await self._say(error.error_status_hint, str(error))
 
     async def _answer(self, request: h11.Request) -> bool:
-        """False if the connection takes no further request."""
+        """Answer a request. False if the connection accepts no further request."""
         is_tunnel = request.method == b"CONNECT"
         kind: Kind = "https_connect" if is_tunnel else "http"
         self._has_body = request.method != b"HEAD"
@@ -127,7 +130,7 @@ class _Client:
             status_code=200, headers=[], reason=b"Connection established"
         )
         await _send(self._http, self._streams, head)
-        # What the client sent without waiting.
+        # Pass on the bytes that the client sent without waiting.
         upstream[1].write(self._http.trailing_data[0])
         await join(self._streams, upstream)
 
@@ -160,7 +163,7 @@ class _Client:
         *,
         kind: bytes = b"text/plain",
     ) -> None:
-        """Answer, and end the connection when the client has read that."""
+        """Answer, and end the connection once the client has read the answer."""
         body = text.encode()
         headers = [
             (b"content-type", kind),
@@ -170,7 +173,7 @@ class _Client:
         headers.append((b"connection", b"close"))
         if self._http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return
-        # A refused CONNECT has a body too.
+        # The answer to a refused CONNECT has a body too.
         phrase = HTTPStatus(status).phrase.encode()
         response = h11.Response(status_code=status, headers=headers, reason=phrase)
         for event in (
@@ -181,7 +184,7 @@ class _Client:
             await _send(self._http, self._streams, event)
         reader, writer = self._streams
         writer.write_eof()
-        # If it were closed with something unread, the client would not see the answer.
+        # If the connection were closed with unread bytes, the client would not see the answer.
         with suppress(TimeoutError):
             async with asyncio.timeout(_LINGER_S):
                 while await reader.read(READ_BYTES):
@@ -202,7 +205,7 @@ class _Exchange:
         )
 
     async def run(self, request: h11.Request, target: "_Target") -> bool:
-        """False if the client's connection takes no further request."""
+        """Exchange both. False if the client's connection accepts no further request."""
         kept = _kept(request.headers)
         headers = [(b"host", target.authority), *kept, (b"connection", b"close")]
         is_sent = False
@@ -233,7 +236,7 @@ class _Exchange:
         await self._pass_on(event)
 
     async def _pass_on(self, event: h11.Data | h11.EndOfMessage) -> None:
-        # A server that takes no more may have answered already.
+        # A server that reads no more may already have answered.
         with suppress(OSError):
             await _send(self._out, self._upstream, event)
 
@@ -296,7 +299,7 @@ def _target(request: h11.Request) -> _Target:
 
 
 def _kept(headers: _Headers) -> list[tuple[bytes, bytes]]:
-    """The headers that are for the other side. Of two lengths, the one that counts."""
+    """The headers that are for the other side. If there are two lengths, only the decisive one."""
     dropped = set(_OF_ONE_HOP)
     for name, value in headers:
         if name == b"connection":

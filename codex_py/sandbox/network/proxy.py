@@ -1,8 +1,9 @@
-"""The proxy of a session: one thread, which serves the commands that may reach some hosts.
+"""The proxy of a session: one thread, which serves the commands that may reach only some hosts.
 
-Each such command has a network of its own, with nothing in it but a port at which it finds the proxy. It is the
-launcher of the command that listens there, and passes the listening socket to us: see `sandbox.child.network`. So
-nobody outside of the command can reach the port, and we know which command asks.
+Each such command has a network of its own, with nothing in it but a port at which it finds the
+proxy. The launcher of the command listens there, and passes the listening socket to us: see
+`sandbox.child.network`. So no process outside of the command can reach the port, and we know which
+command asks.
 """
 
 import asyncio
@@ -20,11 +21,12 @@ from codex_py.sandbox.network.server import Server
 _NAME_BYTES: Final = 16
 _BACKLOG: Final = 64
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1", "0.0.0.0")
-"""Not `[::1]`, although some programs know no other spelling: with it, `httpx` cannot start."""
+"""The loopback hosts without `[::1]`. Some programs know no other spelling, but `httpx` cannot
+start with it."""
 
 
 class NetworkProxy:
-    """Starts with the first `address`, and again after `close`."""
+    """The proxy. It starts with the first `address`, and again after `close`."""
 
     def __init__(self, report: NetworkReport) -> None:
         self._report = report
@@ -32,7 +34,7 @@ class NetworkProxy:
         self._thread: threading.Thread | None = None
 
     def address(self, rules: DomainRules) -> str:
-        """The name of an abstract socket, at which the launchers of commands with these rules are waited for."""
+        """The abstract socket at which the proxy awaits launchers of commands with these rules."""
         if self._thread is None:
             self._server = Server(self._report)
             started: Future[asyncio.AbstractEventLoop] = Future()
@@ -44,7 +46,8 @@ class NetworkProxy:
             self._loop = started.result()
         if rules not in self._addresses:
             listening = socket.socket(socket.AF_UNIX)
-            # No file, which a kill would leave behind. Whoever connects has to be the same user.
+            # An abstract socket has no file, which a kill would leave behind. Only the same user
+            # may connect.
             name = f"codex-py-{os.urandom(_NAME_BYTES).hex()}"
             listening.bind(f"\0{name}")
             listening.listen(_BACKLOG)
@@ -54,10 +57,11 @@ class NetworkProxy:
         return self._addresses[rules]
 
     def direct_hosts(self, rules: DomainRules) -> tuple[str, ...]:
-        """The spellings of the loopback address at which a command means its own servers.
+        """The spellings of the loopback address by which a command means its own servers.
 
-        The loopback interface of a command is its own, so the command reaches nothing of the machine without the proxy.
-        A spelling that the rules open leads to the machine instead, through the proxy.
+        The loopback interface of a command is its own, so the command reaches no server of the
+        machine without the proxy. A spelling that the rules open leads to the machine instead,
+        through the proxy.
         """
         return tuple(host for host in _LOOPBACK if not opens(rules, host))
 

@@ -1,4 +1,4 @@
-"""What the proxy tells of the connections that it did not make. LIGHT."""
+"""The proxy's report of the connections that it did not make. LIGHT."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from codex_py.protocol.frozen import frozen
 Reason: TypeAlias = Literal[
     "not_allowed", "denied", "not_allowed_local", "method_not_allowed", "mitm_required"
 ]
-"""As Codex's proxy names them."""
+"""Reasons, named as in Codex's proxy."""
 REASONS: Final[dict[Reason, str]] = {
     "not_allowed": "it is not on the list of allowed domains",
     "denied": "the list of domains denies it",
@@ -18,7 +18,7 @@ REASONS: Final[dict[Reason, str]] = {
     "mitm_required": "only plain HTTP is allowed",
 }
 _MAX_REPORTED: Final = 100
-"""Hosts of one call."""
+"""The most hosts of one call."""
 
 
 @frozen
@@ -26,14 +26,17 @@ class Blocked:
     """A connection that was not made."""
 
     call_id: str
-    """Of the tool call whose command asked for it; empty if there is none."""
+    """The id of the tool call whose command asked for the connection; empty if there is none."""
     host: str
     port: int
     reason: Reason
 
     @property
     def pattern(self) -> str | None:
-        """The pattern that would allow it, if the user can. Of this machine and its networks, one port is enough."""
+        """The pattern that would allow the connection; None if the user cannot allow it.
+
+        For this machine and its networks, the pattern allows only one port.
+        """
         if self.reason == "not_allowed":
             return self.host
         is_address = ":" in self.host or self.host.replace(".", "").isdigit()
@@ -51,15 +54,16 @@ class Blocked:
 
 @dataclass(eq=False)
 class NetworkReport:
-    """Shared by threads: each access is one operation on a dictionary."""
+    """The blocked connections. Threads share it: each access is one operation on a dictionary."""
 
     blocked: dict[Blocked, None] = field(default_factory=dict[Blocked, None])
-    """In the order in which they came, each once until it is taken."""
+    """The connections, in order, each only once until it is taken."""
     ask: Callable[[Blocked], Any] | None = None
-    """Asks the user about a host that is not allowed, from any thread. Returns a `concurrent.futures.Future` of a
-    boolean, whose module takes 8 ms. None: nobody is asked."""
+    """Asks the user about a host that is not allowed, from any thread. Returns a
+    `concurrent.futures.Future` of a boolean; importing its module takes 8 ms. None: nobody is
+    asked."""
     tell_bug: Callable[[Exception], None] = field(default=lambda _: None)
-    """Gets what failed though it must not, from any thread."""
+    """Is given unexpected errors, from any thread."""
 
     def add(self, blocked: Blocked) -> None:
         if len(self.blocked) < _MAX_REPORTED:

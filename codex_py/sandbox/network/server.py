@@ -1,4 +1,7 @@
-"""Serves the commands of a session: takes their listening sockets from the launchers, and what connects to these."""
+"""Serves the commands of a session.
+
+Takes their listening sockets from the launchers, and accepts the connections to these.
+"""
 
 import asyncio
 import os
@@ -18,7 +21,7 @@ from codex_py.sandbox.network.report import NetworkReport
 from codex_py.sandbox.network.tunnel import serve_socks
 
 _MAX_CONNECTIONS: Final = 256
-"""Of one command. Each takes two descriptors of this process."""
+"""The most connections of one command. Each takes two descriptors of this process."""
 _SOCKS: Final = b"\5"
 _WAIT_S: Final = 0.1
 
@@ -28,13 +31,13 @@ class _Ended(Exception):
 
 
 class Server:
-    """`report`: gets what is blocked, and bugs."""
+    """The server. `report`: gets the blocked connections, and bugs."""
 
     def __init__(self, report: NetworkReport) -> None:
         self._report = report
 
     async def run(self, started: Callable[[asyncio.AbstractEventLoop], None]) -> None:
-        """Serve until `stop`. `started`: gets the loop, in which the other methods are called."""
+        """Serve until `stop`. `started`: gets the loop in which to call the other methods."""
         self._stop = asyncio.Event()
         try:
             async with asyncio.TaskGroup() as self._group:
@@ -112,7 +115,7 @@ async def _accepted(listening: socket.socket) -> socket.socket:
     while True:
         with suppress(OSError):
             return (await asyncio.get_running_loop().sock_accept(listening))[0]
-        # No descriptors are left, for now.
+        # No descriptors are left for now.
         await asyncio.sleep(_WAIT_S)
 
 
@@ -132,7 +135,7 @@ async def _serve_connection(connection: socket.socket, gate: Gate) -> None:
 
 
 async def _told(serving: Coroutine[Any, Any, None], report: NetworkReport) -> None:
-    """A bug costs this connection, or this command its network, and not the others."""
+    """Report a bug. It costs only this connection, or this command its network."""
     try:
         await serving
     except Exception as error:  # noqa: BLE001
@@ -140,7 +143,7 @@ async def _told(serving: Coroutine[Any, Any, None], report: NetworkReport) -> No
 
 
 def _user_of(link: socket.socket) -> int:
-    """The user at the other end."""
+    """The id of the user at the other end."""
     size = struct.calcsize("3i")
     return struct.unpack(
         "3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)

@@ -1,4 +1,7 @@
-"""Bytes that pass both ways, and SOCKS 5, which leads to such a tunnel: https://www.rfc-editor.org/rfc/rfc1928"""
+"""Passes bytes both ways, and serves SOCKS 5, which leads to such a tunnel.
+
+https://www.rfc-editor.org/rfc/rfc1928
+"""
 
 import asyncio
 import socket
@@ -32,7 +35,7 @@ async def join(one: Streams, other: Streams) -> None:
                 await writer.drain()
             writer.write_eof()
             return
-        # The other direction would wait for ever.
+        # After an error, the other direction would wait for ever.
         for _, each in (one, other):
             each.close()
 
@@ -42,10 +45,10 @@ async def join(one: Streams, other: Streams) -> None:
 
 
 async def serve_socks(client: Streams, gate: Gate) -> None:
-    """Serve a connection, of which the first byte was read, to its end. Names are resolved here.
+    """Serve a connection whose first byte was read, to its end. Names are resolved here.
 
     Raises:
-        OSError, asyncio.IncompleteReadError: it broke.
+        OSError, asyncio.IncompleteReadError: the connection broke.
     """
     reader, writer = client
     count = (await reader.readexactly(1))[0]
@@ -85,5 +88,5 @@ async def serve_socks(client: Streams, gate: Gate) -> None:
 
 
 def _reply(code: int) -> bytes:
-    # With an address that nobody reads.
+    # The reply has an address that nobody reads.
     return bytes((_VERSION, code, 0, _IPV4, 0, 0, 0, 0, 0, 0))

@@ -1,4 +1,4 @@
-"""A response as a stream of Anthropic's Messages API, and an error as its.
+"""Renders a response as a stream of Anthropic's Messages API, and errors in its format.
 
 Specification: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
 """
@@ -50,9 +50,9 @@ class AnthropicStream(Rendering):
     ) -> None:
         """
         Args:
-            request: the body that is answered.
-            events: the response; its usage is told at its beginning.
-            secret: makes signatures differ from those of other servers.
+            request: the body of the request.
+            events: the response, whose usage is part of the first event.
+            secret: a text that makes signatures differ from those of other servers.
         """
         super().__init__()
         self._model = request.get("model")
@@ -95,7 +95,7 @@ class AnthropicStream(Rendering):
 
     def _item_end(self, index: int, item: Mapping[str, Any]) -> Iterator[Event]:
         if item["type"] == "reasoning":
-            # Models that do not show what they think give the signature alone.
+            # Models that do not show their reasoning send only the signature.
             yield from self._start(index, _BLOCKS["reasoning"])
             source = (
                 f"{self._secret}\0{item.get('encrypted_content')}\0{self._thinking}"
@@ -156,7 +156,8 @@ def error_body(status: int, message: str) -> bytes:
 
 
 def translated_error(status: int, body: bytes) -> bytes:
-    """A body with an error as OpenAI has it, in the form of Anthropic; any other as it is."""
+    """Convert a body with an error in OpenAI's format to Anthropic's. Any other body is returned
+    unchanged."""
     fields = as_object(json_or(body, None))
     if not isinstance(fields.get("error"), dict) or fields.get("type") == "error":
         return body
@@ -164,7 +165,7 @@ def translated_error(status: int, body: bytes) -> bytes:
 
 
 def _usage(usage: Mapping[str, Any] | None) -> Event:
-    """The tokens as Anthropic counts them: those that were cached are not among `input_tokens`."""
+    """The tokens in Anthropic's count, whose `input_tokens` exclude cached tokens."""
     usage = usage or {"input_tokens": 0, "output_tokens": 0}
     details: Mapping[str, int] = usage.get("input_tokens_details") or {}
     cached = details.get("cached_tokens", 0)

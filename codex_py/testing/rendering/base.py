@@ -1,4 +1,5 @@
-"""The events of the Responses API as what every API can say: pieces of text, reasoning and calls."""
+"""Splits the events of the Responses API into parts that every API has: pieces of text, reasoning
+and calls."""
 
 import json
 from abc import ABC, abstractmethod
@@ -26,9 +27,9 @@ _KINDS: Mapping[str, PieceKind] = {
 
 
 class Rendering(ABC):
-    """Renders the events of one response, in their order. Subclasses say them in their API.
+    """Renders the events of one response, in their order. Subclasses write the events of their API.
 
-    What came in no delta is one piece when its item is done.
+    An item without deltas becomes one piece when it is done.
     """
 
     def __init__(self) -> None:
@@ -36,10 +37,10 @@ class Rendering(ABC):
         self._calls: dict[int, str] = {}
         """The types of the calls that have begun, by the index of their items."""
         self._said: set[int] = set()
-        """Items of which there was a piece."""
+        """The indices of items that have had a piece."""
 
     def render(self, event: Event) -> bytes:
-        """Raises a `ValueError` if the API has nothing like it."""
+        """Render one event. Raises a `ValueError` if the API has no such event."""
         return sse(self._events(event))
 
     @abstractmethod
@@ -47,11 +48,11 @@ class Rendering(ABC):
 
     @abstractmethod
     def _piece(self, kind: PieceKind, index: int, text: str) -> Iterator[Event]:
-        """More of an item. `arguments` are those of the call that began last under this index."""
+        """Write a piece of an item. `arguments` belong to the latest call with this index."""
 
     @abstractmethod
     def _call(self, index: int, call_id: str, name: str) -> Iterator[Event]:
-        """A call begins. `name` is flat: the namespace of an MCP tool is part of it."""
+        """Begin a call. `name` is flat: the namespace of an MCP tool is part of it."""
 
     def _item_end(self, index: int, item: Mapping[str, Any]) -> Iterable[Event]:  # noqa: ARG002
         return ()
@@ -60,7 +61,8 @@ class Rendering(ABC):
     def _end(
         self, reason: str | None, usage: Mapping[str, Any] | None
     ) -> Iterator[Event]:
-        """The response ends. `reason`: why it is not complete, `max_output_tokens` or `content_filter`."""
+        """End the response. `reason`: `max_output_tokens` or `content_filter` if it is
+        incomplete."""
 
     @abstractmethod
     def _failure(self, code: str, message: str) -> Event: ...
@@ -101,7 +103,7 @@ class Rendering(ABC):
 
     def _say(self, kind: PieceKind, index: int, text: str) -> Iterator[Event]:
         if kind == "arguments" and index not in self._calls:
-            # Nobody knows yet which tool they are for.
+            # The tool of these arguments is not known yet.
             return
         self._said.add(index)
         yield from self._begin()
@@ -123,7 +125,7 @@ class Rendering(ABC):
 
 
 def called_name(item: Mapping[str, Any]) -> str:
-    """The name of a call's tool, flat."""
+    """The flat name of a call's tool."""
     if item["type"] == "local_shell_call":
         return "shell"
     namespace = item.get("namespace")
@@ -133,7 +135,7 @@ def called_name(item: Mapping[str, Any]) -> str:
 
 
 def content(item: Mapping[str, Any]) -> str:
-    """The text of an item; of a call its arguments or its raw input."""
+    """The text of an item; for a call, its arguments or its raw input."""
     match item["type"]:
         case "function_call":
             return item["arguments"]

@@ -1,7 +1,7 @@
-"""A response as a stream of Chat Completions.
+"""Renders a response as a stream of Chat Completions.
 
-Specification: https://platform.openai.com/docs/api-reference/chat-streaming. Reasoning comes in `reasoning_content`,
-as that of DeepSeek and of vLLM does.
+Specification: https://platform.openai.com/docs/api-reference/chat-streaming. Reasoning is in
+`reasoning_content`, as with DeepSeek and vLLM.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _ENDS = {"response.completed", "response.incomplete"}
 
 class ChatStream(Rendering):
     def __init__(self, request: Mapping[str, Any]) -> None:
-        """`request`: the body that is answered."""
+        """`request`: the body of the request."""
         super().__init__()
         self._model = request.get("model")
         options: Mapping[str, Any] = request.get("stream_options") or {}
@@ -60,7 +60,7 @@ class ChatStream(Rendering):
             yield {**self._chunk({}), "choices": [], "usage": _usage(usage)}
 
     def _failure(self, code: str, message: str) -> Event:
-        # So do gateways, which end the stream without [DONE].
+        # Gateways send such an error, and end the stream without [DONE].
         return {"error": {"message": message, "type": code, "code": code}}
 
     def _call_chunk(self, index: int, fields: Mapping[str, Any]) -> Event:

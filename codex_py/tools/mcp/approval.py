@@ -1,4 +1,4 @@
-"""Which calls of MCP tools need an approval. Source: Codex 0.169, as far as it is known."""
+"""Approvals for calls of MCP tools. Source: Codex 0.169, as far as it is known."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,8 @@ _NEVER_ASKS = "MCP tool call requires approval, but approval policy is never"
 
 
 def refusal(server: str, tool: str, config: McpServerConfig) -> CallRefused:
-    """The refusal of a call that needs an approval if nobody may be asked. It says how to allow the call."""
+    """The refusal of a call that needs an approval when the user may not be asked. It says how to
+    allow the call."""
     own = tool in config.tools_approval_modes
     if own:
         key = f"tools.{tool}.approval_mode"
@@ -42,11 +43,12 @@ def refusal(server: str, tool: str, config: McpServerConfig) -> CallRefused:
 def needs_approval(
     tool: ServerTool, mode: ApprovalMode, policy: AskForApproval, sandbox: SandboxPolicy
 ) -> bool:
-    """True if the user has to approve the call first.
+    """True if the user must approve the call first.
 
     MCP tools run outside the sandbox; its mode shows how far the user trusts the model. In the mode `auto`, full access
-    allows every call, and any other sandbox the tools that declare themselves read-only. A writable workspace allows
-    those that declare themselves harmless too, if the user can be asked about the others.
+    allows every call, and any other sandbox allows the tools that declare themselves read-only. A
+    writable workspace also allows tools that declare themselves harmless, if the user can be asked
+    about the others.
     """
     unrestricted = sandbox.mode == "danger-full-access"
     never = policy is ApprovalPolicy.NEVER
@@ -79,10 +81,10 @@ async def approve_call(
     """Ask the user about a call of `server/tool`, unless it is approved for the session.
 
     Args:
-        grant: the key of that approval.
+        grant: the key of the approval for the session.
         refused: the error if the user may not be asked.
-        item_id: of the thread item of the call.
-        rejected: what the model is told if the user refuses.
+        item_id: the id of the call's thread item.
+        rejected: the beginning of the error if the user refuses.
 
     Raises:
         ToolError: the call may not run.

@@ -1,9 +1,9 @@
-"""Which tools of MCP servers a model is offered, and how it finds the others. LIGHT.
+"""The tools of MCP servers that requests offer, and the search for the others. LIGHT.
 
-Up to 100 tools, of 256 KB at most, are all offered. If there are more, only `tool_search` is offered; the tools
-that it finds are appended to the list and stay there. The provider's prompt cache begins with this list, so the
-list changes only when a search finds new tools. That cache miss is necessary: many providers let a model call only
-tools that are in the list.
+Up to 100 tools, of 256 KB at most, are all offered. With more tools, only `tool_search` is offered;
+the tools that it finds are appended to the list and stay there. The provider's prompt cache begins
+with this list, so the list changes only when a search finds new tools. That cache miss is
+necessary: many providers let a model call only tools that are in the list.
 """
 
 import math
@@ -26,8 +26,8 @@ MAX_SCHEMA_BYTES: Final = 64 * 1024
 
 _WORD = re.compile(r"[^\W_]+")
 _NAME_WEIGHT = 3
-"""A word of the name counts as much as this many words of the description."""
-# Parameters of BM25: how soon a repeated word adds nothing, and how much a long text loses.
+"""The number of words of a description that a word of the name is worth."""
+# Parameters of BM25: the saturation of repeated words, and the penalty of long texts.
 _SATURATION = 1.2
 _LENGTH_PENALTY = 0.75
 
@@ -52,7 +52,7 @@ class McpCatalogue:
         return (*map(own_spec, (*RESOURCE_TOOLS, TOOL_SEARCH)), *found)
 
     def search(self, query: str, limit: int) -> list[FunctionSpec]:
-        """The tools that match best, the best first; they are offered from now on."""
+        """The tools that match best, in descending order. Later requests offer them."""
         self._refresh()
         tools = self._servers.tools()
         if self._index is None:
@@ -81,7 +81,8 @@ class McpCatalogue:
 
 
 def server_tool_spec(name: str, tool: ServerTool) -> FunctionSpec:
-    """The function of one tool. Its schema is the server's own, repaired, unless that is longer than 64 KB."""
+    """The specification of one tool. Its schema is the server's own, repaired; a schema of more
+    than 64 KB is left out."""
     description = tool.description
     if len(description) > MAX_DESCRIPTION_CHARS:
         missing = len(description) - MAX_DESCRIPTION_CHARS
@@ -107,7 +108,8 @@ class _Index:
         self._mean_length = max(1.0, total / max(1, len(self._entries)))
 
     def ranked(self, query: str) -> list[str]:
-        """Names of the tools that have a word of the query, the best first; ties by name."""
+        """The names of the tools with a word of the query, best match first; ties in the order of
+        names."""
         words = set(_words(query))
         scores = {
             name: self._score(words, entry) for name, entry in self._entries.items()
@@ -116,7 +118,7 @@ class _Index:
         return sorted(fitting, key=lambda name: (-scores[name], name))
 
     def _score(self, words: set[str], entry: Counter[str]) -> float:
-        """How well an entry fits, by BM25 (Robertson and Zaragoza, 2009)."""
+        """The BM25 score of an entry (Robertson and Zaragoza, 2009)."""
         score = 0.0
         share = entry.total() / self._mean_length
         for word in sorted(words & entry.keys()):
@@ -129,6 +131,6 @@ class _Index:
 
 
 def _words(text: str) -> list[str]:
-    """Lower case, without the `s` of a plural; `camelCase` is two."""
+    """The words in lower case, without the `s` of a plural; `camelCase` is two words."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
     return [word.removesuffix("s") or word for word in _WORD.findall(spaced.lower())]

@@ -15,7 +15,7 @@ from codex_py.tools.base import ChangesNothing
 from codex_py.tools.mcp.output import is_error, item_result
 
 OWN_SERVER = "codex"
-"""The server of an item if the call names none."""
+"""The server of an item whose call names no server."""
 _INTERRUPTED = "the call was interrupted"
 _INTERVAL_S = 0.1
 _MESSAGE_CHARS = 200
@@ -25,7 +25,7 @@ _MESSAGE_CHARS = 200
 def mcp_item(
     server: str, tool: str, arguments: Mapping[str, Any], context: ToolContext
 ) -> Generator["RunningItem"]:
-    """Start an item. It is completed when the context is left, on every path."""
+    """Start an item. Leaving the context completes it, on every path."""
     item = event_items.McpToolCall(
         id=context.next_item_id(), server=server, tool=tool, arguments=arguments
     )
@@ -56,12 +56,13 @@ class RunningItem:
         self._timer: asyncio.TimerHandle | None = None
 
     def end(self, result: Mapping[str, Any]) -> None:
-        """Set the result of the call, as a server writes it. It is emitted when the context is left."""
+        """Set the result of the call, in the form of an MCP result. It is emitted when the context
+        is left."""
         status = "failed" if is_error(result) else "completed"
         self.ended = replace(self._item, result=item_result(result), status=status)
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Emit the progress at intervals; of several reports in one, only the latest."""
+        """Emit the progress at intervals; if an interval has several reports, only the latest."""
         if total is None:
             share = f"{done:g}"
         else:
@@ -81,7 +82,8 @@ class RunningItem:
 
 
 class ShownAsServerCall(ChangesNothing):
-    """Base of built-in tools whose calls are shown as calls of the server that they name, or of `codex`."""
+    """The base of built-in tools whose calls are shown as calls to the server that they name, or
+    else to `codex`."""
 
     def replay(self, call: PastCall, past: PastItems) -> event_items.ThreadItem:
         server = str(call.arguments.get("server") or OWN_SERVER)

@@ -21,10 +21,10 @@ from codex_py.protocol.tools import ToolOutput
 from codex_py.tools.truncate import token_count, truncate_middle, truncate_output
 
 MAX_ITEM_BYTES: Final = 1024 * 1024
-"""Limit of a result in a thread item; Codex has the same limit for the output of a command."""
+"""Limit on a result in a thread item; Codex has the same limit for the output of a command."""
 _MAX_PARTS = 100
 _DATA_URL: Final = re.compile(r"\s*data:[^,]{0,200};base64,", re.IGNORECASE)
-"""What some servers write before the Base64 of an image."""
+"""A prefix that some servers write before the Base64 of an image."""
 _LEFT_OUT: Final = "[an image was left out: unable to process image"
 
 
@@ -55,7 +55,7 @@ def call_output(
 
 
 def item_result(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The result of a thread item, at most about 1 MB of it."""
+    """The result for a thread item, cut to about 1 MB."""
     shown: dict[str, Any] = {
         "content": _content(result),
         "structured_content": result.get("structuredContent"),
@@ -70,7 +70,8 @@ def item_result(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _content(result: Mapping[str, Any]) -> list[Any]:
-    """The content as a list, as the specification has it. Some servers send its one entry, a bare value, or none."""
+    """The content as a list, as the specification requires. Some servers send a single entry, a
+    bare value, or no content."""
     content = result.get("content")
     match content:
         case list():
@@ -93,7 +94,8 @@ def _content(result: Mapping[str, Any]) -> list[Any]:
 def content_parts(
     content: Sequence[Any], limit_tokens: int, image_rule: ImageRule
 ) -> list[dict[str, Any]]:
-    """The content of a result as content parts for the model, within the limits of text and of images."""
+    """Convert the content of a result to content parts for the model, within the limits for text
+    and images."""
     parts: list[dict[str, Any]] = []
     tokens_left = limit_tokens
     image_bytes_left = MAX_IMAGE_BYTES
@@ -121,9 +123,10 @@ def _text(entry: Any) -> str:
 
 
 def _image(entry: Any, max_bytes: int, rule: ImageRule) -> dict[str, Any] | None:
-    """The part of an image that providers accept, or a note in its place; None for anything else.
+    """A content part with an image that providers accept, or with a note instead; None for other
+    entries.
 
-    Providers refuse the whole request, and every later one, for one image that they cannot read.
+    An image that a provider cannot read makes it refuse the whole request, and every later one.
     """
     match entry:
         case {"type": "image", "data": str(data)}:

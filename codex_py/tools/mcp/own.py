@@ -1,7 +1,7 @@
 """Our own tools about MCP servers: `list_mcp_resources`, `list_mcp_resource_templates`, `read_mcp_resource`, and
-`tool_search`, which finds tools if there are too many to offer each.
+`tool_search`, which finds tools when the servers have too many to offer them all.
 
-The answers are JSON text, those about resources in the shapes of Codex.
+The answers are JSON text. Answers about resources have the shapes of Codex.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from codex_py.tools.mcp.item import OWN_SERVER, RunningItem, ShownAsServerCall, 
 from codex_py.tools.truncate import BYTES_PER_TOKEN, truncate_output
 
 _MAX_ENTRIES = 10_000
-"""Entries of one server after which no further page is requested."""
+"""The number of entries of one server after which no further page is requested."""
 _MAX_RESULTS = 50
-"""Of a search."""
+"""Limit on the results of a search."""
 
 
 @frozen(kw_only=True)
@@ -66,7 +66,7 @@ class ListMcpResources(_ServersTool):
     _field = "resources"
 
     async def run(self, params: ListParams, context: ToolContext) -> ToolOutput:
-        """Without `server`, the servers that fail are listed as `errors`."""
+        """List the resources. Without `server`, the servers that fail are listed as `errors`."""
         arguments = {k: v for k, v in asdict(params).items() if v is not None}
         with mcp_item(
             params.server or OWN_SERVER, self.name, arguments, context
@@ -170,7 +170,7 @@ class ToolSearch(ChangesNothing):
             entry = spec.described()
             bytes_left -= len(encode_json(entry))
             if bytes_left < 0:
-                # The next request offers it with its schema.
+                # The next request offers the tool with its schema.
                 entry = {"name": spec.name}
             shown.append(entry)
         text = encode_json({"tools": shown}).decode()

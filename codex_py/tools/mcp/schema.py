@@ -1,7 +1,8 @@
-"""Repairs the usual mistakes in the schemas of tools that others wrote. LIGHT.
+"""Repairs the usual mistakes in the schemas of foreign tools. LIGHT.
 
-Specification: https://json-schema.org/draft/2020-12. A valid schema keeps its meaning: all that is added to one is
-`items` for an array without, which allows everything, because most providers ask for it.
+Specification: https://json-schema.org/draft/2020-12. A valid schema keeps its meaning: the only
+addition is an `items` that allows everything, for arrays without `items`, because most providers
+require it.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ _MAPS: Final = (
     "definitions",
     "dependentSchemas",
 )
-"""Keywords whose value has a schema for each name."""
+"""The keywords whose value maps names to schemas."""
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE: Final = (
     "items",
@@ -47,7 +48,7 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {
     "tuple": "array",
     "dict": "object",
 }
-"""Types as programming languages call them."""
+"""The names of types in programming languages."""
 _MAX_DEPTH: Final = 50
 
 
@@ -122,7 +123,7 @@ def _repair_lists_of_names(fields: JsonObject) -> None:
         if not all(isinstance(name, str) for name in names):
             fields["required"] = [name for name in names if isinstance(name, str)]
     else:
-        # A single truth value is of drafts before the fourth.
+        # Drafts before the fourth had a boolean here.
         fields.pop("required", None)
     enum = fields.get("enum")
     if "enum" in fields and not (isinstance(enum, list) and enum):
@@ -130,7 +131,7 @@ def _repair_lists_of_names(fields: JsonObject) -> None:
 
 
 def _map(value: object, depth: int) -> JsonObject:
-    # What PHP makes of an empty object is an empty list.
+    # PHP encodes an empty object as an empty list.
     if isinstance(value, dict):
         entries = cast("JsonObject", value)
     else:

@@ -27,7 +27,7 @@ from codex_py.tools.mcp.own import own_mcp_tools
 
 @frozen(kw_only=True)
 class McpArguments(ToolParams):
-    """Any object: the server checks it against its own schema."""
+    """The arguments of a call: any object. The server checks it against its own schema."""
 
     root: dict[str, Any]
 
@@ -37,7 +37,7 @@ class McpArguments(ToolParams):
 
 
 class McpTool:
-    """One tool of one server."""
+    """A tool of an MCP server."""
 
     params = McpArguments
 
@@ -62,7 +62,7 @@ class McpTool:
         return None
 
     async def run(self, params: McpArguments, context: ToolContext) -> ToolOutput:
-        """Ask for an approval if that is needed, then call the tool. The call is sent once, even if it fails.
+        """Ask for an approval if needed, then call the tool. A failed call is not repeated.
 
         Raises:
             ToolError: the call was refused, or failed.
@@ -79,7 +79,7 @@ class McpTool:
                 text = f"tool call error: {failed}\n\nCaused by:\n    {cause}"
                 raise ToolError(text, code=error.code) from error
             item.end(result)
-            # It may take an image seconds to be made smaller.
+            # Shrinking an image may take seconds.
             return await asyncio.to_thread(
                 call_output,
                 result,
@@ -117,7 +117,8 @@ def mcp_tool_finder(
     catalogue: McpCatalogue,
     image_rule: ImageRule,
 ) -> Callable[[str], Tool[Any] | None]:
-    """Return a function that finds the tools of servers, and our own about them, by the name that a model writes."""
+    """Return a function that finds tools of servers, and our own tools about servers, by the name
+    that a model writes."""
     own = {tool.name: tool for tool in own_mcp_tools(servers, catalogue)}
 
     def find(name: str) -> Tool[Any] | None:

@@ -1,4 +1,4 @@
-"""`apply_patch`: change files as a patch says, all of them or none.
+"""`apply_patch`: applies a patch to all of its files, or to none.
 
 A patch is checked against the files, then approved, then announced, then written.
 """
@@ -50,11 +50,12 @@ class ApplyPatchParams(ToolParams):
 
 
 class ApplyPatch:
-    """One instance serves a session.
+    """The tool of one session.
 
     Args:
         home: `$CODEX_HOME`, for the journal of files that patches replace; None keeps no journal.
-        unambiguous: refuse a patch whose old lines fit several places; otherwise the first one is used.
+        unambiguous: refuse a patch whose old lines fit several places; otherwise the first place is
+            used.
     """
 
     name = "apply_patch"
@@ -98,11 +99,11 @@ class ApplyPatch:
     async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
         """Apply the text of a patch whose relative paths start at `cwd` (absolute).
 
-        A patch that does not fit gets an output in Codex's words, and a failed item. After a cancellation,
-        either the whole patch is on disk or nothing of it.
+        A patch that does not fit returns an output in Codex's words, and its item fails. After a
+        cancellation, either the whole patch is on disk or none of it.
 
         Raises:
-            ToolError: the patch was refused. Its item has failed, with the code of this error.
+            ToolError: the patch was refused. Its item fails with the code of this error.
         """
         started = time.monotonic()
         if self._home is None:
@@ -144,7 +145,7 @@ class ApplyPatch:
             raise
 
         item = _start_item(changes, diff, context, plan.changes)
-        # With everything or nothing written, also after a cancellation.
+        # A cancellation waits here, so that the whole patch is written or none of it.
         outcome = await to_its_end(_commit(plan, journal, item, context))
         wall_s = time.monotonic() - started
         if isinstance(outcome, PatchError):
@@ -156,7 +157,8 @@ class ApplyPatch:
         return ToolOutput(command_report(0, wall_s, plan.summary() + notes))
 
     async def _approve(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:
-        """Ask for an approval if that is needed. The question names files outside by their resolved paths."""
+        """Ask for an approval if needed. The question names files outside of the sandbox by their
+        resolved paths."""
         policy = context.approval_policy
         writable = writable_by(context, self._home)
         if writable is None:
@@ -186,7 +188,7 @@ class ApplyPatch:
         )
         approvals = context.approvals
         async with approvals.asking:
-            # The resolved paths: a command can change where a link leads.
+            # Approvals are for resolved paths: a command can change the target of a link.
             if not plan.locations <= approvals.granted:
                 await approvals.ask(
                     request, plan.locations, rejected="patch rejected by user"
@@ -194,7 +196,7 @@ class ApplyPatch:
 
 
 def _named_files(patch: str, cwd: Path) -> list[Change]:
-    """The files that a patch names, although it does not fit; absolute paths."""
+    """The files that a patch names, which need not fit them; absolute paths."""
     return [
         replace(change, path=os.path.normpath(cwd / change.path))
         for change in named_changes(patch)
@@ -233,7 +235,8 @@ def _refuse(
 async def _commit(
     plan: PatchPlan, journal: Journal | None, item: FileChange, context: ToolContext
 ) -> Committed | PatchError:
-    """Write the plan and complete its item. Returns the error if nothing could be written."""
+    """Write the plan and complete its item. Returns a `PatchError` if the patch could not be
+    written."""
     try:
         committed = await asyncio.to_thread(plan.commit, journal)
     except Exception as failure:
@@ -247,7 +250,8 @@ async def _commit(
 
 
 def _write_code(failure: BaseException) -> str:
-    """The name of the operating system's error, if it is one: `ENOSPC`, …"""
+    """The name of the operating system's error, such as `ENOSPC`; `PatchFailed` for any other
+    failure."""
     cause = failure.__cause__
     number = cause.errno if isinstance(cause, OSError) else None
     return errno.errorcode.get(number or 0, _NO_FIT)

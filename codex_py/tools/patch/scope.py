@@ -30,7 +30,8 @@ _READ_ONLY = "patch rejected: writing is blocked by read-only sandbox; rejected 
 def writable_by(
     context: ToolContext, home: Path | None
 ) -> Callable[[str], bool] | None:
-    """A rule for real, absolute paths: the files that the sandbox allows to write; None if it allows all."""
+    """A rule for resolved, absolute paths: True for files that the sandbox allows to write. None
+    allows all files."""
     policy = context.sandbox_policy
     denials = denials_of(policy.files)
     match policy.mode:
@@ -41,7 +42,7 @@ def writable_by(
         case "read-only":
             return lambda _path: False
         case "workspace-write":
-            # As for commands: see `PlatformSandbox`.
+            # The same rules hold for commands: see `PlatformSandbox`.
             roots = resolve_roots(policy, context.environment.get("TMPDIR", ""), home)
             own = [*own_paths()]
             if home is not None:
@@ -57,9 +58,9 @@ def writable_by(
 class ReadScope:
     """The files that a patch may read before it is approved.
 
-    Our own process reads them, which is not sandboxed, and the error for a patch that does not fit quotes lines of
-    the file. So a file outside of the sandbox is read only if the user can be asked, and the error does not quote it.
-    Files that are hidden from commands are never read.
+    Our own process reads them without a sandbox, and the error for a patch that does not fit quotes
+    lines of the file. So a file outside of the sandbox is read only if the user can be asked, and
+    the error does not quote it. Files that are hidden from commands are never read.
     """
 
     def __init__(self, context: ToolContext, home: Path | None) -> None:
@@ -88,7 +89,7 @@ class ReadScope:
         return self._may_ask
 
     def failure(self, error: PatchError) -> str:
-        """Tell the model why its patch cannot be applied."""
+        """The text for the model about why its patch cannot be applied."""
         if self._outside:
             message = (
                 f"the patch reads {some_of(list(self._outside), 3)}, outside of the sandbox, and does not fit; "
@@ -120,9 +121,11 @@ def refusal(context: ToolContext) -> CallRefused:
 def _excluding(
     protected: Sequence[Path], roots: Sequence[Path]
 ) -> Callable[[str], bool]:
-    """Allow what is in the roots, without these paths and all below them. All are without links.
+    """A rule that allows files in the roots, except protected paths and the files below them. All
+    paths are resolved.
 
-    A root may lie below a protected path, as a worktree does in `$CODEX_HOME`: the innermost of them decides.
+    A root may lie below a protected path, such as a worktree in `$CODEX_HOME`: the innermost path
+    decides.
     """
     writable = writable_under(roots)
     # Some file systems ignore case.

@@ -1,4 +1,4 @@
-"""The arguments of a Python function, as pydantic reads, checks and describes them."""
+"""Reads, checks and describes the arguments of a Python function with pydantic."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,8 @@ class FunctionArguments(BaseModel):
     def model_validate_json(
         cls, json_data: str | bytes | bytearray, **options: Any
     ) -> Self:
-        """Raises a `WrongValues`: the text of pydantic's own error is long."""
+        """Parse the arguments. Raises a `WrongValues`, because the text of pydantic's own error is
+        long."""
         try:
             return super().model_validate_json(json_data, **options)
         except ValidationError as error:
@@ -47,7 +48,7 @@ class FunctionArguments(BaseModel):
 def _wrong_value(problem: ErrorDetails) -> WrongValue:
     value = problem["input"]
     path = [*map(str, problem["loc"])]
-    # pydantic has no list of the choices, but names them.
+    # pydantic gives the choices only as text.
     choices = _CHOICE.findall(str(problem.get("ctx", {}).get("expected", "")))
     return WrongValue(path, problem["msg"] + guess(choices, value), value)
 
@@ -59,11 +60,13 @@ def arguments_model(
     *,
     lenient: bool = False,
 ) -> type[FunctionArguments]:
-    """
+    """Make a model of the arguments of a function.
+
     Args:
-        name: of the function.
-        about: what its docstring says of each parameter.
-        lenient: accept null for parameters with a default: models write it for those they leave out.
+        name: the name of the function.
+        about: the description of each parameter from the docstring.
+        lenient: accept null for parameters with a default: models write it for parameters that they
+            leave out.
 
     Raises:
         PydanticUserError: pydantic cannot check a type.
@@ -98,7 +101,8 @@ def takes_none(annotation: Any) -> bool:
 def arguments_schema(
     name: str, parameters: Iterable[Parameter], about: Mapping[str, str]
 ) -> dict[str, Any]:
-    """JSON Schema of the arguments. Raises a `TypeError` if pydantic cannot check or describe a type."""
+    """The JSON Schema of the arguments. Raises a `TypeError` if pydantic cannot check or describe a
+    type."""
     try:
         model = arguments_model(name, parameters, about)
         schema = model.model_json_schema(schema_generator=_Untitled)

@@ -1,4 +1,4 @@
-"""Calls of Python functions that a library user passes as tools."""
+"""Runs calls of Python functions that a library user passes as tools."""
 
 import asyncio
 import base64
@@ -32,11 +32,11 @@ from codex_py.tools.truncate import truncate_output
 _SERVER: Final = "python"
 """The server that thread items name."""
 _MAX_ITERATED_BYTES: Final = 64 << 20
-"""Of what an iterator yields, with 64 bytes for each value."""
+"""Limit on the values of an iterator; each value counts 64 bytes extra."""
 
 
 class PythonTool:
-    """One function in one session."""
+    """A Python function as a tool of one session."""
 
     def __init__(
         self, function: PythonFunction[..., Any], *, image_rule: ImageRule
@@ -50,7 +50,8 @@ class PythonTool:
         self._image_rule = image_rule
 
     async def run(self, params: FunctionArguments, context: ToolContext) -> ToolOutput:
-        """A `CodexError` that the function raises ends the turn; any other error of it is a `ToolError`."""
+        """Call the function. Its `CodexError` ends the turn; any other exception becomes a
+        `ToolError`."""
         given = params.given()
         shown = to_jsonable_python(given, fallback=str)
         with mcp_item(_SERVER, self.name, shown, context) as item:
@@ -90,7 +91,7 @@ class PythonTool:
             arguments,
             f"Allow the Python function `{self.name}` to run?",
             context,
-            # Not the key of an MCP tool: a server may be called python.
+            # The key differs from the keys of MCP tools: a server may be called python.
             ("function", _SERVER, self.name),
             CallRefused(
                 text, code="ApprovalDenied", cause="a Python tool needs an approval"
@@ -102,7 +103,7 @@ class PythonTool:
     async def _call(
         self, arguments: Mapping[str, Any], context: ToolContext
     ) -> list[dict[str, Any]]:
-        """Call the function. Returns content entries of an MCP result."""
+        """Call the function. Returns the content entries of an MCP result."""
         function = self._function.function
         task = asyncio.current_task()
         try:
@@ -130,7 +131,7 @@ class PythonTool:
 
 
 def _content(result: Any) -> Any:
-    """Content entries of an MCP result; an awaitable as it is."""
+    """Convert a result to content entries of an MCP result. An awaitable is returned unchanged."""
     if inspect.isawaitable(result):
         return result
     result = _without_iterators(result)
@@ -142,7 +143,8 @@ def _content(result: Any) -> Any:
 
 
 def _without_iterators(value: Any) -> Any:
-    """The value with a list in the place of each iterator, which may have no end."""
+    """The value with a list in place of each iterator. Raises a `ToolError` for one that is too
+    long or endless."""
     match value:
         case dict():
             fields = cast("dict[Any, Any]", value)

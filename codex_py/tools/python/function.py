@@ -45,7 +45,7 @@ _TYPE_NAMES: Final[Mapping[Any, str]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PythonFunction(Generic[P, R]):
-    """A function with its description for the model. It can be called as before."""
+    """A function with its description for the model. It can still be called like the function."""
 
     function: Callable[P, R]
     spec: FunctionSpec
@@ -87,13 +87,15 @@ def tool(
     default options.
 
     The parameters are described by their types and by the docstring (a section `Args:`, or `:param name:`). The
-    model's arguments are converted and checked before the call. The model gets a `str` as it is, `bytes` as an image
-    (PNG, JPEG, GIF, WebP), a list with `bytes` in it as its parts, and anything else as JSON; an iterator, such as a
-    generator, is a list to it and may yield 64 MB. The model gets the
-    type and the text of an exception, and the turn continues; only a `CodexError` ends it.
+    model's arguments are converted and checked before the call. The model gets a `str` unchanged,
+    `bytes` as an image (PNG, JPEG, GIF, WebP), a list that contains `bytes` as its parts, and any
+    other value as JSON. An iterator, such as a generator, becomes a list, and may yield 64 MB.
+    After an exception, the model gets its type and text, and the turn continues; only a
+    `CodexError` ends it.
 
-    A coroutine function runs in the loop of the session, and is cancelled with the turn. Any other runs in a thread of
-    its own, which cannot be cancelled: the turn ends without it.
+    A coroutine function runs in the loop of the session, and is cancelled with the turn. Any other
+    function runs in a separate thread, which cannot be cancelled: the turn ends without waiting for
+    it.
 
     >>> from codex_py import tool
     >>> @tool(name="in_stock", parallel=True)
@@ -105,13 +107,15 @@ def tool(
 
     Args:
         function: a `PythonFunction` is returned unchanged.
-        name: letters, digits, `_` and `-`, at most 64; that of the function if None.
-        description: the docstring without the parameters if None.
-        needs_approval: ask `approve`, or the session's approver, before each call. Without one, the calls are refused.
+        name: at most 64 letters, digits, `_` and `-`; None: the function's name.
+        description: None: the docstring without the parameters.
+        needs_approval: ask `approve`, or the session's approver, before each call. Without either,
+            calls are refused.
         parallel: a call may run concurrently with others; otherwise it runs alone.
 
     Raises:
-        TypeError: it is no function, has no usable name, or has parameters that cannot be named or described in a call.
+        TypeError: `function` is not a function, has no usable name, or has parameters that cannot
+            be named or described in a call.
     """
     if function is None:
         wanted = {"name": name, "description": description}
@@ -157,7 +161,7 @@ def _parameters(function: AnyFunction, name: str) -> Mapping[str, Parameter]:
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The text on the function, and that on each parameter."""
+    """The description of the function, and the description of each parameter."""
     description: list[str] = []
     about: dict[str, str] = {}
     latest = ""
@@ -191,13 +195,15 @@ class _NotPlain(Exception):
 def _plain_schema(
     parameters: Iterable[Parameter], about: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """JSON Schema of an object with these members, as pydantic writes it; None if one of their types is not plain.
+    """The JSON Schema of an object with these members, as pydantic writes it; None if one of their
+    types is not plain.
 
-    Plain are str, int, float, bool, None, Any, lists, dictionaries with keys of str, literals, enumerations of plain
-    values, and unions of these; `Annotated` with a text describes a parameter.
+    Plain types are str, int, float, bool, None, Any, lists, dictionaries with keys of str,
+    literals, enumerations of plain values, and unions of these; `Annotated` with a text describes a
+    parameter.
 
     Args:
-        about: what the docstring says of each.
+        about: the description of each parameter from the docstring.
     """
     properties: dict[str, Any] = {}
     required: list[str] = []
@@ -213,7 +219,7 @@ def _plain_schema(
                 schema.setdefault("description", text)
             properties[parameter.name] = schema
     except (_NotPlain, TypeError):
-        # A TypeError: metadata that cannot be hashed.
+        # A `TypeError` comes from metadata that cannot be hashed.
         return None
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required:

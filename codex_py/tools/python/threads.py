@@ -1,4 +1,5 @@
-"""Functions that may block, in threads that nobody waits for, and work that is waited for in any case. LIGHT."""
+"""Runs blocking functions in threads that can be abandoned, and awaits work that cannot be stopped.
+LIGHT."""
 
 import asyncio
 import contextvars
@@ -14,11 +15,12 @@ _T = TypeVar("_T")
 
 
 async def in_thread(function: Callable[[], Any]) -> Any:
-    """Call a function in a daemon thread: it cannot fill the pool of the loop, and the program can exit before it
-    ends."""
-    # Not the exception itself: a future takes no StopIteration.
+    """Call a function in a daemon thread, which cannot fill the loop's thread pool. The program can
+    exit before the function ends."""
+    # The exception is part of the result, because a future does not accept a `StopIteration`.
     ended: Future[tuple[Any, BaseException | None]] = Future()
-    # The function ends, even if nobody waits for it any more.
+    # A running future cannot be cancelled: the function sets a result even if the caller no longer
+    # waits.
     ended.set_running_or_notify_cancel()
     variables = contextvars.copy_context()
 
@@ -32,7 +34,8 @@ async def in_thread(function: Callable[[], Any]) -> Any:
     threading.Thread(target=run, daemon=True).start()
     result, error = await asyncio.wrap_future(ended)
     if isinstance(error, KeyboardInterrupt):
-        # Not a Ctrl-C, which arrives in the main thread alone. In a task it would end the loop.
+        # This is not Ctrl-C, which arrives only in the main thread. In a task it would end the
+        # loop.
         raise failure(error) from error
     if error is not None:
         raise error
@@ -40,7 +43,8 @@ async def in_thread(function: Callable[[], Any]) -> Any:
 
 
 async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
-    """Await work that cannot be stopped, such as that of a thread: a cancellation waits for its end."""
+    """Await work that cannot be stopped, such as a thread's. A cancellation takes effect after its
+    end."""
     working = asyncio.create_task(work)
     cancelled: asyncio.CancelledError | None = None
     while not working.done():

@@ -32,7 +32,7 @@ _NOT_STARTED: Final[Mapping[str, Literal["declined", "failed"]]] = {
     "ApprovalDenied": "declined",
     "SandboxUnavailable": "failed",
 }
-"""Status of a command's item by the error that kept the command from being started."""
+"""The status of a command's item, by the code of the error that kept the command from starting."""
 _LIVE_INTERVAL_S = 0.05
 _LIVE_BYTES = 8 * 1024
 _BARE_PATCH = (
@@ -43,7 +43,7 @@ _BARE_PATCH = (
 Workdir: TypeAlias = Annotated[
     str | None, "Where to run it. Default: the working directory of the session."
 ]
-"""Relative to the directory of the turn."""
+"""A path, absolute or relative to the turn's directory."""
 Login: TypeAlias = Annotated[
     bool | None, "Run the shell as a login shell. Default: true."
 ]
@@ -68,7 +68,7 @@ class CommandParams(ToolParams):
     ] = ()
 
     def cwd(self, context: ToolContext) -> Path:
-        """Raises a `ToolError` if no path can be made of `workdir`."""
+        """The command's directory, absolute. Raises a `ToolError` if `workdir` cannot be a path."""
         workdir = self.workdir or ""
         if "\0" in workdir:
             reason = "a path cannot contain NUL"
@@ -90,20 +90,21 @@ class CommandParams(ToolParams):
 
 @frozen
 class CommandRunner:
-    """One serves all commands of a session."""
+    """Runs all commands of a session."""
 
     sessions: ProcessSessions
     orchestrator: Orchestrator
     apply_patch: Callable[[str, Path, ToolContext], Awaitable[ToolOutput]]
-    """See `ApplyPatch.apply`."""
+    """The method `ApplyPatch.apply`."""
     login_shell: LoginShell | None = None
 
     async def patch_output(
         self, argv: Sequence[str], cwd: Path, context: ToolContext
     ) -> ToolOutput | None:
-        """Apply the patch if the command line calls `apply_patch`, so that it is reviewed as a patch; else None.
+        """Apply the patch if the command line calls `apply_patch`, so that it is reviewed as a
+        patch; else return None.
 
-        A bare patch is refused in Codex's words: it may not be meant as a command.
+        A bare patch is refused in Codex's words, because it may not be meant as a command.
         """
         if not mentions_patch(argv):
             return None
@@ -125,8 +126,8 @@ class CommandRunner:
     ) -> Process:
         """Run a command if that is allowed. It may still be running after `wait_s`.
 
-        Each attempt is a thread item, completed when its process ends. A refused command is an item too, with the
-        status `declined`. A cancellation leaves nothing running.
+        Each attempt is a thread item, completed when its process ends. A refused command is also an
+        item, with the status `declined`. A cancellation leaves no process running.
 
         Raises:
             ToolError: the command was refused, or cannot be started.
@@ -135,7 +136,8 @@ class CommandRunner:
         snapshot = None
         shell = self.login_shell
         if shell and (snapshot := await shell.snapshot(argv)) is not None:
-            # Before the decision, which looks for programs on the `PATH` that the command gets.
+            # Merge before the decision, which searches programs on the `PATH` that the command
+            # gets.
             environment = shell.merge(snapshot.exported, context.environment)
             context = replace(context, environment=environment)
         try:
@@ -164,11 +166,12 @@ class CommandRunner:
         snapshot: ShellSnapshot | None,
     ) -> Process:
         tty = call.tty
-        # The profile is not read again.
+        # An empty setup keeps the shell from reading the profile again.
         setup = None if snapshot is None else ""
         if verdict.environment is not None:
-            # A rule allowed it and nobody was asked: no terminal then, for the rule does not cover what is typed. Nor
-            # does it cover functions of the profile, which would come before programs.
+            # A rule allowed the command without a question. The command gets no terminal, because
+            # the rule does not cover later input; and no functions of the profile, which would take
+            # precedence over programs.
             context = replace(context, environment=dict(verdict.environment))
             tty = False
         elif snapshot is not None:
@@ -246,15 +249,15 @@ class CommandTool:
     shell: str
     """Path of the user's shell."""
     structured: bool = False
-    """Answer with JSON, as models without a freeform `apply_patch` were taught."""
+    """True: answer with JSON, as models without a freeform `apply_patch` were trained."""
     allow_login: bool = True
-    """A shell may read the files of the user's profile."""
+    """True: a shell may read the files of the user's profile."""
 
     def _in_shell(
         self, script: str, login: bool | None = None, shell: str | None = None
     ) -> list[str]:
-        """The argv that runs a script in a shell. `login`: what the model asked for; None leaves it to the
-        configuration."""
+        """The argv that runs a script in a shell. `login`: the model's wish; None: as
+        configured."""
         if login and not self.allow_login:
             raise ToolError(
                 "login shell is disabled by config; omit `login` or set it to false.",
@@ -278,7 +281,7 @@ class CommandTool:
             return None
         command: Any = call.arguments.get("cmd", call.arguments.get("command"))
         if not isinstance(command, list):
-            # The session file does not say which shell it was.
+            # The session file does not name the shell.
             command = ["/bin/bash", "-lc", command]
         report = read_report(call.output)
         item = past_command(
@@ -316,7 +319,7 @@ def _spawn_failure(error: OSError | ValueError, call: CommandCall) -> ToolError:
 
 
 class _LiveOutput:
-    """Shows the output of a running command at intervals; of a lot of output, only the latest."""
+    """Shows the output of a running command at intervals; if there is much, only the latest."""
 
     def __init__(self, item_id: str, emit: events.EventSink) -> None:
         self._item_id = item_id
@@ -333,7 +336,7 @@ class _LiveOutput:
             )
 
     def stop(self) -> None:
-        """Show nothing more: the completed item has the whole output."""
+        """Show no more output: the completed item has all of it."""
         if self._timer is not None:
             self._timer.cancel()
 

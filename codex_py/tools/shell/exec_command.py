@@ -26,7 +26,7 @@ _MAX_YIELD_MS = 30_000
 _MIN_POLL_MS = 5_000
 _MAX_POLL_MS = 300_000
 _INTERRUPTED_MS = 2_000
-"""How long to wait for the end of a command that was interrupted, unless the call says how long."""
+"""The default wait for the end of an interrupted command."""
 _INTERRUPT = "\x03"
 _SHELLS = {"bash", "zsh", "sh", "dash", "ksh", "fish"}
 
@@ -54,7 +54,8 @@ class ExecCommandParams(CommandParams):
 
 
 class ExecCommand(CommandTool):
-    """Runs a command line in a shell, and answers when it ends or after a while, whichever is first."""
+    """Runs a command line in a shell, and answers when the command ends or the wait is over,
+    whichever is first."""
 
     name = "exec_command"
     params: type[Any] = ExecCommandParams
@@ -102,7 +103,7 @@ class WriteStdinParams(ToolParams):
 
 @dataclass(eq=False)
 class WriteStdin:
-    """Types into a session of `exec_command`, or only waits for its next output.
+    """Writes to a session of `exec_command`, or only waits for its next output.
 
     The session continues if the call is cancelled.
     """
@@ -160,9 +161,10 @@ class WriteStdin:
 
 
 def _only_interrupts(process: Process, chars: str) -> bool:
-    """True if the command has no terminal, and the last of the characters interrupts it.
+    """True if the command has no terminal, and the input ends with an interrupt.
 
-    A terminal forgets what was typed before an interrupt and not read yet. A newline behind it is no text.
+    A terminal would discard unread input before an interrupt. Newlines after the interrupt do not
+    count.
     """
     return not process.has_input and chars.rstrip("\r\n").endswith(_INTERRUPT)
 
@@ -213,7 +215,7 @@ def session_report(
 
 
 def _shell_path(wanted: str, own_shell: str) -> str:
-    """The shell of the user or the system that has the name of `wanted`; `/bin/sh` if there is none.
+    """The user's or the system's shell with the name of `wanted`; `/bin/sh` if neither exists.
 
     The folder in `wanted` is ignored, because the model may have put a program there.
     """

@@ -1,7 +1,8 @@
 """The steps before a command runs: decide, ask if needed, choose the sandbox. Under the policy `on-failure`, if the
 sandbox seems to have blocked the command, ask whether to run it again outside.
 
-Source of the steps: Codex, `core/src/tools/orchestrator.rs`; of the signs of a blocked command, its `exec.rs`.
+Sources: Codex, `core/src/tools/orchestrator.rs` for the steps, and `exec.rs` for the signs of a
+blocked command.
 """
 
 import signal
@@ -58,22 +59,22 @@ _SANDBOX_WORDS: Final = (
 _STOPPED: Final = frozenset(
     {124, 128 + signal.SIGINT, 128 + signal.SIGKILL, 128 + signal.SIGTERM}
 )
-"""Exit codes of commands that were ended from outside."""
+"""The exit codes of commands that another process ended."""
 
 
 @dataclass(eq=False)
 class Orchestrator:
-    """One serves all commands of a session."""
+    """Decides and asks about all commands of a session."""
 
     sandbox: PlatformSandbox
     hidden: Collection[str] = ()
-    """Variables that a login shell does not see although the user's profile sets them."""
+    """The variables to hide from a login shell although the user's profile sets them."""
     shell: str = ""
-    """Path of the user's own shell, whose scripts rules may allow wherever it is installed."""
+    """The path of the user's own shell. Rules may allow its scripts wherever it is installed."""
     rules: Rules = field(default_factory=Rules)
-    """The rules of the user."""
+    """The user's rules."""
     write_rule: Callable[[Sequence[str]], None] = lambda _: None
-    """Saves a rule of the user for later sessions. It never raises."""
+    """Saves a rule of the user for later sessions. Never raises."""
 
     async def approve(self, call: CommandCall, context: ToolContext) -> Run:
         """Decide how the command runs, and ask the user if needed.
@@ -96,7 +97,7 @@ class Orchestrator:
                         break
                     verdict = again
         if isinstance(verdict, Ask) or is_final:
-            # A rule may have allowed it to run outside.
+            # Under a final policy, not even a rule lets the command leave the sandbox.
             return Run(verdict.sandboxed or is_final)
         return verdict
 
@@ -111,7 +112,8 @@ class Orchestrator:
         """The argv to start. Raises a `ToolError` if no sandbox is available.
 
         Args:
-            setup: what a shell does in place of reading the profile, for a command with `-lc`; None: it reads that.
+            setup: a script that a shell with `-lc` runs instead of the profile; None: the shell
+                reads the profile.
         """
         argv = without_variables(call.argv, self.hidden, setup or "")
         if setup is not None:
@@ -124,7 +126,7 @@ class Orchestrator:
         if not sandboxed and not policy.files.denies and domains is None:
             return argv
         if not sandboxed:
-            # It may do everything else.
+            # Denied files and required domains still hold; everything else is allowed.
             policy = SandboxPolicy(
                 "danger-full-access",
                 network_access=True,
@@ -136,7 +138,8 @@ class Orchestrator:
     async def may_leave(
         self, call: CommandCall, process: Process, context: ToolContext
     ) -> bool:
-        """Under `on-failure`, if the sandbox seems to have blocked the command: ask whether to run it again outside.
+        """Under `on-failure`, if the sandbox seems to have blocked the command, ask whether to run
+        it again outside.
 
         Raises:
             ToolError: the user refused.
@@ -200,7 +203,8 @@ class Orchestrator:
             call.cwd,
             environment,
             workspace=(context.cwd, *policy.writable_roots),
-            # In every mode: an earlier mode may have allowed to write there, and the repository may come from others.
+            # These folders count in every mode: an earlier mode may have allowed writing there, and
+            # other people may have written the repository.
             temporary=(Path("/tmp"), Path(environment.get("TMPDIR") or "/tmp")),
             shell=self.shell,
         )

@@ -1,11 +1,11 @@
-"""Decides whether a command that the model wants may run. Nothing is run or asked here.
+"""Decides whether a command of the model may run. This module neither runs commands nor asks.
 
 If a rule forbids the command, it is refused; if a rule allows it, it runs outside the sandbox. Otherwise there may
 be causes to ask: a rule says so, the command is dangerous, it wants to leave the sandbox, or it is not read-only and
-the policy is `untrusted`. Without a cause it runs in the sandbox. With one the user is asked, or the command is
-refused if the policy does not allow that kind of question. The model may propose a rule: the first words of commands,
-which the user is asked to allow permanently; where it does not, some are known. Source
-of the texts for the model: Codex 0.169.
+the policy is `untrusted`. Without a cause the command runs in the sandbox. With a cause the user is
+asked, or the command is refused if the policy does not allow that kind of question. The model may
+propose a rule for the user to approve: the first words of commands to allow permanently. For some
+commands the program proposes a known rule. Source of the texts for the model: Codex 0.169.
 """
 
 import shlex
@@ -67,7 +67,7 @@ _GENERAL_PROGRAMS: Final = frozenset(
         "python",
         "ruby",
         "tclsh",
-        # They have so many subcommands that nobody means to allow all.
+        # Programs with so many subcommands that no user means to allow all of them.
         "apt",
         "apt-get",
         "aws",
@@ -96,7 +96,8 @@ _GENERAL_PROGRAMS: Final = frozenset(
         "yarn",
     )
 )
-"""Programs that can do anything, depending on their arguments: a rule needs more than the name and options."""
+"""Programs that can do anything, depending on their arguments. A rule needs more words than the
+name and options."""
 
 _WRAPPERS: Final = frozenset(
     (
@@ -126,22 +127,23 @@ _WRAPPERS: Final = frozenset(
         "xargs",
     )
 )
-"""Programs that run another one. A rule is judged by the inner one, if it can be identified."""
+"""Programs that run another program. A rule is judged by the inner program, if it can be
+identified."""
 
 
 @frozen
 class CommandCall:
     argv: tuple[str, ...]
     cwd: Path
-    """Absolute."""
+    """The working directory, absolute."""
     escalated: bool = False
-    """The model asks to run it outside of the sandbox."""
+    """True: the model asks to run the command outside of the sandbox."""
     justification: str | None = None
     """The model's question to the user."""
     prefix_rule: tuple[str, ...] = ()
     """First words of commands that the model would like a rule to allow."""
     tty: bool = False
-    """The model can type into it, without an approval."""
+    """True: the command gets a terminal, and the model can type into it without an approval."""
 
     @property
     def approval(self) -> "Approval":
@@ -149,30 +151,31 @@ class CommandCall:
 
 
 Approval: TypeAlias = tuple[tuple[str, ...], Path, bool, bool]
-"""What an approval for the session covers: argv, cwd, `escalated` and `tty`."""
+"""The command that an approval for the session covers: argv, cwd, `escalated` and `tty`."""
 
 
 @frozen
 class Run:
     sandboxed: bool
     environment: Mapping[str, str] | None = None
-    """Its variables if a rule lets it leave the sandbox; None: those of the session."""
+    """The command's variables if a rule lets it leave the sandbox; None: the session's
+    variables."""
 
 
 @frozen
 class Ask:
     request: ApprovalRequest
     sandboxed: bool
-    """How it runs after a yes."""
+    """True: the command runs in the sandbox after an approval."""
 
 
 @frozen
 class _Cause:
     kind: Literal["sandbox_approval", "rules"]
     reason: str | None
-    """For the user."""
+    """The reason to ask, for the user."""
     never: str
-    """For the model if nobody may be asked."""
+    """The refusal for the model, if the policy does not allow to ask."""
 
 
 def decide(
@@ -183,15 +186,17 @@ def decide(
     approved: Collection[Approval],
     place: Place = BY_NAME,
 ) -> Run | Ask:
-    """
+    """Decide whether a command runs, or which question to ask.
+
     Args:
-        sandbox: the mode of the sandbox. Under `danger-full-access` there is nothing to leave.
-        approved: the approvals for the session. They save the question if the policy allows one and the
-            model cannot change the program.
-        place: where the command runs.
+        sandbox: the mode of the sandbox. In `danger-full-access`, commands need not ask to leave
+            it.
+        approved: the approvals for the session. They replace a question that the policy allows, if
+            the model cannot change the program.
+        place: the place where the command runs.
 
     Raises:
-        CallRefused: it may not run.
+        CallRefused: the command may not run.
     """
     match = rules.decide(call.argv, place)
     if match is not None and match.decision is Decision.FORBIDDEN:
@@ -246,7 +251,7 @@ def is_approved(
 ) -> bool:
     """True if the command is approved for the session, and the model cannot have replaced its program since.
 
-    Outside of the sandbox, that applies to each program of a plain script too.
+    Outside of the sandbox, the second condition applies to each program of a plain script too.
     """
     if approval not in approved:
         return False
@@ -261,10 +266,11 @@ def is_approved(
 
 
 def reasons_outside(call: CommandCall, place: Place) -> list[str]:
-    """Warnings for the user before the command leaves the sandbox, as clauses that precede the model's justification.
+    """Warnings for the user about a command that leaves the sandbox: clauses that precede the
+    model's justification.
 
-    They name the first programs that `PATH` finds in folders where the model, or the author of the repository, can
-    have put them.
+    They name the first programs that `PATH` finds in folders where the model, or the author of the
+    repository, may have put them.
     """
     words = dict.fromkeys(
         command[0] for command in all_commands(call.argv).commands if command
@@ -296,7 +302,8 @@ def _causes(
     if danger is not None:
         why = _DANGEROUS if danger == FORCED_RM else _UNREAD
         causes.append(_Cause("sandbox_approval", danger, _rejected(call, why)))
-    # Without a sandbox there is nothing to leave; but a model that was told never to ask is refused.
+    # Without a sandbox, `escalated` needs no question; but a model that was told never to ask is
+    # refused.
     if call.escalated and (
         sandbox != "danger-full-access" or policy is ApprovalPolicy.NEVER
     ):
@@ -318,10 +325,11 @@ def _rejected(call: CommandCall, reason: str) -> str:
 def offered_prefix(
     argv: Sequence[str], words: tuple[str, ...], rules: Rules, place: Place = BY_NAME
 ) -> tuple[str, ...] | None:
-    """The words if the user may be offered a rule of them, else None.
+    """The words if the user may be offered a rule of them; else None.
 
-    The rule has to be narrow, short enough to be read, and, with the existing rules, allow every command of this call;
-    and the model must not be able to change a program or script among the words.
+    The rule must be narrow and short enough to be read. Together with the existing rules, it must
+    allow every command of this call. The model must not be able to change a program or script among
+    the words.
     """
     shows = (
         all(word.isprintable() for word in words)
@@ -343,12 +351,12 @@ def offered_prefix(
 def offered_known_prefix(
     call: CommandCall, rules: Rules, place: Place
 ) -> tuple[str, ...] | None:
-    """The prefix of which the user may be offered a rule, if the model has proposed none."""
+    """The known prefix of the command if the user may be offered a rule of it; else None."""
     return offered_prefix(call.argv, known_prefix(call.argv, place), rules, place)
 
 
 def allowing(rules: Rules, prefix: Sequence[str]) -> Rules:
-    """Add a rule that allows commands which begin with these words (at least one)."""
+    """Add a rule that allows commands that begin with these words, at least one."""
     rule = PrefixRule(tuple((word,) for word in prefix))
     return replace(rules, prefix_rules=(*rules.prefix_rules, rule))
 

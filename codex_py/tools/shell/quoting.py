@@ -1,14 +1,15 @@
-"""A command line as one line of text, quoted as Codex quotes it.
+"""Quotes a command line as one line of text, as Codex does.
 
-Codex uses the Rust crate `shlex`, whose rules differ from Python's module of that name: a backslash is
-never put between single quotes (fish reads it), nor `$`, a backtick, `!` or `^` between double ones.
+Codex uses the Rust crate `shlex`, whose rules differ from Python's module of that name: a backslash
+never stands between single quotes, where fish would interpret it; `$`, a backtick, `!` and `^`
+never stand between double quotes.
 """
 
 import re
 from collections.abc import Iterable
 
 _UNQUOTED = re.compile(r"[+\-./:@\]_0-9A-Za-z]+")
-# Both match at any place. A caret is safe in one place only, right after the opening quote.
+# Both patterns match everywhere. A caret is safe only right after an opening single quote.
 _SINGLE = re.compile(r"\^?[^'^\\]*")
 _DOUBLE = re.compile(r"[^`$!^]*")
 _ESCAPED_IN_DOUBLE = re.compile(r'(["\\])')

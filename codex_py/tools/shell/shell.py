@@ -1,5 +1,5 @@
-"""`shell`, `shell_command` and `local_shell`: commands that end within the call that started them, unless the user lets
-them go."""
+"""`shell`, `shell_command` and `local_shell`: commands that end within the call that started them,
+unless the user moves them to the background."""
 
 from typing import Annotated, Any, TypeAlias
 
@@ -14,7 +14,7 @@ from codex_py.tools.shell.command import CommandParams, CommandTool, Login, Work
 from codex_py.tools.shell.exec_command import session_report
 from codex_py.tools.truncate import truncate_middle, truncate_output
 
-# What `timeout(1)` exits with.
+# The exit code of `timeout(1)`.
 _TIMED_OUT = 124
 _MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000
 
@@ -111,7 +111,7 @@ class ShellCommand(_TimedCommand):
 
 
 class LocalShell(_TimedCommand):
-    """For a `local_shell_call`, a type of item of the Responses API."""
+    """Runs a `local_shell_call`, a type of item of the Responses API."""
 
     name = "local_shell"
     params: type[Any] = LocalShellParams

@@ -1,8 +1,10 @@
-"""What the user's login shell sets, asked once: with that, commands need not run its profile each.
+"""A snapshot of the state that the user's login shell sets up, so that each command need not run
+the profile again.
 
-They run with `-c` instead of `-lc`. The exported variables of the login shell are their environment. In bash, a script
-restores the rest: functions, aliases, options, umask, other variables. It is handed over in variables too, which the
-first line of the command takes away: there is no file that another command could find or change.
+Commands run with `-c` instead of `-lc`. The exported variables of the login shell are their
+environment. In bash, a script restores the rest: functions, aliases, options, umask, other
+variables. The script is passed in variables too, which its first line removes: no file exists that
+another command could find or change.
 """
 
 import asyncio
@@ -30,8 +32,8 @@ _SYSTEM_FILES: Final = (
     *(n[1:] for n in _ZSH),
 )
 _DECLARED: Final = re.compile(r"declare -(\S+) (\w+)")
-# These print four parts: limits, options, definitions, and in bash variables. A profile may have functions with the
-# names of builtins, and options that would end this.
+# These scripts print four parts: limits, options, definitions and variables. A profile may define
+# functions with the names of builtins, and set options that would end the script.
 _STATE_OF_BASH = r"""
 \builtin trap - DEBUG ERR EXIT
 { \builtin ulimit -a; \builtin printf MARK
@@ -49,20 +51,22 @@ _STATE = """trap - EXIT; { ulimit -a; printf MARK; set +o; set +eufvx; printf MA
 umask; alias
 typeset -f || ! grep -qs '()' /etc/profile ~/.profile /etc/profile.d/*.sh || exit 1
 printf MARK; set; printf MARK; } >&9\n"""
-# A plain shell tells first: what both have needs no restoring. What the profile prints is dropped.
+# A plain shell prints its state first: only the differences must be restored. Output of the profile
+# is dropped.
 _PLAIN = 'exec 9>&1 >/dev/null 2>&1\n{}exec "$0" -lc "$1"'
 _LOGIN = "{}exec /usr/bin/env -0 >&9"
 _PARTS = 9
 _VARIABLE: Final = "CODEX_PY_SETUP"
 _PIECE: Final = 30_000
-"""Characters of a variable. Linux starts no program with one of more than 128 KiB."""
+"""Limit on the characters of a variable. Linux starts no program with a variable of more than 128
+KiB."""
 
 
 @frozen
 class ShellSnapshot:
     exported: Mapping[str, str]
     setup: str = ""
-    """A script of bash that restores the rest."""
+    """A bash script that restores the rest of the state."""
 
     @property
     def pieces(self) -> dict[str, str]:
@@ -72,7 +76,7 @@ class ShellSnapshot:
 
     @property
     def command(self) -> str:
-        """The command that restores the rest; empty if there is none."""
+        """The command that runs `setup`; empty if `setup` is."""
         script = "".join(f"${name}" for name in self.pieces)
         if script:
             return f'eval "{script}"'
@@ -80,37 +84,39 @@ class ShellSnapshot:
 
 
 _Stamps: TypeAlias = Mapping[Path, "tuple[int, int, int] | None"]
-"""Inode, size and time of files; None for one that is not there."""
+"""The inode, size and modification time of files; None for a missing file."""
 
 
 @dataclass(eq=False)
 class LoginShell:
-    """One serves all commands of a session. When a file of the profile has changed, it asks again."""
+    """Takes the snapshots for all commands of a session; a new one when a file of the profile has
+    changed."""
 
     path: str
     environment: Mapping[str, str]
-    """Of commands. Without `HOME`, or with `BASH_ENV`, there are no snapshots."""
+    """The environment of commands. Without `HOME`, or with `BASH_ENV`, no snapshots are taken."""
     merge: Callable[[Mapping[str, str], Mapping[str, str]], dict[str, str]]
-    """`environment_after_profile` of the session."""
+    """The function `environment_after_profile` of the session."""
     confine: Callable[[Sequence[str]], Sequence[str]]
-    """Gives the command line that runs a command in the sandbox. May raise a `ToolError`."""
+    """Returns the argv that runs a command in the sandbox. May raise a `ToolError`."""
     cwd: Path
     snapshots: dict[object, tuple[_Stamps, ShellSnapshot | None]]
-    """Also those of the session's parent and its children, with the files that each depends on. None: it failed."""
+    """The snapshots, shared with the session's parent and children, and the files that each depends
+    on. None for a snapshot that failed."""
     _runner: ProgramRunner = field(default_factory=ProgramRunner)
     _task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Take a snapshot in the background, unless there is one that holds, or nothing to gain."""
+        """Take a snapshot in the background, unless a current one or no profile file exists."""
         if self._task is None and self._current() is None:
             profiles = self._profiles()
             if any(_stamps(profiles).values()):
                 self._task = asyncio.create_task(self._take(profiles))
 
     async def snapshot(self, argv: Sequence[str]) -> ShellSnapshot | None:
-        """What to run the command with; None if it has to run as it is.
+        """The snapshot for a command; None if the command must run unchanged.
 
-        Waits while a snapshot is taken: the profile would run for as long otherwise.
+        Waits while a snapshot is taken: running the profile would take as long.
         """
         name = PurePath(self.path).name
         if len(argv) != 3 or argv[1] != "-lc" or argv[0] not in {self.path, name}:
@@ -122,10 +128,10 @@ class LoginShell:
         return snapshot
 
     async def aclose(self) -> None:
-        """End what runs. Another snapshot can be taken."""
+        """Stop a running snapshot. Another one can be taken afterwards."""
         if self._task is not None:
             self._task.cancel()
-            # It need not end politely.
+            # The shell need not end gracefully.
             self._runner.kill()
             await asyncio.wait({self._task})
             self._task = None
@@ -133,7 +139,7 @@ class LoginShell:
 
     @cached_property
     def _key(self) -> object:
-        # Without what differs between a parent and its children.
+        # `merge` drops the variables that differ between a parent and its children.
         return self.path, frozenset(self.merge(self.environment, {}).items())
 
     def _current(self) -> tuple[_Stamps, ShellSnapshot | None] | None:
@@ -143,7 +149,7 @@ class LoginShell:
         return None
 
     def _profiles(self) -> Sequence[Path]:
-        """The files of this user, and what systems have added to `/etc/profile`. They need not exist."""
+        """The profile files of the user, and the files of `/etc/profile.d`. They need not exist."""
         home = self.environment.get("HOME")
         if not home or "BASH_ENV" in self.environment:
             return ()
@@ -157,21 +163,22 @@ class LoginShell:
         try:
             snapshot = await self._asked()
         except (ToolError, OSError, ValueError):
-            # Commands run the profile themselves then.
+            # Commands then run the profile themselves.
             pass
         finally:
             self._task = None
         if snapshot is not None and (nvm := snapshot.exported.get("NVM_DIR")):
-            # It notes there which version a new shell gets.
+            # nvm stores the version for new shells there.
             stamps = {**stamps, **_stamps([Path(nvm, "alias/default")])}
         self.snapshots[self._key] = stamps, snapshot
 
     async def _asked(self) -> ShellSnapshot | None:
-        """None: the profile does something that cannot be restored."""
+        """Take a snapshot. None if the profile changes something that cannot be restored."""
         is_bash = PurePath(self.path).name == "bash"
         mark = os.urandom(16).hex()
         state = _STATE_OF_BASH if is_bash else _STATE
-        # In two words: what bash says of its script and its last command is among the variables.
+        # The mark is in two words, because bash's variables contain its script and its last
+        # command.
         state = state.replace("MARK", f"%s%s {mark[:16]} {mark[16:]}")
         plain = [self.path]
         if is_bash:
@@ -180,7 +187,7 @@ class LoginShell:
         words = [_PLAIN.format(state), self.path, _LOGIN.format(state)]
         code, printed = await self._run([*plain, *words], self.environment)
         parts = printed.split(mark)
-        # Limits have no script that restores them.
+        # No script can restore limits.
         if (
             code != 0
             or len(parts) != _PARTS
@@ -204,7 +211,8 @@ class LoginShell:
         return None
 
     def _setup(self, plain: Sequence[str], login: Sequence[str]) -> str:
-        """The script that makes a plain shell what a login shell is; empty if they are the same."""
+        """The script that gives a plain shell the state of a login shell; empty if both states are
+        the same."""
         before = {*plain[0].splitlines(), "shopt -s login_shell", "set -o login"}
         options = [line for line in login[0].splitlines() if line not in before]
         shopt = [line for line in options if line.startswith("shopt")]
@@ -213,14 +221,15 @@ class LoginShell:
         }
         found = [match for match in map(_DECLARED.match, login[2].split("\0")) if match]
         kept = self.merge({match[2]: "" for match in found}, {}).keys() - known
-        # The environment has those that are exported.
+        # The environment already has the exported variables.
         variables = [
             m.string
             for m in found
             if m[2] in kept and "x" not in m[1] and m[2][:4] != "BASH"
         ]
         definitions = [] if login[1] == plain[1] else [login[1]]
-        # How a function is read depends on `shopt`. The other options may end the script.
+        # Parsing a function depends on `shopt`, so that comes first. The other options may end the
+        # script.
         lines = [
             *shopt,
             *variables,
@@ -234,8 +243,8 @@ class LoginShell:
     async def _run(
         self, argv: Sequence[str], environment: Mapping[str, str]
     ) -> tuple[int | None, str]:
-        """The exit code and all that it printed. Nothing is left running."""
-        # The first try of a backend takes a while.
+        """Run a program. Returns its exit code and output. No process is left running."""
+        # `confine` may try a sandbox backend for the first time, which is slow.
         argv = await asyncio.to_thread(self.confine, argv)
         code, printed, errors = await self._runner.run(
             argv,

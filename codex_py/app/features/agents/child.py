@@ -19,21 +19,21 @@ from codex_py.protocol.prompts import UserPrompt
 @dataclass(eq=False)
 class Child(HostedSession):
     parent: Thread
-    """The thread that opens it."""
+    """The thread that opens the subagent."""
     nickname: str
     role: str
-    """Its agent type; empty if none was given."""
+    """The agent type; empty if none was given."""
     on_change: Callable[["Child"], None]
     """Called after each change of the state."""
     id: str = ""
-    """Of its thread; empty while it is opened."""
+    """The id of its thread; empty while the session is being opened."""
     tree: Worktree | None = None
-    """Its own one; None if it works where its parent does."""
+    """The subagent's own worktree; None if it works where its parent works."""
     state: AgentState = field(default_factory=lambda: AgentState("pending_init"))
-    """As the model is told."""
+    """The state that the model is told."""
     _prompts: list[UserPrompt] = field(default_factory=list[UserPrompt])
     _working: asyncio.Task[None] | None = None
-    """Runs the turns for the messages at hand."""
+    """The task that runs the turns for the waiting messages."""
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Child(HostedSession):
 
     @property
     def items(self) -> Sequence[EncodedItem]:
-        """Its history, base prompt first."""
+        """The history of the subagent, with the base prompt first; empty while it is closed."""
         if self.is_open:
             return self.session.items
         return ()
@@ -57,13 +57,16 @@ class Child(HostedSession):
             self.state = AgentState("interrupted")
 
     def send(self, prompt: UserPrompt, *, interrupt: bool = False) -> None:
-        """Add the message to the task at hand. If there is none, or `interrupt`, it is a task of its own."""
+        """Add the message to the running task.
+
+        If no task runs, or with `interrupt`, the message starts a new task.
+        """
         session = self.session
         images = list(map(Path, prompt.images))
         if interrupt or self._prompts or not session.steer(prompt.text, images=images):
             is_idle = not self.is_busy
             if is_idle and self._working is not None:
-                # A bug that ended the last task is not lost.
+                # A bug that ended the last task is raised here, so that it is not lost.
                 self._working.result()
             self._prompts.append(prompt)
             self._become(AgentState("running"))
@@ -73,7 +76,10 @@ class Child(HostedSession):
             session.abort()
 
     async def interrupt(self) -> None:
-        """Stop the task at hand, with the messages that it has not read, and wait until it has ended."""
+        """Stop the running task and drop the messages that it has not read.
+
+        Returns when the task has ended.
+        """
         if self.is_open and self._working is not None:
             self._prompts.clear()
             self.session.take_unsent()
@@ -81,7 +87,10 @@ class Child(HostedSession):
             await asyncio.wait([self._working])
 
     async def close(self) -> None:
-        """End the session, and the task at hand with it. Raises an `Exception` if a bug has ended one of them."""
+        """End the session and its running task.
+
+        Raises the exception of a bug that has ended one of them.
+        """
         try:
             if self._working is not None:
                 self._working.cancel()

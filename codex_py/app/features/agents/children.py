@@ -1,4 +1,4 @@
-"""The subagents of one thread: how a child session follows from a call, and what the thread is told of it."""
+"""The subagents of one thread: makes child sessions of calls, and reports to the thread."""
 
 import asyncio
 from collections.abc import (
@@ -79,7 +79,7 @@ _BUSY: Final = {"pending_init", "running"}
 
 
 class Children:
-    """The `Agents` of a thread.
+    """Implements `Agents` for a thread.
 
     Args:
         family: all subagents of the session at the top.
@@ -125,7 +125,7 @@ class Children:
             return {"agent_id": child.id, "nickname": child.nickname}, {child.id: state}
         agent_id = ids[0]
         if isinstance(params, ResumeParams):
-            # Of two such calls at once, the second finds it open.
+            # If two calls resume the same agent at once, the second one finds it open.
             async with self._family.resuming:
                 child = self._child(agent_id) or await self._resume(agent_id)
             return {"status": data_of(child.state)}, {agent_id: child.state}
@@ -146,14 +146,17 @@ class Children:
         return answer, {agent_id: state}
 
     def take_news(self) -> Sequence[Note]:
-        """The ends of tasks that the thread has not been told of."""
+        """Return the notes about ended tasks that the thread has not been given yet."""
         news = self._news
         self._news = []
         return news
 
     async def end_turn(self, *, is_interrupted: bool) -> None:
-        """Children at work are stopped with a turn that is interrupted. They end with one that is not, as commands
-        do."""
+        """Stop the children that are still at work when a turn ends.
+
+        After an interrupted turn they are always stopped; after any other turn, unless commands
+        keep running between turns.
+        """
         if self._setup.options.keep_commands and not is_interrupted:
             return
         busy = [child for child in self._below() if child.is_busy]
@@ -172,7 +175,10 @@ class Children:
     async def _wait(
         self, ids: Sequence[str], timeout_s: float
     ) -> Mapping[str, AgentState]:
-        """Wait until one of them has nothing to do. Returns those; none, if the time is over."""
+        """Wait until at least one of these agents is idle.
+
+        Returns the idle ones; after the time-out, an empty mapping.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(min(max(timeout_s, _MIN_WAIT_S), _MAX_WAIT_S)):
                 while True:
@@ -193,14 +199,17 @@ class Children:
         return child.state
 
     def _lineage(self, thread_id: str) -> Iterator[str]:
-        """The thread, and those above it."""
+        """The ids of the thread and of all threads above it."""
         yield thread_id
         for child in self._family.open:
             if child.id == thread_id:
                 yield from self._lineage(child.parent.thread_id)
 
     def _below(self) -> Iterator[Child]:
-        """Those that this thread, or one below it, has started. It cannot reach others: they may have more rights."""
+        """The children that this thread or a thread below it has started.
+
+        Others are out of reach: they may have more rights.
+        """
         for child in self._family.open:
             if self.thread_id in self._lineage(child.parent.thread_id):
                 yield child
@@ -209,7 +218,7 @@ class Children:
         return next((child for child in self._below() if child.id == agent_id), None)
 
     async def _resume(self, agent_id: str) -> Child:
-        """Open a closed child again. One of another session is not found."""
+        """Open a closed child again. A child of another session is not found."""
         try:
             path = find_session(self._setup.config.home, agent_id)
             meta = None if path is None else read_meta(path)
@@ -281,7 +290,7 @@ class Children:
                 child.tree = await stack.enter_async_context(
                     open_worktree(make, self._thread.warn)
                 )
-                # It cannot write to the tree that this was made from.
+                # The child cannot write to the tree that its worktree was made from.
                 policy = child.tree.confined(choices.sandbox_policy, setup.environment)
                 choices = replace(choices, sandbox_policy=policy)
                 new = replace(new, choices=choices, has_own_files=True)
@@ -290,7 +299,7 @@ class Children:
             yield await stack.enter_async_context(opening)
 
     async def _close(self, children: Iterable[Child]) -> None:
-        """The session of each ends, and closes those that it has opened."""
+        """Close the sessions of these children. Each session closes its own children."""
         for child in children:
             self._family.open.remove(child)
         ended = await asyncio.gather(
@@ -301,7 +310,7 @@ class Children:
             raise error
 
     def _nickname(self, candidates: Sequence[str]) -> str:
-        """One that no other subagent of the session has had."""
+        """Choose a nickname that no other subagent of the session has had."""
         names = candidates or _NICKNAMES
         numbered = (f"{name} {n}" for n in count(2) for name in names)
         taken = {
@@ -313,7 +322,8 @@ class Children:
     def _changed(self, child: Child) -> None:
         if child.state.status in {"completed", "errored"}:
             news = {"agent_path": child.id, "status": data_of(child.state)}
-            # The rest of an answer must not read as the user's words. In JSON, both mean the same.
+            # An answer must not close the tag, or its rest would read as the user's words. In JSON,
+            # both spellings mean the same.
             text = encode_json(news).decode().replace("</subagent", r"<\/subagent")
             tagged = f"<subagent_notification>\n{text}\n</subagent_notification>"
             self._news.append(Note(tagged, "user"))

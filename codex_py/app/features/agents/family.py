@@ -1,4 +1,4 @@
-"""What a session and its subagents share. LIGHT."""
+"""The state that a session and its subagents share. LIGHT."""
 
 import asyncio
 from collections import defaultdict
@@ -13,12 +13,12 @@ from codex_py.protocol.tools import ToolOutput
 class Family:
     """
     Attributes:
-        open: each is a `Child`; one that is not open yet has no id.
-        limit: how many may be open, those that have answered included.
-        names: nicknames by id, also of closed ones.
+        open: the open children, each a `Child`. A child that is still being opened has no id.
+        limit: the largest number of open children, including those that have answered.
+        names: nicknames by id, also of closed children.
         turns: see `taking_turns`.
-        resuming: held while a closed one is opened.
-        changed: is set when the state of one changes; another takes its place.
+        resuming: held while a closed child is opened again.
+        changed: set when the state of a child changes; a new event then takes its place.
     """
 
     def __init__(self, limit: int) -> None:
@@ -35,14 +35,14 @@ class Family:
 
 
 def taking_turns(turns: Mapping[Path, asyncio.Lock], inner: Dispatch) -> Dispatch:
-    """Let calls that change files take turns across a session and its children, as they do within a session.
+    """Let calls that change files take turns across a session and its children.
 
-    Calls in other working directories do not wait for each other. A call waits for its turn while it holds its place in
-    the queue of its session. Nobody can wait for each other: a tool that waits for a child changes no file, and takes
-    no turn.
+    Calls in other working directories do not wait for each other. A call waits for its turn while
+    it holds its place in the queue of its session. There is no deadlock: a tool that waits for a
+    child changes no file, and takes no turn.
 
     Args:
-        turns: one for each working directory, for all sessions together.
+        turns: a lock for each working directory, shared by all sessions.
     """
 
     async def dispatch(use: ToolUse) -> ToolOutput:

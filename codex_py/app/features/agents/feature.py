@@ -1,6 +1,6 @@
 """Subagents: the tools that start children of a session and talk to them. LIGHT.
 
-What opens and runs the children is loaded by the first call.
+The first call loads the modules that open and run the children.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -20,26 +20,28 @@ from codex_py.protocol.tools import AGENT_TOOLS, AGENTS_NAMESPACE, FunctionSpec
 from codex_py.tools.offered import own_spec
 
 _MAX_THREADS: Final = 6
-"""How many subagents may work at once."""
+"""The number of subagents that may work at once."""
 _MAX_DEPTH: Final = 1
-"""How deep they may start others: those of the session alone."""
+"""The default depth: only the session at the top may start subagents."""
 _MAX_LISTED_CHARS: Final = 40_000
-"""Of the roles in every request: some 10,000 tokens."""
+"""The limit for the roles in every request: some 10,000 tokens."""
 
 
 class SubAgents:
-    """The subagents of a session, and of those the subagents. A frontend asks it for them: see `Family.open`.
+    """The subagents of a session, and the subagents of those.
 
-    A child has one of its own, with the same `family`.
+    A frontend finds them in `Family.open`.
+
+    A child has its own `SubAgents`, with the same `family`.
     """
 
     def __init__(self, setup: SessionSetup, family: Family | None = None) -> None:
-        """`family`: that of the parent; None for the session at the top."""
+        """`family`: the one of the parent; None for the session at the top."""
         self.setup = setup
         self._settings = setup.config.settings.agents
         self.family = family or Family(self._settings.max_threads or _MAX_THREADS)
         self._children = None
-        """The `Children` of the session: loaded with its tools."""
+        """The `Children` of the session; loaded with its tools."""
         self._at_end = AsyncExitStack()
 
     @cached_property
@@ -79,7 +81,7 @@ class SubAgents:
                 OfferedTool(spec.name, partial(tool, spec.name), spec)
                 for spec in _specs(self)
             ],
-            # Each is accepted with its namespace, too.
+            # Each tool is accepted with its namespace, too.
             find_tool=lambda: find_tool,
             before_request=self._news,
             around_turn=self._around_turn,
@@ -113,7 +115,7 @@ class SubAgents:
             await self.end_work(is_interrupted=is_interrupted)
 
     async def end_work(self, *, is_interrupted: bool = False) -> None:
-        """Stop the subagents that are at work, unless they may outlive the turn."""
+        """Stop the subagents that are still at work, unless they may outlive the turn."""
         if self._children:
             await self._children.end_turn(is_interrupted=is_interrupted)
 
@@ -122,7 +124,7 @@ def _specs(agents: SubAgents) -> Iterator[FunctionSpec]:
     """The tools, sorted by name as Codex sends them."""
     config = agents.setup.config
     environment = agents.setup.environment
-    # There may be some: they are not read for that.
+    # The folders may have roles. To find out, the files need not be read.
     has_roles = bool(config.settings.agents.roles) or any(
         folder.path.is_dir() for folder in role_folders(config, environment)
     )

@@ -1,4 +1,4 @@
-"""What a subagent works with, and what it is held to: the parent's settings, narrowed by its role."""
+"""The settings and the limits of a subagent: those of its parent, narrowed by its role."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -33,13 +33,16 @@ _WIDENING: Final = ("read-only", "workspace-write", "danger-full-access")
 def child_settings(
     setup: SessionSetup, own: Choices, role: Role, params: SpawnParams
 ) -> tuple[Config, Choices]:
-    """The configuration of a child, and its settings: those of its parent as they are now, or fewer rights.
+    """Return the configuration and the choices of a child.
+
+    They are those of its parent as they are now, or fewer rights.
 
     Args:
-        setup: that of the parent, like the `own` settings.
+        setup: the setup of the parent.
+        own: the current choices of the parent.
 
     Raises:
-        Refused: the model or the effort that the call names is not possible.
+        Refused: the call names a model or an effort that is not possible.
     """
     config = setup.config
     defaults = config.settings.agents
@@ -68,9 +71,9 @@ def child_settings(
     policy = own.sandbox_policy
     if mode is not None and _WIDENING.index(mode) < _WIDENING.index(policy.mode):
         narrowed = replace(config, sandbox_mode=mode).sandbox_policy()
-        # What is denied in added folders is known to the parent alone.
+        # Only the parent knows the denied paths in added folders.
         policy = replace(narrowed, files=policy.files)
-    # These are about the parent's model.
+    # These sizes belong to the parent's model.
     sizes = (
         "model_context_window",
         "model_max_output_tokens",
@@ -91,7 +94,10 @@ def child_settings(
 
 
 def _named(config: Config, role: Role, model: str) -> tuple[str, str]:
-    """The provider and the model in a name. The role of a project does not decide where requests go."""
+    """The provider and the model that a name means.
+
+    The role of a project does not decide where requests go.
+    """
     root = config.project_root or config.cwd
     source = role.source if role.model == model else None
     if (
@@ -104,13 +110,16 @@ def _named(config: Config, role: Role, model: str) -> tuple[str, str]:
 
 
 class RoleLimits:
-    """A feature of the subagent and of those that it starts: no other tools than those of the role are offered, and
-    calls of others are refused. It is inside of all that offer tools."""
+    """Limits a subagent, and the agents that it starts, to the tools of its role.
+
+    Other tools are not offered, and calls of them are refused. The feature is inside of all
+    features that offer tools.
+    """
 
     def __init__(self, role: Role) -> None:
         self._role = role
         tools = role.tools or frozenset()
-        # Spellings differ; a call is compared by what is called.
+        # Models spell names differently, so names are compared in folded form.
         self._spelt = {folded(name) for name in tools}
         if any(name.startswith(MCP_PREFIX) or name in AGENT_TOOLS for name in tools):
             tools |= {TOOL_SEARCH}
@@ -154,7 +163,7 @@ class RoleLimits:
 
 
 def _names(use: ToolUse) -> Iterable[str]:
-    """The names in a role that allow the call."""
+    """The names by which a role can allow the call."""
     tool = use.tool
     if isinstance(tool, McpTool):
         # A server chooses the names of its tools: one may be called `exec_command`.

@@ -14,12 +14,12 @@ from codex_py.streams.terminal import some_of
 def judge_changes(
     settings: GateSettings, changes: TreeChanges, cwd: Path
 ) -> Iterator[tuple[str, str | None]]:
-    """The name of each gate that looks at changes, and why it fails; None if it passes.
+    """Pair each gate that looks at changes with the reason why it fails, or None if it passes.
 
     Args:
         cwd: absolute.
     """
-    # A folder that came to be ignored may hide something, but is no work.
+    # An unseen folder that became ignored may hide something, but it is not work.
     unseen = [path for path in changes.unseen if not path.endswith("/")]
     if settings.require_change:
         yield (
@@ -52,10 +52,13 @@ def judge_changes(
 
 
 def changed_in(pattern: str, names: Iterable[str], cwd: Path) -> Iterator[str]:
-    """Return the names that a pattern means, as in `.gitignore`: without a slash a name at any depth, and a folder with
-    all that is in it. `*` matches slashes too: a pattern that forbids should rather forbid too much."""
+    """Return the names that a pattern matches, as in `.gitignore`.
+
+    A pattern without a slash matches a name at any depth, and a folder matches with everything in
+    it. `*` matches slashes too: a pattern that forbids should rather forbid too much.
+    """
     wanted = os.path.normpath(pattern).removeprefix(f"{cwd}/").strip("/")
-    # An empty one, of a variable that was not set, forbids all.
+    # An empty pattern, as of a variable that was not set, forbids everything.
     wanted = "*" if wanted in {"", "."} else wanted
     is_deep = wanted.startswith("**/") or "/" not in pattern.rstrip("/")
     wanted = wanted.removeprefix("**/")
@@ -68,11 +71,13 @@ def changed_in(pattern: str, names: Iterable[str], cwd: Path) -> Iterator[str]:
 
 
 def changed_lines(diff: str) -> int | None:
-    """Count the added and removed lines of a diff that we wrote; None if it leaves a text out. Binary files count as
-    one."""
+    """Count the added and removed lines of a diff that we wrote.
+
+    Returns None if the diff leaves a text out. A binary file counts as one line.
+    """
     if re.search("^Not shown: ", diff, re.MULTILINE):
         return None
-    # Within hunks, each line begins with another character than these.
+    # The lines of a hunk never begin with these characters.
     files = re.split("^diff --git ", diff, flags=re.MULTILINE)[1:]
     marked = sum(len(re.findall("^[-+]", file, re.MULTILINE)) for file in files)
     binary = sum(

@@ -1,6 +1,7 @@
-"""Evidence: which commands of a turn ran to their end, how, and whether a file was changed after them. LIGHT.
+"""Evidence: the commands of a turn that ran to their end, with their results. LIGHT.
 
-It comes from our own record, not from what the model says.
+It also says whether a file changed after a command. It comes from our own record, not from the
+words of the model.
 """
 
 import shlex
@@ -22,7 +23,7 @@ from codex_py.protocol.events import (
 )
 
 _MAX_KEPT: Final = 100
-"""Commands of a turn; the oldest go first."""
+"""The largest number of commands kept in a turn; the oldest are dropped first."""
 _MAX_CHARS: Final = 1000
 
 
@@ -30,22 +31,23 @@ _MAX_CHARS: Final = 1000
 class _Ran:
     command: str
     words: str
-    """What patterns are compared with; empty if the exit code proves nothing."""
+    """The words that patterns are compared with; empty if the exit code proves nothing."""
     exit_code: int
     is_asked_for: bool
     state: object = None
-    """Of the work tree after it; None if nobody can tell. Only looked at for a command that is asked for."""
+    """The state of the work tree after the command; None if it is unknown. Set only for commands
+    that a pattern asks for."""
     is_last: bool = True
-    """Nothing has changed a file since, as far as is known."""
+    """True if no file is known to have changed since."""
 
 
 class Evidence:
-    """Of one turn.
+    """The evidence of one turn.
 
     Args:
-        patterns: globs for whole commands that are asked for.
-        cwd: of the session, where they must run.
-        changes: of the turn; None if nobody can tell.
+        patterns: globs for the whole commands that are asked for.
+        cwd: the folder of the session, where the commands must run.
+        changes: the changes of the turn; None if they are unknown.
     """
 
     def __init__(
@@ -56,9 +58,10 @@ class Evidence:
         self._changes = changes
         self._ran: list[_Ran] = []
         self._new: list[_Ran] = []
-        """Asked for, succeeded, and nothing was started since."""
+        """Commands that a pattern asks for and that succeeded, if nothing was started since."""
         self._running: dict[tuple[str, str], bool] = {}
-        """The items that have not ended, by thread and id: whether nothing else has run meanwhile."""
+        """The items that have not ended, by thread and id; True if nothing else has run
+        meanwhile."""
 
     def watch(self, event: Event) -> None:
         agent = ""
@@ -67,18 +70,19 @@ class Evidence:
             event = event.event
         match event:
             case ItemStarted(CommandExecution() | FileChange() | McpToolCall() as item):
-                # A command may have read a file before what runs beside it changed that.
+                # A command may have read a file before a command beside it changed that file.
                 is_alone = not self._running
                 self._running = {
                     **dict.fromkeys(self._running, False),
                     (agent, item.id): is_alone,
                 }
-                # What has just ended may be followed by a change before the work tree is looked at.
+                # A change may follow the commands that have just ended, before the work tree is
+                # looked at.
                 self._new.clear()
             case ItemCompleted(CommandExecution(exit_code=int(code)) as item):
                 was_alone = self._running.pop((agent, item.id), False)
                 for earlier in self._ran:
-                    # Compared with the work tree if it is asked for.
+                    # A command that is asked for is compared with the work tree later.
                     earlier.is_last &= earlier.is_asked_for
                 words = "" if agent else _alone(item, self._cwd)
                 is_asked_for = any(
@@ -99,7 +103,7 @@ class Evidence:
                 pass
 
     async def look(self) -> None:
-        """Between responses: look at the work tree after a command that is asked for."""
+        """Look at the work tree between two responses, if a command that is asked for has ended."""
         new = self._new
         self._new = []
         if new:
@@ -108,7 +112,7 @@ class Evidence:
                 ran.state = state
 
     async def settle(self) -> None:
-        """The model is done: find out what was changed after the commands that are asked for."""
+        """Find out, when the model is done, whether files changed after these commands."""
         await self.look()
         asked = [ran for ran in self._ran if ran.is_last and ran.is_asked_for]
         if any(ran.state is not None for ran in asked):
@@ -119,7 +123,7 @@ class Evidence:
             ran.is_last = now is not None and ran.state == now
 
     def verdicts(self) -> Iterator[tuple[str, str | None]]:
-        """Each pattern, and why there is no evidence for it; None if there is."""
+        """Pair each pattern with the reason why it has no evidence, or with None if it has some."""
         for pattern in self._patterns:
             ran = [
                 each
@@ -159,9 +163,11 @@ class Evidence:
 
 
 def _alone(item: CommandExecution, cwd: Path) -> str:
-    """The words of the command, if it is the only one and its exit code is that of the item; else empty.
+    """Return the words of the command, or an empty text if its exit code proves nothing.
 
-    `pytest || true` succeeds whatever the tests do, `exit 0 && pytest` without them, and `cd x && pytest` with others.
+    The exit code counts if the command is the only one of the item, and ran in `cwd`. For instance,
+    `pytest || true` succeeds whatever the tests do, `exit 0 && pytest` without them, and `cd x &&
+    pytest` with others.
     """
     try:
         commands = plain_commands(shlex.split(item.command)) or ()

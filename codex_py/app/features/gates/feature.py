@@ -1,6 +1,7 @@
-"""Gates: what a run must satisfy before its turn may end. What fails goes back to the model. LIGHT.
+"""Gates: the conditions that a run must satisfy before its turn may end. LIGHT.
 
-A gate that fails for good leaves the turn completed; its last event has `gates` and `evidence`, and sets the exit code.
+Failures go back to the model. If a gate fails for good, the turn still completes. Its last event
+has `gates` and `evidence`, and sets the exit code.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -37,7 +38,7 @@ _EXIT_CODES: Final = {
 _UNUSABLE: Final = {126: "is not executable", 127: "was not found"}
 """Exit codes of a shell for a program that it cannot run."""
 _SHOWN_BYTES: Final = 8192
-"""Of what a failed script printed: its last part."""
+"""The last bytes of a failed script's output, which are shown."""
 _ADVICE: Final = (
     "This run is not accepted yet:\n\n{}\n\n"
     "Mend the cause, then finish. Do not weaken, skip or remove a check."
@@ -46,13 +47,13 @@ _ADVICE: Final = (
 
 @frozen
 class Gate:
-    """A verdict. What failed has a `reason`; below its first line is what a script printed."""
+    """A verdict. A failed gate has a `reason`; below its first line is the output of the script."""
 
     name: str
     reason: str | None = None
     exit_code: int | None = None
     is_fixable: bool = True
-    """The model may be able to mend it."""
+    """True if the model may be able to fix the problem."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -77,9 +78,9 @@ class Gates:
         self._cwd = setup.config.cwd
         self._evidence = Evidence(self._settings.require_evidence, self._cwd)
         self._judged: Sequence[Gate] = ()
-        """Of the last time that the model was done."""
+        """The verdicts from the last time that the model was done."""
         self._failures: dict[str, str] = {}
-        """Why `fail_on` fails the run, by its words."""
+        """The reasons why `fail_on` fails the run, by the words of `fail_on`."""
 
     def __call__(self, thread: Thread) -> Extension:
         @asynccontextmanager
@@ -130,7 +131,7 @@ class Gates:
         changes = thread.feature(TurnChanges)
         settings = self._settings
         assert changes is not None
-        # What the model left running must not change what was judged.
+        # Processes that the model left running must not change the files that were judged.
         agents = thread.feature(SubAgents)
         if agents is not None:
             await agents.end_work()
@@ -138,7 +139,7 @@ class Gates:
         if tools is not None:
             await tools.end_commands()
         if settings.require_evidence:
-            # What a script below changes is nothing that the model should have tried.
+            # Settle first: changes by the scripts below must not count against the evidence.
             await self._evidence.settle()
         gates: list[Gate] = []
         for command in settings.verify:
@@ -156,7 +157,8 @@ class Gates:
             found = await changes.all()
         except (CodexError, OSError) as error:
             why = f"nobody can tell what was changed: {error}"
-            # The model may have made files without end; it cannot mend a disk.
+            # If the model made too many or too large files, it can remove them; it cannot repair a
+            # disk.
             is_fixable = getattr(error, "is_too_large", False)
             judged = judge_changes(self._settings, TreeChanges(), self._cwd)
             return [Gate(name, why, is_fixable=is_fixable) for name, _ in judged]
@@ -177,7 +179,7 @@ class Gates:
         except CodexError as error:
             if error.code != "command":
                 raise
-            # It could not be started: the folder may have been moved away.
+            # The script could not be started: the folder may have been moved away.
             thread.emit(HookProgress("Verify", "failed", command))
             return Gate(name, str(error))
         code = ran.exit_code

@@ -17,14 +17,14 @@ _PROBE: Final = bytes(64 * 1024)
 
 @contextmanager
 def place_of_copies(config: Config) -> Generator[Path]:
-    """The home, or where that cannot be written, a folder in the repository, which goes at the end.
+    """Return the home, or a folder in the repository if the home cannot be written to.
 
-    Commands in a sandbox can write to neither.
+    The folder in the repository is removed at the end. Commands in a sandbox can write to neither.
 
     Raises:
         ConfigError: there is no such place.
     """
-    # That of the copies for undo.
+    # The folder where undo keeps its copies.
     folder = config.home / "codex-py" / "undo"
     try:
         _probe(folder)

@@ -1,4 +1,7 @@
-"""Reads what a hook answers, from its exit code and its output. Source: Codex 0.169, measured. LIGHT."""
+"""Reads the answer of a hook from its exit code and its output.
+
+Source: Codex 0.169, measured. LIGHT.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
@@ -23,30 +26,30 @@ _CAN_REFUSE: Final = frozenset(
 _ADDS_TEXT: Final = frozenset({"SessionStart", "SubagentStart", "UserPromptSubmit"})
 """Events for which plain output is context for the model."""
 _MAX_TOKENS: Final = 2_500
-"""Of each text, as in Codex."""
+"""The limit of each text, as in Codex."""
 
 
 @frozen(kw_only=True)
 class Answer:
-    """What a hook wants. Its texts are trimmed, bounded and never blank."""
+    """The answer of a hook. Its texts are trimmed, bounded and never blank."""
 
     refusal: str | None = None
-    """Why the hook refuses what the event is about."""
+    """The reason why the hook refuses the event's call, prompt or other subject."""
     stop: str | None = None
-    """Why the hook ends it all, with `continue: false`."""
+    """The reason why the hook stops everything, with `continue: false`."""
     is_approved: bool = False
-    """A `PermissionRequest` hook says yes."""
+    """True if a `PermissionRequest` hook says yes."""
     context: str | None = None
-    """For the model."""
+    """A text for the model."""
     updated_input: Mapping[str, Any] | None = None
     message: str | None = None
-    """For the user."""
+    """A text for the user."""
     failure: str | None = None
-    """Why something of the answer does not count, to be read after the name of the hook."""
+    """The reason why a part of the answer does not count. It continues the name of the hook."""
 
 
 def read_answer(event: str, exit_code: int, stdout: str, stderr: str = "") -> Answer:
-    """`exit_code`: negative after a signal."""
+    """Read an answer. `exit_code`: negative after a signal."""
     output = stdout.strip()
     if exit_code == _REFUSED and event in _CAN_REFUSE:
         return Answer(**_refusal(stderr))
@@ -58,7 +61,7 @@ def read_answer(event: str, exit_code: int, stdout: str, stderr: str = "") -> An
         failure = f"{how} {abs(exit_code)}"
         said = stderr.strip().splitlines()
         if said:
-            # The last line of a traceback, or of a shell, says why.
+            # The last line of a traceback or of a shell gives the reason.
             failure += f": {said[-1].strip().rstrip('.')}"
         return Answer(failure=failure)
     if not output.startswith(("{", "[")):

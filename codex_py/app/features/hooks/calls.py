@@ -32,25 +32,28 @@ _COMMAND_FIELDS: Final[Mapping[str, str]] = {
 
 @runtime_checkable
 class OfServer(Protocol):
-    """A tool of an MCP server."""
+    """The fields of a tool of an MCP server."""
 
     name: str
     server: str
 
 
 class HookedCalls:
-    """Runs the hooks before a call, which may refuse or rewrite it, and those behind it: a `Dispatch`."""
+    """A `Dispatch` that runs the hooks before a call and after it.
+
+    The hooks may refuse or rewrite the call.
+    """
 
     def __init__(self, runs: HookRuns, dispatch: Dispatch) -> None:
         self._run = runs.run
         self._dispatch = dispatch
         self._commands: dict[str, dict[str, Any]] = {}
-        """What hooks are given of those that continue in the background, by process id."""
+        """The hook input of commands that continue in the background, by process id."""
 
     async def __call__(self, use: ToolUse) -> ToolOutput:
         given = _given(use)
         is_typed = use.tool.name == "write_stdin"
-        # A call that only waits is part of the one before.
+        # A call that only waits continues the call before it.
         is_poll = is_typed and not use.params.chars
         if is_poll:
             runs = []
@@ -71,7 +74,7 @@ class HookedCalls:
             )
         rewrites = [run for run in runs if run.answer.updated_input is not None]
         if rewrites:
-            # As in Codex, that of the hook which ended last.
+            # As in Codex, the input of the hook that ended last is used.
             last = (
                 max(rewrites, key=lambda run: run.ended_at).answer.updated_input or {}
             )
@@ -86,8 +89,10 @@ class HookedCalls:
         return await self._after(given, output)
 
     async def _after(self, given: dict[str, Any], output: ToolOutput) -> ToolOutput:
-        """Run the `PostToolUse` hooks of a call that did its work, or of a command that has ended, with any exit
-        code."""
+        """Run the `PostToolUse` hooks of a call that did its work.
+
+        A command counts once it has ended, with any exit code.
+        """
         if output.error_code is not None:
             return output
         name = given["tool_name"]
@@ -107,14 +112,14 @@ class HookedCalls:
 
 
 class HookedApprover:
-    """Lets `PermissionRequest` hooks decide about an approval, or else the user."""
+    """Lets `PermissionRequest` hooks decide about an approval; otherwise the user decides."""
 
     def __init__(self, runs: HookRuns, approver: Approver) -> None:
         self._run = runs.run
         self._approver = approver
 
     async def review(self, request: ApprovalRequest) -> Review:
-        """Let `PermissionRequest` hooks decide, or else the user."""
+        """Let `PermissionRequest` hooks decide; otherwise ask the user."""
         runs = await self._run("PermissionRequest", **_asked(request))
         reason = ending(runs)
         if reason is not None:
@@ -125,7 +130,7 @@ class HookedApprover:
 
 
 def _given(use: ToolUse, rewritten: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What hooks are given of a call. `rewritten`: the arguments in place of those that the model wrote."""
+    """Return the hook input for a call. `rewritten`: the arguments that replace the model's."""
     name = use.tool.name
     if rewritten is None:
         arguments = _arguments(use.call)
@@ -155,7 +160,7 @@ def _arguments(call: ToolCall) -> Mapping[str, Any]:
 
 
 def _refused(given: Mapping[str, Any], reason: str) -> str:
-    """The output of a call that a hook refuses, in the words of Codex."""
+    """Return the output of a call that a hook refuses, in Codex's wording."""
     name = given["tool_name"]
     if name in {"Bash", "apply_patch"}:
         command = given["tool_input"]["command"]
@@ -176,8 +181,11 @@ def _response(name: str, output: ToolOutput) -> Any:
 
 
 def _rewritten(use: ToolUse, updated: Mapping[str, Any]) -> ToolUse:
-    """The call with the input that a hook gave it. If that does not fit the tool, the call must not run as it was
-    either."""
+    """Return the call with the input that a hook gave it.
+
+    Raises a `ToolError` if the input does not fit the tool; the call must not run with its old
+    input then.
+    """
     try:
         field = _COMMAND_FIELDS.get(use.tool.name)
         if field is None:
@@ -198,7 +206,7 @@ def _rewritten(use: ToolUse, updated: Mapping[str, Any]) -> ToolUse:
 
 
 def _asked(request: ApprovalRequest) -> dict[str, Any]:
-    """What hooks are given of a question."""
+    """Return the hook input for a question."""
     name, given = request.tool or ("apply_patch", {"command": request.summary})
     if request.kind == "command":
         name = "Bash"

@@ -26,11 +26,11 @@ from codex_py.protocol.extension import (
 from codex_py.protocol.prompts import Note, UserPrompt
 
 _MAX_ROUNDS: Final = 20
-"""How often `Stop` hooks may keep the agent going in a turn."""
+"""The number of times that `Stop` hooks may keep the agent working in a turn."""
 
 
 class HooksFeature:
-    """The hooks that are configured."""
+    """The feature of the configured hooks."""
 
     def __init__(
         self, setup: SessionSetup, parent: "HooksFeature | None" = None
@@ -41,7 +41,8 @@ class HooksFeature:
             self.hooks = Hooks()
         else:
             self.hooks = find_hooks(setup.config, setup.environment)
-        """Of the session at the top. A frontend replaces them when the user has decided about some."""
+        """The hooks of the session at the top. A frontend replaces them when the user has decided
+        to trust or refuse some."""
         for warning in self.hooks.warnings:
             setup.warn(warning)
         new = self.hooks.to_review
@@ -54,11 +55,11 @@ class HooksFeature:
             setup.warn(f"{hooks} {effect} --dangerously-bypass-hook-trust.")
 
     def for_child(self, setup: SessionSetup) -> "HooksFeature":
-        """Children have the hooks of their parent, whatever their role configures."""
+        """Give children the hooks of their parent, whatever their role configures."""
         return HooksFeature(setup, self)
 
     def may_run(self) -> list[Hook]:
-        """The hooks that are trusted, or need not be."""
+        """The hooks that are trusted or need no trust."""
         if self._parent is not None:
             return self._parent.may_run()
         is_bypassed = self._setup.options.bypass_hook_trust
@@ -91,7 +92,7 @@ class HooksFeature:
 
 
 class _SessionEvents:
-    """The hooks of one session, except those around calls."""
+    """Runs the hooks of one session, except those around calls."""
 
     def __init__(self, runs: HookRuns, setup: SessionSetup, thread: Thread) -> None:
         self._runs = runs
@@ -106,7 +107,7 @@ class _SessionEvents:
             self._source = "clear"
         else:
             self._source = "startup"
-        """Where the session comes from; empty once hooks were told."""
+        """The way in which the session began, for hooks; empty once hooks were told."""
         self._first_notes: Sequence[Note] = ()
 
     @asynccontextmanager
@@ -137,14 +138,14 @@ class _SessionEvents:
         return notes
 
     async def before_prompt(self, prompt: UserPrompt) -> Sequence[Note]:
-        # Here, because a prompt is kept if the user interrupts this.
+        # The hooks run here because the prompt is kept if the user interrupts them.
         await self._start_session()
         runs = await self._run("UserPromptSubmit", prompt=prompt.text)
         _skip_if_ended(runs, "the prompt")
         return notes_of(runs)
 
     async def before_stop(self, stop: TurnStop) -> Note | StopOverridden | None:
-        """Each refusal becomes a message, and all of them one more round."""
+        """Turn each refusal into a message, and all of them into one more round."""
         event, name = (
             ("SubagentStop", "subagent-stop") if self._is_child else ("Stop", "stop")
         )
@@ -170,7 +171,7 @@ class _SessionEvents:
         trigger = compaction.trigger
         reason = ending(await self._run("PreCompact", trigger=trigger))
         if reason is not None:
-            # As in Codex. With `CompactionFailed` the turn would go on.
+            # As in Codex, the turn ends; a `CompactionFailed` would let it continue.
             raise CodexError(
                 f"a PreCompact hook stopped the turn: {reason}", code="compaction"
             )

@@ -1,4 +1,7 @@
-"""Runs the hooks of a session: all that an event concerns side by side, commands as the user's own programs. LIGHT."""
+"""Runs the hooks of a session.
+
+All hooks of an event run side by side, and commands run as the user's own programs. LIGHT.
+"""
 
 import asyncio
 import re
@@ -22,12 +25,12 @@ from codex_py.protocol.messages import encode_json
 from codex_py.protocol.prompts import Note
 
 _GRACE_S: Final = 2.0
-"""For hooks in the background when the session ends."""
+"""The time that background hooks get when the session ends."""
 _SHOWN_CHARS: Final = 300
 _MATCHED: Final = ("tool_name", "source", "trigger", "reason", "agent_type")
 """Matchers are compared with the first of these fields that an event has."""
 _ALIASES: Final = {"apply_patch": ("Edit", "Write"), "spawn_agent": ("Agent",)}
-"""Further names of tools, for matchers."""
+"""Further names of tools that matchers accept."""
 _PLACEHOLDER: Final = re.compile(r"\$\{([^{}]+)\}")
 _NAMES: Final = re.compile(r"[A-Za-z0-9_|]+")
 _BEFORE_REQUESTS: Final = {"SessionStart", "UserPromptSubmit"}
@@ -41,7 +44,10 @@ _WITHOUT: Final = {
 
 
 class HookFailed(Exception):
-    """A hook gave no answer. The text is to be read after the name of the hook."""
+    """Raised when a hook gave no answer.
+
+    The text continues a sentence that begins with the hook's name.
+    """
 
 
 @frozen
@@ -49,11 +55,11 @@ class HookRun:
     hook: Hook
     answer: Answer
     ended_at: float
-    """By the clock of the event loop."""
+    """When the hook ended, on the clock of the event loop."""
 
 
 class HookRuns:
-    """Runs the hooks of one session. One that fails in any way costs a warning."""
+    """Runs the hooks of one session. A hook that fails in any way costs a warning."""
 
     def __init__(
         self, hooks: Callable[[], Sequence[Hook]], setup: SessionSetup, thread: Thread
@@ -64,10 +70,10 @@ class HookRuns:
         self._background: set[asyncio.Task[HookRun]] = set()
 
     async def run(self, event: str, **fields: Any) -> list[HookRun]:
-        """Run the hooks of an event, side by side; those in the background are only started.
+        """Run the hooks of an event side by side. Background hooks are only started.
 
         Args:
-            fields: of the input, besides the common ones.
+            fields: the fields of the hook input besides the common ones.
 
         Returns:
             The runs, in the order of the configuration.
@@ -88,7 +94,7 @@ class HookRuns:
         return [task.result() for task in waited]
 
     async def aclose(self) -> None:
-        """Let the hooks in the background end, for a while, and stop the others."""
+        """Give background hooks a while to end, then stop the rest."""
         try:
             if self._background:
                 await asyncio.wait(self._background, timeout=_GRACE_S)
@@ -136,7 +142,10 @@ class HookRuns:
             return Answer(failure=str(failure))
 
     def _changing(self, hook: Hook) -> AbstractAsyncContextManager[None]:
-        """Hooks may change files, as a formatter does. What those before the first request change is not recorded."""
+        """Record the changes that a hook makes, as a formatter does.
+
+        Changes before the first request are not recorded.
+        """
         if hook.event in _BEFORE_REQUESTS:
             undo = None
         else:
@@ -161,13 +170,16 @@ class HookRuns:
         return read_answer(hook.event, ran.exit_code, ran.stdout, ran.stderr)
 
     def _show(self, hook: Hook, status: HookStatus) -> None:
-        # As in Codex, neither those in the background nor those after the end are shown.
+        # As in Codex, background hooks and hooks at the end of the session are not shown.
         if not hook.is_async and hook.event != "SessionEnd":
             self._thread.emit(HookProgress(hook.event, status, hook.status_message))
 
 
 async def _call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> str:
-    """The texts of the result, which are read like the output of a command. Raises `HookFailed`."""
+    """Return the texts of the result, which are read like the output of a command.
+
+    Raises `HookFailed`.
+    """
     from codex_py.app.features.mcp import McpFeature  # 8 ms if no server is configured
 
     servers = thread.feature(McpFeature)
@@ -192,8 +204,10 @@ async def _call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> st
 
 
 def filled(template: Any, given: Mapping[str, Any]) -> Any:
-    """Put fields of the event, `${tool_input.path}`, into the arguments of a tool. A text that is nothing but one
-    placeholder becomes the value with its type. Source: `codex-rs/hooks/src/engine/mcp_runner.rs`.
+    """Put fields of the event, such as `${tool_input.path}`, into the arguments of a tool.
+
+    A text that consists of one placeholder becomes the value, with its type. Source:
+    `codex-rs/hooks/src/engine/mcp_runner.rs`.
 
     Raises:
         HookFailed: the event has no such field.
@@ -231,7 +245,7 @@ def _as_text(value: Any) -> str:
 
 
 def _input(thread: Thread, event: str) -> dict[str, Any]:
-    """The common fields of Codex 0.171."""
+    """The common fields of the hook input, as in Codex 0.171."""
     settings = thread.settings
     parent = thread.parent
     turn = thread.turn
@@ -271,13 +285,13 @@ def matches(matcher: str | None, names: Sequence[str]) -> bool:
 
 
 def notes_of(runs: Sequence[HookRun]) -> tuple[Note, ...]:
-    """What the hooks tell the model."""
+    """The notes for the model from these hooks."""
     return tuple(
         Note(run.answer.context) for run in runs if run.answer.context is not None
     )
 
 
 def ending(runs: Sequence[HookRun]) -> str | None:
-    """Why the first of the hooks that refuse or stop something does so; None if none does."""
+    """The reason of the first hook that refuses or stops something; None if no hook does."""
     reasons = (run.answer.refusal or run.answer.stop for run in runs)
     return next(filter(None, reasons), None)

@@ -1,7 +1,10 @@
-"""The SDK of OpenTelemetry with its OTLP/HTTP exporters, and an end that takes a second at most."""
+"""Connects to the SDK of OpenTelemetry and its OTLP/HTTP exporters.
+
+The shutdown takes at most a second.
+"""
 
 # pyright: basic, reportMissingImports=false
-# The packages are those of an extra, and are absent where it is not installed.
+# The packages belong to an extra, and are absent if it is not installed.
 
 import asyncio
 import json
@@ -40,18 +43,18 @@ from codex_py.app.features.otel.settings import Exporter
 from codex_py.protocol.addresses import shown_url
 
 _END_S: Final = 1.0
-"""How long the end of a session waits for its exporters, all together."""
+"""The time that the end of a session waits for all its exporters together."""
 _TYPE: Final = "content-type"
 _IDS: Final = ("traceId", "spanId", "parentSpanId")
 
 
 class Exports:
-    """The providers of a session, none of which is the global one of the process."""
+    """The providers of a session. None of them becomes the global one of the process."""
 
     def __init__(
         self, exporters: Mapping[str, Exporter], resource: Mapping[str, str]
     ) -> None:
-        # Failures are told by `failure`; nothing is printed.
+        # `failure` has the failures; nothing is printed.
         getLogger("opentelemetry").addHandler(NullHandler())
         self._posts: list[_Post] = []
         about: Any = {
@@ -82,11 +85,11 @@ class Exports:
 
     @property
     def failure(self) -> str | None:
-        """The reason why the last export failed; None if none did."""
+        """The reason why the last export failed; None if it succeeded."""
         return next((post.failure for post in self._posts if post.failure), None)
 
     async def aclose(self) -> None:
-        """Export what is left. An exporter that does not answer in time is left behind."""
+        """Export the remaining data. An exporter that does not answer in time is abandoned."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
         providers = [self.traces, self.logs, self.metrics]
@@ -125,20 +128,23 @@ class Exports:
 
 
 class _Post(requests.Session):
-    """Sends what an exporter has encoded, as JSON if `message` is given: its type."""
+    """Sends the encoded data of an exporter.
+
+    `message`: the type of the data, if it is sent as JSON.
+    """
 
     def __init__(self, message: Any) -> None:
         super().__init__()
-        # Cookies of a collector would add up.
+        # The cookies of a collector would add up.
         self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
         self._message = message
         self.failure: str | None = None
-        """Of the last request; `pending` while it is under way."""
+        """The failure of the last request; `pending` while a request is running."""
         self.pending: str | None = None
         self.is_last = False
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """Collectors send nobody elsewhere, and the body of such an answer would be read."""
+        """Follow no redirect: collectors send none, and the answer's body would be read."""
 
     def request(self, method: str, url: str, **options: Any) -> requests.Response:
         shown = shown_url(url)
@@ -158,12 +164,12 @@ class _Post(requests.Session):
         except (OSError, ValueError) as error:
             self.failure = f"{shown} cannot be reached ({type(error).__name__})"
             if self.is_last:
-                # Any other error than of a connection is not tried again.
+                # Only an error of the connection would be tried again.
                 raise InterruptedError(self.failure) from error
             raise
         finally:
             self.pending = None
-        # Nothing but the status counts, and the rest may have no end.
+        # Only the status counts, and the body may have no end.
         response._content = b""
         response.close()
         ok = 200 <= response.status_code < 300
@@ -175,7 +181,7 @@ class _Post(requests.Session):
 
 
 def _with_hex_ids(value: Any) -> Any:
-    """JSON of OTLP has ids in hexadecimal, where Protobuf's has Base64.
+    """Convert ids to hexadecimal, which OTLP's JSON has where Protobuf's JSON has Base64.
 
     See https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding.
     """

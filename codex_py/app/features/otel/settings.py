@@ -1,4 +1,4 @@
-"""`[otel]`: which collectors of OpenTelemetry are told what sessions do. LIGHT.
+"""`[otel]`: the OpenTelemetry collectors that receive data about sessions. LIGHT.
 
 An exporter is contacted only if the user or the administrator names it: no project sets a key of `[otel]`.
 """
@@ -40,7 +40,7 @@ _TLS: Final = {
     "client-certificate": "client_certificate_file",
     "client-private-key": "client_key_file",
 }
-"""Keys of Codex, and parameters of the exporters."""
+"""The keys of Codex, with the matching parameters of the exporters."""
 
 _Exporter: TypeAlias = (
     Literal["none", "statsig"] | EventExporter | SpanExporter | MetricExporter
@@ -49,14 +49,14 @@ _Exporter: TypeAlias = (
 
 @frozen
 class Exporter:
-    """Where one kind of signal goes."""
+    """The destination of one kind of signal."""
 
     endpoint: str
-    """Used as it stands."""
+    """The URL, which is used unchanged."""
     is_json: bool
     headers: Mapping[str, str]
     certificates: Mapping[str, str]
-    """Paths, by parameter of the exporters of the SDK."""
+    """Paths, by the parameter of the SDK's exporters."""
 
 
 def has_exporter(otel: Otel) -> bool:
@@ -74,7 +74,7 @@ def has_exporter(otel: Otel) -> bool:
 
 
 def exporters_of(setup: SessionSetup) -> Iterator[tuple[str, Exporter]]:
-    """The exporters by the kind of signal.
+    """Yield the exporters, by the kind of signal.
 
     Raises:
         ConfigError: one of them cannot be used.

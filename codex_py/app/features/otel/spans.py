@@ -1,7 +1,8 @@
-"""Tells OpenTelemetry of a session: spans, metrics and events, with the GenAI conventions' names.
+"""Reports a session to OpenTelemetry: spans, metrics and events.
 
-See https://opentelemetry.io/docs/specs/semconv/gen-ai/. Events have the names and attributes that Codex gives them. No
-text of a prompt, of a call or of an output is told unless the user asks for it.
+The spans and metrics have the names of the GenAI conventions,
+https://opentelemetry.io/docs/specs/semconv/gen-ai/. Events have the names and attributes that Codex
+gives them. The texts of prompts, calls and outputs are reported only if the user asks for it.
 """
 
 import time
@@ -47,7 +48,7 @@ _NAME: Final = "codex-py"
 _W3C: Final = TraceContextTextMapPropagator()
 _SECONDS: Final = tuple(0.01 * 2**power for power in range(14))
 _TOKENS: Final = tuple(4**power for power in range(14))
-"""Bounds of the buckets, as the conventions have them."""
+"""The bounds of the buckets, as in the conventions."""
 _DURATIONS: Final = {
     "invoke_agent": "gen_ai.invoke_agent.duration",
     "chat": "gen_ai.client.operation.duration",
@@ -60,11 +61,11 @@ _PROVIDERS: Final = {
     "moonshot": "moonshot_ai",
     "xai": "x_ai",
 }
-"""Names of the conventions for providers that have another one here."""
+"""The conventions' names of providers that have another name here."""
 
 
 class Telemetry:
-    """Tells of a session and of its subagents.
+    """Reports a session and its subagents.
 
     Raises:
         ConfigError: an exporter cannot be used.
@@ -124,14 +125,17 @@ class Telemetry:
         )
 
     def parent(self) -> context.Context:
-        """The context of the call that started a subagent, or of the library's caller; else of the environment."""
+        """The context of the call that started a subagent, or of the library's caller.
+
+        Without either, the context of the environment.
+        """
         here = context.get_current()
         if trace.get_current_span(here).get_span_context().is_valid:
             return here
         return self._outside
 
     def tell(self, thread: Thread) -> None:
-        """Warn of the first export that failed."""
+        """Warn about the first export that failed."""
         if not self._is_told and (failure := self._exports.failure):
             self._is_told = True
             thread.warn(f"OpenTelemetry is not told of all of this session: {failure}.")
@@ -157,11 +161,11 @@ class Telemetry:
 
 @frozen
 class _Operation:
-    """Something that takes time, and may fail: a span, and a value of a metric."""
+    """A step that takes time and may fail: a span, and a value of a metric."""
 
     span: trace.Span
     attributes: dict[str, Any]
-    """Of the metric."""
+    """The attributes of the metric."""
     began: float
 
     @property
@@ -175,21 +179,21 @@ class _Operation:
 
     @property
     def headers(self) -> dict[str, str]:
-        """`traceparent`, and `tracestate` if there is one, for what is done below the span."""
+        """Return `traceparent`, and `tracestate` if there is one, for steps below the span."""
         carrier: dict[str, str] = {}
         _W3C.inject(carrier, trace.set_span_in_context(self.span))
         return carrier
 
 
 class _ThreadTelemetry:
-    """Tells of one thread."""
+    """Reports one thread."""
 
     def __init__(self, shared: Telemetry, thread: Thread) -> None:
         self._shared = shared
         self._thread = thread
         self._turn: _Operation | None = None
         self._used = Usage()
-        """In this turn."""
+        """The usage in this turn."""
 
     async def before_prompt(self, prompt: UserPrompt) -> list[Note]:
         if self._shared.log_prompt:
@@ -322,7 +326,10 @@ class _ThreadTelemetry:
         own: Mapping[str, Any] = MappingProxyType({}),
         kind: trace.SpanKind = trace.SpanKind.INTERNAL,
     ) -> _Operation:
-        """`attributes`: of the span and of the metric; `own`: of the span alone."""
+        """Begin an operation.
+
+        `attributes`: of the span and the metric; `own`: of the span alone.
+        """
         provider, model = self._in_use
         common = {
             "gen_ai.operation.name": name,
@@ -361,7 +368,7 @@ class _ThreadTelemetry:
         return recovery.in_use
 
     def log(self, name: str, **attributes: Any) -> None:
-        """Tell of something below the current span; None stands for an attribute that is not there."""
+        """Log an event below the current span. An attribute with the value None is left out."""
         event = f"codex.{name}"
         info = SeverityNumber.INFO
         told = {key: value for key, value in attributes.items() if value is not None}

@@ -32,27 +32,27 @@ from codex_py.streams.plain_text import cut
 from codex_py.streams.times import took
 
 Look: TypeAlias = tuple[Literal["Read", "List", "Search"], Sequence[str]]
-"""What a command has looked at, by its names."""
+"""A kind of look at files, and the names that a command gave for it."""
 
 _COMMAND_HEAD = 4
 _COMMAND_TAIL = 1
 _OUTPUT_HEAD = 2
 _OUTPUT_TAIL = 3
 _FAILED_TAIL = 10
-"""Errors are at the end."""
+"""Lines of output, more than for success: errors are at the end."""
 _MOST_READ = 4_000
-"""Characters of a command that are looked at to see what it does."""
+"""Characters of a script. A longer one is not examined for what it looks at."""
 
 _SILENT = {"cd", "pwd", "true", "wc", "uniq"}
-"""They print nothing of files, or count what others have read."""
+"""Commands that print nothing from files, or count what others have read."""
 _FILTERS = {"head", "tail"}
 _LONGEST_FOLDER = 1_000
 _LONGEST_BEHIND = 30
-"""Characters of a command in the background: its state follows on the row."""
+"""Characters of a command in the background; its state follows on the same row."""
 
 
 def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
-    """A command that is over."""
+    """The cell of a finished command."""
     failed = item.status != "completed" or item.exit_code not in {0, None}
     if item.status == "declined":
         return marked(_head("Declined", item, theme), sign="✗", style="error")
@@ -81,7 +81,7 @@ def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
 def running_cell(
     item: CommandExecution, printed: str, elapsed_s: float, theme: Theme, *, tail: int
 ) -> RenderableType:
-    """A command that runs, with the last so many lines of what it has printed."""
+    """The cell of a running command, with the last `tail` lines of its output."""
     if elapsed_s >= 1:
         age = f" · {took(int(elapsed_s) * 1000)}"
     else:
@@ -100,7 +100,7 @@ def running_cell(
 def background_cell(
     item: CommandExecution, printed: str, since: str, theme: Theme
 ) -> RenderableType:
-    """A command that the agent does not wait for: one row, with the last line of what it has printed."""
+    """The cell of a command in the background: one row, with the last line of output."""
     last = last_lines(printed, 1) or Text()
     script = one_line(
         script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell), _LONGEST_BEHIND
@@ -115,7 +115,7 @@ def background_cell(
 
 
 def explored(item: CommandExecution, own_shell: str = "") -> list[Look]:
-    """The looks of a command that has only looked at files. Empty for others."""
+    """The looks of a successful command that only looked at files; empty for all others."""
     script = script_of(item.command, own_shell)
     is_ended = item.status == "completed" and item.exit_code == 0
     if not is_ended or item.is_users or len(script) > _MOST_READ:
@@ -135,7 +135,7 @@ def explored(item: CommandExecution, own_shell: str = "") -> list[Look]:
 
 
 def explored_cell(looks: Sequence[Look], theme: Theme) -> RenderableType:
-    """Names of one kind, one after the other, are on a row and there once, as in Codex."""
+    """The cell of looks. Consecutive names of one kind share a row, each once, as in Codex."""
     rows: list[RenderableType] = []
     for verb, group in groupby(looks, itemgetter(0)):
         what = (within(theme.cwd, name) for _, names in group for name in names)
@@ -159,10 +159,13 @@ def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
 
 
 def elsewhere(cwd: str, theme: Theme, *, before: str) -> str:
-    """The working directory of a command, after the words `before`; empty where it is the session's."""
+    """The working directory of a command, after the words `before`.
+
+    Empty if it is the session's.
+    """
     if not cwd or not theme.cwd:
         return ""
-    # That of an earlier command is kept as the model wrote it.
+    # The directory of an earlier command is kept as the model wrote it.
     folder = PurePath(theme.cwd, cwd)
     if folder == PurePath(theme.cwd):
         return ""
@@ -170,7 +173,7 @@ def elsewhere(cwd: str, theme: Theme, *, before: str) -> str:
 
 
 def _files(command: Command) -> list[str]:
-    """The words of a command that are neither options nor, as far as `head` and `tail` go, their values."""
+    """The words of a command without options; for `head` and `tail`, without a leading number."""
     words = [word for word in command[1:] if not word.startswith("-")]
     if command[0] in _FILTERS and words and words[0].isdigit():
         return words[1:]

@@ -1,4 +1,4 @@
-"""The cell of each kind of item, and of what the program says; those of commands and patches are beside it."""
+"""Cells of items and of the program's messages. Commands and patches have modules of their own."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -49,30 +49,30 @@ _LONGEST_ARGUMENTS = 300
 _LONGEST_NAME = 100
 _MOST_STEPS = 50
 _MOST_PARTS = 20
-"""Of a list or an object of JSON."""
+"""Entries of a JSON list or object that are shown."""
 _PROMPT_HEAD = 30
 _PROMPT_TAIL = 10
-"""Lines. Of a prompt that holds a whole log, its ends are enough to know it by."""
+"""Lines. The ends of a prompt that holds a whole log are enough to recognize it."""
 _RESULT_HEAD = 3
 _MOST_THOUGHT = 8_000
 _NOTE_HEAD = 40
 _NOTE_TAIL = 10
 _LONGEST_NOTE = 2000
-"""Characters of a line: a sentence whose end says what to do."""
+"""Characters of a line, enough for a sentence whose end says what to do."""
 _MOST_COUNTED = 1_000_000
-"""Characters of a diff."""
+"""Characters of a diff; a longer one is not counted."""
 _NOTE = "user_note: "
 _GOALS = {
     "create_goal": "Set goal:",
     "update_goal": "The goal is now",
     "get_goal": "Read the goal",
 }
-"""What is said of a call of these tools."""
+"""The words that stand for a call of each of these tools."""
 _NOTE_SIGNS = {"text": "•", "warning": "⚠", "error": "■"}
 
 
 def item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | None:
-    """A finished item; None for an answer, which is shown by its blocks."""
+    """The cell of a finished item; None for an answer, which is shown block by block."""
     cell = _item_cell(item, theme)
     is_call = isinstance(
         item,
@@ -122,7 +122,10 @@ def live_cell(
     *,
     tail: int,
 ) -> RenderableType | None:
-    """An item under way, with the last `tail` lines of its output; None for one that is shown in another way."""
+    """The cell of a running item, with the last `tail` lines of its output.
+
+    None if the item is shown elsewhere.
+    """
     match item:
         case event_items.CommandExecution():
             return running_cell(item, output, elapsed_s, theme, tail=tail)
@@ -175,7 +178,7 @@ def _plan_cell(
 def pinned_plan_cell(
     item: event_items.TodoList, width: int, most: int
 ) -> RenderableType:
-    """The plan while it is worked on: at most so many steps, those around the first that is not done."""
+    """The plan in progress: at most `most` steps, around the first that is not done."""
     steps = item.items
     done = sum(entry.completed for entry in item.items)
     now = next((n for n, entry in enumerate(steps) if not entry.completed), done)
@@ -301,13 +304,13 @@ def user_cell(
 def steered_cell(
     text: str, images: Sequence[str] = (), *, folds: bool = True
 ) -> RenderableType:
-    """A prompt that was sent into a running turn."""
+    """The cell of a prompt that was sent into a running turn."""
     head = Text("  Sent into the turn, after a step:", "quiet")
     return Group(head, user_cell(text, images, folds=folds))
 
 
 def block_cell(block: Block, *, is_start: bool) -> RenderableType:
-    """A part of an answer. `is_start`: it gets the answer's mark."""
+    """The cell of a block of an answer. `is_start`: the block gets the answer's mark."""
     text = block.text
     language = block.language
     if block.is_plan:
@@ -330,7 +333,7 @@ def reasoning_cell(text: str) -> RenderableType:
 
 
 def thought_cell(text: str, seconds: int) -> RenderableType:
-    """A thought that is over: how long it took, and its heading."""
+    """A finished thought: its duration and its heading."""
     shown = "  Thought"
     if seconds:
         shown += f" for {duration(seconds)}"
@@ -341,13 +344,13 @@ def thought_cell(text: str, seconds: int) -> RenderableType:
 
 
 def greeting_cell(text: str, hint: str) -> RenderableType:
-    """`hint`: that of the status line, which has room for less."""
+    """The greeting, with the key hints of the status line and more: there is more room here."""
     how = hint.replace("files, ", "files, ! your own shell, ")
     return Hanging("  ", Text(f"{one_line(text, 200)}\n{how}", "quiet"))
 
 
 def note_cell(text: str, style: str = "text") -> RenderableType:
-    """What the program says: a notice (style `text`), a `warning` or an `error`."""
+    """A message of the program: a notice (style `text`), a `warning` or an `error`."""
     head = 4 * _NOTE_HEAD if style == "text" else _NOTE_HEAD
     body = folded(text, head=head, tail=_NOTE_TAIL, style=style, longest=_LONGEST_NOTE)
     return marked(
@@ -356,26 +359,29 @@ def note_cell(text: str, style: str = "text") -> RenderableType:
 
 
 def denied_cell(tool: str, reason: str) -> RenderableType:
-    """A call that was not allowed to run. `reason` is as the model is told."""
+    """A call that was not allowed to run. `reason`: the text that the model gets."""
     head = Text.assemble((f"{one_line(tool, 100)} ", "action"), "was not allowed")
     return marked(head, below(folded(reason, head=3, tail=1)), sign="✗", style="error")
 
 
 def reason_cell(reason: str) -> RenderableType:
-    """Why a call was not allowed to run, below the cell of the call."""
+    """The reason why a call was not allowed to run, below the cell of the call."""
     return Hanging("  ", below(folded(reason, head=3, tail=1)))
 
 
 def worked_cell(
     milliseconds: int, remark: str = "", diff: str = "", now: str = ""
 ) -> RenderableType:
-    """How long a turn took, what it changed, and when it ended."""
+    """The duration of a turn, its changes, and the time of its end."""
     parts = [f"Worked for {took(milliseconds)}", remark, counted(diff), now]
     return Text("  " + " · ".join(filter(None, parts)), "quiet")
 
 
 def counted(diff: str) -> str:
-    """The files and lines of a diff, as `1 file +8 -3`; empty for none, and for one that is too long."""
+    """The files and lines of a diff, as `1 file +8 -3`; empty without a diff.
+
+    It is also empty for a diff that is too long.
+    """
     if not diff or len(diff) > _MOST_COUNTED:
         return ""
     files = read_diff(diff)

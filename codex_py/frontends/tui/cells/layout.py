@@ -1,7 +1,6 @@
-"""The layout of cells: a sign and a body beside it, long text folded to its ends, and nothing in it that steers a
-terminal.
+"""Lays out cells: a sign beside a body, long text folded to its ends, no terminal controls.
 
-Styles are names of the theme, and signs are Unicode: `Renderer` knows what the terminal makes of them.
+Styles are names of the theme, and signs are Unicode: `Renderer` adapts both to the terminal.
 """
 
 import re
@@ -21,33 +20,33 @@ _NARROWEST_BODY = 8
 _LONGEST_LINE = 240
 """Characters of one line of output; a handful of rows."""
 _READ = 20_000
-"""Characters from each end of a folded text that are looked at."""
+"""Characters read from each end of a folded text."""
 _READ_WHOLE = 500_000
 _LONGEST_WHOLE = 10_000
 WHOLE = 1_000_000
-"""Lines: nothing is folded."""
+"""A number of lines that means "all": nothing is folded."""
 MOST_ROWS = 20
-"""Of a call, a patch or an output in the scrollback."""
+"""Rows of a call, a patch or an output in the scrollback."""
 _ROWS_OF_HEAD = 12
 FOLD_KEY = " (Ctrl-T)"
-"""What shows all of what a cell has folded."""
+"""The key that shows all that a cell has folded."""
 _MOST_COLORS = 100
 """Changes of the colour in one line of output."""
 _OMITTED = re.compile(r"\n\.\.\. \d+ bytes \((\d+) lines\) omitted \.\.\.\n")
-"""As `HeadTailBuffer.text` says it."""
+"""The remark of `HeadTailBuffer.text` about omitted output."""
 _COLORS = re.compile("\x1b\\[[0-9;:]*m")
 
 JOINS = Segment("", None, [(ControlType.CARRIAGE_RETURN,)])
-"""At the end of a row that is full: the next one goes on with its line."""
+"""Ends a full row: the next row continues the same line."""
 
 
 def one_line(text: str, size: int) -> str:
-    """A text in one line, without what is behind the first so many characters."""
+    """The text on one line, cut to `size` characters."""
     return cut(" ".join(plain(cut(text, 2 * size)).split()), size)
 
 
 def within(folder: str, path: str) -> str:
-    """The path as it is named in a folder."""
+    """The path relative to the folder if it lies below it, else unchanged."""
     if folder:
         return path.removeprefix(f"{folder.rstrip('/')}/")
     return path
@@ -55,7 +54,7 @@ def within(folder: str, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Hanging:
-    """A body with a sign before its first row, and `rest`, as wide, or blanks before the others."""
+    """A body with `sign` before its first row, and `rest` (as wide) or blanks before the others."""
 
     sign: str
     body: RenderableType
@@ -80,7 +79,7 @@ class Hanging:
             rest = Segment(" " * len(self.sign))
         is_joined = False
         for n, line in enumerate(Segment.split_lines(console.render(self.body, inner))):
-            # A row that goes on with the line before begins where the terminal wraps.
+            # A row that continues the line before begins where the terminal wraps.
             if not is_joined and (line or n == 0 or self.rest):
                 if n:
                     yield rest
@@ -93,7 +92,7 @@ class Hanging:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A body on the ground of a style, over the full width; without one where the style has none."""
+    """A body on the background of a style, over the full width if the style has a background."""
 
     body: RenderableType
     style: str
@@ -112,7 +111,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """A cell of at most `MOST_ROWS`: of a higher one the first and the last."""
+    """A cell of at most `MOST_ROWS` rows; of a longer one, the first and the last are shown."""
 
     body: RenderableType
 
@@ -132,7 +131,7 @@ class Bounded:
 
 @dataclass(frozen=True, slots=True)
 class Tailed:
-    """A text with a remark behind it, which never stands on a row of its own."""
+    """A text followed by a remark that never stands on a row of its own."""
 
     text: Text
     tail: Text
@@ -149,7 +148,7 @@ class Tailed:
 
 
 def marked(*parts: RenderableType, sign: str = "•", style: str = "quiet") -> Hanging:
-    """A cell with a sign before it, in a style of its own."""
+    """A cell with a sign before it; `style` is the style of the sign."""
     return Hanging(f"{sign} ", Group(*parts), style=style)
 
 
@@ -167,10 +166,10 @@ def folded(
     clean: Callable[[str], str] = plain,
     longest: int = _LONGEST_LINE,
 ) -> Text:
-    """The first and the last lines of a text, and how many there are between them. `longest`: characters of a line.
+    """The first and the last lines of a text, and the number of lines between them.
 
-    The text is as it came, and made fit here by `clean`: its ends alone, so that the time does not depend
-    on how long it is.
+    `longest`: characters of a line. The text comes unchecked; only its ends are made safe by
+    `clean`, so that the time does not depend on its length.
     """
     longest = _LONGEST_WHOLE if head >= WHOLE else longest
     return Text(
@@ -179,7 +178,7 @@ def folded(
 
 
 def output(text: str, *, head: int, tail: int, style: str = "quiet") -> Text:
-    """As `folded`, for what a command has printed, in the colours that it gave it."""
+    """The output of a command, folded as in `folded`, in the colours that the command gave it."""
     decoder = AnsiDecoder()
     longest = _LONGEST_WHOLE if head >= WHOLE else _LONGEST_LINE
     ends = _ends(text, head, tail, colors_only)
@@ -188,7 +187,7 @@ def output(text: str, *, head: int, tail: int, style: str = "quiet") -> Text:
 
 
 def last_lines(text: str, count: int) -> Text:
-    """The end of what a command has printed so far."""
+    """The last `count` lines that a command has printed so far."""
     if count:
         lines = colors_only(text.rstrip("\n")).split("\n")[-count:]
     else:
@@ -200,7 +199,7 @@ def last_lines(text: str, count: int) -> Text:
 def _colored(
     line: str, decoder: AnsiDecoder, style: str, longest: int = _LONGEST_LINE
 ) -> Text:
-    """A line with nothing but colours in it. `decoder` has those that go on from the line before."""
+    """A line that holds no controls but colours. `decoder`: has the colours of the line before."""
     line = cut(line.rstrip("\r").rpartition("\r")[2], 4 * longest)
     text = Text(cut(command_output(line).replace("\n", " "), longest), style)
     start = 0
@@ -214,7 +213,7 @@ def _colored(
 
 
 def _visible(style: Style) -> Style:
-    """Without what blinks, hides the text, or leads somewhere."""
+    """The style without blinking, hidden text and links."""
     if style == Style.null():
         return style
     is_hidden = style.color is not None and style.color == style.bgcolor
@@ -222,7 +221,7 @@ def _visible(style: Style) -> Style:
         color=None if is_hidden else style.color,
         bgcolor=None if is_hidden else style.bgcolor,
         bold=style.bold,
-        # The output is dim as a whole, and what it colours is not.
+        # Output is dim as a whole, but its coloured parts are not.
         dim=bool(style.dim),
         italic=style.italic,
         underline=style.underline,
@@ -232,9 +231,9 @@ def _visible(style: Style) -> Style:
 
 
 def _omitted(text: str) -> int:
-    """The lines of an output that were not kept, beyond those of this part of it."""
+    """The number of lines that were not kept, beyond the lines of this part of the output."""
     match = _OMITTED.search(text)
-    # The remark has a line of its own, and cuts another one in two.
+    # The remark is a line itself, and cuts another one in two.
     if match:
         return int(match[1]) - 2
     return 0
@@ -253,7 +252,7 @@ def _ends(text: str, head: int, tail: int, clean: Callable[[str], str]) -> list[
             # Two pieces of one line.
             lines[-1] += last.pop(0)
         else:
-            # The lines that were cut at its ends are counted with the others.
+            # The partial lines at both ends of the gap are counted with the others.
             hidden -= 1
         middle = len(lines)
         lines += last

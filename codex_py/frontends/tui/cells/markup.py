@@ -1,4 +1,4 @@
-"""Markdown without being drawn: its words, and what it will be when it has arrived whole."""
+"""Reads Markdown without drawing it: headings, plain words, and text that is still arriving."""
 
 import re
 from typing import Final
@@ -20,21 +20,21 @@ def heading_of(thought: str) -> str:
 
 
 def unmarked(text: str) -> str:
-    """The words of a text, for a place that shows no Markdown."""
+    """The text without Markdown marks, for a place that shows no Markdown."""
     return _MARKS.sub(r"\2", text)
 
 
 def settled(text: str) -> str:
-    """Without marks whose other half has not come."""
+    """The arriving text with its unfinished marks removed or completed."""
     match = _UNFINISHED.search(text)
     if match is not None and "](" not in match[0]:
         text = text[: match.start()]
     elif match is not None:
-        # Of a link, its words.
+        # Keep the words of a link.
         text = text[: match.start()] + match[0].partition("](")[0].lstrip("![")
     lines = text.split("\n")
     if lines[0].lstrip().startswith("|") and len(lines) <= 2:
-        # A table is one from its second line on.
+        # A table is recognized by its second line, so complete it.
         return f"{lines[0]}\n|{'---|' * max(1, lines[0].strip().strip('|').count('|') + 1)}"
     last = text.rpartition("\n\n")[2]
     return text + "".join(mark for mark in _PAIRS if last.count(mark) % 2)

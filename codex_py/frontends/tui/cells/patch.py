@@ -1,6 +1,7 @@
-"""Changes of files as coloured diffs, of git's form or as an envelope of `apply_patch`, each line with its number.
+"""Shows changes of files as coloured diffs, each line with its number.
 
-What is shown is not what is applied: text that is no diff is shown as it is instead of being refused.
+Reads git's form and the envelope of `apply_patch`. The result is only shown, never applied: text
+that is not a diff is shown as it is instead of being refused.
 """
 
 from collections import Counter
@@ -30,7 +31,7 @@ from codex_py.protocol.event_items import Change, FileChange
 from codex_py.streams.plain_text import cut, plain
 
 _MOST_READ = 200_000
-"""Characters of a diff that are looked at."""
+"""Characters of a diff that are read."""
 _ROWS_OF_FILE = 3
 _MOST_NAMED = 30
 _LONGEST_LINE = 400
@@ -42,7 +43,7 @@ _SHOWN = {"@": "…", "\\": " "}
 
 
 def change_cell(item: FileChange, theme: Theme) -> RenderableType:
-    """A patch that is over: its diff, or why it failed."""
+    """The cell of a finished patch: its diff, or why it failed."""
     if item.status == "completed":
         most = MOST_ROWS if theme.folds else WHOLE
         return diff_cell(item.diff, changes=item.changes, most=most)
@@ -51,7 +52,7 @@ def change_cell(item: FileChange, theme: Theme) -> RenderableType:
     else:
         verb = "Failed to patch"
     parts: list[RenderableType] = [_named(verb, item, theme)]
-    # Why a patch was declined is told by the event that follows.
+    # The event that follows says why a patch was declined.
     if item.error is not None and not item.is_declined:
         head = 8 if theme.folds else WHOLE
         parts.append(
@@ -61,7 +62,7 @@ def change_cell(item: FileChange, theme: Theme) -> RenderableType:
 
 
 def changing_cell(item: FileChange, theme: Theme) -> RenderableType:
-    """A patch that is being written."""
+    """The cell of a patch that is being written."""
     return marked(_named("Patching", item, theme), style="accent")
 
 
@@ -73,11 +74,12 @@ def diff_cell(
     title: str = "",
     key: str = FOLD_KEY,
 ) -> RenderableType:
-    """A diff by files. `changes` are named where the diff names none.
+    """The cell of a diff, file by file. `changes`: the files to name if the diff names none.
 
     Args:
-        most: about so many rows in all, which the files share; the rest is folded, and `key` shows it.
-        title: what these changes are, if they are none that have just been made.
+        most: about the number of rows, which the files share; the rest is folded, and `key` shows
+            it.
+        title: the name of these changes, if they have not just been made.
     """
     files = read_diff(cut(diff, _MOST_READ, ""))
     unread: list[RenderableType] = []
@@ -85,7 +87,7 @@ def diff_cell(
         unread.append(Text(f"  … +{len(diff) - _MOST_READ:,} characters{key}", "quiet"))
     named = {change.path for change in changes}
     for file in files:
-        # A diff names a file that lies outside of the folder without its first slash.
+        # In a diff, a file outside the folder lacks its first slash.
         if f"/{file.path}" in named:
             file.path = f"/{file.path}"
         if f"/{file.moved_to}" in named:
@@ -119,8 +121,11 @@ def diff_cell(
 
 
 def _lines_of_each(files: Sequence[ShownFile], most: int) -> int:
-    """How many lines of a file are shown, so that all have `most` rows: small files leave their share to the others."""
-    # A row for each file, and an empty one; further down, one that says what is folded.
+    """The number of lines to show of each file, so that all fit in `most` rows.
+
+    Small files leave their share to the others.
+    """
+    # Each file needs a row for its name and an empty one; below, one that says what is folded.
     room = most - 2 * len(files)
     for n, size in enumerate(sorted(len(file.lines) for file in files)):
         share = room // (len(files) - n)
@@ -131,7 +136,7 @@ def _lines_of_each(files: Sequence[ShownFile], most: int) -> int:
 
 
 def _kept(file: ShownFile, most: int) -> Sequence[DiffLine]:
-    """The lines of a file that are shown: what has changed is among them."""
+    """The lines of a file to show, with its first change among them."""
     if len(file.lines) <= most:
         return file.lines
     changed = (n for n, line in enumerate(file.lines) if line.sign in _STYLES)
@@ -183,7 +188,7 @@ def _named(verb: str, item: FileChange, theme: Theme) -> Text:
 
 
 def _numbered(lines: Sequence[DiffLine], digits: int, language: str) -> Group:
-    """Lines with their numbers. Long ones are wrapped below their own text."""
+    """The lines with their numbers. A long line is wrapped below its own text."""
     rows: list[RenderableType] = []
     texts = [_one_line(line) for line in lines]
     words = _changed(lines, texts)
@@ -205,13 +210,17 @@ def _numbered(lines: Sequence[DiffLine], digits: int, language: str) -> Group:
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """A line of a diff: on a ground with the colours of its language, without one in that of its sign."""
+    """A line of a diff.
+
+    Unchanged lines, and lines on a background, have the colours of their language; others have the
+    colour of their sign.
+    """
 
     text: str
     colored: Text
     sign: str
     words: Sequence[tuple[int, int]]
-    """Places of what has changed in it."""
+    """The start and end of each changed part."""
 
     @property
     def style(self) -> str:
@@ -237,7 +246,7 @@ def _one_line(line: DiffLine) -> str:
 def _colored(
     lines: Sequence[DiffLine], texts: Sequence[str], language: str
 ) -> Sequence[Text]:
-    """The texts in the colours of the language, as they are read in the old file and in the new one."""
+    """The texts highlighted in the language, once as the old file and once as the new one."""
     colored = [Text(text) for text in texts]
     for signs in ("- ", "+ "):
         places = [n for n, line in enumerate(lines) if line.sign in signs]
@@ -252,7 +261,7 @@ def _colored(
 def _changed(
     lines: Sequence[DiffLine], texts: Sequence[str]
 ) -> Mapping[int, Sequence[tuple[int, int]]]:
-    """Places of the changed words, by line: where lines have been replaced by others."""
+    """The start and end of changed words, by line, where lines have been replaced by others."""
     words: dict[int, Sequence[tuple[int, int]]] = {}
     runs = [
         (sign, list(run))

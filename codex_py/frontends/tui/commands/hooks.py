@@ -1,4 +1,4 @@
-"""Reviewing hooks: the question at the start of the program, and `/hooks`."""
+"""Lets the user review hooks: the question at the start of the program, and `/hooks`."""
 
 import asyncio
 import json
@@ -37,10 +37,10 @@ _LATER: Final = (
 )
 
 _MOST_SHOWN: Final = 1000
-"""Characters of one field. The terminal wraps it anew each time it draws."""
+"""Characters of one field. The terminal wraps it again each time it draws."""
 
 _Change: TypeAlias = Callable[[], None] | None
-"""Stores an answer; None changes nothing."""
+"""A function that stores the user's answer; None changes nothing."""
 
 
 async def settle_hooks(context: CommandContext) -> None:
@@ -93,8 +93,10 @@ async def _show_hooks(context: CommandContext, _: str) -> None:
 async def _look_through(
     context: CommandContext, hooks: Hooks, *, only_new: bool = False
 ) -> Hooks:
-    """Show hooks and let the user decide on each, until none is left or the user leaves. Returns all hooks as they are
-    then."""
+    """Let the user decide on each hook, until none is left or the user leaves.
+
+    Returns all hooks with their states after that.
+    """
     panels = context.surface.panels
     at = 0
     while shown := hooks.to_review if only_new else hooks.found:
@@ -145,7 +147,10 @@ def _decision(context: CommandContext, hook: Hook) -> Choice[_Change]:
 
 
 async def _change(context: CommandContext, change: _Change) -> Hooks:
-    """Change the trust in hooks. The open session and later ones use what is configured then, which is returned."""
+    """Make a change, if any, and read the configured hooks again.
+
+    The open session and later ones use the hooks that are returned.
+    """
     if change is not None:
         await asyncio.to_thread(change)
     fresh = await asyncio.to_thread(context.surface.launch.reload)
@@ -168,7 +173,10 @@ async def _preview(hook: Hook) -> str:
 
 
 def _described(hook: Hook, most: int = _MOST_SHOWN, more: str = "…") -> str:
-    """All about a hook, in lines for a terminal, the most important ones first; `most` characters of each."""
+    """A description of a hook, in lines for a terminal, the most important ones first.
+
+    `most`: characters of each value; `more` ends a longer one.
+    """
     rows: dict[str, str] = {}
     if hook.kind == "command":
         rows["runs"] = hook.target

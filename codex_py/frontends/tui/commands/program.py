@@ -1,4 +1,4 @@
-"""Commands that are prompts, and those for the program itself and for taking things out of it."""
+"""Commands that send prompts, control the program, or take text out of it."""
 
 import base64
 from collections.abc import Container
@@ -24,7 +24,7 @@ from codex_py.protocol.stream import Usage
 from codex_py.streams.plain_text import plain
 
 _MAX_CLIPBOARD = 100_000
-"""Bytes; terminals take no more, or less."""
+"""Bytes; terminals accept no more than this, and some less."""
 
 
 async def _copy(context: CommandContext, argument: str) -> None:
@@ -54,7 +54,7 @@ async def _copy(context: CommandContext, argument: str) -> None:
 
 async def _export(context: CommandContext, argument: str) -> None:
     await context.conversation.opened()
-    # Without a name not into the repository, where it would be a change.
+    # Without a name, not into the repository: the file would be a change there.
     name = argument or f"~/codex-{datetime.now().astimezone():%Y-%m-%d-%H%M%S}.md"
     if name[:2] == "~/":
         path = Path.home() / name[2:]
@@ -186,7 +186,7 @@ PROMPTS = [Command("init", "have AGENTS.md written", _init)]
 
 
 def custom_command(prompt: CustomPrompt, taken: Container[str]) -> Command:
-    """The command that sends a prompt. `taken`: names that mean something else already."""
+    """The command that sends a custom prompt. `taken`: names that already mean something else."""
     short = prompt.short_name
     told = set[str]()
 

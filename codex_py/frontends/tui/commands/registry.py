@@ -1,4 +1,4 @@
-"""Commands of the terminal: what begins with a slash."""
+"""Slash commands of the terminal."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -24,15 +24,15 @@ class CommandContext:
     shell: UserShell
     overlays: Overlays
     undoing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """An undo or redo is under way, which may take seconds; the next one waits for it."""
+    """Held during an undo or redo, which may take seconds; the next one waits for it."""
 
     @property
     def config(self) -> Config:
-        """What the next session is opened with."""
+        """The configuration of the next session."""
         return self.conversation.config
 
     def tell_change(self, text: str) -> None:
-        """Say what holds from now on; during a turn, from when on."""
+        """Show a notice about a change; during a turn, add when it takes effect."""
         if self.conversation.is_working:
             when = f", {NEXT_STEP}"
         else:
@@ -41,14 +41,16 @@ class CommandContext:
 
 
 Work: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]
-"""Runs a command with its argument: what stands behind the name, stripped. What a plain function does before it returns
-is done before the next key is read."""
+"""Runs a command with its argument, which is the stripped text after the name.
+
+A plain function does its work up to its return before the next key is read.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Command(CommandName):
     run: Work
     while_working: bool = True
-    """May run beside a turn."""
+    """True if the command may run during a turn."""
     feature: str = ""
-    """Listed only if the configuration turns this on."""
+    """The feature that must be on for the command to be listed; empty if none."""

@@ -1,4 +1,4 @@
-"""`/review` has a change read by a reviewer, and `/findings` shows again what it found."""
+"""`/review` lets a reviewer read a change, and `/findings` shows again what it found."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ async def _review(context: CommandContext, argument: str) -> None:
         return
     target = review_target(argument)
     environment = context.surface.environment
-    # Before the turn: one that fails would be part of the conversation.
+    # Check the target before the turn: a failed turn would be part of the conversation.
     await asyncio.to_thread(change_to_review, target, context.config, environment)
     reviews = (await context.conversation.opened()).feature(Reviews)
     assert reviews is not None
@@ -31,7 +31,7 @@ async def _review(context: CommandContext, argument: str) -> None:
 
 
 async def _chosen(context: CommandContext) -> str:
-    """The argument; empty if the user wants none, or is about to write it."""
+    """Ask for the argument; empty if the user cancels, or is about to write it in the composer."""
     panels = context.surface.panels
     environment = context.surface.environment
     options = [

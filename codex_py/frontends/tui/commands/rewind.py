@@ -1,4 +1,4 @@
-"""`/rewind`: back to an earlier prompt, with the conversation, with the files, or with both."""
+"""`/rewind` goes back to an earlier prompt: the conversation, the files, or both."""
 
 import asyncio
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ from codex_py.streams.terminal import printable, some_of
 
 Aim: TypeAlias = Literal["both", "conversation", "files", "nothing"]
 _LEAST: Final = 12
-"""Columns of a prompt in the list."""
+"""The least number of columns for a prompt in the list."""
 _NOTE: Final = 36
-"""Columns for what is said of it."""
+"""Columns for the note beside a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class _Place:
 
     prompt: SentPrompt
     turns: int
-    """The argument of `Session.rollback`; 0 if the conversation cannot go back to it."""
+    """The argument for `Session.rollback`; 0 if the conversation cannot go back to the prompt."""
     turns_since: Sequence[Entry]
-    """What its turn and later ones changed, the newest first, without contents."""
+    """The changes of the prompt's turn and of later ones, the newest first, without contents."""
     changed: Sequence[Entry]
-    """Those up to the next prompt."""
+    """The changes up to the next prompt."""
 
     def told(self, count: str) -> str:
         if self.prompt.time:
@@ -81,14 +81,14 @@ def _places(session: Session, entries: Entries) -> list[_Place]:
         sent = []
     kept = sum(not each.is_compacted for each in sent)
     if kept != len(past):
-        # Not saved, or not as it was said.
+        # The session was not saved, or not as the conversation went.
         sent = [SentPrompt(each.prompt.text, 0.0, session.thread_id) for each in past]
     threads = {each.thread_id: each.until for each in sent}
     changed: list[tuple[float, Entry]] = []
     for entry in entries.done_here:
         turn = entry.turn
         if turn is not None and entry.number not in entries.undone:
-            # What died was written down when it was found, maybe much later.
+            # A turn that was cut off is recorded when it is found, maybe much later.
             ended = turn.began if turn.is_cut_off else entry.time
             if ended <= threads.get(turn.thread_id, 0.0) and (
                 entry.changes or turn.unkept
@@ -109,7 +109,7 @@ def _places(session: Session, entries: Entries) -> list[_Place]:
 
 
 def _warnings(place: _Place, entries: Entries, cwd: Path) -> tuple[bool, list[str]]:
-    """True if files can come back, and what the user should know before that. Reads files."""
+    """True if files can be brought back, and remarks for the user before that. Reads files."""
     if not place.turns_since:
         unknown = "Files stay as they are: when this was said is not known."
         return False, ["No file was changed since." if place.prompt.time else unknown]
@@ -172,7 +172,7 @@ async def _go_back(context: CommandContext, session: Session) -> None:
                     counts[n] = counted("".join(diffs))
                     changed()
 
-    # A hundred turns take a second.
+    # In a thread: counting a hundred turns takes a second.
     counting = asyncio.ensure_future(asyncio.to_thread(count))
     try:
         place = await surface.panels.show(picker)
@@ -212,7 +212,7 @@ async def _go_back(context: CommandContext, session: Session) -> None:
 
 
 async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
-    """Ask what is to go back, if there is a choice or something to say."""
+    """Ask what should go back, if there is a choice or something to say."""
     can_undo, told = await asyncio.to_thread(
         _warnings, place, entries, context.config.cwd
     )
@@ -245,7 +245,7 @@ async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
 
 
 def _take_back(context: CommandContext, session: Session, place: _Place) -> None:
-    """Forget the prompt and what followed, and put it into the composer."""
+    """Drop the prompt and everything after it, and put the prompt into the composer."""
     conversation = context.conversation
     turns = place.turns
     conversation.plan_offer.withdraw()

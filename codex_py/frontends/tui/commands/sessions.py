@@ -1,4 +1,4 @@
-"""Commands for the conversation as a whole: begin, go on with another, make room, name; and for its changes."""
+"""Commands that begin, resume, name, compact or remove a conversation, or show its changes."""
 
 import asyncio
 from dataclasses import replace
@@ -106,7 +106,7 @@ async def _agents(context: CommandContext, _: str) -> None:
     while True:
         news = conversation.progress.agents
         asking = surface.status.asking
-        # Those at work come first.
+        # Working agents come first.
         found = sorted(agents.family.open, key=lambda each: not each.is_busy)
         rows = [agent_row(each, news[each.id], asking) for each in found]
         at = found.index(agent) if agent in found else 0

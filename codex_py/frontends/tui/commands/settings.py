@@ -1,4 +1,4 @@
-"""Commands for what the session runs with, MCP servers among it, and for how the terminal looks."""
+"""Commands for the session's settings, commands and MCP servers, and for the terminal's look."""
 
 import asyncio
 import time
@@ -31,9 +31,9 @@ from codex_py.streams.terminal import aligned, printable
 from codex_py.streams.times import duration
 
 _OUTPUT_ROWS = 8
-"""Of a command that runs."""
+"""Rows of a running command's output."""
 _LONGEST_MODEL = 24
-"""Columns, behind which the notes begin."""
+"""Columns of a model's name, after which the notes begin."""
 _THEMES = ("auto", "dark", "light")
 _FULL_ACCESS: Fragments = [
     ("bold", "Let the agent do all that you may, without asking?"),
@@ -106,7 +106,7 @@ async def _model(context: CommandContext, argument: str) -> None:
 
 async def _permissions(context: CommandContext, _: str) -> None:
     conversation = context.conversation
-    # In Plan mode they hold again behind it.
+    # In Plan mode, these are the choices that apply again after it.
     now = (await conversation.opened()).settings.choices
     add_dirs = context.surface.launch.add_dirs
     allowed = allowed_permissions(now, context.config, add_dirs)
@@ -124,21 +124,24 @@ async def _permissions(context: CommandContext, _: str) -> None:
     )
     if picked is None:
         return
-    # Up leads from the first row to this one, which is too near for what it allows.
+    # The key Up leads from the first row straight to this one, so ask again.
     if picked.sandbox == "danger-full-access" and not picked.are_those_of(now):
         question = yes_or_no(
             _FULL_ACCESS, "Yes, give it full access", "No", by_letter=False
         )
         if not await context.surface.panels.show(question):
             return
-    # Afresh: this may have taken a while.
+    # Read them again: the questions may have taken a while.
     now = (await conversation.opened()).settings.choices
     conversation.change(picked.given_to(now, context.config, add_dirs))
     context.tell_change(f"Permissions: {picked.label}")
 
 
 def _plan(context: CommandContext, argument: str) -> Awaitable[None]:
-    """Not a coroutine: a prompt that is typed right behind it is for the new mode."""
+    """Switch the mode.
+
+    This is not a coroutine: a prompt that is typed right after the command is for the new mode.
+    """
     conversation = context.conversation
     if context.surface.outbox.waiting and not argument:
         context.surface.hints.show("/plan has to wait for the prompt that waits")
@@ -228,7 +231,7 @@ async def _ps(context: CommandContext, _: str) -> None:
 
 
 def _output_pages(context: CommandContext, item_id: str, title: str) -> Pages:
-    """What a command prints, as long as it does, and as it was then."""
+    """Pages with a command's output, updated while it runs and kept after its end."""
     renderer = context.overlays.renderer
     printed = ""
 

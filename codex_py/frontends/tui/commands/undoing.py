@@ -1,4 +1,4 @@
-"""Commands that bring files back: `/undo` and `/redo`, and what `/rewind` has of them."""
+"""Commands that bring files back: `/undo` and `/redo`, and the parts that `/rewind` shares."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from codex_py.streams.terminal import some_of
 
 
 def entries_here(context: CommandContext) -> Entries:
-    """The entries of the journal, after what died was recovered. Reads files."""
+    """The entries of the journal, after interrupted changes were recovered. Reads files."""
     home = context.config.home
     cwd = context.config.cwd
     journal = Journal(home, cwd)
@@ -43,14 +43,17 @@ async def confirmed(
 
 
 def reason_of(error: EditedSince, cwd: Path) -> str:
-    """Without the number, which is nothing that the user has seen, and with paths as they are named in `cwd`."""
+    """The reason of an error, with paths relative to `cwd`.
+
+    The entry's number is left out: the user has never seen it.
+    """
     return str(error).partition(": ")[2].replace(f"{cwd}/", "")
 
 
 async def agreed_plan(
     context: CommandContext, journal: Journal, numbers: Sequence[int], what: str
 ) -> UndoPlan | None:
-    """An undo of entries, the newest first, whose doubts the user has been asked about; None after a no.
+    """Plan the undo of entries, the newest first, and ask about its doubts; None after a no.
 
     Raises:
         CodexError: see `plan_undo`.
@@ -82,7 +85,11 @@ async def agreed_plan(
 
 
 async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
-    """Do it, and say so. Raises a `PatchError` if it fails: nothing has changed."""
+    """Carry out the plan and report it.
+
+    Raises:
+        PatchError: it failed, and nothing has changed.
+    """
     home = context.config.home
     cwd = context.config.cwd
 

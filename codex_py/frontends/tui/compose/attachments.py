@@ -1,8 +1,8 @@
-"""Pastes and images in a prompt, and the programs that put them there: an editor, the clipboard, one that pastes paths.
+"""Pastes and images in a prompt, from an editor, the clipboard or pasted paths.
 
-In a text that is being written, each paste and each image is one character. So they are moved over, deleted and brought
-back as one, whatever keys do it. `expand` gives the text for the model, and `shown` the label of such a character on
-the screen.
+In a text that is being written, each paste and each image is one character, so that any key moves
+over it, deletes it and brings it back as one. `expand` gives the text for the model, and `shown`
+the label of such a character on the screen.
 """
 
 import errno
@@ -24,7 +24,7 @@ from codex_py.protocol.messages import MAX_IMAGE_BYTES
 
 _FIRST = 0x100000
 _LAST = 0x10FFFD
-"""A plane of Unicode for private use, that no keyboard writes."""
+"""The characters of a plane of Unicode for private use, which no keyboard writes."""
 _MARK = re.compile(f"[{chr(_FIRST)}-{chr(_LAST)}]")
 _LABEL = re.compile(r"\[Image #(\d+)\]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -32,10 +32,10 @@ _FOLDED_LINES = 25
 _FOLDED_CHARACTERS = 2_000
 _EDITORS: Final = ("sensible-editor", "nano", "vim", "vi", "emacs")
 _MAX_WRITTEN = 20_000
-"""Characters of a text that is brought back."""
+"""Characters of a text that is brought back for editing; a longer one is folded whole."""
 _ENDINGS: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 _MAX_PASTE: Final = 16 * 1024
-"""Characters; a longer paste is no list of paths."""
+"""Characters; a longer paste is not read as a list of paths."""
 _TIMEOUT_S: Final = 5
 _MAX_EDITED_BYTES: Final = 16 * 1024 * 1024
 
@@ -44,7 +44,7 @@ _READERS: Final = (
     ("DISPLAY", ("xclip", "-selection", "clipboard", "-t", "image/png", "-o")),
     (None, ("pngpaste", "-")),
 )
-"""The variable that must be set for it to work, and what writes the image to its standard output."""
+"""The variable that must be set, if any, and the command that prints the image."""
 
 
 def is_long(text: str) -> bool:
@@ -56,17 +56,17 @@ class Attachments:
     def __init__(self) -> None:
         self._kept: list[str | Path] = []
         self.key = ", Ctrl-O"
-        """What is said of the key that shows a paste."""
+        """The part of a label that names the key for showing a paste."""
 
     def mark(self, kept: str | Path) -> str:
-        """The character for a text, or for the image at an absolute path."""
+        """Keep a text, or the absolute path of an image. Returns the character for it."""
         if len(self._kept) > _LAST - _FIRST:
             self._kept.clear()
         self._kept.append(kept)
         return chr(_FIRST + len(self._kept) - 1)
 
     def clean(self, text: str) -> str:
-        """A text from outside, which holds no such characters; `\\r\\n` and `\\r` are newlines."""
+        """The text from outside with these characters replaced; `\\r\\n` and `\\r` are newlines."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         return _MARK.sub("\ufffd", text)
 
@@ -86,12 +86,12 @@ class Attachments:
                 return f"[Pasted {size}{self.key}]"
 
     def pasted(self, text: str) -> list[str]:
-        """The texts that it shows labels of."""
+        """The pasted texts whose labels the text shows."""
         found = (self._find(match[0]) for match in _MARK.finditer(text))
         return [kept for kept in found if isinstance(kept, str)]
 
     def expand(self, text: str) -> tuple[str, tuple[Path, ...]]:
-        """The text with its pastes, and the images, of which `[Image #1]`, … in it are the first, …."""
+        """The text with its pastes in full, and its images in order: `[Image #1]` is the first."""
         images = self._images(text)
         count = 0
 
@@ -103,11 +103,14 @@ class Attachments:
                 return f"[Image #{count}]"
             return kept or "\ufffd"
 
-        # What the terminal sent and was no UTF-8 cannot be sent on.
+        # Input of the terminal that was not UTF-8 cannot be sent on.
         return _SURROGATE.sub("\ufffd", _MARK.sub(content, text)), tuple(images)
 
     def fold(self, text: str, images: Sequence[Path]) -> str:
-        """The way back. Images without a label go in front; a text that is too long to edit is folded whole."""
+        """Undo `expand`.
+
+        Images without a label go in front; a text that is too long to edit is folded whole.
+        """
         text = self.clean(text)
         if len(text) > _MAX_WRITTEN:
             return "".join(f"{self.mark(path)} " for path in images) + self.mark(text)
@@ -134,9 +137,9 @@ class Attachments:
 
 
 def image_paths(pasted: str, cwd: Path) -> list[Path]:
-    """The images that a pasted text names, absolute; none unless all of it is paths of images.
+    """The absolute paths of the images that a pasted text names; empty if it holds anything else.
 
-    Paths are as terminals write what is dragged into them: quoted, with backslashes, as `file://`
+    Paths are read as terminals write dragged files: quoted, with backslashes, as `file://`
     addresses, or plainly.
     """
     text = pasted.strip()
@@ -174,10 +177,10 @@ def _image(name: str, cwd: Path) -> Path | None:
 
 
 def clipboard_image(programs: Programs, environment: Mapping[str, str]) -> Path:
-    """Write the image in the clipboard to a file of the user's own. It blocks for some seconds at most.
+    """Write the image in the clipboard to a private file. Blocks for some seconds at most.
 
     Raises:
-        CodexError: there is none, or no program to read it with.
+        CodexError: the clipboard has no image, or no program can read it.
     """
     for variable, (name, *words) in _READERS:
         if variable is not None and not environment.get(variable):
@@ -223,11 +226,12 @@ def clipboard_image(programs: Programs, environment: Mapping[str, str]) -> Path:
 
 
 def editor_command(programs: Programs, environment: Mapping[str, str]) -> list[str]:
-    """The words of `$VISUAL`, else of `$EDITOR`, with the absolute path of the program; an editor that is there if
-    neither is set.
+    """The words of `$VISUAL`, else of `$EDITOR`, else an installed editor.
+
+    The path of the program is absolute.
 
     Raises:
-        CodexError: there is no such program, or no editor at all.
+        CodexError: the program does not exist, or no editor is installed.
     """
     line = environment.get("VISUAL") or environment.get("EDITOR") or ""
     try:
@@ -255,7 +259,7 @@ def editor_command(programs: Programs, environment: Mapping[str, str]) -> list[s
 def edited(
     command: Sequence[str], text: str, environment: Mapping[str, str], home: Path
 ) -> str:
-    """Have the user edit a text, and wait for it; newlines at its end are dropped.
+    """Let the user edit a text, and wait for the result, without newlines at its end.
 
     Args:
         home: `$CODEX_HOME`, absolute. The text is below it while it is edited.
@@ -276,7 +280,7 @@ def edited(
                 else:
                     how = f"was killed by signal {-status}"
                 raise CodexError(f"{name} {how}; the text is as it was", code="editor")
-            # The editor may leave anything there, such as a link to a file of the kernel's.
+            # The editor may leave anything there, such as a link to a file of the kernel.
             written = read_whole(path, _MAX_EDITED_BYTES, root=folder)
             return written.decode(errors="replace").replace("\r\n", "\n").rstrip("\n")
     except (OSError, ValueError) as error:

@@ -19,11 +19,11 @@ from codex_py.streams.terminal import printable
 
 _OTHER_ROWS = 11
 _LEAST_ROWS = 4
-"""Of the screen; and of what is offered, however low that is."""
+"""Rows of the screen for everything else, and the least rows of suggestions on a low screen."""
 _SLOW_S = 0.2
-"""After which it is said that something is looked for."""
+"""Seconds after which the user is told that a search is running."""
 _MAX_NAME = 1 / 3
-"""Of the width, where there is a note behind the name."""
+"""The part of the width for a name that is followed by a note."""
 _MAX_FILES = 50
 _MISS = 3
 """The rank of a name that does not fit; 0 is the best."""
@@ -33,37 +33,40 @@ _PLAIN_PATH = re.compile(r"[\w./@%+=:,~-]+")
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     name: str
-    """As it is shown, once it is made safe for a terminal."""
+    """The name to show; not yet safe for a terminal."""
     text: str
-    """Takes the word's place."""
+    """The text that replaces the word."""
     note: str = ""
     sends: bool = False
-    """Enter sends the line at once: nothing is missing."""
+    """True if Enter sends the line at once, because nothing is missing."""
 
 
 class Word(NamedTuple):
     start: int
-    """Place of its first character in the text, which is the sign that asks for suggestions."""
+    """The place in the text of the word's first character, the sign that asks for suggestions."""
     text: str
-    """The text behind the sign, up to the cursor."""
+    """The text after the sign, up to the cursor."""
 
 
 Found: TypeAlias = Sequence[Suggestion]
-"""The best first."""
+"""Suggestions, the best first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     word: re.Pattern[str]
-    """Finds the word to complete in the text before the cursor: its sign, and behind that, group 1."""
+    """Finds the word to complete in the text before the cursor: its sign, then group 1."""
     suggestions: Callable[[str], Found | Callable[[], Awaitable[Found]]]
-    """Has the suggestions for a word without its sign; or a search for them, which is cancelled when more is typed."""
+    """Returns the suggestions for a word without its sign, or a function that searches for them.
+
+    The search is cancelled when more is typed.
+    """
     tells_of_none: bool = True
-    """Say so if there are none: its sign is for nothing else."""
+    """True: report that there are no suggestions, because the sign has no other use."""
 
 
 class Completion:
-    """Watches a buffer, has suggestions for it, and calls `changed` when there are others to draw."""
+    """Finds suggestions for a buffer, and calls `changed` when there are others to draw."""
 
     def __init__(
         self, buffer: Buffer, sources: Sequence[Source], changed: Callable[[], None]
@@ -86,24 +89,24 @@ class Completion:
 
     @property
     def is_shown(self) -> bool:
-        """There are suggestions, or it is said that there are none."""
+        """True if suggestions are shown, or a message that there are none."""
         is_none = self._tells_of_none and self._closed is None and self._task is None
         return self.is_open or is_none
 
     @property
     def is_at_name(self) -> bool:
-        """The cursor stands behind a sign that asks for suggestions, whether there are any or not."""
+        """True if the cursor is behind a sign that asks for suggestions, even if none are found."""
         return self._word is not None
 
     def after_search(self, work: Callable[[], None]) -> bool:
-        """Do the work after the search that is under way, unless more is typed; False if there is no search."""
+        """Do the work after the running search, unless more is typed; False without a search."""
         if self._task is None:
             return False
         self._then = work
         return True
 
     def update(self) -> None:
-        """The text or the cursor has changed."""
+        """Find suggestions again after the text or the cursor has changed."""
         before = self._buffer.document.text_before_cursor
         word = suggestions = None
         self._tells_of_none = False
@@ -117,7 +120,7 @@ class Completion:
         if word == self._word:
             return
         self._stop()
-        # Closed once, it stays so while this word is written.
+        # Once closed, the suggestions stay closed while this word is written.
         if word is None or (
             self._closed is not None and self._closed.start != word.start
         ):
@@ -142,9 +145,9 @@ class Completion:
             self._selected = moved(self._selected, rows, len(self._found))
 
     def accept(self) -> bool:
-        """Replace the word by the selected suggestion; True if the line can be sent like that.
+        """Replace the word by the selected suggestion; True if the line can be sent now.
 
-        There must be suggestions, and no search under way.
+        There must be suggestions, and no running search.
         """
         word = self._word
         suggestion = self._found[self._selected]
@@ -161,7 +164,7 @@ class Completion:
         return suggestion.sends
 
     def rows(self, width: int, height: int) -> list[Fragments]:
-        """For a screen of this size."""
+        """The rows of suggestions for a screen of this size."""
         if not self._found:
             if self._is_slow:
                 said = "looking for files"
@@ -210,7 +213,7 @@ class Completion:
         self._changed()
 
     def _show(self, found: Found) -> None:
-        # The same may be offered again, and be selected still.
+        # If the same suggestions are offered again, the selection stays.
         if found != self._found:
             self._found = found
             self._selected = 0
@@ -229,16 +232,19 @@ class Completion:
 @dataclass(frozen=True, slots=True)
 class CommandName:
     name: str
-    """Without the slash."""
+    """The name without its slash."""
     help: str
     """A short phrase without a full stop."""
     aliases: tuple[str, ...] = field(default=(), kw_only=True)
     argument: str = field(default="", kw_only=True)
-    """The argument it takes, as the help shows it: `[NAME]`."""
+    """The argument of the command, as the help shows it: `[NAME]`."""
 
 
 def command_source(commands: Callable[[], Sequence[CommandName]]) -> Source:
-    """`/` at the very beginning. `commands` gives all there are, in the order in which they are listed."""
+    """The source of commands: `/` at the very beginning of the text.
+
+    `commands` returns all commands, in the order of the list.
+    """
 
     def suggestions(word: str) -> Found:
         offered: list[tuple[Suggestion, tuple[str, ...]]] = []
@@ -254,7 +260,7 @@ def command_source(commands: Callable[[], Sequence[CommandName]]) -> Source:
 
 
 def skill_source(skills: Callable[[], Sequence[Skill]]) -> Source:
-    """`$` before a word."""
+    """The source of skills: `$` before a word."""
 
     def suggestions(word: str) -> Found:
         offered = [
@@ -266,14 +272,14 @@ def skill_source(skills: Callable[[], Sequence[Skill]]) -> Source:
         ]
         return _fitting(word, offered)
 
-    # Prices have it too.
+    # Prices begin with the sign too.
     return Source(_word_after("$"), suggestions, tells_of_none=False)
 
 
 def file_source(files: FileIndex) -> Source:
-    """`@` before a word, or before several words behind a quotation mark.
+    """The source of files: `@` before a word, or before a quotation mark and several words.
 
-    Without the mark a blank ends the word: what follows is the rest of the sentence, and Enter sends it.
+    Without the mark a blank ends the word: the rest belongs to the sentence, and Enter sends it.
     """
 
     async def search(word: str) -> Found:
@@ -285,13 +291,16 @@ def file_source(files: FileIndex) -> Source:
 
 
 def _word_after(sign: str, word: str = r"\S*") -> re.Pattern[str]:
-    """A word that begins with the sign, at the start of the text or after a blank, a bracket or a quote."""
+    """A pattern for a word that begins with the sign.
+
+    The word is at the start of the text, or after a blank, a bracket or a quote.
+    """
     sign = re.escape(sign)
     return re.compile(rf"{sign}(?<![^\s(\"'`]{sign})({word})\Z")
 
 
 def quoted(path: str) -> str:
-    """A path as it stands in a prompt: in quotes, with escapes, where it would not be told apart."""
+    """The path as it is written in a prompt, quoted and escaped unless it is plain enough."""
     if _PLAIN_PATH.fullmatch(path):
         return path
     return json.dumps(path, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""How the composer shows a line: labels for attachments, rows that end between words, a placeholder for nothing."""
+"""Shows a line of the composer: labels, rows that end between words, a placeholder."""
 
 import re
 from bisect import bisect_right
@@ -24,11 +24,11 @@ _SPECIAL = re.compile(
     "[\t\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U00100000-\U0010ffff]"
 )
 _LONGEST = 4_000
-"""Characters of a line whose rows end between words: each frame breaks it anew."""
+"""Characters of a line whose rows end between words: each frame breaks it again."""
 
 
 class Display(Processor):
-    """`unicode`: False: the terminal can show ASCII alone."""
+    """Prepares a line for the screen. `unicode`: False if the terminal can only show ASCII."""
 
     def __init__(
         self, attachments: Attachments, placeholder: str, *, unicode: bool = True
@@ -42,7 +42,7 @@ class Display(Processor):
     ) -> Transformation:
         document = transformation_input.document
         fragments = transformation_input.fragments
-        # Before each row stand the sign of the prompt or as many blanks.
+        # Each row begins with the sign of the prompt or as many blanks.
         room = transformation_input.width - len(INDENT)
         if not document.text:
             hint = fit(self._placeholder, max(1, room - 1))
@@ -70,7 +70,7 @@ class Display(Processor):
         )
 
     def _unit(self, style: str, character: str, before: str) -> tuple[str, str]:
-        """What is shown for a character, with its style."""
+        """The style and the text that are shown for a character."""
         label = self._attachments.shown(character, before)
         if label is not None:
             return f"{style} class:accent", label
@@ -84,8 +84,10 @@ class Display(Processor):
 
 
 def _between_words(units: Fragments, room: int) -> tuple[Fragments, list[int]]:
-    """Fill rows of so many columns with blanks, where a word has to begin the next one; blanks that do not fit are
-    hidden. The text that is to be shown, and where each unit and the end of the line are in it.
+    """Break the text into rows of `room` columns, between words.
+
+    Blanks fill a row where a word has to begin the next one; blanks that do not fit are hidden.
+    Returns the text to show, and the place in it of each unit and of the end of the line.
     """
     shown_as = Char.display_mappings
     sizes = [get_cwidth(shown_as.get(text, text)) for _, text, *_ in units]
@@ -114,7 +116,10 @@ def _between_words(units: Fragments, room: int) -> tuple[Fragments, list[int]]:
 
 
 def _words(texts: Sequence[str], sizes: Sequence[int]) -> list[int]:
-    """The columns of the word that each unit begins; 0 within a word. Wide characters and labels are words."""
+    """The columns of the word that each unit begins; 0 for a unit within a word.
+
+    Each wide character and each label is a word.
+    """
     words: list[int] = []
     word = 0
     for n in reversed(range(len(texts))):

@@ -1,4 +1,4 @@
-"""The files of the work tree, found by a few letters of their names."""
+"""Finds the files of the work tree by a few letters of their names."""
 
 import asyncio
 import heapq
@@ -20,7 +20,7 @@ from codex_py.patch.git import repository_git
 from codex_py.programs import Programs
 
 _BLOCK: Final = 32 * 1024
-"""Characters that are searched at once, less than 1 ms: between two, others get their turn."""
+"""Characters searched at once, in less than 1 ms. Between two blocks, other threads get a turn."""
 _BREATH_S: Final = 0.0002
 _FRESH_S: Final = 5.0
 _MAX_WALKED: Final = 100_000
@@ -34,13 +34,13 @@ _DIACRITICS: Final = re.compile(
 
 
 class _Block(NamedTuple):
-    """Some of the names, each between two NULs."""
+    """A part of the names, each between two NULs."""
 
     text: str
     folded: str
-    """The same as letters are compared: see `_folded`."""
+    """The text in the form in which names are compared: see `_folded`."""
     starts: Sequence[int] | None
-    """Where each name begins in `folded`; None if it begins there in `text` too."""
+    """The place of each name in `folded`; None if it has the same place in `text`."""
     names: Sequence[str]
 
     def name(self, start: int, end: int) -> str:
@@ -51,10 +51,10 @@ class _Block(NamedTuple):
 
 
 class FileIndex:
-    """The names are listed when they are first asked for, and again when they are some seconds old.
+    """Searches the names of files, which it lists at the first search and again when they are old.
 
-    Listing and searching are done in threads. Paths are relative to `cwd`, with slashes. With `use_git` they are
-    what git would track, else all files that are not hidden.
+    Listing and searching run in threads. Paths are relative to `cwd`, with slashes. With `use_git`
+    they are the files that git would track, else all files that are not hidden.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class FileIndex:
         self._programs = programs
         self._environment = environment
         self._use_git = use_git
-        # Not the loop's own threads: their work is waited for at the end of the program.
+        # Not the loop's own threads: the end of the program waits for their work.
         self._thread = ThreadPoolExecutor(1, "file names")
         self._blocks: list[_Block] = []
         self._listed_at = float("-inf")
@@ -77,11 +77,11 @@ class FileIndex:
         self._question = 0
 
     async def search(self, query: str, limit: int) -> Sequence[str]:
-        """The best of the paths that the letters of the query are in, the best first.
+        """The best paths that contain the letters of the query, the best first.
 
-        Of several words all must be in a path, in any order. Diacritics may be left out.
-        What begins with `../` is looked for in the one folder that it names.
-        A question that is asked while another is answered ends that one.
+        Of several words, a path must contain all, in any order. Diacritics may be left out.
+        A query that begins with `../` is searched in the one folder that it names.
+        A new search ends the running one, which then finds nothing.
         """
         self._question += 1
         question = self._question
@@ -92,7 +92,7 @@ class FileIndex:
             if self._listing is None:
                 self._listing = asyncio.wrap_future(self._thread.submit(self._names))
                 self._listing.add_done_callback(self._listed)
-            # Only the first list is waited for. A newer one is made in the background.
+            # Wait only for the first list. A newer one is made in the background.
             if self._listed_at < 0:
                 await asyncio.shield(self._listing)
         if question != self._question:
@@ -107,7 +107,7 @@ class FileIndex:
     def _listed(self, listing: "asyncio.Future[list[_Block]]") -> None:
         self._listing = None
         if not listing.cancelled():
-            # Raises the bug that has ended it, if one did.
+            # Raises if a bug ended the listing.
             self._blocks = listing.result()
             self._listed_at = time.monotonic()
 
@@ -132,9 +132,9 @@ class FileIndex:
 
 
 def _blocks(names: bytes) -> Iterator[_Block]:
-    """The names between NULs, cut into pieces.
+    """Cut the names between NULs into blocks.
 
-    They are not made into a list of strings, which would take longer than to search them.
+    A list of strings would take longer to make than the search takes.
     """
     data = b"\0" + names.strip(b"\0") + b"\0"
     start = 0
@@ -154,7 +154,7 @@ def _block(text: str) -> _Block:
 
 
 def _folded(text: str) -> str:
-    """The text in small letters and without diacritics, however its file system composes them."""
+    """The text in lower case and without diacritics, however its file system composes them."""
     return _DIACRITICS.sub("", normalize("NFD", text)).lower()
 
 
@@ -184,7 +184,7 @@ def _walked(folder: Path) -> Iterator[bytes]:
 
 
 def _beside(cwd: Path, query: str, limit: int) -> list[str]:
-    """The paths of a folder that begin as the query does, folders with a slash at their end."""
+    """The paths in the query's folder that begin with the query; folders end with a slash."""
     folder, _, name = query.rpartition("/")
     if name == "..":
         return [f"{query}/"]
@@ -217,8 +217,9 @@ def _ranked(
             found += heapq.nsmallest(
                 limit, ((len(path), path) for path in paths if "\ufffd" not in path)
             )
-            # Lets go of the interpreter, for long enough that the thread which waits for it wakes up: a
-            # key that was pressed should not wait. No time at all gives it back to whoever had it.
+            # Release the interpreter long enough for a waiting thread to wake up: a pressed key
+            # should not wait. A sleep of no time at all would give it back to the thread that had
+            # it.
             time.sleep(_BREATH_S)
         best.update((path, None) for _, path in heapq.nsmallest(limit, found))
         if len(best) >= limit:
@@ -227,11 +228,11 @@ def _ranked(
 
 
 def _patterns(query: str) -> Iterator[re.Pattern[str]]:
-    """The best matches first: how a file's name begins, what is in it, in its path, letter by letter.
+    """Patterns, best matches first: a name's beginning, in a name, in a path, letter by letter.
 
-    Several words are only looked for as they are, anywhere in the path.
+    Several words are only searched as they are, anywhere in the path.
 
-    None of them goes back in the text, so that a block takes the same time whatever is in it.
+    No pattern backtracks in the text, so that a block takes the same time whatever it holds.
     """
     words = query.split()
     if not words:
@@ -245,7 +246,7 @@ def _patterns(query: str) -> Iterator[re.Pattern[str]]:
     query = words[0]
     literal = re.escape(query)
     letters = "".join(f"[^\0{re.escape(x)}]*{re.escape(x)}" for x in query)
-    # A lookahead is left only once: the folders of a path are not tried again one by one.
+    # A lookahead is not entered again: the folders of a path are not tried again one by one.
     folders = r"(?=((?:[^\0/]*/)*))\2"
     if "/" not in query:
         yield re.compile(rf"\0({folders}{literal}[^\0/]*)(?=\0)")

@@ -1,6 +1,7 @@
 """The prompts that the user has sent, in this session and in others: `$CODEX_HOME/history.jsonl`.
 
-One object a line, `{"session_id": …, "ts": seconds, "text": …}`, as Codex 0.169 writes it and reads it.
+Each line is an object, `{"session_id": …, "ts": seconds, "text": …}`, as Codex 0.169 writes and
+reads it.
 """
 
 import asyncio
@@ -19,18 +20,19 @@ from codex_py.protocol.json_fields import as_object, json_or, text_field
 from codex_py.protocol.messages import encode_json
 
 _MAX_READ: Final = 4 * 1024 * 1024
-"""Bytes from the end of the file; what is older is not offered any more."""
+"""Bytes read from the end of the file; older prompts are not offered."""
 _KEPT_PART: Final = 0.8
-"""Of the bound, when a file that is beyond it is cut. So it is not cut every time."""
+"""The part of the bound that is kept when a file is cut, so that it is not cut every time."""
 _LOCK_TIMEOUT_S: Final = 1.0
-"""Codex takes the lock as well."""
+"""Seconds to wait for the lock, which Codex takes too."""
 
 
 class PromptHistory:
-    """The file is read when it is first asked for, and read and written in one thread of its own.
+    """Keeps prompts of this session, and of others in a file that is read when first needed.
 
-    A file that cannot be used costs the history of other sessions, and no more. Without a path nothing is kept, and
-    without `max_bytes` the file has no bound.
+    The file is read and written in a thread of its own. If it cannot be used, only the history of
+    other sessions is lost. Without a path nothing is stored, and without `max_bytes` the file has
+    no bound.
     """
 
     def __init__(self, path: Path | None, max_bytes: int | None) -> None:
@@ -40,11 +42,11 @@ class PromptHistory:
         self._loading: Future[list[str]] | None = None
         self._added: list[str] = []
         self._written = 0
-        """How many of these the file has, or soon will."""
+        """The number of added texts that the file has, or soon will have."""
 
     @property
     def entries(self) -> Sequence[str]:
-        """The texts, the newest first, each once; those of the file as soon as they are read."""
+        """The texts, the newest first, each once; with those of the file once it is read."""
         loading = self._loading
         if loading is not None and loading.done():
             older = loading.result()
@@ -53,18 +55,21 @@ class PromptHistory:
         return list(dict.fromkeys((*reversed(self._added), *older)))
 
     async def load(self) -> None:
-        """Have `entries` whole, but for what others write from now on."""
+        """Wait until `entries` has the file's texts.
+
+        Texts that others write from now on are not read.
+        """
         if self._loading is None:
             self._loading = self._thread.submit(_read, self._path, self._written)
         # Shielded: another caller may wait for the same.
         await asyncio.shield(asyncio.wrap_future(self._loading))
 
     def remember(self, text: str) -> None:
-        """Have a text among the entries; the file does not get it."""
+        """Add a text to the entries, but not to the file."""
         self._added.append(text)
 
     def add(self, text: str, session_id: str) -> None:
-        """Remember a text; the file follows soon."""
+        """Add a text to the entries at once, and to the file soon."""
         self.remember(text)
         if self._path is not None:
             self._written += 1
@@ -74,12 +79,12 @@ class PromptHistory:
             )
 
     def close(self) -> None:
-        """Wait until all is written, a second at most."""
+        """Wait until all is written, at most for a second."""
         self._thread.shutdown()
 
 
 def _read(path: Path | None, added: int) -> list[str]:
-    """The texts of the file, the newest first, but for those that we have added ourselves."""
+    """The texts of the file, the newest first, without the `added` ones that are our own."""
     if path is None:
         return []
     try:
@@ -100,7 +105,7 @@ def _read(path: Path | None, added: int) -> list[str]:
 def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
     with suppress(OSError):
         make_private(path.parent)
-        # For writing too, a pipe is opened at once.
+        # With `O_RDWR`, opening a pipe does not block.
         descriptor = os.open(
             path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
         )
@@ -112,7 +117,7 @@ def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
             lock(descriptor, _LOCK_TIMEOUT_S)
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                # Whoever wrote the last line did not come to its end.
+                # The writer of the last line did not finish it.
                 line = b"\n" + line
             os.write(descriptor, line)
             if max_bytes is not None and size + len(line) > max_bytes:
@@ -122,16 +127,17 @@ def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
 
 
 def _cut(descriptor: int, size: int, kept: int) -> None:
-    """Drop the oldest lines, never the last one. The lock is held.
+    """Drop the oldest lines, never the last one. The caller holds the lock.
 
-    In place, for the lock is on this very file. Should it be cut off half-way, lines stand there twice.
+    The file is changed in place, because the lock is on it. If this is cut off half-way, some lines
+    stand in it twice.
     """
     lines = os.pread(descriptor, size, 0)
     first = lines.find(b"\n", max(0, size - kept), size - 1) + 1
     if first == 0:
         # The last line alone is longer than what is to be kept.
         first = lines.rfind(b"\n", 0, size - 1) + 1
-    # As long as it appends, the offset of `pwrite` has no effect.
+    # While the file is in append mode, the offset of `pwrite` has no effect.
     fcntl.fcntl(descriptor, fcntl.F_SETFL, 0)
     os.pwrite(descriptor, lines[first:], 0)
     os.ftruncate(descriptor, size - first)

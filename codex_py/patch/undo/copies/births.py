@@ -1,4 +1,4 @@
-"""Tells when a file was made, which Python cannot ask Linux for."""
+"""Finds the time when a file was made, which Python does not provide on Linux."""
 
 import os
 import sys
@@ -17,10 +17,10 @@ _NANOSECONDS: Final = slice(88, 92)
 
 
 def born_ns(path: Path) -> int | None:
-    """The time when a file was made, in ns since the epoch, whatever its name was then. No link is followed.
+    """The time when a file was made, under any name, in ns since the epoch. Links are not followed.
 
     Returns:
-        None if the file system or the C library does not tell, or there is no file.
+        None if the file system or the C library does not tell, or the file does not exist.
     """
     if sys.platform != "linux":
         with suppress(OSError, AttributeError):

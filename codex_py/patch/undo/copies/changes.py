@@ -13,17 +13,17 @@ from codex_py.patch.undo.copies.store import ALONE, Store
 from codex_py.protocol.patched_file import PatchedFile
 
 _Sides = list[tuple[int, str]]
-"""Mode, 0 if there is no file, and object id of a file before and after."""
+"""The mode (0 if there is no file) and the object id of a file, before and after."""
 
 
 class Changes(NamedTuple):
-    """Paths are absolute."""
+    """The differences between two copies. Paths are absolute."""
 
     files: list[PatchedFile]
     folders: list[str]
-    """New ones, the outermost first."""
+    """New folders, the outermost first."""
     unkept: list[str]
-    """Files that changed too; their contents are not known."""
+    """Further changed files, whose contents are not known."""
 
 
 def changes_between(
@@ -74,7 +74,8 @@ def changes_between(
 def _differences(
     store: Store, old: Snapshot, new: Snapshot
 ) -> tuple[dict[str, _Sides], list[str]]:
-    """By path the sides of each file that differs, and the new folders, relative to the root."""
+    """The sides of each file that differs, by path, and the new folders. Paths are relative to the
+    root."""
     found: dict[str, _Sides] = {}
     folders: list[str] = []
     words = ("diff-tree", "-r", "-t", "-z", "--no-renames", "--raw", old.tree, new.tree)
@@ -101,7 +102,8 @@ def _differences(
 def _full_mode(
     mode: int, copy: Snapshot, path: str, usual: Mapping[int, int]
 ) -> int | None:
-    """The mode of a file in a copy, of which git keeps one of the permission bits; None if there is no file."""
+    """The full mode of a file in a copy; None if there is no file. git keeps only one permission
+    bit."""
     if stat.S_ISREG(mode):
         return stat.S_IFREG | copy.modes.get(path, usual[mode & 0o100])
     return mode or None
@@ -110,7 +112,8 @@ def _full_mode(
 def _with_new_modes(
     store: Store, old: Snapshot, new: Snapshot, seen: Iterable[str]
 ) -> dict[str, _Sides]:
-    """The files of which nothing but permission bits differ that git does not keep: the same version twice."""
+    """The files that differ only in permission bits that git does not keep. Both sides are the
+    same."""
     names = {
         name for name, _ in set(old.modes.items()) ^ set(new.modes.items())
     }.difference(seen)
@@ -125,7 +128,8 @@ def _with_new_modes(
 
 
 def open_for_writing() -> set[tuple[int, int]]:
-    """The files that this process writes, such as a log that its output leads to. None are known without `/dev/fd`."""
+    """The files, as device and inode, that this process writes, such as a log of its output. Empty
+    without `/dev/fd`."""
     found: set[tuple[int, int]] = set()
     with suppress(OSError):
         for descriptor in map(int, os.listdir("/dev/fd")):  # noqa: PTH208

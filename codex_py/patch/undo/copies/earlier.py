@@ -1,11 +1,13 @@
 """Finds contents that were there before a turn and are not kept, wherever they are now.
 
-An undo must not delete them: nothing else may have them. A file that came up in the turn has such contents
+An undo must not delete them: they may be the last copy. A file that appeared in the turn has such
+contents
 
 - if it is the very file that was left out, moved or linked to another name;
 - if it is as large as one that was left out and is gone now, or has the same contents as one that is still there.
 
-What a place had that was left out when the turn began is no change of the turn at all: see `Snapshot.had_unkept`.
+A change at a path that was left out when the turn began is not a change of the turn: see
+`Snapshot.had_unkept`.
 """
 
 import hashlib
@@ -52,13 +54,14 @@ def has_any(places: Iterable[str], data: bytes, *, is_link: bool) -> bool:
 def earlier_contents(
     store: Store, first: Snapshot, files: Iterable[PatchedFile]
 ) -> dict[Path, list[str]]:
-    """Find the files that now have contents which were there before the turn and are not kept.
+    """Find the files whose contents existed before the turn and are not kept.
 
     Args:
         first: the first copy of the turn.
 
     Returns:
-        By the path of each the absolute paths that had its contents, as far as they are known.
+        The absolute paths that had the contents of each file, as far as they are known, by its
+        path.
     """
     earlier = _Earlier(store, first)
     # Nothing is lost with an empty file.
@@ -69,7 +72,7 @@ def earlier_contents(
 def earlier_by_mark(
     files: Iterable[PatchedFile], earlier: Mapping[Path, list[str]]
 ) -> dict[str, list[str]]:
-    """By the mark of the new contents of each file what `earlier_contents` found."""
+    """The places that `earlier_contents` found, by the mark of the new contents of each file."""
     return {
         mark_of(file.new, is_link=is_link(file)): earlier[file.path]
         for file in files
@@ -88,7 +91,8 @@ class _Earlier:
             self._by_size.setdefault(held.size, []).append(name)
 
     def places_of(self, file: PatchedFile) -> list[str] | None:
-        """The absolute paths that may have had the new contents; None if these came up in the turn, or are kept."""
+        """The absolute paths that may have had the new contents; None if these appeared in the
+        turn, or are kept."""
         try:
             now = os.lstat(file.path)
         except OSError:
@@ -114,21 +118,22 @@ class _Earlier:
     def _copied_from(self, file: PatchedFile) -> Iterable[str]:
         assert file.new is not None
         for name in self._by_size.get(len(file.new), ()):
-            # What is gone cannot be compared.
+            # A file that is gone cannot be compared.
             is_gone = self._now(name) != self._first.held[name]
             path = f"{self._store.root}/{name}"
             if is_gone or has_contents(path, file.new, is_link=is_link(file)):
                 yield name
 
     def _is_younger(self, path: Path) -> bool:
-        """True if the file was made in the turn. The number of one that was removed is soon that of another."""
+        """True if the file was made in the turn. The inode of a removed file is soon used for
+        another."""
         began_ns = self._first.began_ns
         born = born_ns(path)
         return bool(began_ns) and born is not None and born > began_ns
 
     def _is_older(self, path: Path, now: os.stat_result) -> bool:
-        """True if the file was somewhere before the turn, though it is not among those that were left out: nobody
-        looks at all of a large folder."""
+        """True if the file existed before the turn, though it is not among those that were left
+        out: large folders are not looked at completely."""
         if now.st_mtime_ns > self._first.began_ns:
             return False
         born = born_ns(path)

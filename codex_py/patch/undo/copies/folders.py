@@ -1,4 +1,5 @@
-"""Tells whether folders changed that are too large to be copied, what they hold, and finds what is no file."""
+"""Looks at folders that are not copied: their changes, their files, and pipes, sockets and
+devices."""
 
 import os
 import stat
@@ -12,8 +13,8 @@ MAX_LOOKED_AT: Final = 5_000
 
 
 class Held(NamedTuple):
-    """A file or link that is not copied. Another name, other permissions or another link to it do not make it another
-    one."""
+    """A file or link that is not copied. It stays equal with another name, other permissions or
+    another hard link."""
 
     size: int
     mtime_ns: int
@@ -29,8 +30,8 @@ def is_file_or_link(found: os.stat_result) -> bool:
 
 
 def files_below(root: Path, name: str, most: int) -> list[str]:
-    """The files and links in a folder, by their paths relative to the root; none if there are more than `most`, or
-    anything else."""
+    """The files and links below a folder, relative to the root; none if it has more than `most`, or
+    a `.git`."""
     found: list[str] = []
     top = f"{root}/"
     for folder, folders, files in os.walk(root / name):
@@ -44,7 +45,7 @@ def files_below(root: Path, name: str, most: int) -> list[str]:
 def folder_states(
     root: Path, names: Sequence[str], held: dict[str, Held] | None = None
 ) -> dict[str, tuple[int, int]]:
-    """By name the number of entries in a folder, and the time of their latest change, in ns.
+    """The number of entries in each folder and the time of their latest change, in ns, by its name.
 
     After some thousand entries, only the folders themselves are looked at.
 
@@ -75,7 +76,8 @@ def folder_states(
 
 
 def special_files(root: Path, but: Sequence[str]) -> Iterator[str]:
-    """The pipes, sockets and devices among the first thousands of entries of a folder, the outermost first.
+    """The pipes, sockets and devices among the first thousands of entries below a folder, the
+    outermost first.
 
     Args:
         but: names of folders that are not looked at, each with a slash at its end.

@@ -1,8 +1,9 @@
 """Tells who may have changed a file last, from the times in which calls and hooks of the session ran.
 
-All times are those of the file system: a file that never gets a name says what time it is there. So neither the clock
-nor its resolution has to be that of this machine. They are compared with `st_ctime`, which nobody can set. Where there
-are no files without names (NFS, macOS), nobody can tell.
+All times are those of the file system: a new file without a name shows its current time. So the
+file system may have another clock, or another resolution, than this machine. The times are compared
+with `st_ctime`, which nobody can set. Where files without names do not exist (NFS, macOS), the
+writer is unknown.
 """
 
 import os
@@ -25,7 +26,7 @@ class Writer(Enum):
 
 
 class Lives:
-    """The times in which something of the session ran that may have changed files.
+    """The times in which calls or hooks of the session ran that may have changed files.
 
     Args:
         root: all files are below it.
@@ -42,11 +43,11 @@ class Lives:
 
     @property
     def is_open(self) -> bool:
-        """True if something runs."""
+        """True while something runs."""
         return self._began is not None
 
     def forget(self) -> None:
-        """Drop those that have ended."""
+        """Forget the times that have ended."""
         self._spans.clear()
 
     def begin(self) -> None:
@@ -59,7 +60,7 @@ class Lives:
             self._began = None
 
     def now_ns(self) -> int:
-        """The time of the file system."""
+        """The current time of the file system; 0 if it cannot be found."""
         try:
             flags = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
             descriptor = os.open(self._root, flags, 0o600)
@@ -74,10 +75,12 @@ class Lives:
         return found.st_ctime_ns
 
     def writer(self, path: Path, since_ns: int, until_ns: int) -> Writer:
-        """The one who made the last change of a path that differs between two copies, begun at these times."""
+        """The writer of the last change to a path that differs between two copies, which began at
+        these times."""
         way = self._way_to(path)
         is_there = len(way) == len(path.relative_to(self._root).parts) + 1
-        # A folder tells when something in it came or went, as a file with an older time did with its folder.
+        # The time of a folder tells when an entry came or went. A file that moved with its folder
+        # has an older time.
         recent = [found for found in way if found.changed_ns > since_ns]
         if not self._is_known or not recent:
             return Writer.UNSURE
@@ -102,8 +105,8 @@ class Lives:
         return Writer.ANOTHER
 
     def _way_to(self, path: Path) -> list[Seen]:
-        """Look at the root, and each entry below it on the way to the path, as far as they are there. No link is
-        followed."""
+        """Look at the root, and at each entry between it and the path, as far as they exist. Links
+        are not followed."""
         look = self._folder_times.look
         found = [look(self._root)]
         for entry in (*reversed(path.parents), path):

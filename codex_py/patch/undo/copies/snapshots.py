@@ -4,9 +4,9 @@ git compares the work tree with an index of our own, so a copy takes as long as 
 last one: about 25 ms of the processor for 10,000 files where nothing has. Names are listed only where a folder has
 changed, which saves a third.
 
-Not kept: empty folders, owners and times; what git keeps of repositories inside of this one; large files; ignored files
-that are large or in ignored folders. What is left out of the first copy of a turn is left out of its others too,
-whatever becomes of `.gitignore` meanwhile.
+Not kept: empty folders, owners and times; the `.git` of repositories inside of this one; large
+files; ignored files that are large or in ignored folders. What is left out of the first copy of a
+turn is left out of its later copies too, even if `.gitignore` changes meanwhile.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ _MAX_NEW: Final = 100_000
 """Files that one copy may look at."""
 _MAX_NEW_BYTES: Final = 1024 * 1024 * 1024
 _KEEPS_NOTHING: Final = -1
-"""The limit for a file that is too much."""
+"""The size limit of a file that must not be copied."""
 _RECENT_S: Final = 2.0
 _MAX_HEAD_BYTES: Final = 4096
 _GONE: Final = [0]
@@ -57,12 +57,12 @@ _UNTRACKED: Final = (
     "--no-renames",
     "--ignore-submodules=all",
 )
-"""Files that are not in the index, and ignored ones and folders, but not what is in these."""
+"""Lists the files that are not in the index, and ignored folders without their contents."""
 _NEW: Final = "?? "
 _IGNORED: Final = "!! "
 _LIST_S: Final = 5.0
 _LIST_FOLDER_S: Final = 1.0
-"""Outside of a repository, where a folder may hold anything."""
+"""The limit outside of a repository, where a folder may hold anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +70,22 @@ class Snapshot:
     """A copy of a work tree. Paths are relative to its root."""
 
     tree: str
-    """Object id."""
+    """The object id of the tree."""
     modes: Mapping[str, int]
-    """Permission bits that are not those by the umask."""
+    """The permission bits, by path, that differ from those by the umask."""
     unkept: Mapping[str, tuple[int, int]]
-    """Files that were left out, with size and time of change, also of the permissions."""
+    """Files that were left out, with size and `st_ctime_ns`; folders, with number of entries and
+    latest change."""
     empty: Sequence[str] = ()
-    """Folders without copied files before the turn, each with a slash at its end; they are not the turn's."""
+    """Folders without copied files before the turn, each ending in a slash. The turn did not make
+    them."""
     held: Mapping[str, Held] = field(default_factory=dict[str, Held], compare=False)
-    """Of the first copy of a turn: the files and links that were left out, those in ignored folders included."""
+    """The files and links that the first copy of a turn left out, including those in ignored
+    folders."""
     holds_all: bool = field(default=True, compare=False)
-    """False if there are more that were left out than are looked at."""
+    """False if `held` is incomplete, because too many files were left out."""
     began_ns: int = field(default=0, compare=False)
-    """When copying began, by the clock of the file system; 0 if it does not tell."""
+    """The time when copying began, by the clock of the file system; 0 if unknown."""
 
     def had_unkept(self, name: str) -> bool:
         """True if this path was left out, or is in a folder that was."""
@@ -98,26 +101,28 @@ class _State:
 
     tree: str = ""
     modes: dict[str, int] = field(default_factory=dict[str, int])
-    """As those of a `Snapshot`."""
+    """See `Snapshot.modes`."""
     others: str = ""
-    """A digest of the names that git does not know, and of empty folders; empty if they are to be looked at again."""
+    """A digest of the untracked names and of empty folders; empty if they must be listed again."""
     names: list[str] = field(default_factory=list[str])
-    """These names, as long as the `folders` are as they were."""
+    """The untracked names; valid while the `folders` are unchanged."""
     folders: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
-    """Where copied files are: device, inode and time of change in ns, which is another once an entry came or went.
-    Empty if it is to be looked at again, and `_GONE` if there is none."""
+    """The folders of copied files, with device, inode and `st_ctime_ns`, which changes with every
+    new or removed entry. The value is empty if the folder must be looked at again, and `_GONE` if
+    it does not exist."""
     left_out: list[str] = field(default_factory=list[str])
     """Files that were not copied."""
     too_many: list[str] = field(default_factory=list[str])
-    """Ignored files that were not copied because there are so many."""
+    """Ignored files that were not copied because there are too many."""
     ignored: list[str] = field(default_factory=list[str])
-    """Folders."""
+    """Ignored folders."""
     has_held_back: bool = False
-    """True if files were left out, or folders counted as ignored, only because they were when the turn began."""
+    """True if files were left out, or folders counted as ignored, only because that was so when the
+    turn began."""
     inner: list[str] = field(default_factory=list[str])
     """Folders of repositories inside of this one."""
     just_changed: dict[str, int] = field(default_factory=dict[str, int])
-    """Files that had just been changed, with the time of it, in ns."""
+    """Files that changed shortly before the copy, with their `st_ctime_ns`."""
     denied: list[str] = field(default_factory=list[str])
     """Files that the session may not read."""
 
@@ -167,7 +172,7 @@ class Snapshots:
             except SnapshotError as error:
                 if error.is_too_large:
                     raise
-                # It may be damaged, or has lost objects of the user's repository.
+                # The store may be damaged, or the user's repository may have lost objects.
                 self.store.empty()
                 return self._take(before)
 
@@ -200,7 +205,7 @@ class Snapshots:
                 others = listing.result()
         limits = dict.fromkeys(changed, _MAX_FILE_BYTES)
         known = {*state.ignored, *state.inner}
-        # Of a folder without files, git lists the name alone, also when it has got some.
+        # git lists a folder without known files by its name alone, even after it has got files.
         empty = [name for name in others if name.endswith("/") and name not in known]
         states = folder_states(self.root, self._not_own(empty))
         digest = hashlib.sha256(os.fsencode(f"{others} {states}")).hexdigest()
@@ -235,12 +240,12 @@ class Snapshots:
             held = {}
             unkept = self._unkept(left_out | self._places_of(before), state, None)
         state.just_changed = self._just_changed({*state.just_changed, *copied}, now_s)
-        # Git would not look at a file again that seems to be as it was.
+        # Files that seem unchanged leave the index, or git would not read them again.
         removed = set(changed).intersection(left_out) | {*again}.difference(changed)
         has_changed = bool(copied or removed or not state.tree)
         if has_changed:
             state.tree = self._written(copied, removed)
-            # Git knows other names now.
+            # The index has other names now, so all folders must be looked at again.
             watched = [
                 name
                 for name, mark in folders.items()
@@ -269,7 +274,7 @@ class Snapshots:
         return Snapshot(state.tree, state.modes, unkept, folders, held, holds_all)
 
     def _just_changed(self, names: Iterable[str], now_s: float) -> dict[str, int]:
-        """The files that changed a moment ago, with the time of it, in ns."""
+        """The files that changed a moment ago, with their `st_ctime_ns`."""
         found: dict[str, int] = {}
         for name in names:
             status = _status(self.root, name)
@@ -278,7 +283,7 @@ class Snapshots:
         return found
 
     def _folder_marks(self, state: _State) -> dict[str, list[int]]:
-        """The `folders` of the state as they are."""
+        """Look at the `folders` of the state again; see `_State.folders` for the values."""
         marks = dict[str, list[int]]()
         now_s = time.time()
         for name in state.folders:
@@ -294,10 +299,10 @@ class Snapshots:
     def _divided(
         self, limits: Mapping[str, int], modes: dict[str, int], denied: Collection[str]
     ) -> tuple[list[str], dict[str, os.stat_result]]:
-        """The files to copy, whose `modes` are brought up to date, and those that are left out.
+        """Divide files into those to copy, whose `modes` are updated, and those to leave out.
 
         Args:
-            limits: how large each may be.
+            limits: the size limit of each file, in bytes.
         """
         copied = list[str]()
         left_out = dict[str, os.stat_result]()
@@ -332,7 +337,7 @@ class Snapshots:
         return bool(self._own) and f"{name}/".startswith(self._own)
 
     def _places_of(self, before: Snapshot) -> dict[str, os.stat_result]:
-        """The files at places that were left out when the turn began."""
+        """The files that are now at paths that were left out when the turn began."""
         found: dict[str, os.stat_result] = {}
         for name in before.unkept:
             if name.endswith("/"):
@@ -346,7 +351,7 @@ class Snapshots:
     def _held(
         self, left_out: Mapping[str, os.stat_result], denied: Iterable[str]
     ) -> dict[str, Held]:
-        """The files and links that are not copied, but for those in folders."""
+        """The files and links that are not copied, without those in ignored folders."""
         found = dict(left_out)
         for name in denied:
             status = _status(self.root, name)
@@ -373,7 +378,7 @@ class Snapshots:
                 unkept[name] = (found.st_size, found.st_ctime_ns)
             elif not stat.S_ISDIR(found.st_mode):
                 unkept[name] = (0, 0)
-        # What git keeps there is not copied.
+        # The `.git` of an inner repository is not copied.
         inner = [
             f"{name}.git" for name in state.inner if _status(self.root, f"{name}.git")
         ]
@@ -382,7 +387,7 @@ class Snapshots:
         return unkept | dict.fromkeys((*inner, *special), (0, 0))
 
     def _written(self, copied: Iterable[str], removed: Iterable[str]) -> str:
-        """Bring the index up to date; the id of its tree."""
+        """Update the index, and return the id of its tree."""
         self._state_path.unlink(missing_ok=True)
         add = ("--add", "--remove", "--replace")
         for names, *words in ((removed, "--force-remove"), (copied, *add)):
@@ -393,8 +398,8 @@ class Snapshots:
         return self.store.run(*words, variables=ALONE).decode().strip()
 
     def _untracked(self, state: _State, before: Snapshot | None) -> dict[str, int]:
-        """The files that are not in the index, with how large they may be. Brings the folders of the state up to
-        date."""
+        """The files that are not in the index, with their size limits. Updates the folders of the
+        state."""
         new, ignored = self._listed()
         state.inner += [name for name in new if name.endswith("/")]
         state.ignored = [name for name in ignored if name.endswith("/")]
@@ -419,8 +424,8 @@ class Snapshots:
     def _changed_again(self, state: _State) -> Iterator[str]:
         """Files that changed just after a copy.
 
-        git compares times in seconds, so it sees neither a `chmod` then, nor contents as long as the old ones with an
-        old time, as of `cp -p`.
+        git compares times in seconds. So it misses a `chmod` just after a copy, and new contents of
+        the same length that have an old time, as `cp -p` gives them.
         """
         usual = usual_modes()
         for name, ctime_ns in state.just_changed.items():
@@ -435,9 +440,10 @@ class Snapshots:
                 yield name
 
     def _in_new_folders(self, state: _State, before: Snapshot) -> list[str]:
-        """The files in folders that only rules of the turn ignore: it made them, and they are no secrets of the user.
+        """The files in folders that are ignored only by rules of the turn.
 
-        They are few, or none. A folder with many counts as ignored; the others are taken out of the state.
+        The turn made these files, so they are not secrets of the user. A folder with too many files
+        still counts as ignored; the others are removed from the state.
         """
         new = [name for name in state.ignored if not before.had_unkept(name)]
         if not new or not before.tree:
@@ -455,9 +461,11 @@ class Snapshots:
         return found
 
     def _listed(self) -> tuple[list[str], list[str]]:
-        """The names that are not in the index: those that are not ignored, and those that are.
+        """The names that are not in the index, in two lists: first the names that are not ignored,
+        then the ignored ones.
 
-        Of repositories inside of this one, git lists only the folders: `inner/`. Their files are added.
+        git lists a repository inside of this one only by its folder, `inner/`. Its files are added
+        here.
         """
         new = list[str]()
         ignored = list[str]()
@@ -495,7 +503,7 @@ def snapshots_of(
     """The copies of the repository of a folder, or of the folder itself."""
     folder = Path(os.path.realpath(cwd))
     for root in (folder, *folder.parents):
-        # An empty folder of this name is no repository, such as one that a sandbox left behind.
+        # An empty `.git` folder, such as a sandbox leaves behind, is not a repository.
         with suppress(OSError, ValueError):
             if (git_folder(root / ".git") / "HEAD").exists():
                 return Snapshots(home, root, root / ".git", environment, refuses)
@@ -510,12 +518,12 @@ def _status(root: Path, name: str) -> os.stat_result | None:
 
 
 def _is_long_gone(mark: list[int], mark_before: list[int]) -> bool:
-    """True if a folder was not there at the last copy, and is not there now."""
+    """True if a folder existed neither at the last copy nor now."""
     return mark == _GONE and mark_before == _GONE
 
 
 def _folders_of(name: str) -> Iterator[str]:
-    """The folders on the way to a file; that of the root is empty."""
+    """The folders above a file, the innermost first; the name of the root is empty."""
     while name:
         name = name.rpartition("/")[0]
         yield name
@@ -524,10 +532,10 @@ def _folders_of(name: str) -> Iterator[str]:
 def _held_back(
     limits: Mapping[str, int], before: Snapshot, known: Collection[str]
 ) -> dict[str, int]:
-    """The limits of the files to copy, without what was left out when the turn began.
+    """Change the limits such that what was left out when the turn began stays left out.
 
     Args:
-        known: files that have been copied before, by whatever session.
+        known: files that have been copied before, by any session.
     """
     found: dict[str, int] = {}
     for name, limit in limits.items():
@@ -545,5 +553,5 @@ def _is_kept(root: Path, name: str, found: os.stat_result, limit: int) -> bool:
 
 
 def usual_modes() -> Mapping[int, int]:
-    """The permission bits of new files: of those that are executable by 0o100, of others by 0."""
+    """The permission bits of new files; the key is 0o100 for executable files and 0 for others."""
     return {0: permissions_by_umask(0o666), 0o100: permissions_by_umask(0o777)}

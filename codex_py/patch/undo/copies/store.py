@@ -1,9 +1,10 @@
 """A git repository of our own for the copies of one work tree: `$CODEX_HOME/codex-py/undo/HASH`.
 
-Nothing of the user's repository is written, and none of its settings is read, so no filter, hook or monitor runs;
-`info/attributes` turns off every conversion, so what is kept are the bytes on disk. For contents, the user's objects
-are an alternate: what is committed is not copied. What they lose (`git gc`) is copied anew, because a change of their
-folder of packs empties the index. The journal has contents of its own, so a copy is not needed once its turn has ended.
+Nothing of the user's repository is written, and none of its settings is read, so no filter, hook or
+monitor runs; `info/attributes` turns off every conversion, so what is kept are the bytes on disk.
+For contents, the user's objects are an alternate: what is committed is not copied. Objects that the
+user's repository loses (`git gc`) are copied anew, because a change of its folder of packs empties
+the index. The journal has contents of its own, so a copy is not needed once its turn has ended.
 """
 
 import hashlib
@@ -28,11 +29,11 @@ from codex_py.patch.git import Git, batched_contents, find_git
 from codex_py.programs import programs_outside
 
 _MAX_KB: Final = 512 * 1024
-"""A store that is larger is begun anew by the next session."""
+"""The next session empties a store that is larger."""
 _MAX_STORES: Final = 20
 _MAX_AGE_S: Final = 30 * 24 * 3600
 _MAX_CHANGED_BYTES: Final = 256 * 1024 * 1024
-"""Contents of the changes between two copies, old and new together."""
+"""The limit for the contents of the changes between two copies, old and new together."""
 _LOCK_PATIENCE_S: Final = 5.0
 _PATIENCE_S: Final = 20.0
 _MAX_SETTINGS_BYTES: Final = 1024 * 1024
@@ -47,7 +48,7 @@ protectHFS = false
 precomposeUnicode = false
 """
 ALONE: Final = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": ""}
-"""Without the objects of the user's repository, which trees do not need."""
+"""Variables that hide the objects of the user's repository, which trees do not need."""
 _ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding\n"
 
 
@@ -65,8 +66,8 @@ class Store:
 
     Args:
         home: `$CODEX_HOME`, absolute.
-        root: top of the work tree, absolute, without links.
-        dot_git: the `.git` of the repository; None for a folder that is in none.
+        root: the top of the work tree, absolute, without links.
+        dot_git: the `.git` of the repository; None for a folder outside of any repository.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class Store:
             raise SnapshotError(f"{self.path} cannot be written ({error})") from error
 
     def open(self) -> None:
-        """Make the store, or bring it up to date, once; with the lock."""
+        """Make or update the store, once. The caller holds the lock."""
         if self._git is not None:
             return
         if self._dot_git is None and _is_too_general(self.root, self._environment):
@@ -135,11 +136,12 @@ class Store:
         inner: str = "",
         variables: Mapping[str, str] | None = None,
     ) -> bytes:
-        """The output of a git command in the work tree. Paths are literal, and never patterns.
+        """Run a git command in the work tree, and return its output. Paths are literal, never
+        patterns.
 
         Args:
             inner: a folder with a repository of its own. It becomes the work tree, with an empty index.
-            variables: further ones of its environment.
+            variables: further environment variables.
         """
         if self._git is None:
             with self.locked():
@@ -167,7 +169,7 @@ class Store:
         return done.stdout
 
     def names(self, *words: str, **options: Any) -> list[str]:
-        """The output of a command with `-z`. `options`: as for `run`."""
+        """Run a command with `-z`, and return the names that it prints. `options`: as for `run`."""
         return [
             name
             for name in os.fsdecode(self.run(*words, **options)).split("\0")
@@ -183,7 +185,7 @@ class Store:
                 index = self._repository().folder / "index"
             else:
                 index = self.path / "none"
-            # What is tracked is not ignored. `./` keeps a name from being a pattern.
+            # Tracked files are not ignored. `./` keeps a name from being a pattern.
             variables = {"GIT_INDEX_FILE": str(index), "GIT_LITERAL_PATHSPECS": "0"}
             words = ("check-ignore", "-z", "--stdin")
             found = self.names(*words, stdin=stdin, variables=variables)
@@ -205,7 +207,7 @@ class Store:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(blob)
             for name in folders:
-                # A rule may mean folders alone.
+                # The folders must exist: a rule may apply to folders alone.
                 (Path(rules) / name).mkdir(parents=True, exist_ok=True)
             # `./` keeps a name from being a pattern.
             variables = {
@@ -248,7 +250,7 @@ class Store:
                 readable.append(name)
         stdin = "".join(f"{name}\n" for name in readable).encode()
         found = batched_contents(self.run("cat-file", "--batch", stdin=stdin))
-        # The user's repository may hold anything under a name.
+        # The user's repository may hold other contents under an id.
         return {
             name: data
             for name, data in zip(readable, found, strict=True)
@@ -256,15 +258,17 @@ class Store:
         }
 
     def empty(self) -> None:
-        """Make the next copy look at every file, and remove what git left half-written: a full disk would stay full."""
-        # The last one is left behind by a git that was killed.
+        """Make the next copy look at every file, and remove half-written objects, which would keep
+        a full disk full."""
+        # A killed git leaves `index.lock` behind.
         for name in ("index", "state", "index.lock"):
             (self.path / name).unlink(missing_ok=True)
         for path in self.path.glob("objects/*/tmp_obj_*"):
             path.unlink(missing_ok=True)
 
     def _set_up(self) -> str:
-        """Returns the folder of the user's objects; empty if they are of no use."""
+        """Write the files of the store. Returns the folder of the user's objects; empty if they
+        cannot be used."""
         path = self.path
         (path / "index.lock").unlink(missing_ok=True)
         if not (path / "HEAD").exists():
@@ -289,14 +293,15 @@ class Store:
         return objects
 
     def _repository(self) -> OwnRepository:
-        """The user's. Raises an `OSError` or a `ValueError` if there is none, or it is not that of the work tree."""
+        """The user's repository. Raises an `OSError` or a `ValueError` if it is missing, or not the
+        work tree's own."""
         if self._dot_git is None:
             raise ValueError("there is no repository")
         return own_repository(self._dot_git.parent)
 
     def _of_user(self) -> tuple[str, bytes, bytes]:
-        """From the user's repository: its folder of objects, a mark that changes if objects may be gone, and
-        `info/exclude`."""
+        """Read three things from the user's repository: its folder of objects, a mark that changes
+        if objects may be gone, and `info/exclude`."""
         excluded = b""
         try:
             repository = self._repository()
@@ -311,7 +316,7 @@ class Store:
             found = [path.stat() for path in (objects, objects / "pack")]
         except (OSError, ValueError):
             return "", b"", excluded
-        # Git would not read such a path as one; and SHA-256 objects have other names.
+        # Git would misread such a path in its variable, and SHA-256 objects have other ids.
         if (
             ":" in str(objects)
             or str(objects)[:1] == '"'
@@ -333,7 +338,7 @@ def store_path(home: Path, root: Path) -> Path:
 
 
 def _prune(folder: Path, *, but: Path) -> None:
-    """Remove stores that were not used for long, and the least recently used ones of many."""
+    """Remove stores that were not used for 30 days, and the least recently used of too many."""
     with suppress(OSError):
         stores = sorted(
             (path.stat().st_mtime, path) for path in folder.iterdir() if path != but
@@ -345,7 +350,8 @@ def _prune(folder: Path, *, but: Path) -> None:
 
 
 def _is_too_general(root: Path, environment: Mapping[str, str]) -> bool:
-    """True for folders that hold much else than one project: a home, one of temporary files, and those above them."""
+    """True for folders that hold more than one project: a home, a folder for temporary files, and
+    their parents."""
     named = (
         environment.get("HOME") or "/",
         environment.get("TMPDIR") or "/",
