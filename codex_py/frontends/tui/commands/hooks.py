@@ -154,8 +154,14 @@ async def _change(context: CommandContext, change: _Change) -> Hooks:
     if change is not None:
         await asyncio.to_thread(change)
     fresh = await asyncio.to_thread(context.surface.launch.reload)
-    names = ("layers", "project_trust", "values", "features", "plugins")
-    config = replace(context.config, **{name: getattr(fresh, name) for name in names})
+    config = replace(
+        context.config,
+        layers=fresh.layers,
+        project_trust=fresh.project_trust,
+        settings=fresh.settings,
+        features=fresh.features,
+        plugins=fresh.plugins,
+    )
     context.conversation.config = config
     hooks = find_hooks(config, context.surface.environment)
     session = context.conversation.session
