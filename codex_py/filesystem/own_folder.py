@@ -6,7 +6,7 @@ writes next, or change what the program reads back, so nothing of the program's 
 
 import shutil
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,11 +19,12 @@ _OLD_S = 24 * 3600.0
 
 
 @contextmanager
-def own_folder(home: Path, purpose: str, *others: Path) -> Generator[Path]:
+def own_folder(home: Path | None, purpose: str, *others: Path) -> Generator[Path]:
     """Make a private folder, which is removed at the end.
 
     Args:
-        home: `$CODEX_HOME`, absolute. Commands in a sandbox cannot write below it.
+        home: `$CODEX_HOME`, absolute. Commands in a sandbox cannot write below it. None if the
+            folder must not lie there.
         purpose: a word for the name of the folder.
         others: further folders that such commands cannot write to. The first of them that can be
             written is used if the home cannot.
@@ -31,16 +32,20 @@ def own_folder(home: Path, purpose: str, *others: Path) -> Generator[Path]:
     Raises:
         CodexError: none of these folders can be written.
     """
-    places = [home / "codex-py" / "tmp", *others]
+    places = [*others]
+    if home is not None:
+        places.insert(0, home / "codex-py" / "tmp")
     with ExitStack() as stack:
-        yield _made(places, purpose, stack)
+        yield _made(places, purpose, stack, others)
 
 
-def _made(places: list[Path], purpose: str, stack: ExitStack) -> Path:
+def _made(
+    places: Sequence[Path], purpose: str, stack: ExitStack, others: Sequence[Path]
+) -> Path:
     problems: list[str] = []
     for place in places:
         try:
-            if place == places[0]:
+            if place not in others:
                 make_private(place)
                 _remove_old(place)
             made = TemporaryDirectory(prefix=f"{purpose}.", dir=place)

@@ -24,7 +24,9 @@ def aside(git: Git, *, keeps_objects: bool = False) -> Generator[Git]:
         CodexError: neither the home nor the repository can be written.
     """
     own = git.own_repository
-    with own_folder(git.home, "git", own.folder) as folder:
+    # Files of a home in the work tree would be files of the tree.
+    home = None if own.holds(git.home) else git.home
+    with own_folder(home, "git", own.folder) as folder:
         index = folder / "index"
         objects = folder / "objects"
         objects.mkdir()

@@ -681,18 +681,18 @@ def test_trailers_are_printed_and_added_by_a_hook(place: Workplace):
     )
     words = ["git", *author, "commit", "-qam", "Add a function\n\nSee: there"]
     subprocess.run(words, cwd=place.cwd, env=env, check=True)
-    message = git(place.cwd, "log", "-1", "--format=%B")
+    message = git(place.cwd, "log", "-1", "--format=%B").strip()
     assert message == f"Add a function\n\nSee: there\n{wanted}".strip()
     assert run(place, "provenance", "--trailer", "HEAD") == (0, wanted, "")
     subprocess.run(
         [*words[:-2], "-q", "--amend", "--no-edit"], cwd=place.cwd, env=env, check=True
     )
-    assert git(place.cwd, "log", "-1", "--format=%B") == message
+    assert git(place.cwd, "log", "-1", "--format=%B").strip() == message
     write(place, "a.py", FIRST)
     subprocess.run(
         [*words[:-1], "Not by a session"], cwd=place.cwd, env=env, check=True
     )
-    assert git(place.cwd, "log", "-1", "--format=%B") == "Not by a session"
+    assert git(place.cwd, "log", "-1", "--format=%B").strip() == "Not by a session"
 
 
 def test_a_merge_brings_only_what_no_parent_has(place: Workplace):
