@@ -1,11 +1,14 @@
 """How `scripts/docs` makes the site of these pages."""
 
+from typing import Any
+
 from codex_py.version import __version__
 
 project = "codex_py"
 author = "codex_py contributors"
 release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+napoleon_numpy_docstring = False
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 html_theme = "furo"
@@ -15,3 +18,16 @@ myst_heading_anchors = 4
 # JSON of the examples is cut, and so is the output of programs.
 highlight_options = {"default": {"stripall": False}}
 suppress_warnings = ["misc.highlighting_failure"]
+
+
+def keep_colons(
+    _app: Any, what: str, _name: str, _obj: object, _options: Any, lines: list[str]
+) -> None:
+    """Keep napoleon from taking the words before the first colon of a field for its type."""
+    if what in ("attribute", "data", "property") and lines:
+        lines[0] = f": {lines[0]}"
+
+
+def setup(app: Any) -> None:
+    """Connect the hook so that it runs before napoleon's, whose priority is 500."""
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)

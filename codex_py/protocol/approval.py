@@ -121,7 +121,7 @@ class ApprovalRequest:
 
     kind: Literal["command", "patch", "mcp", "network"]
     summary: str
-    """The whole command, the diff, or the `HOST:PORT` that a command wants to reach."""
+    """The whole command, the diff, or the host and port that a command wants to reach."""
     cwd: Path
     reason: str | None = None
     prefix: tuple[str, ...] | None = None
