@@ -24,6 +24,18 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
+FOLDERS = ("", "codex_py", "codex_py/app", "codex_py/frontends/tui", "tests")
+"""The page names files from these folders on."""
+PROSE = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(re.findall(r"`([\w./-]+/[\w.-]+)`", PROSE)))
+)
+def test_each_file_that_the_page_names_is_there(name: str) -> None:
+    assert any((ROOT / folder / name).exists() for folder in FOLDERS)
+
+
 @pytest.mark.parametrize("diff", blocks("diff"))
 def test_each_diff_applies(diff: str) -> None:
     done = subprocess.run(
