@@ -228,6 +228,8 @@ class ModelError(CodexError):
         limit_tokens: the model's limit by these words, if the request was too long.
         may_be_too_long: True if the words may mean, but not certainly, that the request is too
             long.
+        concerns_part: True if the words are about a part of the request, such as an image, although
+            the server calls the whole request too large. A request without that part may succeed.
         refused_tool: the name of the offered tool that the server does not accept.
     """
 
@@ -235,6 +237,7 @@ class ModelError(CodexError):
     words = ""
     limit_tokens: int | None = None
     may_be_too_long = False
+    concerns_part = False
     refused_tool: str | None = None
 
     @property

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from codex_py.core.session_state import SessionState
 from codex_py.errors import ModelError
-from codex_py.protocol.events import EventSink, Reconnecting
+from codex_py.protocol.events import Reconnecting
 from codex_py.protocol.stream import Retry
 
 
@@ -25,9 +26,12 @@ async def recover(
     failure: ModelError,
     retries: RetryBudget,
     remedy: Callable[[ModelError, int], Awaitable[bool]],
-    emit: EventSink,
+    session: SessionState,
 ) -> bool:
     """Make another request possible. False if the same one is sent again, after a wait.
+
+    If the failure is about a part of the request, the extensions may leave it out before the remedy
+    is tried.
 
     Args:
         remedy: tries to make the next request succeed, for instance by compacting. Gets the failure
@@ -41,11 +45,13 @@ async def recover(
         left = 0
     else:
         left = retry.maximum - retry.attempt + 1
+    if failure.concerns_part and await session.extension.recover(failure, left):
+        return True
     if await remedy(failure, left):
         return True
     if retry is None:
         raise failure
-    emit(
+    session.emit(
         Reconnecting(
             f"Reconnecting... {retry.attempt}/{retry.maximum} ({failure})",
             failure.code,

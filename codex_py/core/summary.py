@@ -74,7 +74,7 @@ class _Summary:
         for _ in range(_MAX_REQUESTS):
             failure = await self._ask()
             while failure is not None and not await recover(
-                failure, self._retries, self._remedy, self._session.emit
+                failure, self._retries, self._remedy, self._session
             ):
                 failure = await self._ask()
             self._retries.renew()

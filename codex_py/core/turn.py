@@ -105,7 +105,7 @@ class Turn:
             response = Response(self._session)
             failure = await response.run(prompt)
             if failure is not None and not await recover(
-                failure, self._retries, self._remedy, self._session.emit
+                failure, self._retries, self._remedy, self._session
             ):
                 continue
             responses += 1

@@ -38,7 +38,12 @@ from codex_py.model.error_body import (
     server_error,
 )
 from codex_py.model.retry import MAX_SERVER_DELAY_S
-from codex_py.model.wordings import is_too_long, may_be_too_long, stated_limit
+from codex_py.model.wordings import (
+    is_too_long,
+    may_be_too_long,
+    means,
+    stated_limit,
+)
 
 MAX_ITEMS = 2_000
 """The limit of items in one response, and of parts in one item: each takes far more memory than its
@@ -255,6 +260,8 @@ def _explained(failure: ModelError, error: ServerError) -> ModelError:
     """Add the facts in the server's words to the failure."""
     failure.words = error.words
     failure.limit_tokens = stated_limit(error.words)
+    is_too_large = failure.is_too_long and failure.code not in _OUT_OF_ROOM
+    failure.concerns_part = is_too_large and means("image", error.words)
     is_guess = failure.status in _MAY_BE_TOO_LONG and not failure.is_too_long
     failure.may_be_too_long = is_guess and may_be_too_long(error.words)
     return failure

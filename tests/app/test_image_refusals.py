@@ -30,6 +30,7 @@ VALID = (
     "Base64 string of provided image cannot be decoded.",
     "image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes",
     "failed to process image",
+    "Invalid 'input[3].content[1].image_url': string too long. Expected a string with maximum length 20971520",
 )
 NONE = (
     (400, "At most 0 image(s) may be provided in one prompt."),
@@ -41,6 +42,18 @@ NONE = (
     ),
     (400, "this model does not support image input"),
 )
+
+
+TOO_LARGE = (
+    "image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes",
+    "Payload Too Large: the image is larger than the gateway allows",
+    "messages.3.content.1.image.source.base64: image is too large",
+    "Too many images in the request: 2 > 1",
+    "The dimensions of input_image exceed 2000 pixels",
+    "Request body too large: reduce the number of images or the length of the conversation",
+    "Only PNG and JPEG files below 4 MB are accepted",
+)
+"""The words of a refusal with status 413 that are about an image."""
 
 
 @pytest.fixture
@@ -67,9 +80,16 @@ def refuses(
     return answer
 
 
-def reply(message: str, status: int = 400) -> Reply:
-    error = {"message": message, "type": "invalid_request_error"}
+def reply(
+    message: str, status: int = 400, kind: str = "invalid_request_error"
+) -> Reply:
+    error = {"message": message, "type": kind}
     return Reply(status=status, body=json.dumps({"error": error}).encode())
+
+
+def compactions(wires: AnyWire) -> int:
+    items = [event["item"] for event in wires.events if "item" in event]
+    return sum(item["type"] == "context_compaction" for item in items)
 
 
 @pytest.mark.parametrize("wire", ALL)
@@ -89,6 +109,74 @@ def test_a_refused_image_costs_no_turn(
         assert [e["type"] for e in wires.events].count("turn.completed") == 2
         assert len(wires.warnings) == 1
         assert len(wires.requests) == 3
+
+
+@pytest.mark.parametrize("wire", ALL)
+@pytest.mark.parametrize("message", TOO_LARGE)
+def test_an_image_that_is_too_large_for_the_server_costs_no_compaction(
+    place: Workplace, wire: str, message: str
+) -> None:
+    async def work(session: Session) -> None:
+        await session.run_turn("go " * 3000)
+        await session.run_turn("look", images=[place.cwd / "two.gif"])
+
+    answer = refuses(GIF, message, 413)
+    with AnyWire(place, check_prefix=False) as wires:
+        wires.session(wire, work, DONE, answer, answer)
+        assert [e["type"] for e in wires.events].count("turn.completed") == 2
+        assert [images(request) for request in wires.requests] == [0, 1, 0]
+        assert compactions(wires) == 0
+        assert len(wires.warnings) == 1
+
+
+@pytest.mark.parametrize("wire", ALL)
+@pytest.mark.parametrize(
+    "message",
+    ["Payload Too Large", "Request exceeds the maximum size of 32 MB", "", "too big"],
+)
+def test_a_request_that_is_too_large_is_compacted_with_its_images(
+    place: Workplace, wire: str, message: str
+) -> None:
+    async def work(session: Session) -> None:
+        await session.run_turn("go " * 3000)
+        await session.run_turn("look", images=[place.cwd / "two.gif"])
+
+    too_large = reply(message, 413, "request_too_large")
+    with AnyWire(place, check_prefix=False) as wires:
+        wires.session(wire, work, DONE, too_large, DONE, DONE)
+        assert wires.last["type"] == "turn.completed"
+        assert compactions(wires) == 2  # its start and its end
+        assert [images(request) for request in wires.requests[:3]] == [0, 1, 1]
+
+
+def test_a_request_that_is_too_large_without_its_images_too_is_compacted(
+    place: Workplace,
+) -> None:
+    async def work(session: Session) -> None:
+        await session.run_turn("go " * 3000)
+        await session.run_turn("look", images=[place.cwd / "two.gif"])
+
+    too_large = reply(TOO_LARGE[5], 413)
+    with AnyWire(place, check_prefix=False) as wires:
+        wires.session("chat", work, DONE, too_large, too_large, DONE, DONE)
+        assert wires.last["type"] == "turn.completed"
+        assert [images(request) for request in wires.requests[:4]] == [0, 1, 0, 0]
+        assert compactions(wires) == 2
+
+
+def test_a_summary_is_asked_for_without_the_image_that_is_refused(
+    place: Workplace,
+) -> None:
+    async def work(session: Session) -> None:
+        await session.run_turn("go " * 3000, images=[place.cwd / "two.gif"])
+        await session.compact()
+
+    answer = refuses(GIF, TOO_LARGE[0], 413)
+    with AnyWire(place, check_prefix=False) as wires:
+        wires.session("chat", work, DONE, answer, answer)
+        assert [images(request) for request in wires.requests] == [1, 1, 0]
+        kept = b"go " * 3000
+        assert all(kept in request.raw for request in wires.requests)
 
 
 def test_the_newest_image_goes_first_and_then_all(place: Workplace) -> None:

@@ -432,3 +432,43 @@ def test_a_wait_without_end_is_shown_in_few_digits(asked: str, shown: str) -> No
     assert str(failure).endswith(
         f"; the server asks to wait {shown} s before the next try"
     )
+
+
+IMAGE_WORDS = "image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        http(413, {"error": {"message": IMAGE_WORDS}}),
+        http(413, {"error": {"type": "request_too_large", "message": IMAGE_WORDS}}),
+        http(413, {"error": {"code": "image_too_large", "message": "Too large"}}),
+        http(413, {"detail": "pictures of more than 4 MB are not accepted"}),
+        http(413, b"Payload Too Large: at most 2 images"),
+        stream_failure({"type": "request_too_large", "message": IMAGE_WORDS}),
+        stream_failure({"code": 413, "message": IMAGE_WORDS}),
+    ],
+)
+def test_a_request_that_is_too_large_because_of_an_image_is_known(
+    failure: ModelError,
+) -> None:
+    assert failure.concerns_part
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        http(413),
+        http(413, b"<html><title>413 Request Entity Too Large</title></html>"),
+        http(413, {"error": {"message": "Request exceeds the maximum size"}}),
+        http(
+            413, {"error": {"message": "prompt is too long: 9 images, 9 > 8 maximum"}}
+        ),
+        http(400, {"error": {"message": IMAGE_WORDS}}),
+        stream_failure({"type": "request_too_large", "message": "Too large"}),
+    ],
+)
+def test_other_failures_are_not_about_an_image_that_is_too_large(
+    failure: ModelError,
+) -> None:
+    assert not failure.concerns_part
