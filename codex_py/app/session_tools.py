@@ -88,7 +88,7 @@ class SessionTools:
     def parts(self):
         """Return the `ToolParts`; they are loaded first if necessary."""
         if self._loaded is None:
-            from codex_py.app.loaded import make_parts  # 13 ms
+            from codex_py.app.tool_parts import make_parts  # 13 ms
 
             self._loaded = make_parts(
                 self._setup,

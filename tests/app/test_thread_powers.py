@@ -169,7 +169,7 @@ def test_an_extension_is_told_once_when_the_tools_are_loaded(place: Workplace) -
 
     def feature(_: Thread) -> Extension:
         return Extension(
-            loaded=lambda: told.append("codex_py.app.loaded" in sys.modules)
+            loaded=lambda: told.append("codex_py.app.tool_parts" in sys.modules)
         )
 
     run(

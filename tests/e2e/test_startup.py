@@ -52,11 +52,11 @@ NOT_IN_A_PLAIN_TURN = {
     "codex_py.app.features.budget",
 }
 BEHIND_THE_REQUEST = {
-    "codex_py.app.loaded",
+    "codex_py.app.tool_parts",
     "codex_py.process",
     "codex_py.tools.router",
 }
-"""The loaded half: `app/loaded.py`, and what it imports at its top."""
+"""The loaded half: `app/tool_parts.py`, and what it imports at its top."""
 NOT_FOR_A_CALL_OF_TRUE = {
     *("importlib.metadata", "pydantic", "pydantic_core"),
     *("codex_py.app.features.agents.children", "codex_py.tools.agents"),
@@ -152,7 +152,7 @@ def test_the_tools_are_loaded_while_a_server_holds_the_head_of_its_answer(
         while not seen and time.monotonic() < deadline:
             time.sleep(0.02)
             seen.update(
-                among({"codex_py.app.loaded"}, imports(errors.read_text("utf-8")))
+                among({"codex_py.app.tool_parts"}, imports(errors.read_text("utf-8")))
             )
         return Reply(events=[*ev_message("done"), ev_completed()])
 
@@ -162,7 +162,7 @@ def test_the_tools_are_loaded_while_a_server_holds_the_head_of_its_answer(
         with program:
             program.communicate(timeout=60)
     assert program.returncode == 0
-    assert seen == {"codex_py.app.loaded"}
+    assert seen == {"codex_py.app.tool_parts"}
 
 
 def test_hooks_before_the_first_request_need_no_heavy_import(
