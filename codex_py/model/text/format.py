@@ -15,7 +15,7 @@ from zlib import crc32
 
 from codex_py.instructions import instruction_text
 from codex_py.model.freeform import unwrapped
-from codex_py.model.text.leaks import leaked_calls
+from codex_py.model.text.calls_in_text import leaked_calls
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import json_or
 from codex_py.protocol.tools import (
