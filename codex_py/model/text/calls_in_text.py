@@ -26,7 +26,7 @@ _ASIDE = re.compile(r"[ \t]*(?:>|[-*+#] |\d+[.)] )| {4}|\t")
 """Matches the beginning of a line in a quotation, a list or an indented block."""
 
 
-def leaked_calls(
+def calls_at_end(
     text: str, fences: Sequence[tuple[int, int]], is_quoted: Callable[[str], bool]
 ) -> tuple[list[Found], str, bool]:
     """Find the calls at the end of a text.

@@ -15,7 +15,7 @@ from zlib import crc32
 
 from codex_py.instructions import instruction_text
 from codex_py.model.freeform import unwrapped
-from codex_py.model.text.calls_in_text import leaked_calls
+from codex_py.model.text.calls_in_text import calls_at_end
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import json_or
 from codex_py.protocol.tools import (
@@ -169,7 +169,7 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
             problem = f"a <{mark['tag']}> block {wrong}"
     remaining = "".join([*rest, text[start:]])
     if not calls:
-        leaked, remaining, is_broken = leaked_calls(remaining, fences, is_quoted)
+        leaked, remaining, is_broken = calls_at_end(remaining, fences, is_quoted)
         calls = [_call(name, body, specs) for name, body in leaked]
         if is_broken and problem is None:
             problem = "a block for a tool call cannot be read"
