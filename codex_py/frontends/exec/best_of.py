@@ -36,7 +36,7 @@ from codex_py.frontends.exec.command import (
     decode_prompt,
     start_reading,
 )
-from codex_py.frontends.exec.run import ExecRun
+from codex_py.frontends.exec.exec_run import ExecRun
 from codex_py.protocol.event_data import plain_data
 from codex_py.protocol.messages import encode_json
 from codex_py.streams.standard import OutputStream

@@ -54,7 +54,7 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
             piped=target.resume is None and not target.resume_last,
         )
     # During this import, an open pipe may already deliver its first byte.
-    from codex_py.frontends.exec.run import ExecRun  # 80 ms
+    from codex_py.frontends.exec.exec_run import ExecRun  # 80 ms
 
     return ExecRun(arguments, target, environment, prompt, stderr).run()
 

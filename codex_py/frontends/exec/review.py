@@ -14,7 +14,7 @@ from codex_py.command_line.target import SessionTarget
 from codex_py.config.limits import GateSettings
 from codex_py.errors import UsageError
 from codex_py.frontends.exec.command import EXEC_STDERR_TIMEOUT_S, start_reading
-from codex_py.frontends.exec.run import ExecRun
+from codex_py.frontends.exec.exec_run import ExecRun
 from codex_py.streams.standard import OutputStream
 
 
