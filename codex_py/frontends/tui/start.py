@@ -59,7 +59,9 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
         is_here = not config.cwd.is_relative_to(worktrees_folder(config.home))
         if launch.replay is None and arguments.worktree is None and is_here:
             frame.draw(launch.theme, config.cwd, vi=tui.vim_mode_default is True)
-        from codex_py.frontends.tui.run import run  # 100 ms: prompt-toolkit and asyncio
+        from codex_py.frontends.tui.terminal_run import (
+            run,  # 100 ms: prompt-toolkit and asyncio
+        )
 
         return run(launch, arguments, frame)
     finally:

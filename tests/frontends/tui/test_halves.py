@@ -16,7 +16,15 @@ HEAVY = (
 @pytest.mark.parametrize(
     ("module", "without"),
     [
-        ("start", (*HEAVY, "asyncio", "prompt_toolkit", "codex_py.frontends.tui.run")),
+        (
+            "start",
+            (
+                *HEAVY,
+                "asyncio",
+                "prompt_toolkit",
+                "codex_py.frontends.tui.terminal_run",
+            ),
+        ),
         ("run", HEAVY),
     ],
 )
