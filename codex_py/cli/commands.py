@@ -82,7 +82,7 @@ COMMANDS = (
         members={"generate-json-schema": "frontends.app_server.run:run_app_server"},
         own_options=False,
     ),
-    Command("acp", "frontends.acp.run", words=("login",), own_options=False),
+    Command("acp", "frontends.acp.acp_command", words=("login",), own_options=False),
     Command(
         "plugin",
         members=dict.fromkeys(
