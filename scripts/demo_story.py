@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from codex_py.frontends.demo.run import (
+from codex_py.frontends.demo.demo_session import (
     TAPE,
     demo_command,
     demo_environment,

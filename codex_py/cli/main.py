@@ -72,7 +72,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def run_demo(arguments: Any, environment: Mapping[str, str]) -> int:
     """Run the demo, see `play_demo`. It is the only command that runs another command."""
-    from codex_py.frontends.demo.run import play_demo  # 30 ms
+    from codex_py.frontends.demo.demo_session import play_demo  # 30 ms
 
     return play_demo(arguments, environment, run)
 

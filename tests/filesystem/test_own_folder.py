@@ -61,7 +61,7 @@ ELSEWHERE = {
     "app/agent/conversation.py": "a home of its own, which commands cannot write",
     "app/exec_process.py": "a file without a name",
     "commands/batch/run.py": "a file without a name",
-    "frontends/demo/run.py": "the project of the demo, with a home of its own",
+    "frontends/demo/demo_session.py": "the project of the demo, with a home of its own",
     "frontends/tui/compose/attachments.py": "an image of the clipboard, made and written at once",
     "sandbox/probes.py": "what the probes of the sandbox try to reach",
 }
