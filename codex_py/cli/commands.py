@@ -75,7 +75,7 @@ COMMANDS = (
             **dict.fromkeys(("login", "logout"), "commands.mcp.login"),
         },
     ),
-    Command("mcp-server", "frontends.mcp_server.run", own_options=False),
+    Command("mcp-server", "frontends.mcp_server.mcp_server_command", own_options=False),
     Command(
         "app-server",
         "frontends.app_server.run",
