@@ -78,8 +78,10 @@ COMMANDS = (
     Command("mcp-server", "frontends.mcp_server.mcp_server_command", own_options=False),
     Command(
         "app-server",
-        "frontends.app_server.run",
-        members={"generate-json-schema": "frontends.app_server.run:run_app_server"},
+        "frontends.app_server.app_server_command",
+        members={
+            "generate-json-schema": "frontends.app_server.app_server_command:run_app_server"
+        },
         own_options=False,
     ),
     Command("acp", "frontends.acp.acp_command", words=("login",), own_options=False),
