@@ -113,7 +113,7 @@ COMMANDS = (
         "features",
         members=dict.fromkeys(("list", "enable", "disable"), "commands.features"),
     ),
-    Command("doctor", "commands.doctor.run"),
+    Command("doctor", "commands.doctor.doctor_command"),
     Command(
         "debug",
         members={
