@@ -92,9 +92,12 @@ COMMANDS = (
         ),
     ),
     Command(
-        "providers", members=dict.fromkeys(("list", "test"), "commands.providers.run")
+        "providers",
+        members=dict.fromkeys(("list", "test"), "commands.providers.providers_command"),
     ),
-    Command("models", members={"list": "commands.providers.run:run_models"}),
+    Command(
+        "models", members={"list": "commands.providers.providers_command:run_models"}
+    ),
     Command("skills", members=dict.fromkeys(("list", "check"), "commands.skills")),
     Command(
         "sessions",
@@ -117,7 +120,7 @@ COMMANDS = (
     Command(
         "debug",
         members={
-            "models": "commands.providers.run:run_catalogue",
+            "models": "commands.providers.providers_command:run_catalogue",
             "prompt-input": "commands.debug",
             "wrappers": "commands.debug:run_wrappers",
         },

@@ -38,7 +38,7 @@ NOT_IN_A_PLAIN_TURN = {
     # Other providers, and servers on this machine.
     *(
         "codex_py.app.providers.local_servers",
-        "codex_py.commands.providers.run",
+        "codex_py.commands.providers.providers_command",
         "codex_py.commands.providers.trial",
     ),
     *("codex_py.model.anthropic", "codex_py.model.chat", "codex_py.model.text"),
