@@ -58,7 +58,7 @@ COMMANDS = (
     ),
     Command("review", "frontends.exec.review", own_options=False),
     Command("batch", "commands.batch.run"),
-    Command("apply, a", "commands.apply.run"),
+    Command("apply, a", "commands.apply.apply_command"),
     Command("undo", "commands.undo"),
     Command("redo", "commands.undo"),
     Command("blame-agent", "commands.provenance.run"),
