@@ -45,7 +45,7 @@ class Command(NamedTuple):
 
 TERMINAL = "frontends.tui.start:run_terminal"
 BEST_OF = "frontends.exec.best_of:run_best_of"
-_SESSIONS = "commands.sessions.run"
+_SESSIONS = "commands.sessions.sessions_command"
 
 COMMANDS = (
     Command("resume", TERMINAL, own_options=False),

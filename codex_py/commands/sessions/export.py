@@ -13,7 +13,7 @@ from codex_py.app.export.forms import FORMS, without_keys, writer_for
 from codex_py.command_line.parser import OneOf, working_folder
 from codex_py.command_line.subcommand import command_parser, required
 from codex_py.commands.sessions.portable import export_portable, import_portable
-from codex_py.commands.sessions.run import named_session
+from codex_py.commands.sessions.sessions_command import named_session
 from codex_py.config.paths import codex_home, project_root
 from codex_py.errors import CodexError, UsageError
 from codex_py.filesystem.private import make_private, open_emptied, written_whole
