@@ -61,8 +61,8 @@ COMMANDS = (
     Command("apply, a", "commands.apply.apply_command"),
     Command("undo", "commands.undo"),
     Command("redo", "commands.undo"),
-    Command("blame-agent", "commands.provenance.run"),
-    Command("provenance", "commands.provenance.run"),
+    Command("blame-agent", "commands.provenance.provenance_command"),
+    Command("provenance", "commands.provenance.provenance_command"),
     Command("sandbox", "commands.sandbox"),
     Command("execpolicy", members={"check": "commands.explain"}),
     Command(
