@@ -68,9 +68,9 @@ COMMANDS = (
     Command(
         "mcp",
         members={
-            "add": "commands.mcp.run",
+            "add": "commands.mcp.mcp_command",
             **dict.fromkeys(("list", "get"), "commands.mcp.listing"),
-            "remove": "commands.mcp.run",
+            "remove": "commands.mcp.mcp_command",
             "test": "commands.mcp.listing",
             **dict.fromkeys(("login", "logout"), "commands.mcp.login"),
         },

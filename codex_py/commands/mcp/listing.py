@@ -11,7 +11,7 @@ from codex_py.app.features.mcp import McpFeature, server_headers
 from codex_py.app.mcp_login import AuthStatus, auth_statuses
 from codex_py.app.options import SessionOptions, SessionSetup
 from codex_py.command_line.subcommand import command_config, command_parser
-from codex_py.commands.mcp.run import configured_server
+from codex_py.commands.mcp.mcp_command import configured_server
 from codex_py.config.config import Config
 from codex_py.config.declared.section import raw
 from codex_py.config.mcp import McpServerConfig

@@ -12,7 +12,7 @@ from codex_py.app.features.mcp import server_headers
 from codex_py.app.mcp_login import log_in, log_out
 from codex_py.app.user_programs import user_programs
 from codex_py.command_line.subcommand import command_parser
-from codex_py.commands.mcp.run import configured_server
+from codex_py.commands.mcp.mcp_command import configured_server
 from codex_py.streams.standard import OutputStream, is_pipe, print_out, tell
 
 _STDIN = 0
