@@ -88,7 +88,7 @@ COMMANDS = (
     Command(
         "plugin",
         members=dict.fromkeys(
-            ("add", "list", "show", "remove"), "commands.plugins.run"
+            ("add", "list", "show", "remove"), "commands.plugins.plugin_command"
         ),
     ),
     Command(
