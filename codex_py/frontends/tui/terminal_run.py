@@ -109,7 +109,7 @@ async def _begin(surface: Surface) -> None:
 
 
 def _other_half() -> Callable[[Surface], LoadedHalf]:
-    from codex_py.frontends.tui.loaded import (
+    from codex_py.frontends.tui.session_half import (
         Loaded,
     )  # 300 ms: more than the first frame takes
 

@@ -19,8 +19,8 @@ from codex_py.app.permissions import PERMISSIONS
 from codex_py.config.config import load_config
 from codex_py.frontends.tui.commands.rewind import REWIND
 from codex_py.frontends.tui.commands.settings import SETTINGS
-from codex_py.frontends.tui.loaded import farewell
 from codex_py.frontends.tui.panel import Panel
+from codex_py.frontends.tui.session_half import farewell
 from codex_py.frontends.tui.theme import Theme
 from codex_py.patch.files.change import TurnOfEntry
 from codex_py.patch.files.journal import Journal

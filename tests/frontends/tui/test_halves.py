@@ -9,7 +9,7 @@ HEAVY = (
     "pydantic",
     "codex_py.protocol.events",
     "codex_py.core",
-    "codex_py.frontends.tui.loaded",
+    "codex_py.frontends.tui.session_half",
 )
 
 
