@@ -19,8 +19,8 @@ from codex_py.errors import CodexError
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.findings import FindingList, fix_prompt
 from codex_py.frontends.tui.markdown import Markdown
-from codex_py.frontends.tui.progress import Progress
 from codex_py.frontends.tui.questions import AFRESH, IMPLEMENT, Begin, PlanOffer
+from codex_py.frontends.tui.session_monitor import Progress
 from codex_py.frontends.tui.surface import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import Approver

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from codex_py.frontends.tui.progress import Progress
 from codex_py.frontends.tui.reading import conversation_pages
+from codex_py.frontends.tui.session_monitor import Progress
 from codex_py.frontends.tui.status import Status
 from codex_py.protocol.event_items import INTERRUPTED, CommandExecution, UserMessage
 from codex_py.protocol.events import (
