@@ -21,7 +21,7 @@ from codex_py.frontends.tui.findings import FindingList, fix_prompt
 from codex_py.frontends.tui.markdown import Markdown
 from codex_py.frontends.tui.questions import AFRESH, IMPLEMENT, Begin, PlanOffer
 from codex_py.frontends.tui.session_monitor import Progress
-from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.terminal_ui import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.mcp import Elicitor

@@ -25,7 +25,7 @@ from codex_py.errors import CodexError, ConfigError, ModelError
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice, Entry, field_of, yes_or_no
-from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.terminal_ui import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.streams.terminal import printable

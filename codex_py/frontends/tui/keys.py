@@ -32,7 +32,7 @@ from codex_py.frontends.tui.key_codes import BURST, ESC, ESCAPE, PASTE, bind
 from codex_py.frontends.tui.keymap import code
 from codex_py.frontends.tui.menu import Option, bind_arrows
 from codex_py.frontends.tui.picker import Picker
-from codex_py.frontends.tui.surface import Hints, Surface
+from codex_py.frontends.tui.terminal_ui import Hints, Surface
 from codex_py.streams.terminal import printable
 
 _AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"

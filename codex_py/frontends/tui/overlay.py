@@ -24,7 +24,7 @@ from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
 from codex_py.frontends.tui.menu import bind_arrows
 from codex_py.frontends.tui.panel import Panel
 from codex_py.frontends.tui.render import Renderer
-from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.terminal_ui import Surface
 from codex_py.streams.terminal import aligned, printable
 
 _FEW_KEYS = "Esc leaves · {pager.find} search"

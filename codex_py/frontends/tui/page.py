@@ -10,7 +10,7 @@ from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 
 from codex_py.frontends.tui.first_frame import INDENT, status_gap
 from codex_py.frontends.tui.fitting import LOW, Fragments, fit, shortened
-from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.terminal_ui import Surface
 from codex_py.frontends.tui.theme import PROMPT
 from codex_py.streams.terminal import printable
 

@@ -16,7 +16,7 @@ from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice, Entry, Panel, field_of, yes_or_no
 from codex_py.frontends.tui.panels import Panels
-from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.terminal_ui import Surface
 from codex_py.protocol.json_fields import as_object, object_field, objects
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, UserQuestion
 from codex_py.streams.terminal import printable

@@ -36,7 +36,7 @@ from codex_py.frontends.tui.questions import TerminalElicitor
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.session_picker import pick_session
 from codex_py.frontends.tui.shell import UserShell, changes_shell_alone
-from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.terminal_ui import Surface
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalPolicy

@@ -19,7 +19,7 @@ from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.terminal_ui import Surface
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import ApprovalPolicy

@@ -14,7 +14,7 @@ from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.picker import Picker
-from codex_py.frontends.tui.surface import Surface
+from codex_py.frontends.tui.terminal_ui import Surface
 from codex_py.frontends.tui.theme import PROMPT
 from codex_py.rollout.archive import archive, unarchive
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages

@@ -19,7 +19,7 @@ from codex_py.frontends.tui.keys import composer_keys, program_keys
 from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.page import Page, live_rows, rows_below
-from codex_py.frontends.tui.surface import LoadedHalf, Surface
+from codex_py.frontends.tui.terminal_ui import LoadedHalf, Surface
 from codex_py.frontends.worktrees import enter_worktree
 from codex_py.streams.standard import OutputStream, tell
 
