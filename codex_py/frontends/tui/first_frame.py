@@ -1,6 +1,6 @@
 """The first frame, drawn by hand before prompt-toolkit is loaded. LIGHT.
 
-`run.py` first draws the same frame with prompt-toolkit, which takes longer to load than everything
+`terminal_run.py` first draws the same frame with prompt-toolkit, which takes longer to load than everything
 else that a frame needs.
 """
 

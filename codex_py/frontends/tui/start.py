@@ -1,4 +1,4 @@
-"""`codex-py [PROMPT]`: from the command line to the first frame. LIGHT, unlike `run.py`."""
+"""`codex-py [PROMPT]`: from the command line to the first frame. LIGHT, unlike `terminal_run.py`."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,6 +1,6 @@
 """The border between the two halves of the terminal: the interface that each offers the other.
 
-The first frame needs only the light half; `loaded.py` is the other one.
+The first frame needs only the light half; `session_half.py` is the other one.
 """
 
 import asyncio
@@ -137,7 +137,7 @@ class Leaving:
 
 
 class LoadedHalf(Protocol):
-    """The functions of `loaded.py` that the keys and the frame need."""
+    """The functions of `session_half.py` that the keys and the frame need."""
 
     @property
     def commands(self) -> Sequence[CommandName]: ...
