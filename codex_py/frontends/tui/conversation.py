@@ -21,7 +21,7 @@ from codex_py.frontends.tui.findings import FindingList, fix_prompt
 from codex_py.frontends.tui.markdown import Markdown
 from codex_py.frontends.tui.questions import AFRESH, IMPLEMENT, Begin, PlanOffer
 from codex_py.frontends.tui.session_monitor import Progress
-from codex_py.frontends.tui.terminal_ui import Surface
+from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import Approver
 from codex_py.protocol.mcp import Elicitor
@@ -45,13 +45,13 @@ class Conversation:
 
     def __init__(
         self,
-        surface: Surface,
+        ui: TerminalUI,
         transcript: Transcript,
         *,
         approver: Approver,
         elicitor: Elicitor,
     ) -> None:
-        self._surface = surface
+        self._ui = ui
         self._transcript = transcript
         self._approver = approver
         self._elicitor = elicitor
@@ -62,12 +62,12 @@ class Conversation:
         self._servers: asyncio.Future[None] | None = None
         """The start of the MCP servers that the turn waits for."""
         self.session: Session | None = None
-        self.config = surface.launch.config
-        self.mode: Mode = "plan" if surface.launch.plan else "default"
+        self.config = ui.launch.config
+        self.mode: Mode = "plan" if ui.launch.plan else "default"
         """The mode of this session, or of the one that is being opened."""
-        self.plan_offer = PlanOffer(surface, self._implement)
+        self.plan_offer = PlanOffer(ui, self._implement)
         self.progress = Progress(
-            surface, transcript, lambda: self.session, lambda: self.config
+            ui, transcript, lambda: self.session, lambda: self.config
         )
 
     @property
@@ -90,15 +90,15 @@ class Conversation:
         return SessionOptions(
             source="cli",
             originator="codex-tui",
-            ephemeral=self._surface.launch.replay is not None,
-            replay=self._surface.launch.replay,
+            ephemeral=self._ui.launch.replay is not None,
+            replay=self._ui.launch.replay,
             choices=None if self.session is None else self.session.settings.choices,
-            add_dirs=self._surface.launch.add_dirs,
+            add_dirs=self._ui.launch.add_dirs,
             stream_retries=_STREAM_RETRIES,
             keep_commands=True,
             can_review=True,
             mcp_startup_wait=self._wait_for_servers,
-            bypass_hook_trust=self._surface.launch.bypass_hook_trust,
+            bypass_hook_trust=self._ui.launch.bypass_hook_trust,
         )
 
     def switch_mode(self, mode: Mode) -> None:
@@ -113,7 +113,7 @@ class Conversation:
     async def open(self, options: SessionOptions) -> None:
         """Change to another session. If it cannot be opened, show why, and keep this one."""
         await self._settled.wait()
-        if not self._surface.leaving.is_under_way:
+        if not self._ui.leaving.is_under_way:
             self._settled.clear()
             await self.open_first(options)
 
@@ -124,7 +124,7 @@ class Conversation:
         """
         session = await self.opened()
         config = replace(self.config, model_provider=provider, model=choices.model)
-        problem = missing_key(config, self._surface.environment)
+        problem = missing_key(config, self._ui.environment)
         if problem is not None:
             raise CodexError(problem, code="missing_key")
         options = replace(self.new_session(), choices=choices)
@@ -170,24 +170,22 @@ class Conversation:
 
         `is_shown`: the conversation is on the screen already.
         """
-        waiting = self._surface.outbox.waiting
+        waiting = self._ui.outbox.waiting
         try:
             is_open = options is not None and await self._replace(options)
         finally:
             self._settled.set()
         if not is_open or self.session is None:
-            self._surface.composer.restore(waiting)
+            self._ui.composer.restore(waiting)
             return
         if not is_shown:
             self.progress.begin(self.session)
         self._find_mode(self.session, is_shown=is_shown)
-        self._surface.start(self._look_around())
+        self._ui.start(self._look_around())
         submissions = list(waiting)
         waiting.clear()
         if self.session.is_unfinished and not submissions:
-            self._surface.hints.show(
-                "The last turn did not end. /retry goes on with it."
-            )
+            self._ui.hints.show("The last turn did not end. /retry goes on with it.")
         for submission in submissions:
             self.send(submission)
 
@@ -199,7 +197,7 @@ class Conversation:
                         self.config,
                         options,
                         self.progress,
-                        environment=self._surface.environment,
+                        environment=self._ui.environment,
                         approver=self._approver,
                         elicitor=self._elicitor,
                     )
@@ -231,7 +229,7 @@ class Conversation:
         """Interrupt the turn, and close the session. Nothing waits for a session any longer."""
         self.progress.close()
         self._settled.set()
-        if self.session is not None and self._surface.leaving.was_told:
+        if self.session is not None and self._ui.leaving.was_told:
             self.session.end(CodexError(_ENDED, code="aborted"))
         await self._close_session()
 
@@ -251,7 +249,7 @@ class Conversation:
         `is_asked`: no command opened the panel. Raises a `CodexError` if nothing was found.
         """
         reviews = (await self.opened()).feature(Reviews)
-        panels = self._surface.panels
+        panels = self._ui.panels
         if reviews is None or reviews.last is None or not reviews.last.findings:
             raise CodexError(
                 "no review has found anything; /review begins one", code="review"
@@ -275,13 +273,13 @@ class Conversation:
     def send(self, submission: Submission) -> None:
         """Send a submission as a turn, into the running turn, or after that turn if it says so."""
         session = self.session
-        outbox = self._surface.outbox
+        outbox = self._ui.outbox
         self.plan_offer.withdraw()
         if not self._settled.is_set():
             outbox.waiting.append(submission)
         elif session is None:
-            self._surface.composer.restore([submission])
-            self._surface.hints.show(f"not sent: {_NONE}")
+            self._ui.composer.restore([submission])
+            self._ui.hints.show(f"not sent: {_NONE}")
         elif self._turn is None:
             self.progress.prompt(submission)
             self.run(lambda: self._run_turn(session, submission))
@@ -291,7 +289,7 @@ class Conversation:
             outbox.steered.append(submission)
         else:
             outbox.queue.append(submission)
-        self._surface.screen.changed()
+        self._ui.screen.changed()
 
     async def _run_turn(self, session: Session, submission: Submission) -> TurnResult:
         usual = session.settings.choices
@@ -326,7 +324,7 @@ class Conversation:
         No other turn may be running.
         """
         self.progress.work_begins()
-        self._turn = self._surface.tasks.create_task(self._run(work))
+        self._turn = self._ui.tasks.create_task(self._run(work))
 
     def change(self, choices: Choices) -> None:
         """Run with other settings from the next step on. There must be a session.
@@ -344,7 +342,7 @@ class Conversation:
             return True
         if self._turn is None:
             return False
-        self._surface.tasks.create_task(self._interrupt())
+        self._ui.tasks.create_task(self._interrupt())
         return True
 
     async def _wait_for_servers(
@@ -355,25 +353,23 @@ class Conversation:
         Meanwhile the status shows the missing servers.
         """
         self._servers = servers = asyncio.ensure_future(settled)
-        self._surface.status.waiting_for = missing
-        self._surface.screen.changed()
+        self._ui.status.waiting_for = missing
+        self._ui.screen.changed()
         try:
             await asyncio.wait([servers])
         finally:
             servers.cancel()
-            self._servers = self._surface.status.waiting_for = None
-            self._surface.screen.changed()
+            self._servers = self._ui.status.waiting_for = None
+            self._ui.screen.changed()
         if not servers.cancelled():
             servers.result()
 
     async def _look_around(self) -> None:
         # The history comes first: Up may be the first key.
-        await self._surface.composer.history.load()
+        await self._ui.composer.history.load()
         await self._find_branch()
-        skills = await asyncio.to_thread(
-            find_skills, self.config, self._surface.environment
-        )
-        self._surface.skills = [same[0] for _, same in sorted(skills.by_name().items())]
+        skills = await asyncio.to_thread(find_skills, self.config, self._ui.environment)
+        self._ui.skills = [same[0] for _, same in sorted(skills.by_name().items())]
         # Load lexers and tables now: the first answer, and typing meanwhile, would wait for them.
         await asyncio.to_thread(
             self._transcript.renderer.text, Markdown(_REHEARSED), 80
@@ -381,8 +377,8 @@ class Conversation:
 
     async def _find_branch(self) -> None:
         info = await asyncio.to_thread(git_info, self.config.cwd)
-        self._surface.status.known["git-branch"] = info.get("branch", "")
-        self._surface.screen.changed()
+        self._ui.status.known["git-branch"] = info.get("branch", "")
+        self._ui.screen.changed()
 
     async def _interrupt(self) -> None:
         turn = self._turn
@@ -407,7 +403,7 @@ class Conversation:
             self._ended(is_complete=is_complete)
 
     def _ended(self, *, is_complete: bool) -> None:
-        outbox = self._surface.outbox
+        outbox = self._ui.outbox
         unsent = [*outbox.steered, *outbox.queue]
         outbox.steered.clear()
         outbox.queue.clear()
@@ -415,7 +411,7 @@ class Conversation:
             first, *outbox.queue = unsent
             self.send(first)
             return
-        self._surface.composer.restore(unsent)
+        self._ui.composer.restore(unsent)
         self.progress.work_ended()
         if self.session is None:
             reviews = None
@@ -431,7 +427,7 @@ class Conversation:
                 self.plan_offer.ask(self.show_findings(is_asked=True))
         elif is_complete and plan is not None:
             self.plan_offer.make(plan)
-        if self._surface.launch.replay is not None:
-            self._surface.leaving.leave(0 if is_complete else 1)
-        if not self._surface.leaving.is_under_way:
-            self._surface.start(self._find_branch())
+        if self._ui.launch.replay is not None:
+            self._ui.leaving.leave(0 if is_complete else 1)
+        if not self._ui.leaving.is_under_way:
+            self._ui.start(self._find_branch())

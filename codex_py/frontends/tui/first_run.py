@@ -25,7 +25,7 @@ from codex_py.errors import CodexError, ConfigError, ModelError
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice, Entry, field_of, yes_or_no
-from codex_py.frontends.tui.terminal_ui import Surface
+from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
 from codex_py.streams.terminal import printable
@@ -47,7 +47,7 @@ def is_first_run(config: Config, environment: Mapping[str, str]) -> bool:
     return not any(environment.get(name, "").strip() for name in _KEYS_OF_OPENAI)
 
 
-async def first_run(surface: Surface, config: Config, transcript: Transcript) -> bool:
+async def first_run(ui: TerminalUI, config: Config, transcript: Transcript) -> bool:
     """Show the page until the user has chosen; True if the configuration has changed.
 
     False: the user wants to choose later.
@@ -55,7 +55,7 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
     Raises:
         CodexError: the choice could not be kept.
     """
-    environment = surface.environment
+    environment = ui.environment
     pasted = field_of()
     probes = [
         asyncio.to_thread(_local, config, name, environment) for name in LOCAL_PROVIDERS
@@ -66,11 +66,11 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
     keys = {each.provider: each for each in set_keys(config, environment)}
     while True:
         page = partial(FirstPage, servers, pasted, list(keys.values()))
-        choice = await surface.panels.ask(page, about="How do you want to begin?")
+        choice = await ui.panels.ask(page, about="How do you want to begin?")
         if choice == _LATER:
             return False
         if choice == _DEMO:
-            await surface.screen.pause(
+            await ui.screen.pause(
                 partial(subprocess.run, [*PROGRAM, "demo"], env=environment)
             )
         elif choice in keys and keys[choice].model is None:
@@ -84,12 +84,12 @@ async def first_run(surface: Surface, config: Config, transcript: Transcript) ->
         elif choice in servers:
             _choose_model(config, servers[choice], transcript)
             break
-        elif key := await _key(surface, pasted):
+        elif key := await _key(ui, pasted):
             store_key(config, key)
             transcript.notice("API key saved. It is checked when you send a request.")
             break
         pasted.reset()
-    await _protect(surface, config, transcript)
+    await _protect(ui, config, transcript)
     return True
 
 
@@ -183,7 +183,7 @@ def _problem(text: str) -> str:
     return ""
 
 
-async def _key(surface: Surface, field: Buffer) -> str | None:
+async def _key(ui: TerminalUI, field: Buffer) -> str | None:
     """Ask for a key, typed or pasted; None if the user gives up."""
     question: Fragments = [
         ("bold", "The API key"),
@@ -191,18 +191,18 @@ async def _key(surface: Surface, field: Buffer) -> str | None:
     ]
     entry = Entry(question, check=_problem, field=field, is_hidden=True)
     try:
-        return await surface.panels.show(entry)
+        return await ui.panels.show(entry)
     finally:
         # Text that was cut in the field could be pasted into a prompt.
-        surface.screen.app.clipboard.set_data(ClipboardData())
+        ui.screen.app.clipboard.set_data(ClipboardData())
 
 
-async def _protect(surface: Surface, config: Config, transcript: Transcript) -> None:
+async def _protect(ui: TerminalUI, config: Config, transcript: Transcript) -> None:
     if is_set(config.settings, "protection"):
         return
     question: Fragments = [("bold", "Keep secrets from the agent and its commands?")]
     question.append(("", f"\n\nDenied would be: {', '.join(SECRETS)}"))
     panel = partial(yes_or_no, question, "Yes, deny them", "No, change nothing")
-    if await surface.panels.ask(panel, about=""):
+    if await ui.panels.ask(panel, about=""):
         set_in_config(config.home / "codex-py", ("protection", "secrets"), "deny")
         transcript.notice('`protection.secrets = "deny"` holds from now on.')

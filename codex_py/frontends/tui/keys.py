@@ -32,7 +32,7 @@ from codex_py.frontends.tui.key_codes import BURST, ESC, ESCAPE, PASTE, bind
 from codex_py.frontends.tui.keymap import code
 from codex_py.frontends.tui.menu import Option, bind_arrows
 from codex_py.frontends.tui.picker import Picker
-from codex_py.frontends.tui.terminal_ui import Hints, Surface
+from codex_py.frontends.tui.terminal_ui import Hints, TerminalUI
 from codex_py.streams.terminal import printable
 
 _AGAIN_TO_LEAVE: Final = "Press Ctrl-C again to leave"
@@ -82,26 +82,26 @@ SHORTCUTS: Final = (
 )
 
 
-def program_keys(surface: Surface) -> KeyBindings:
+def program_keys(ui: TerminalUI) -> KeyBindings:
     keys = KeyBindings()
-    bind(keys, "c-z", lambda _: surface.start(surface.screen.suspend()))
-    bind(keys, code("global.clear_terminal"), lambda _: surface.screen.scroll_away())
-    if surface.launch.replay is not None:
-        bind(keys, "c-c", lambda _: surface.leaving.leave(130))
+    bind(keys, "c-z", lambda _: ui.start(ui.screen.suspend()))
+    bind(keys, code("global.clear_terminal"), lambda _: ui.screen.scroll_away())
+    if ui.launch.replay is not None:
+        bind(keys, "c-c", lambda _: ui.leaving.leave(130))
         return keys
-    composer = surface.composer
-    composing = Condition(lambda: surface.panels.top is None)
+    composer = ui.composer
+    composing = Condition(lambda: ui.panels.top is None)
     is_empty = Condition(lambda: not composer.buffer.text)
-    announced = Condition(lambda: bool(surface.status.announced))
+    announced = Condition(lambda: bool(ui.status.announced))
     completing = Condition(lambda: composer.completion.is_open)
-    _add_ending_keys(surface, composing, keys)
+    _add_ending_keys(ui, composing, keys)
     can_insert = composing & ~vi_navigation_mode
     search = code("composer.history_search_previous")
-    bind(keys, search, lambda _: surface.start(_search_history(surface)), can_insert)
-    bind(keys, "c-v", lambda _: surface.start(_paste_image(surface)), can_insert)
+    bind(keys, search, lambda _: ui.start(_search_history(ui)), can_insert)
+    bind(keys, "c-v", lambda _: ui.start(_paste_image(ui)), can_insert)
     edit = f"{code('global.open_external_editor')} c-x+c-e"
-    bind(keys, edit, lambda _: surface.start(_edit(surface)), composing)
-    outbox = surface.outbox
+    bind(keys, edit, lambda _: ui.start(_edit(ui)), composing)
+    outbox = ui.outbox
     can_take_back = composing & Condition(lambda: bool(outbox.queue))
     bind(
         keys,
@@ -114,7 +114,7 @@ def program_keys(surface: Surface) -> KeyBindings:
     at_start = Condition(lambda: composer.buffer.cursor_position == 0)
 
     def run(key: str, command: str, when: Filter) -> None:
-        bind(keys, key, lambda _: surface.half().run_command(command), when)
+        bind(keys, key, lambda _: ui.half().run_command(command), when)
 
     run(code("global.open_transcript"), "transcript", composing)
     run(code("global.copy"), "copy", composing)
@@ -125,10 +125,10 @@ def program_keys(surface: Surface) -> KeyBindings:
     run("c-o", "pasted", composing)
     run("s-tab", "plan", composing)
     # Before the composer's own key: a question waits until the user has stopped writing.
-    bind(keys, "tab", lambda _: surface.panels.call(), can_answer, eager=True)
+    bind(keys, "tab", lambda _: ui.panels.call(), can_answer, eager=True)
     # With vi's keys, Alt and a key are Esc and the key in the composer.
     bind(keys, "escape+<any>", _unbound_alt, emacs_mode | ~composing)
-    _add_escape_with_text(surface, composing & emacs_mode, is_empty, keys)
+    _add_escape_with_text(ui, composing & emacs_mode, is_empty, keys)
     # With this key emacs accepts the line, which would drop it here.
     bind(keys, "escape+#", lambda _: None, emacs_mode)
     bind(keys, "c-o", lambda _: None, emacs_mode & ~composing)
@@ -136,20 +136,20 @@ def program_keys(surface: Surface) -> KeyBindings:
 
 
 def _add_escape_with_text(
-    surface: Surface, composing: Filter, is_empty: Condition, keys: KeyBindings
+    ui: TerminalUI, composing: Filter, is_empty: Condition, keys: KeyBindings
 ) -> None:
     """Let Esc stop the turn even if text came in the same read, as after Alt and a letter.
 
     A single letter belongs to Alt, and so does any letter where there is a draft to edit.
     """
-    processor = surface.screen.app.key_processor
+    processor = ui.screen.app.key_processor
 
     def is_text() -> bool:
-        is_working = surface.loaded is not None and surface.loaded.is_working
+        is_working = ui.loaded is not None and ui.loaded.is_working
         return is_working and _is_escape_with_text(processor.key_buffer, processor)
 
     def stop(event: KeyPressEvent) -> None:
-        surface.half().interrupt()
+        ui.half().interrupt()
         processor.feed(event.key_sequence[-1], first=True)
 
     bind(
@@ -175,27 +175,27 @@ def _unbound_alt(event: KeyPressEvent) -> None:
         processor.feed(KeyPress(ESCAPE), first=True)
 
 
-def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) -> None:
-    composer = surface.composer
-    hints = surface.hints
-    leaving = surface.leaving
+def _add_ending_keys(ui: TerminalUI, composing: Condition, keys: KeyBindings) -> None:
+    composer = ui.composer
+    hints = ui.hints
+    leaving = ui.leaving
     held = Condition(lambda: composer.vi_uses_escape)
     is_empty = Condition(lambda: not composer.buffer.text)
     stopped_at = 0.0
 
     def interrupt() -> bool:
-        return surface.loaded is not None and surface.loaded.interrupt()
+        return ui.loaded is not None and ui.loaded.interrupt()
 
     twice = partial(_twice, hints)
-    interrupts = "esc" in surface.keymap.keys("chat.interrupt_turn")
+    interrupts = "esc" in ui.keymap.keys("chat.interrupt_turn")
 
     def escape(_event: KeyPressEvent) -> None:
         if (interrupts and interrupt()) or hints.answered == _STOPPED:
             hints.show(_STOPPED, for_s=_TWICE_WITHIN_S)
         elif composer.text:
-            twice(surface.keymap.named(_AGAIN_TO_EMPTY), composer.stash)
+            twice(ui.keymap.named(_AGAIN_TO_EMPTY), composer.stash)
         else:
-            twice(_AGAIN_TO_GO_BACK, lambda: surface.half().run_command("rewind"))
+            twice(_AGAIN_TO_GO_BACK, lambda: ui.half().run_command("rewind"))
 
     def escape_of_vi(event: KeyPressEvent) -> None:
         event.key_processor.feed(KeyPress(Keys.Escape), first=True)
@@ -212,7 +212,7 @@ def _add_ending_keys(surface: Surface, composing: Condition, keys: KeyBindings) 
             twice(_AGAIN_TO_LEAVE, leaving.leave, in_hurry=in_hurry)
 
     def control_d(_event: KeyPressEvent) -> None:
-        if surface.loaded is not None and surface.loaded.is_working:
+        if ui.loaded is not None and ui.loaded.is_working:
             twice(_AGAIN_TO_LEAVE_WORK, leaving.leave)
         else:
             leaving.leave()
@@ -275,10 +275,10 @@ def composer_keys(composer: Composer) -> KeyBindings:
     return keys
 
 
-async def _search_history(surface: Surface) -> None:
-    composer = surface.composer
+async def _search_history(ui: TerminalUI) -> None:
+    composer = ui.composer
     await composer.history.load()
-    room = surface.screen.width - 4
+    room = ui.screen.width - 4
     rows = [
         Option(fit(printable(text), room), text) for text in composer.history.entries
     ]
@@ -288,30 +288,26 @@ async def _search_history(surface: Surface) -> None:
             f"    {fit(printable(line), room)}" for line in text.splitlines()[:8]
         )
 
-    found = await surface.panels.show(Picker("Earlier prompts", rows, preview=preview))
+    found = await ui.panels.show(Picker("Earlier prompts", rows, preview=preview))
     if found is not None:
         composer.set_text(found)
 
 
-async def _edit(surface: Surface) -> None:
-    environment = surface.environment
-    composer = surface.composer
-    command = editor_command(surface.programs, surface.environment)
+async def _edit(ui: TerminalUI) -> None:
+    environment = ui.environment
+    composer = ui.composer
+    command = editor_command(ui.programs, ui.environment)
     before, images = composer.expanded
-    home = surface.programs.home
+    home = ui.programs.home
 
-    after = await surface.screen.pause(
-        lambda: edited(command, before, environment, home)
-    )
+    after = await ui.screen.pause(lambda: edited(command, before, environment, home))
     # A text that was not changed stays folded.
     if after != before:
         composer.set_text(after, images)
 
 
-async def _paste_image(surface: Surface) -> None:
-    surface.hints.show("looking for an image in the clipboard")
-    image = await asyncio.to_thread(
-        clipboard_image, surface.programs, surface.environment
-    )
-    surface.hints.show("")
-    surface.composer.attach([image])
+async def _paste_image(ui: TerminalUI) -> None:
+    ui.hints.show("looking for an image in the clipboard")
+    image = await asyncio.to_thread(clipboard_image, ui.programs, ui.environment)
+    ui.hints.show("")
+    ui.composer.attach([image])

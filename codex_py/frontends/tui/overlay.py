@@ -24,7 +24,7 @@ from codex_py.frontends.tui.key_codes import ESC, PASTE, bind
 from codex_py.frontends.tui.menu import bind_arrows
 from codex_py.frontends.tui.panel import Panel
 from codex_py.frontends.tui.render import Renderer
-from codex_py.frontends.tui.terminal_ui import Surface
+from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.streams.terminal import aligned, printable
 
 _FEW_KEYS = "Esc leaves · {pager.find} search"
@@ -395,8 +395,8 @@ class Overlay(Panel[None]):
 class Overlays:
     """Shows overlays; a terminal that cannot show them gets their text printed."""
 
-    def __init__(self, surface: Surface, renderer: Renderer) -> None:
-        self._surface = surface
+    def __init__(self, ui: TerminalUI, renderer: Renderer) -> None:
+        self._ui = ui
         self._renderer = renderer
 
     @property
@@ -406,18 +406,18 @@ class Overlays:
 
     def open(self, pages: Pages) -> None:
         """Show pages without waiting until the user leaves them."""
-        self._surface.start(self.show(pages))
+        self._ui.start(self.show(pages))
 
     async def show(self, pages: Pages, further: Further | None = None) -> None:
         """Show pages until the user leaves them."""
-        screen = self._surface.screen
+        screen = self._ui.screen
         renderer = self.renderer
         if screen.theme.dumb:
             for section in pages.sections:
                 text = renderer.text(section.cell, screen.width)
                 screen.print(f"\n{text}" if section.space else text)
             return
-        overlay = Overlay(pages, renderer, self._surface.status.working, further)
-        await self._surface.panels.show(overlay)
+        overlay = Overlay(pages, renderer, self._ui.status.working, further)
+        await self._ui.panels.show(overlay)
         # Keys that were read so far are not for what comes next.
         await asyncio.sleep(0)

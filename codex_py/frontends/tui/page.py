@@ -10,7 +10,7 @@ from prompt_toolkit.layout.screen import Char, Screen, WritePosition
 
 from codex_py.frontends.tui.first_frame import INDENT, status_gap
 from codex_py.frontends.tui.fitting import LOW, Fragments, fit, shortened
-from codex_py.frontends.tui.terminal_ui import Surface
+from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.theme import PROMPT
 from codex_py.streams.terminal import printable
 
@@ -121,15 +121,15 @@ def _draw(
     screen.height = max(screen.height, first + len(rows))
 
 
-def live_rows(surface: Surface) -> list[Fragments]:
+def live_rows(ui: TerminalUI) -> list[Fragments]:
     """The rows above the composer, which may still change."""
-    screen = surface.screen
-    outbox = surface.outbox
+    screen = ui.screen
+    outbox = ui.outbox
     rows: list[Fragments] = []
-    if surface.loaded is not None:
+    if ui.loaded is not None:
         most = max(_LEAST_ROWS, screen.height - _OTHER_ROWS)
-        rows += surface.loaded.live(screen.width, most)
-    working = surface.status.working(screen.width)
+        rows += ui.loaded.live(screen.width, most)
+    working = ui.status.working(screen.width)
     if working:
         rows += [[], working]
     for submissions, heading in (
@@ -140,7 +140,7 @@ def live_rows(surface: Surface) -> list[Fragments]:
         if submissions:
             if screen.height >= LOW and rows[-1:] == [working]:
                 rows.append([])
-            rows.append([("class:quiet", surface.keymap.named(heading))])
+            rows.append([("class:quiet", ui.keymap.named(heading))])
         for each in submissions:
             text = fit(
                 printable((each.shown or each.text).splitlines()[0]),
@@ -150,24 +150,24 @@ def live_rows(surface: Surface) -> list[Fragments]:
     return [*rows, []]
 
 
-def rows_below(surface: Surface) -> list[Fragments]:
+def rows_below(ui: TerminalUI) -> list[Fragments]:
     """The suggestions for the word that is being written, and the status."""
-    screen = surface.screen
-    completion = surface.composer.completion
+    screen = ui.screen
+    completion = ui.composer.completion
     rows: list[Fragments] = []
-    if completion.is_shown and surface.panels.top is None:
+    if completion.is_shown and ui.panels.top is None:
         rows += completion.rows(screen.width, screen.height)
-    return [*rows, *[[]] * status_gap(screen.height), _status(surface)]
+    return [*rows, *[[]] * status_gap(screen.height), _status(ui)]
 
 
-def _status(surface: Surface) -> Fragments:
-    columns = surface.screen.width
-    hint = surface.panels.hint or surface.hints.text
+def _status(ui: TerminalUI) -> Fragments:
+    columns = ui.screen.width
+    hint = ui.panels.hint or ui.hints.text
     if hint:
         return [("class:quiet", INDENT + fit(hint, columns - len(INDENT)))]
-    if name := surface.composer.vi_mode:
+    if name := ui.composer.vi_mode:
         mode = f"{name} "
     else:
         mode = ""
-    line = surface.status.line(columns - len(mode))
+    line = ui.status.line(columns - len(mode))
     return [("class:accent", mode), *line]

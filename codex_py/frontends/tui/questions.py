@@ -16,7 +16,7 @@ from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice, Entry, Panel, field_of, yes_or_no
 from codex_py.frontends.tui.panels import Panels
-from codex_py.frontends.tui.terminal_ui import Surface
+from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.protocol.json_fields import as_object, object_field, objects
 from codex_py.protocol.mcp import Elicitation, ElicitationAnswer, UserQuestion
 from codex_py.streams.terminal import printable
@@ -338,9 +338,9 @@ class PlanOffer:
     """
 
     def __init__(
-        self, surface: Surface, begin: Callable[[str, Begin], Awaitable[None]]
+        self, ui: TerminalUI, begin: Callable[[str, Begin], Awaitable[None]]
     ) -> None:
-        self._surface = surface
+        self._ui = ui
         self._begin = begin
         self._asking: asyncio.Task[None] | None = None
 
@@ -350,7 +350,7 @@ class PlanOffer:
     def ask(self, asking: Coroutine[Any, Any, None]) -> None:
         """Ask another question at the end of the turn."""
         self.withdraw()
-        self._asking = self._surface.tasks.create_task(asking)
+        self._asking = self._ui.tasks.create_task(asking)
 
     def withdraw(self) -> None:
         """Close the question, because the conversation continues."""
@@ -373,7 +373,7 @@ class PlanOffer:
             Option("No, stay in Plan mode", None, "n", "say what is to be different"),
         ]
         question = "Implement this plan?"
-        answer = await self._surface.panels.ask(
+        answer = await self._ui.panels.ask(
             lambda: Choice([("bold", question)], options, cancelled=None, default=2),
             about=question,
         )

@@ -36,7 +36,7 @@ from codex_py.frontends.tui.questions import TerminalElicitor
 from codex_py.frontends.tui.render import Renderer
 from codex_py.frontends.tui.session_picker import pick_session
 from codex_py.frontends.tui.shell import UserShell, changes_shell_alone
-from codex_py.frontends.tui.terminal_ui import Surface
+from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.theme import Theme
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import ApprovalPolicy
@@ -65,12 +65,12 @@ _LEAVING_WORDS: Final = frozenset({"quit", "exit", ":q", ":q!", ":qa", ":wq", ":
 class Loaded:
     """The one implementation of `LoadedHalf`."""
 
-    def __init__(self, surface: Surface) -> None:
-        screen = surface.screen
-        launch = surface.launch
-        self._surface = surface
+    def __init__(self, ui: TerminalUI) -> None:
+        screen = ui.screen
+        launch = ui.launch
+        self._ui = ui
         renderer = Renderer(
-            screen.theme, surface.keymap.named(" ({global.open_transcript})")
+            screen.theme, ui.keymap.named(" ({global.open_transcript})")
         )
 
         def use_theme(theme: Theme) -> None:
@@ -88,17 +88,15 @@ class Loaded:
             changed=screen.changed,
             show_reasoning=not launch.config.hide_agent_reasoning,
         )
-        overlays = Overlays(surface, renderer)
-        unused = surface.keymap.without_effect
+        overlays = Overlays(ui, renderer)
+        unused = ui.keymap.without_effect
         if unused:
             self._transcript.notice(f"Without effect here: {', '.join(unused)}")
         self._conversation = Conversation(
-            surface,
+            ui,
             self._transcript,
-            approver=TerminalApprover(
-                surface.panels, self._transcript, screen, overlays
-            ),
-            elicitor=TerminalElicitor(surface.panels),
+            approver=TerminalApprover(ui.panels, self._transcript, screen, overlays),
+            elicitor=TerminalElicitor(ui.panels),
         )
         self._shell = UserShell(
             launch.config, launch.environment, screen, self._conversation.progress
@@ -108,16 +106,16 @@ class Loaded:
         self._faults: set[str] = set()
         self._find_commands()
         self._context = CommandContext(
-            surface, self._conversation, self._transcript, self._shell, overlays
+            ui, self._conversation, self._transcript, self._shell, overlays
         )
         prompt = launch.target.prompt
         if prompt:
             # Sent as it is, even if it looks like a command.
-            surface.composer.history.add(prompt, "")
+            ui.composer.history.add(prompt, "")
             labels = "".join(f"[Image #{n}] " for n in range(1, len(launch.images) + 1))
             self._conversation.send(Submission(labels + prompt, launch.images))
         elif launch.images:
-            surface.composer.attach(launch.images)
+            ui.composer.attach(launch.images)
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
         agents = self._conversation.progress.agent_rows(width)
@@ -125,7 +123,7 @@ class Loaded:
 
     def _find_commands(self) -> None:
         prompts = find_custom_prompts(
-            self._conversation.config, self._surface.launch.environment
+            self._conversation.config, self._ui.launch.environment
         )
         built_in = (
             *SETTINGS,
@@ -137,7 +135,7 @@ class Loaded:
             *PROMPTS,
             *PROGRAM,
         )
-        named = self._surface.keymap.named
+        named = self._ui.keymap.named
         on = self._conversation.config.features
         self._by_name = {
             name: each for each in built_in for name in (each.name, *each.aliases)
@@ -164,7 +162,7 @@ class Loaded:
         conversation = self._conversation
         line = submission.text
         session = conversation.session
-        composer = self._surface.composer
+        composer = self._ui.composer
         if not line and not submission.images:
             if session is not None and conversation.progress.offers_retry:
                 conversation.run(session.retry)
@@ -173,7 +171,7 @@ class Loaded:
         if line.lower() in _LEAVING_WORDS and not submission.images:
             self._leave_by_word(line)
         elif line.startswith("!"):
-            self._surface.start(self._run_shell(submission))
+            self._ui.start(self._run_shell(submission))
         elif not line.startswith("/"):
             conversation.send(submission)
         elif (command := self._by_name.get(line[1:].partition(" ")[0])) is not None:
@@ -185,13 +183,13 @@ class Loaded:
             # The line is not put back: text that is typed next would be a part of it.
             near = nearest(name, self._by_name)
             meant = f" Did you mean /{near}?" if near else ""
-            back = self._surface.keymap.named(" ({editor.move_up} brings it back)")
-            self._surface.hints.show(printable(f"no command /{name}.{meant}{back}"))
+            back = self._ui.keymap.named(" ({editor.move_up} brings it back)")
+            self._ui.hints.show(printable(f"no command /{name}.{meant}{back}"))
 
     def _leave_by_word(self, word: str) -> None:
         if self.is_working:
             self._give_back(word)
-            self._surface.hints.show("the agent works: /quit leaves all the same")
+            self._ui.hints.show("the agent works: /quit leaves all the same")
         else:
             self.run_command("quit")
 
@@ -203,10 +201,10 @@ class Loaded:
 
     async def begin(self) -> None:
         conversation = self._conversation
-        launch = self._surface.launch
+        launch = self._ui.launch
         options = None
         try:
-            if await _settle_trust(conversation.config, self._surface.panels):
+            if await _settle_trust(conversation.config, self._ui.panels):
                 conversation.config = launch.reload()
                 self._find_commands()
             await settle_hooks(self._context)
@@ -220,10 +218,10 @@ class Loaded:
         await conversation.open_first(options)
 
     async def _without_key(self, problem: str, config: Config) -> None:
-        launch = self._surface.launch
+        launch = self._ui.launch
         try:
             if is_first_run(config, launch.environment) and await first_run(
-                self._surface, config, self._transcript
+                self._ui, config, self._transcript
             ):
                 self._conversation.config = launch.reload()
                 return
@@ -241,7 +239,7 @@ class Loaded:
 
     def _keep_draft(self) -> None:
         """Add unsent text to the history, which brings it back in the next session too."""
-        composer = self._surface.composer
+        composer = self._ui.composer
         session = self._conversation.session
         draft = composer.text.strip()
         if draft:
@@ -251,9 +249,9 @@ class Loaded:
         """Run a command. `line`: the written text, which is put back if the command is refused."""
         if self._conversation.is_working and not command.while_working:
             self._give_back(line)
-            self._surface.hints.show(
+            self._ui.hints.show(
                 f"/{command.name} has to wait for the end of the turn;"
-                f" {self._surface.status.stop_key} interrupts it"
+                f" {self._ui.status.stop_key} interrupts it"
             )
             return
 
@@ -263,7 +261,7 @@ class Loaded:
 
         with self._shown_errors(line):
             running = command.run(self._context, argument)
-            self._surface.tasks.create_task(work(running))
+            self._ui.tasks.create_task(work(running))
 
     @contextmanager
     def _shown_errors(self, line: str) -> Generator[None]:
@@ -275,8 +273,8 @@ class Loaded:
             self._transcript.notice(str(error), "error")
 
     def _give_back(self, line: str) -> None:
-        if line and not self._surface.composer.buffer.text:
-            self._surface.composer.set_text(line)
+        if line and not self._ui.composer.buffer.text:
+            self._ui.composer.set_text(line)
 
     async def _run_shell(self, submission: Submission) -> None:
         conversation = self._conversation
@@ -294,23 +292,23 @@ class Loaded:
             if changes_shell_alone(command):
                 self._transcript.notice(_ANEW)
             return
-        self._surface.composer.restore([submission])
+        self._ui.composer.restore([submission])
         hint = "! runs a command of yours in your shell: !git status"
         if shell.is_running:
-            hint = f"a command is running; {self._surface.status.stop_key} stops it"
-        self._surface.hints.show(hint)
+            hint = f"a command is running; {self._ui.status.stop_key} stops it"
+        self._ui.hints.show(hint)
 
     async def _options(self) -> SessionOptions | None:
         """The options of the session that the command line names.
 
         None if the user picks no session, and so leaves.
         """
-        target = self._surface.launch.target
+        target = self._ui.launch.target
         resume = target.resume
         if target.pick:
-            resume = await pick_session(self._conversation, self._surface)
+            resume = await pick_session(self._conversation, self._ui)
             if resume is None:
-                self._surface.leaving.leave()
+                self._ui.leaving.leave()
                 return None
         return replace(
             self._conversation.new_session(),
@@ -318,15 +316,15 @@ class Loaded:
             resume_last=target.resume_last,
             resume_all=target.resume_all,
             fork=target.fork,
-            needs_own_worktree=self._surface.launch.needs_own_worktree,
+            needs_own_worktree=self._ui.launch.needs_own_worktree,
         )
 
     def _farewell(self) -> str:
         """The commands that leaving ends, and the session if anything was said in it."""
         session = self._conversation.session
-        shell = self._surface.screen.theme.shell
-        is_replay = self._surface.launch.replay is not None
-        running = self._surface.status.commands.values()
+        shell = self._ui.screen.theme.shell
+        is_replay = self._ui.launch.replay is not None
+        running = self._ui.status.commands.values()
         names = "; ".join(
             one_line(script_of(command, shell), 100) for command, _ in running
         )
@@ -336,7 +334,7 @@ class Loaded:
             ended = ""
         if session is None or not session.has_begun or is_replay:
             return ended
-        is_known = "used-tokens" in self._surface.status.known
+        is_known = "used-tokens" in self._ui.status.known
         used = session.token_usage.total if is_known else Usage()
         return ended + farewell(session.thread_id, used)
 

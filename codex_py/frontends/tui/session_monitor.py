@@ -19,7 +19,7 @@ from codex_py.frontends.tui.cells.item import user_cell
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.terminal_ui import Surface
+from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import ApprovalPolicy
@@ -42,13 +42,13 @@ class Progress:
 
     def __init__(
         self,
-        surface: Surface,
+        ui: TerminalUI,
         transcript: Transcript,
         session: Callable[[], Session | None],
         config: Callable[[], Config],
     ) -> None:
-        self._surface = surface
-        self._status = surface.status
+        self._ui = ui
+        self._status = ui.status
         self._transcript = transcript
         self._session = session
         self._config = config
@@ -75,7 +75,7 @@ class Progress:
                 and event.event.error.code != "aborted"
             ):
                 self._agent_failed(event.thread_id, event.event.error)
-            self._surface.screen.changed()
+            self._ui.screen.changed()
         elif isinstance(event, events.HookProgress):
             self._hook(event)
         else:
@@ -106,7 +106,7 @@ class Progress:
                     event, error=replace(error, message=self._advised(error))
                 )
             case events.SteeringRefused():
-                self._surface.composer.restore([self._surface.outbox.steered.pop(0)])
+                self._ui.composer.restore([self._ui.outbox.steered.pop(0)])
             case events.UsageReported():
                 status.known |= _usage_items(event)
                 status.known["turn-usage"] = self._cost(event.total - self._used_before)
@@ -124,7 +124,7 @@ class Progress:
     def _completed(self, item: event_items.ThreadItem) -> None:
         if isinstance(item, event_items.UserMessage):
             # The model gets steered prompts in order, so this was the first of them.
-            del self._surface.outbox.steered[:1]
+            del self._ui.outbox.steered[:1]
         elif isinstance(item, event_items.AgentMessage):
             self.last_answer = item.text
         self._status.commands.pop(item.id, None)
@@ -212,7 +212,7 @@ class Progress:
         self._status.agents = 0
         self._has_failed = False
         self.refresh()
-        if self._surface.launch.replay is None:
+        if self._ui.launch.replay is None:
             self._greet(session)
         self.said = []
         try:
@@ -235,7 +235,7 @@ class Progress:
         session = self._session()
         if session is not None:
             self._status.known |= _session_items(session)
-        self._surface.screen.changed()
+        self._ui.screen.changed()
 
     def prompt(self, submission: Submission) -> None:
         """Show the prompt with which a turn begins."""
@@ -270,11 +270,11 @@ class Progress:
     def work_ended(self) -> None:
         """Notify the user that all work has ended, and none follows."""
         self._status.working_since = None
-        if not self._surface.leaving.is_under_way:
-            self._surface.notify(
+        if not self._ui.leaving.is_under_way:
+            self._ui.notify(
                 "agent-turn-complete", self.last_answer or "The turn is over"
             )
-        self._surface.screen.changed()
+        self._ui.screen.changed()
 
     def close(self) -> None:
         if self._clock is not None:
@@ -303,7 +303,7 @@ class Progress:
         self._clock = None
         if self._status.working_since is not None:
             self._clock = asyncio.get_running_loop().call_later(1, self._tick)
-            self._surface.screen.changed()
+            self._ui.screen.changed()
 
 
 def _session_items(session: Session) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.picker import Picker
-from codex_py.frontends.tui.terminal_ui import Surface
+from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.theme import PROMPT
 from codex_py.rollout.archive import archive, unarchive
 from codex_py.rollout.listing import SessionSummary, list_sessions, preview_messages
@@ -35,10 +35,10 @@ _DAYS_AGO: Final = 7
 _LEAST_TITLE: Final = 16
 
 
-async def pick_session(conversation: Conversation, surface: Surface) -> str | None:
+async def pick_session(conversation: Conversation, ui: TerminalUI) -> str | None:
     """Let the user choose a session; None if they choose none. An archived one is brought back."""
-    sessions = _Sessions(conversation, surface)
-    picked = await surface.panels.show(sessions.picker)
+    sessions = _Sessions(conversation, ui)
+    picked = await ui.panels.show(sessions.picker)
     if picked is not None and sessions.chosen["^A"]:
         await asyncio.to_thread(unarchive, conversation.config.home, picked.id)
     if picked is None:
@@ -47,10 +47,10 @@ async def pick_session(conversation: Conversation, surface: Surface) -> str | No
 
 
 class _Sessions:
-    def __init__(self, conversation: Conversation, surface: Surface) -> None:
+    def __init__(self, conversation: Conversation, ui: TerminalUI) -> None:
         self._conversation = conversation
         self._config = conversation.config
-        self._screen = surface.screen
+        self._screen = ui.screen
         self.chosen = dict.fromkeys(_LISTS, False)
         keys = {"tab": "Tab", "c-s": "^S", "c-a": "^A"}
         actions = {key: partial(self._switch, name) for key, name in keys.items()}

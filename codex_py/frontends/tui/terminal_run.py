@@ -19,7 +19,7 @@ from codex_py.frontends.tui.keys import composer_keys, program_keys
 from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.page import Page, live_rows, rows_below
-from codex_py.frontends.tui.terminal_ui import LoadedHalf, Surface
+from codex_py.frontends.tui.terminal_ui import LoadedHalf, TerminalUI
 from codex_py.frontends.worktrees import enter_worktree
 from codex_py.streams.standard import OutputStream, tell
 
@@ -57,58 +57,56 @@ async def _run_in_place(launch: Launch, arguments: Arguments, frame: FirstFrame)
 
 async def _run(launch: Launch, frame: FirstFrame) -> int:
     writer = TerminalWriter(1, unicode=launch.theme.unicode)
-    surface = Surface(launch, writer, create_input(), lambda own: _other_half()(own))
-    keys = program_keys(surface)
-    panels = surface.panels
-    surface.screen.show(
-        _layout(surface), keys, surface.status.title, lambda: panels.covers
-    )
-    processor = surface.screen.app.key_processor
-    processor.before_key_press += surface.panels.before_key
-    processor.before_key_press += surface.hints.key_pressed
-    processor.after_key_press += surface.panels.after_key
-    surface.leaving.listen()
-    surface.screen.rows_above = frame.take_over()
-    if not surface.screen.rows_above:
-        surface.screen.print(greeting(launch.theme, surface.cwd))
+    ui = TerminalUI(launch, writer, create_input(), lambda own: _other_half()(own))
+    keys = program_keys(ui)
+    panels = ui.panels
+    ui.screen.show(_layout(ui), keys, ui.status.title, lambda: panels.covers)
+    processor = ui.screen.app.key_processor
+    processor.before_key_press += ui.panels.before_key
+    processor.before_key_press += ui.hints.key_pressed
+    processor.after_key_press += ui.panels.after_key
+    ui.leaving.listen()
+    ui.screen.rows_above = frame.take_over()
+    if not ui.screen.rows_above:
+        ui.screen.print(greeting(launch.theme, ui.cwd))
     try:
-        farewell = await _shown(surface)
+        farewell = await _shown(ui)
     finally:
         # Only now: one of the tasks may still have read the history.
-        surface.composer.history.close()
+        ui.composer.history.close()
         # Before anything else is written, even a traceback.
         writer.drain(_DRAIN_S)
-    code = surface.leaving.result()
+    code = ui.leaving.result()
     OutputStream(1).write_text(farewell)
     return code
 
 
-async def _shown(surface: Surface) -> str:
+async def _shown(ui: TerminalUI) -> str:
     """Show the program until the user leaves. Returns what to print then."""
     farewell = ""
-    async with surface.tasks:
-        opening = surface.tasks.create_task(_begin(surface))
+    async with ui.tasks:
+        opening = ui.tasks.create_task(_begin(ui))
         try:
-            await surface.screen.run()
+            await ui.screen.run()
         except EOFError:
-            surface.leaving.lost_terminal()
+            ui.leaving.lost_terminal()
         finally:
-            surface.leaving.has_left_screen = True
+            ui.leaving.has_left_screen = True
             opening.cancel()
-            if surface.loaded is not None:
-                farewell = await surface.loaded.close()
-            surface.panels.close()
+            if ui.loaded is not None:
+                farewell = await ui.loaded.close()
+            ui.panels.close()
     return farewell
 
 
-async def _begin(surface: Surface) -> None:
+async def _begin(ui: TerminalUI) -> None:
     # Load it while the user looks at the first frame.
     await asyncio.to_thread(_other_half)
     gc.enable()
-    await surface.half().begin()
+    await ui.half().begin()
 
 
-def _other_half() -> Callable[[Surface], LoadedHalf]:
+def _other_half() -> Callable[[TerminalUI], LoadedHalf]:
     from codex_py.frontends.tui.session_half import (
         Loaded,
     )  # 300 ms: more than the first frame takes
@@ -116,17 +114,15 @@ def _other_half() -> Callable[[Surface], LoadedHalf]:
     return Loaded
 
 
-def _layout(surface: Surface) -> layout.AnyContainer:
-    if surface.launch.replay is None:
-        composer = composer_window(
-            surface.composer, surface.screen, composer_keys(surface.composer)
-        )
+def _layout(ui: TerminalUI) -> layout.AnyContainer:
+    if ui.launch.replay is None:
+        composer = composer_window(ui.composer, ui.screen, composer_keys(ui.composer))
     else:
         # This has the focus between questions; text typed there does not hold up a question.
-        buffer = surface.composer.buffer
+        buffer = ui.composer.buffer
         buffer.on_text_changed += Buffer.reset
         composer = layout.Window(layout.BufferControl(buffer), height=0)
-    body = layout.DynamicContainer(lambda: surface.panels.top or composer)
-    page = Page(body, lambda: live_rows(surface), lambda: rows_below(surface))
-    panels = surface.panels
+    body = layout.DynamicContainer(lambda: ui.panels.top or composer)
+    page = Page(body, lambda: live_rows(ui), lambda: rows_below(ui))
+    panels = ui.panels
     return layout.DynamicContainer(lambda: (panels.covers and panels.top) or page)

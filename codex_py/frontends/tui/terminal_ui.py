@@ -165,8 +165,8 @@ class LoadedHalf(Protocol):
         ...
 
 
-class Surface:
-    """The parts of the light half.
+class TerminalUI:
+    """The half of the terminal that draws and reads keys; the first frame needs only this one.
 
     Attributes:
         programs: the user's programs, such as git and an editor.
@@ -183,7 +183,7 @@ class Surface:
         launch: Launch,
         writer: TerminalWriter,
         keyboard: Input,
-        load: "Callable[[Surface], LoadedHalf]",
+        load: "Callable[[TerminalUI], LoadedHalf]",
     ) -> None:
         self.launch = launch
         self.loaded: LoadedHalf | None = None

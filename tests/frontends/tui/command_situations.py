@@ -56,7 +56,7 @@ def _after(
     *answers: object,
     when_ready: Callable[[Any], Awaitable[object]] = _nothing,
 ) -> str:
-    """The questions of a command and what it says. `run` is given the surface of the terminal.
+    """The questions of a command and what it says. `run` gets the `TerminalUI`.
 
     `answers`: None is what `when_ready` gives when the panel can be drawn.
     """
@@ -73,11 +73,11 @@ def _after(
     async def work() -> None:
         screen = screen_of(width, theme)
         panels = SimpleNamespace(show=show)
-        surface = SimpleNamespace(
+        ui = SimpleNamespace(
             screen=screen, panels=panels, keymap=KEYMAP, safe_environment={}
         )
         with set_app(Application[None](input=DummyInput(), output=output)):
-            await run(surface, shown)
+            await run(ui, shown)
 
     asyncio.run(work())
     return shown.text
@@ -97,14 +97,14 @@ def permissions(width: int, theme: Theme) -> str:
     choices = now.given_to(usual, config, ())
     session = SimpleNamespace(settings=SimpleNamespace(choices=choices))
 
-    async def run(surface: Any, shown: Shown) -> None:
+    async def run(ui: Any, shown: Shown) -> None:
         async def opened() -> Any:
             return session
 
-        surface.launch = SimpleNamespace(add_dirs=())
+        ui.launch = SimpleNamespace(add_dirs=())
         conversation = SimpleNamespace(opened=opened, change=_nothing)
         context: Any = SimpleNamespace(
-            surface=surface,
+            ui=ui,
             conversation=conversation,
             config=config,
             tell_change=shown.transcript.notice,
@@ -171,12 +171,12 @@ def _rewound(width: int, theme: Theme, home: Path, cwd: Path, path: Path) -> str
             await counted.acquire()
         return picker._source[-1].value  # pyright: ignore[reportPrivateUsage]
 
-    async def run(surface: Any, shown: Shown) -> None:
+    async def run(ui: Any, shown: Shown) -> None:
         async def opened() -> Any:
             return session
 
-        surface.screen.changed = counted.release
-        surface.composer = SimpleNamespace(set_text=_nothing)
+        ui.screen.changed = counted.release
+        ui.composer = SimpleNamespace(set_text=_nothing)
         conversation = SimpleNamespace(
             opened=opened,
             session=session,
@@ -185,7 +185,7 @@ def _rewound(width: int, theme: Theme, home: Path, cwd: Path, path: Path) -> str
             progress=SimpleNamespace(said=[UserMessage(id="1", text="x")]),
         )
         context: Any = SimpleNamespace(
-            surface=surface,
+            ui=ui,
             conversation=conversation,
             transcript=shown.transcript,
             config=SimpleNamespace(home=home, cwd=cwd),

@@ -170,7 +170,7 @@ def queue(width: int, theme: Theme) -> str:
     shown.tell(
         TurnStarted(), ItemStarted(CommandExecution(id="1", command="pytest -q"))
     )
-    surface: Any = SimpleNamespace(
+    ui: Any = SimpleNamespace(
         screen=screen_of(width, theme),
         outbox=Outbox(
             steered=[Submission("And the documentation?")],
@@ -185,7 +185,7 @@ def queue(width: int, theme: Theme) -> str:
         panels=SimpleNamespace(top=None),
     )
     with patch("time.monotonic", lambda: _NOW):
-        return drawn(live_rows(surface), theme)
+        return drawn(live_rows(ui), theme)
 
 
 def retries(width: int, theme: Theme) -> str:

@@ -23,12 +23,12 @@ from tests.frontends.tui.shown import Shown
 
 
 def followed(shown: Shown, *, is_unfinished: bool = False) -> Progress:
-    surface = cast("Any", SimpleNamespace(status=Status()))
+    ui = cast("Any", SimpleNamespace(status=Status()))
     session, config = (
         cast("Any", SimpleNamespace(is_unfinished=is_unfinished)),
         cast("Any", None),
     )
-    return Progress(surface, shown.transcript, lambda: session, lambda: config)
+    return Progress(ui, shown.transcript, lambda: session, lambda: config)
 
 
 def test_an_answer_that_was_cut_off_and_what_ended_the_turn_can_be_read() -> None:

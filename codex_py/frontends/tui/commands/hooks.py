@@ -45,12 +45,12 @@ _Change: TypeAlias = Callable[[], None] | None
 
 async def settle_hooks(context: CommandContext) -> None:
     """Ask about hooks that are new or changed, before the session begins."""
-    if not has_hooks(context.config) or context.surface.launch.bypass_hook_trust:
+    if not has_hooks(context.config) or context.ui.launch.bypass_hook_trust:
         return
-    hooks = find_hooks(context.config, context.surface.environment)
+    hooks = find_hooks(context.config, context.ui.environment)
     try:
         while new := hooks.to_review:
-            answer = await context.surface.panels.ask(
+            answer = await context.ui.panels.ask(
                 partial(_question, len(new)), about=_NEW
             )
             if answer != "review":
@@ -59,7 +59,7 @@ async def settle_hooks(context: CommandContext) -> None:
                 return
             with suppress(Postponed):
                 await _look_through(context, hooks, only_new=True)
-            hooks = find_hooks(context.config, context.surface.environment)
+            hooks = find_hooks(context.config, context.ui.environment)
     except CodexError as error:
         # The session begins all the same; these hooks do not run in it.
         context.transcript.notice(str(error), "error")
@@ -97,7 +97,7 @@ async def _look_through(
 
     Returns all hooks with their states after that.
     """
-    panels = context.surface.panels
+    panels = context.ui.panels
     at = 0
     while shown := hooks.to_review if only_new else hooks.found:
         rows = [
@@ -135,7 +135,7 @@ def _decision(context: CommandContext, hook: Hook) -> Choice[_Change]:
         options.insert(0, Option("Trust it", partial(trust, home, [hook]), "t"))
     whole = Pages(_name(hook))
     whole.add(Text(_described(hook, sys.maxsize)))
-    more = context.surface.keymap.named(f"…{SHOWS_ALL}")
+    more = context.ui.keymap.named(f"…{SHOWS_ALL}")
     return Choice(
         [("bold", _name(hook)), ("", f"\n{_described(hook, more=more)}")],
         options,
@@ -153,7 +153,7 @@ async def _change(context: CommandContext, change: _Change) -> Hooks:
     """
     if change is not None:
         await asyncio.to_thread(change)
-    fresh = await asyncio.to_thread(context.surface.launch.reload)
+    fresh = await asyncio.to_thread(context.ui.launch.reload)
     config = replace(
         context.config,
         layers=fresh.layers,
@@ -163,7 +163,7 @@ async def _change(context: CommandContext, change: _Change) -> Hooks:
         plugins=fresh.plugins,
     )
     context.conversation.config = config
-    hooks = find_hooks(config, context.surface.environment)
+    hooks = find_hooks(config, context.ui.environment)
     session = context.conversation.session
     if session is not None and (feature := session.feature(HooksFeature)) is not None:
         feature.hooks = hooks

@@ -48,8 +48,8 @@ async def _copy(context: CommandContext, argument: str) -> None:
             "the answer is too long for the clipboard; /export it", code="too_long"
         )
     # OSC 52 reaches the clipboard of the machine that the user sits at, over ssh and tmux too.
-    context.surface.screen.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
-    context.surface.hints.show("the answer was handed to the terminal's clipboard")
+    context.ui.screen.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
+    context.ui.hints.show("the answer was handed to the terminal's clipboard")
 
 
 async def _export(context: CommandContext, argument: str) -> None:
@@ -63,7 +63,7 @@ async def _export(context: CommandContext, argument: str) -> None:
     write = writer_for(path)
     config = context.config
     document, notes = without_keys(
-        _document(context), context.surface.environment, config.home
+        _document(context), context.ui.environment, config.home
     )
     try:
         with path.open("x", encoding="utf-8", newline="") as file:
@@ -90,7 +90,7 @@ def _document(context: CommandContext) -> Document:
 
 
 async def _help(context: CommandContext, _: str) -> None:
-    commands = context.surface.half().commands
+    commands = context.ui.half().commands
     rows = [(f"/{each.name} {each.argument}".rstrip(), each.help) for each in commands]
     await context.overlays.show(table("Commands", rows))
 
@@ -111,7 +111,7 @@ async def _transcript(context: CommandContext, _: str) -> None:
 
 
 async def _keymap(context: CommandContext, _: str) -> None:
-    keymap = context.surface.keymap
+    keymap = context.ui.keymap
     rows = [
         (keymap.named(k, all=True), told) for k, told in SHORTCUTS if keymap.free(k)
     ]
@@ -119,7 +119,7 @@ async def _keymap(context: CommandContext, _: str) -> None:
 
 
 async def _pasted(context: CommandContext, _: str) -> None:
-    composer = context.surface.composer
+    composer = context.ui.composer
     pages = Pages("Pasted")
     for text in composer.attachments.pasted(composer.buffer.text):
         pages.add(Text(plain(text)))
@@ -149,7 +149,7 @@ async def _goal(context: CommandContext, argument: str) -> None:
 
 
 async def _quit(context: CommandContext, _: str) -> None:
-    context.surface.leaving.leave()
+    context.ui.leaving.leave()
 
 
 PROGRAM = [

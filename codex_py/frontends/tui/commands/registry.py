@@ -10,7 +10,7 @@ from codex_py.frontends.tui.compose.completion import CommandName
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.overlay import Overlays
 from codex_py.frontends.tui.shell import UserShell
-from codex_py.frontends.tui.terminal_ui import Surface
+from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.transcript import Transcript
 
 NEXT_STEP: Final = "from the next step on"
@@ -18,7 +18,7 @@ NEXT_STEP: Final = "from the next step on"
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    surface: Surface
+    ui: TerminalUI
     conversation: Conversation
     transcript: Transcript
     shell: UserShell

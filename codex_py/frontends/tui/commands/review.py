@@ -19,7 +19,7 @@ async def _review(context: CommandContext, argument: str) -> None:
     if not (argument or (argument := await _chosen(context))):
         return
     target = review_target(argument)
-    environment = context.surface.environment
+    environment = context.ui.environment
     # Check the target before the turn: a failed turn would be part of the conversation.
     await asyncio.to_thread(change_to_review, target, context.config, environment)
     reviews = (await context.conversation.opened()).feature(Reviews)
@@ -32,8 +32,8 @@ async def _review(context: CommandContext, argument: str) -> None:
 
 async def _chosen(context: CommandContext) -> str:
     """Ask for the argument; empty if the user cancels, or is about to write it in the composer."""
-    panels = context.surface.panels
-    environment = context.surface.environment
+    panels = context.ui.panels
+    environment = context.ui.environment
     options = [
         Option(
             "Current changes", "--uncommitted", "u", "staged, unstaged and untracked"
@@ -58,7 +58,7 @@ async def _chosen(context: CommandContext) -> str:
                 return f"{option} {name}"
             return ""
         case "words":
-            context.surface.composer.set_text("/review ")
+            context.ui.composer.set_text("/review ")
             return ""
         case argument:
             return argument

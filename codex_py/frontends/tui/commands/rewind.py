@@ -139,14 +139,14 @@ async def _rewind(context: CommandContext, _: str) -> None:
 
 
 async def _go_back(context: CommandContext, session: Session) -> None:
-    surface = context.surface
+    ui = context.ui
     conversation = context.conversation
     entries = await asyncio.to_thread(entries_here, context)
     places = await asyncio.to_thread(_places, session, entries)
     if not places:
-        surface.hints.show("there is no earlier prompt to go back to")
+        ui.hints.show("there is no earlier prompt to go back to")
         return
-    room = max(_LEAST, surface.screen.width - _NOTE)
+    room = max(_LEAST, ui.screen.width - _NOTE)
     counts = dict[int, str]()
     rows = [
         Option(
@@ -158,7 +158,7 @@ async def _go_back(context: CommandContext, session: Session) -> None:
     ]
     picker = Picker("Go back to a prompt", rows, selected=len(rows) - 1)
     changed = partial(
-        asyncio.get_running_loop().call_soon_threadsafe, surface.screen.changed
+        asyncio.get_running_loop().call_soon_threadsafe, ui.screen.changed
     )
 
     def count() -> None:
@@ -175,7 +175,7 @@ async def _go_back(context: CommandContext, session: Session) -> None:
     # In a thread: counting a hundred turns takes a second.
     counting = asyncio.ensure_future(asyncio.to_thread(count))
     try:
-        place = await surface.panels.show(picker)
+        place = await ui.panels.show(picker)
     finally:
         await counting
     if place is None:
@@ -236,12 +236,10 @@ async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
         (True, Option("Nothing", "nothing", "n")),
     ]
     options = [option for is_possible, option in rows if is_possible]
-    head = fit(printable(place.prompt.text), context.surface.screen.width - 20)
+    head = fit(printable(place.prompt.text), context.ui.screen.width - 20)
     question: Fragments = [("bold", f"Go back to {head!r}?"), ("", "\n\n")]
     question.append(("", printable("\n".join(told))))
-    return await context.surface.panels.show(
-        Choice(question, options, cancelled="nothing")
-    )
+    return await context.ui.panels.show(Choice(question, options, cancelled="nothing"))
 
 
 def _take_back(context: CommandContext, session: Session, place: _Place) -> None:
@@ -260,9 +258,7 @@ def _take_back(context: CommandContext, session: Session, place: _Place) -> None
         context.transcript.notice("Went back 1 prompt.")
     else:
         context.transcript.notice(f"Went back {turns} prompts.")
-    context.surface.composer.set_text(
-        prompt.text, [Path(image) for image in prompt.images]
-    )
+    context.ui.composer.set_text(prompt.text, [Path(image) for image in prompt.images])
 
 
 _HELP = "go back to an earlier prompt, with or without files (Esc Esc)"

@@ -23,17 +23,17 @@ async def _new(context: CommandContext, _: str) -> None:
 
 
 async def _clear(context: CommandContext, _: str) -> None:
-    context.surface.screen.clear()
+    context.ui.screen.clear()
     conversation = context.conversation
     await conversation.open(replace(conversation.new_session(), cleared=True))
 
 
 async def _resume(context: CommandContext, argument: str) -> None:
     conversation = context.conversation
-    wanted = argument or await pick_session(conversation, context.surface)
+    wanted = argument or await pick_session(conversation, context.ui)
     session = conversation.session
     if session is not None and wanted in {session.thread_id, session.name}:
-        context.surface.hints.show("this conversation is open already")
+        context.ui.hints.show("this conversation is open already")
     elif wanted is not None:
         options = replace(
             conversation.new_session(), resume=wanted, needs_own_worktree=True
@@ -67,7 +67,7 @@ async def _rename(context: CommandContext, argument: str) -> None:
 
 async def _archive(context: CommandContext, _: str) -> None:
     question: Fragments = [("bold", "Archive this conversation?")]
-    if await context.surface.panels.show(yes_or_no(question, "Yes, archive it", "No")):
+    if await context.ui.panels.show(yes_or_no(question, "Yes, archive it", "No")):
         thread_id = await context.conversation.leave(archive)
         context.transcript.notice(
             f"Archived session {thread_id}. To bring it back: codex-py unarchive {thread_id}"
@@ -78,7 +78,7 @@ async def _delete(context: CommandContext, _: str) -> None:
     question: Fragments = [("bold", "Delete this conversation for good?")]
     question.append(("", "\n\nIts subagents are deleted too. This cannot be undone."))
     panel = yes_or_no(question, "Yes, delete it", "No, keep it", by_letter=False)
-    if await context.surface.panels.show(panel):
+    if await context.ui.panels.show(panel):
         context.transcript.notice(
             f"Deleted session {await context.conversation.leave(delete)}."
         )
@@ -97,38 +97,38 @@ async def _retry(context: CommandContext, _: str) -> None:
 
 async def _agents(context: CommandContext, _: str) -> None:
     conversation = context.conversation
-    surface = context.surface
+    ui = context.ui
     agents = (await conversation.opened()).feature(SubAgents)
     if agents is None or not agents.family.open:
-        surface.hints.show("no agent is open; ask for some")
+        ui.hints.show("no agent is open; ask for some")
         return
     agent: Child | None = None
     while True:
         news = conversation.progress.agents
-        asking = surface.status.asking
+        asking = ui.status.asking
         # Working agents come first.
         found = sorted(agents.family.open, key=lambda each: not each.is_busy)
         rows = [agent_row(each, news[each.id], asking) for each in found]
         at = found.index(agent) if agent in found else 0
-        agent = await surface.panels.show(Picker("Agents", rows, selected=at))
+        agent = await ui.panels.show(Picker("Agents", rows, selected=at))
         if agent is None:
             return
         await read_agent(
             agent,
             news[agent.id],
             context.overlays,
-            lambda agent=agent: surface.start(agent.interrupt()),
+            lambda agent=agent: ui.start(agent.interrupt()),
         )
 
 
 async def _diff(context: CommandContext, _: str) -> None:
-    surface = context.surface
+    ui = context.ui
     config = context.config
     diff = await asyncio.to_thread(
         changes_since_commit,
         config.cwd,
-        surface.programs,
-        surface.environment,
+        ui.programs,
+        ui.environment,
         config.files,
     )
     if not diff:

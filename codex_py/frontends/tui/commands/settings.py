@@ -48,10 +48,10 @@ _FULL_ACCESS: Fragments = [
 async def _model(context: CommandContext, argument: str) -> None:
     conversation = context.conversation
     config = context.config
-    panels = context.surface.panels
+    panels = context.ui.panels
     words = argument.split()
     current = (await conversation.opened()).settings.model
-    names = selectable_models(config, context.surface.environment)
+    names = selectable_models(config, context.ui.environment)
     longest = min(max(map(len, names)), _LONGEST_MODEL)
 
     def row(name: str) -> Option[str]:
@@ -108,7 +108,7 @@ async def _permissions(context: CommandContext, _: str) -> None:
     conversation = context.conversation
     # In Plan mode, these are the choices that apply again after it.
     now = (await conversation.opened()).settings.choices
-    add_dirs = context.surface.launch.add_dirs
+    add_dirs = context.ui.launch.add_dirs
     allowed = allowed_permissions(now, context.config, add_dirs)
     rows: list[Option[Permissions]] = []
     selected = None
@@ -119,7 +119,7 @@ async def _permissions(context: CommandContext, _: str) -> None:
             if selected is None:
                 selected = place
         rows.append(Option(each.label, each, note=note))
-    picked = await context.surface.panels.show(
+    picked = await context.ui.panels.show(
         Picker("Permissions", rows, selected=selected or 0)
     )
     if picked is None:
@@ -129,7 +129,7 @@ async def _permissions(context: CommandContext, _: str) -> None:
         question = yes_or_no(
             _FULL_ACCESS, "Yes, give it full access", "No", by_letter=False
         )
-        if not await context.surface.panels.show(question):
+        if not await context.ui.panels.show(question):
             return
     # Read them again: the questions may have taken a while.
     now = (await conversation.opened()).settings.choices
@@ -143,13 +143,13 @@ def _plan(context: CommandContext, argument: str) -> Awaitable[None]:
     This is not a coroutine: a prompt that is typed right after the command is for the new mode.
     """
     conversation = context.conversation
-    if context.surface.outbox.waiting and not argument:
-        context.surface.hints.show("/plan has to wait for the prompt that waits")
+    if context.ui.outbox.waiting and not argument:
+        context.ui.hints.show("/plan has to wait for the prompt that waits")
         return asyncio.sleep(0)
     mode: Mode = "plan" if argument or conversation.mode == "default" else "default"
     conversation.switch_mode(mode)
     if conversation.is_working:
-        context.surface.hints.show(f"{mode.capitalize()} mode, {NEXT_STEP}", for_s=3.0)
+        context.ui.hints.show(f"{mode.capitalize()} mode, {NEXT_STEP}", for_s=3.0)
     if argument:
         conversation.send(Submission(argument))
     return asyncio.sleep(0)
@@ -193,7 +193,7 @@ async def _cost(context: CommandContext, _: str) -> None:
 
 
 async def _skills(context: CommandContext, _: str) -> None:
-    found = context.surface.skills
+    found = context.ui.skills
     lines = [f"${skill.name}  {' '.join(skill.description.split())}" for skill in found]
     none = "There are no skills. Each is a folder with a SKILL.md."
     context.transcript.notice("\n".join(lines) or none)
@@ -201,8 +201,8 @@ async def _skills(context: CommandContext, _: str) -> None:
 
 async def _ps(context: CommandContext, _: str) -> None:
     now = time.monotonic()
-    shell = context.surface.screen.theme.shell
-    running = context.surface.status.commands
+    shell = context.ui.screen.theme.shell
+    running = context.ui.status.commands
     rows = [
         Option(
             printable(" ".join(script_of(command, shell).split())[:500]),
@@ -223,7 +223,7 @@ async def _ps(context: CommandContext, _: str) -> None:
 
     if not rows:
         context.transcript.notice("No command is running.")
-    elif picked := await context.surface.panels.show(
+    elif picked := await context.ui.panels.show(
         Picker("Commands", rows, preview=last_of)
     ):
         name = next(row.label for row in rows if row.value == picked)
@@ -266,7 +266,7 @@ def _tools(context: CommandContext) -> SessionTools | None:
 async def _background(context: CommandContext, _: str) -> None:
     tools = _tools(context)
     if tools is None or not tools.let_commands_go():
-        context.surface.hints.show("the agent waits for no command")
+        context.ui.hints.show("the agent waits for no command")
 
 
 async def _stop(context: CommandContext, _: str) -> None:
@@ -284,7 +284,7 @@ async def _stop(context: CommandContext, _: str) -> None:
 
 
 async def _theme(context: CommandContext, argument: str) -> None:
-    name = argument or await context.surface.panels.show(
+    name = argument or await context.ui.panels.show(
         Picker("Background", [Option(each, each) for each in _THEMES])
     )
     if name is None:
@@ -292,9 +292,9 @@ async def _theme(context: CommandContext, argument: str) -> None:
     if name not in _THEMES:
         raise CodexError(f"write /theme {' or /theme '.join(_THEMES)}", code="usage")
     await asyncio.to_thread(set_in_config, context.config.home, ("tui", "theme"), name)
-    screen = context.surface.screen
+    screen = context.ui.screen
     theme = terminal_theme(
-        context.surface.safe_environment,
+        context.ui.safe_environment,
         name,
         cwd=screen.theme.cwd,
         own=screen.theme.own,
@@ -308,11 +308,11 @@ async def _theme(context: CommandContext, argument: str) -> None:
 
 
 async def _vim(context: CommandContext, _: str) -> None:
-    on = context.surface.composer.toggle_vi()
+    on = context.ui.composer.toggle_vi()
     if on:
-        context.surface.hints.show("vi keys are on")
+        context.ui.hints.show("vi keys are on")
     else:
-        context.surface.hints.show("vi keys are off")
+        context.ui.hints.show("vi keys are off")
 
 
 async def _mcp(context: CommandContext, argument: str) -> None:

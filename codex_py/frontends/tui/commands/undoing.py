@@ -27,7 +27,7 @@ def entries_here(context: CommandContext) -> Entries:
     cwd = context.config.cwd
     journal = Journal(home, cwd)
     journal.recover()
-    recover_turns(home, cwd, context.surface.safe_environment)
+    recover_turns(home, cwd, context.ui.safe_environment)
     return Entries(journal)
 
 
@@ -39,7 +39,7 @@ async def confirmed(
 ) -> bool:
     question: Fragments = [("bold", title), ("", f"\n\n{reason}")]
     panel = yes_or_no(question, "Yes, do it", "No", show_all=show_all)
-    return await context.surface.panels.show(panel)
+    return await context.ui.panels.show(panel)
 
 
 def reason_of(error: EditedSince, cwd: Path) -> str:
@@ -72,7 +72,7 @@ async def agreed_plan(
             title = "Would change"
         else:
             title = "Edited since"
-        key = context.surface.keymap.named(SHOWS_ALL)
+        key = context.ui.keymap.named(SHOWS_ALL)
         shown = diff_cell(error.diff, most=MOST_ROWS, title=title, key=key)
         context.transcript.print(shown)
         whole = Pages(title)
@@ -100,7 +100,7 @@ async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
     context.transcript.notice(f"{done}: {await asyncio.to_thread(commit)}")
     if plan.unkept:
         context.transcript.notice(f"Not brought back: {some_of(plan.unkept)}")
-    environment = context.surface.safe_environment
+    environment = context.ui.safe_environment
     problem = await asyncio.to_thread(undo_problem, home, cwd, environment)
     if problem:
         context.transcript.notice(problem)
