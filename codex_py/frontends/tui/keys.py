@@ -114,7 +114,7 @@ def program_keys(ui: TerminalUI) -> KeyBindings:
     at_start = Condition(lambda: composer.buffer.cursor_position == 0)
 
     def run(key: str, command: str, when: Filter) -> None:
-        bind(keys, key, lambda _: ui.half().run_command(command), when)
+        bind(keys, key, lambda _: ui.load_session_half().run_command(command), when)
 
     run(code("global.open_transcript"), "transcript", composing)
     run(code("global.copy"), "copy", composing)
@@ -145,11 +145,11 @@ def _add_escape_with_text(
     processor = ui.screen.app.key_processor
 
     def is_text() -> bool:
-        is_working = ui.loaded is not None and ui.loaded.is_working
+        is_working = ui.session_half is not None and ui.session_half.is_working
         return is_working and _is_escape_with_text(processor.key_buffer, processor)
 
     def stop(event: KeyPressEvent) -> None:
-        ui.half().interrupt()
+        ui.load_session_half().interrupt()
         processor.feed(event.key_sequence[-1], first=True)
 
     bind(
@@ -184,7 +184,7 @@ def _add_ending_keys(ui: TerminalUI, composing: Condition, keys: KeyBindings) ->
     stopped_at = 0.0
 
     def interrupt() -> bool:
-        return ui.loaded is not None and ui.loaded.interrupt()
+        return ui.session_half is not None and ui.session_half.interrupt()
 
     twice = partial(_twice, hints)
     interrupts = "esc" in ui.keymap.keys("chat.interrupt_turn")
@@ -195,7 +195,9 @@ def _add_ending_keys(ui: TerminalUI, composing: Condition, keys: KeyBindings) ->
         elif composer.text:
             twice(ui.keymap.named(_AGAIN_TO_EMPTY), composer.stash)
         else:
-            twice(_AGAIN_TO_GO_BACK, lambda: ui.half().run_command("rewind"))
+            twice(
+                _AGAIN_TO_GO_BACK, lambda: ui.load_session_half().run_command("rewind")
+            )
 
     def escape_of_vi(event: KeyPressEvent) -> None:
         event.key_processor.feed(KeyPress(Keys.Escape), first=True)
@@ -212,7 +214,7 @@ def _add_ending_keys(ui: TerminalUI, composing: Condition, keys: KeyBindings) ->
             twice(_AGAIN_TO_LEAVE, leaving.leave, in_hurry=in_hurry)
 
     def control_d(_event: KeyPressEvent) -> None:
-        if ui.loaded is not None and ui.loaded.is_working:
+        if ui.session_half is not None and ui.session_half.is_working:
             twice(_AGAIN_TO_LEAVE_WORK, leaving.leave)
         else:
             leaving.leave()

@@ -126,9 +126,9 @@ def live_rows(ui: TerminalUI) -> list[Fragments]:
     screen = ui.screen
     outbox = ui.outbox
     rows: list[Fragments] = []
-    if ui.loaded is not None:
+    if ui.session_half is not None:
         most = max(_LEAST_ROWS, screen.height - _OTHER_ROWS)
-        rows += ui.loaded.live(screen.width, most)
+        rows += ui.session_half.live(screen.width, most)
     working = ui.status.working(screen.width)
     if working:
         rows += [[], working]

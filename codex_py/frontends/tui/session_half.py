@@ -62,8 +62,8 @@ _LEAVING_WORDS: Final = frozenset({"quit", "exit", ":q", ":q!", ":qa", ":wq", ":
 """Whole prompts that are meant for a shell or an editor; they are not sent to a model."""
 
 
-class Loaded:
-    """The one implementation of `LoadedHalf`."""
+class SessionHalf:
+    """Holds the session, the transcript and the commands; the one `SessionInterface`."""
 
     def __init__(self, ui: TerminalUI) -> None:
         screen = ui.screen

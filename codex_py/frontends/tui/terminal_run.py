@@ -19,7 +19,7 @@ from codex_py.frontends.tui.keys import composer_keys, program_keys
 from codex_py.frontends.tui.launch import Launch
 from codex_py.frontends.tui.output import TerminalWriter
 from codex_py.frontends.tui.page import Page, live_rows, rows_below
-from codex_py.frontends.tui.terminal_ui import LoadedHalf, TerminalUI
+from codex_py.frontends.tui.terminal_ui import SessionInterface, TerminalUI
 from codex_py.frontends.worktrees import enter_worktree
 from codex_py.streams.standard import OutputStream, tell
 
@@ -57,7 +57,9 @@ async def _run_in_place(launch: Launch, arguments: Arguments, frame: FirstFrame)
 
 async def _run(launch: Launch, frame: FirstFrame) -> int:
     writer = TerminalWriter(1, unicode=launch.theme.unicode)
-    ui = TerminalUI(launch, writer, create_input(), lambda own: _other_half()(own))
+    ui = TerminalUI(
+        launch, writer, create_input(), lambda terminal_ui: _session_half()(terminal_ui)
+    )
     keys = program_keys(ui)
     panels = ui.panels
     ui.screen.show(_layout(ui), keys, ui.status.title, lambda: panels.covers)
@@ -93,25 +95,25 @@ async def _shown(ui: TerminalUI) -> str:
         finally:
             ui.leaving.has_left_screen = True
             opening.cancel()
-            if ui.loaded is not None:
-                farewell = await ui.loaded.close()
+            if ui.session_half is not None:
+                farewell = await ui.session_half.close()
             ui.panels.close()
     return farewell
 
 
 async def _begin(ui: TerminalUI) -> None:
     # Load it while the user looks at the first frame.
-    await asyncio.to_thread(_other_half)
+    await asyncio.to_thread(_session_half)
     gc.enable()
-    await ui.half().begin()
+    await ui.load_session_half().begin()
 
 
-def _other_half() -> Callable[[TerminalUI], LoadedHalf]:
+def _session_half() -> Callable[[TerminalUI], SessionInterface]:
     from codex_py.frontends.tui.session_half import (
-        Loaded,
+        SessionHalf,
     )  # 300 ms: more than the first frame takes
 
-    return Loaded
+    return SessionHalf
 
 
 def _layout(ui: TerminalUI) -> layout.AnyContainer:

@@ -136,7 +136,7 @@ class Leaving:
         self._end()
 
 
-class LoadedHalf(Protocol):
+class SessionInterface(Protocol):
     """The functions of `session_half.py` that the keys and the frame need."""
 
     @property
@@ -175,7 +175,7 @@ class TerminalUI:
         tasks: work beside everything else. A bug in a task ends the program.
         keymap: the user's own keys.
         skills: the skills that are known so far.
-        loaded: the other half; None until it is first needed.
+        session_half: the other half; None until it is first needed.
     """
 
     def __init__(
@@ -183,10 +183,10 @@ class TerminalUI:
         launch: Launch,
         writer: TerminalWriter,
         keyboard: Input,
-        load: "Callable[[TerminalUI], LoadedHalf]",
+        load: "Callable[[TerminalUI], SessionInterface]",
     ) -> None:
         self.launch = launch
-        self.loaded: LoadedHalf | None = None
+        self.session_half: SessionInterface | None = None
         self._load = load
         config = launch.config
         self.environment = launch.environment
@@ -222,9 +222,9 @@ class TerminalUI:
         self.skills: Sequence[Skill] = ()
         self.composer = Composer(
             config,
-            lambda submission: self.half().submitted(submission),
+            lambda submission: self.load_session_half().submitted(submission),
             sources=(
-                command_source(lambda: self.half().commands),
+                command_source(lambda: self.load_session_half().commands),
                 file_source(files),
                 skill_source(lambda: self.skills),
             ),
@@ -265,8 +265,8 @@ class TerminalUI:
 
         self.tasks.create_task(run())
 
-    def half(self) -> LoadedHalf:
+    def load_session_half(self) -> SessionInterface:
         """The other half, which is loaded now if necessary."""
-        if self.loaded is None:
-            self.loaded = self._load(self)
-        return self.loaded
+        if self.session_half is None:
+            self.session_half = self._load(self)
+        return self.session_half

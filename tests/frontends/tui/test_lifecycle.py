@@ -375,8 +375,8 @@ def test_a_mistake_of_ours_ends_in_a_traceback_on_a_whole_terminal(
     code = """
 from codex_py.frontends.tui.status import Status
 def boom(*_): raise RuntimeError("broken on purpose")
-from codex_py.frontends.tui.session_half import Loaded
-Loaded.submitted = boom
+from codex_py.frontends.tui.session_half import SessionHalf
+SessionHalf.submitted = boom
 from codex_py.__main__ import main
 main()
 """

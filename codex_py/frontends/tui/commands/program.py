@@ -90,7 +90,7 @@ def _document(context: CommandContext) -> Document:
 
 
 async def _help(context: CommandContext, _: str) -> None:
-    commands = context.ui.half().commands
+    commands = context.ui.load_session_half().commands
     rows = [(f"/{each.name} {each.argument}".rstrip(), each.help) for each in commands]
     await context.overlays.show(table("Commands", rows))
 
