@@ -20,7 +20,7 @@ from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.findings import FindingList, fix_prompt
 from codex_py.frontends.tui.markdown import Markdown
 from codex_py.frontends.tui.questions import AFRESH, IMPLEMENT, Begin, PlanOffer
-from codex_py.frontends.tui.session_monitor import Progress
+from codex_py.frontends.tui.session_monitor import SessionMonitor
 from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.approval import Approver
@@ -66,7 +66,7 @@ class Conversation:
         self.mode: Mode = "plan" if ui.launch.plan else "default"
         """The mode of this session, or of the one that is being opened."""
         self.plan_offer = PlanOffer(ui, self._implement)
-        self.progress = Progress(
+        self.monitor = SessionMonitor(
             ui, transcript, lambda: self.session, lambda: self.config
         )
 
@@ -106,7 +106,7 @@ class Conversation:
         self.plan_offer.withdraw()
         self.mode = mode
         if self.session is None or self.session.settings.mode == mode:
-            self.progress.refresh()
+            self.monitor.refresh()
         else:
             self.change(replace(self.session.settings.choices, mode=mode))
 
@@ -179,7 +179,7 @@ class Conversation:
             self._ui.composer.restore(waiting)
             return
         if not is_shown:
-            self.progress.begin(self.session)
+            self.monitor.begin(self.session)
         self._find_mode(self.session, is_shown=is_shown)
         self._ui.start(self._look_around())
         submissions = list(waiting)
@@ -196,7 +196,7 @@ class Conversation:
                     open_session(
                         self.config,
                         options,
-                        self.progress,
+                        self.monitor,
                         environment=self._ui.environment,
                         approver=self._approver,
                         elicitor=self._elicitor,
@@ -227,7 +227,7 @@ class Conversation:
 
     async def close(self) -> None:
         """Interrupt the turn, and close the session. Nothing waits for a session any longer."""
-        self.progress.close()
+        self.monitor.close()
         self._settled.set()
         if self.session is not None and self._ui.leaving.was_told:
             self.session.end(CodexError(_ENDED, code="aborted"))
@@ -281,7 +281,7 @@ class Conversation:
             self._ui.composer.restore([submission])
             self._ui.hints.show(f"not sent: {_NONE}")
         elif self._turn is None:
-            self.progress.prompt(submission)
+            self.monitor.prompt(submission)
             self.run(lambda: self._run_turn(session, submission))
         elif not (submission.queued or submission.model) and session.steer(
             submission.text, images=submission.images
@@ -323,7 +323,7 @@ class Conversation:
 
         No other turn may be running.
         """
-        self.progress.work_begins()
+        self.monitor.work_begins()
         self._turn = self._ui.tasks.create_task(self._run(work))
 
     def change(self, choices: Choices) -> None:
@@ -334,7 +334,7 @@ class Conversation:
         """
         assert self.session is not None
         self.session.change(choices)
-        self.progress.refresh()
+        self.monitor.refresh()
 
     def interrupt(self) -> bool:
         """End the running turn, or stop waiting for MCP servers; True if there was one to end."""
@@ -395,7 +395,7 @@ class Conversation:
             # The user has interrupted the turn; the program continues.
             pass
         except Exception as error:  # noqa: BLE001 - a bug costs this turn, and not the terminal
-            self.progress.went_wrong(error)
+            self.monitor.went_wrong(error)
         finally:
             self._turn = None
             if self.session is not None:
@@ -412,13 +412,13 @@ class Conversation:
             self.send(first)
             return
         self._ui.composer.restore(unsent)
-        self.progress.work_ended()
+        self.monitor.work_ended()
         if self.session is None:
             reviews = None
         else:
             reviews = self.session.feature(Reviews)
         if self.mode == "plan":
-            plan = proposed_plan(self.progress.last_answer)
+            plan = proposed_plan(self.monitor.last_answer)
         else:
             plan = None
         if is_complete and reviews is not None and reviews.review is not None:

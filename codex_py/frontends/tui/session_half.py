@@ -99,7 +99,7 @@ class SessionHalf:
             elicitor=TerminalElicitor(ui.panels),
         )
         self._shell = UserShell(
-            launch.config, launch.environment, screen, self._conversation.progress
+            launch.config, launch.environment, screen, self._conversation.monitor
         )
         self.commands: list[Command] = []
         self._by_name: dict[str, Command] = {}
@@ -118,7 +118,7 @@ class SessionHalf:
             ui.composer.attach(launch.images)
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
-        agents = self._conversation.progress.agent_rows(width)
+        agents = self._conversation.monitor.agent_rows(width)
         return [*self._transcript.live(width, max_rows - len(agents)), *agents]
 
     def _find_commands(self) -> None:
@@ -164,7 +164,7 @@ class SessionHalf:
         session = conversation.session
         composer = self._ui.composer
         if not line and not submission.images:
-            if session is not None and conversation.progress.offers_retry:
+            if session is not None and conversation.monitor.offers_retry:
                 conversation.run(session.retry)
             return
         composer.history.add(line, "" if session is None else session.thread_id)

@@ -37,7 +37,7 @@ _PERMISSIONS: Final = {
 }
 
 
-class Progress:
+class SessionMonitor:
     """An `EventSink` that passes events to the transcript; `session` returns the open session."""
 
     def __init__(

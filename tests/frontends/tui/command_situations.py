@@ -182,7 +182,7 @@ def _rewound(width: int, theme: Theme, home: Path, cwd: Path, path: Path) -> str
             session=session,
             is_working=False,
             plan_offer=SimpleNamespace(withdraw=_nothing),
-            progress=SimpleNamespace(said=[UserMessage(id="1", text="x")]),
+            monitor=SimpleNamespace(said=[UserMessage(id="1", text="x")]),
         )
         context: Any = SimpleNamespace(
             ui=ui,

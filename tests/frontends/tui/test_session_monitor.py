@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from codex_py.frontends.tui.reading import conversation_pages
-from codex_py.frontends.tui.session_monitor import Progress
+from codex_py.frontends.tui.session_monitor import SessionMonitor
 from codex_py.frontends.tui.status import Status
 from codex_py.protocol.event_items import INTERRUPTED, CommandExecution, UserMessage
 from codex_py.protocol.events import (
@@ -22,18 +22,18 @@ from codex_py.protocol.stream import Usage
 from tests.frontends.tui.shown import Shown
 
 
-def followed(shown: Shown, *, is_unfinished: bool = False) -> Progress:
+def followed(shown: Shown, *, is_unfinished: bool = False) -> SessionMonitor:
     ui = cast("Any", SimpleNamespace(status=Status()))
     session, config = (
         cast("Any", SimpleNamespace(is_unfinished=is_unfinished)),
         cast("Any", None),
     )
-    return Progress(ui, shown.transcript, lambda: session, lambda: config)
+    return SessionMonitor(ui, shown.transcript, lambda: session, lambda: config)
 
 
 def test_an_answer_that_was_cut_off_and_what_ended_the_turn_can_be_read() -> None:
-    progress = followed(Shown())
-    progress.said.append(UserMessage(id="", text="Tell me."))
+    monitor = followed(Shown())
+    monitor.said.append(UserMessage(id="", text="Tell me."))
     for event in (
         TurnStarted(),
         MessageDelta("One paragraph.\n\nHalf of"),
@@ -41,9 +41,9 @@ def test_an_answer_that_was_cut_off_and_what_ended_the_turn_can_be_read() -> Non
         TurnStarted(),
         TurnFailed(ErrorInfo("503: at lunch", code="http_503")),
     ):
-        progress(event)
+        monitor(event)
     again = Shown()
-    again.transcript.replay(progress.said)
+    again.transcript.replay(monitor.said)
     assert again.lines == [
         "\u203a Tell me.",
         "",
@@ -87,10 +87,10 @@ def test_a_retry_is_offered_for_what_can_be_tried_again(
     code: str, is_offered: bool
 ) -> None:
     shown = Shown()
-    progress = followed(shown, is_unfinished=True)
+    monitor = followed(shown, is_unfinished=True)
     for event in (TurnStarted(), TurnFailed(ErrorInfo("It did not work.", code=code))):
-        progress(event)
+        monitor(event)
     assert (
         "Enter on an empty prompt, or /retry, tries again." in shown.text
     ) is is_offered
-    assert progress.offers_retry is is_offered
+    assert monitor.offers_retry is is_offered

@@ -28,7 +28,7 @@ _MAX_CLIPBOARD = 100_000
 
 
 async def _copy(context: CommandContext, argument: str) -> None:
-    said = context.conversation.progress.said
+    said = context.conversation.monitor.said
     answers = [
         without_tags(item.text)
         for item in said
@@ -85,7 +85,7 @@ def _document(context: CommandContext) -> Document:
         model=None if session is None else session.settings.model,
         provider=context.config.model_provider,
         usage=Usage() if session is None else session.token_usage.total,
-        items=context.conversation.progress.said,
+        items=context.conversation.monitor.said,
     )
 
 
@@ -96,17 +96,17 @@ async def _help(context: CommandContext, _: str) -> None:
 
 
 async def _transcript(context: CommandContext, _: str) -> None:
-    progress = context.conversation.progress
-    if not progress.said:
+    monitor = context.conversation.monitor
+    if not monitor.said:
         raise CodexError("nothing has been said yet", code="nothing_said")
     pages, reader = conversation_pages(
         "The conversation",
-        progress.said,
+        monitor.said,
         context.transcript,
         context.overlays.renderer,
         show_reasoning=not context.config.hide_agent_reasoning,
     )
-    with listening(progress.readers, reader):
+    with listening(monitor.readers, reader):
         await context.overlays.show(pages)
 
 

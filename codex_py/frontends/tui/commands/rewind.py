@@ -248,7 +248,7 @@ def _take_back(context: CommandContext, session: Session, place: _Place) -> None
     turns = place.turns
     conversation.plan_offer.withdraw()
     prompt = session.rollback(turns)
-    said = conversation.progress.said
+    said = conversation.monitor.said
     places = [n for n, item in enumerate(said) if isinstance(item, UserMessage)]
     first = 0
     if turns <= len(places):

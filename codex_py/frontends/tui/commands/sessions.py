@@ -61,7 +61,7 @@ async def _rename(context: CommandContext, argument: str) -> None:
         )
     session = await context.conversation.opened()
     session.rename(argument)
-    context.conversation.progress.refresh()
+    context.conversation.monitor.refresh()
     context.transcript.notice(f"This conversation is now called {session.name!r}.")
 
 
@@ -104,7 +104,7 @@ async def _agents(context: CommandContext, _: str) -> None:
         return
     agent: Child | None = None
     while True:
-        news = conversation.progress.agents
+        news = conversation.monitor.agents
         asking = ui.status.asking
         # Working agents come first.
         found = sorted(agents.family.open, key=lambda each: not each.is_busy)

@@ -242,7 +242,7 @@ def _output_pages(context: CommandContext, item_id: str, title: str) -> Pages:
         )
 
     def ended() -> str:
-        said = reversed(context.conversation.progress.said)
+        said = reversed(context.conversation.monitor.said)
         item = next((item for item in said if item.id == item_id), None)
         if isinstance(item, CommandExecution):
             return item.aggregated_output
