@@ -25,7 +25,7 @@ HEAVY = (
                 "codex_py.frontends.tui.terminal_run",
             ),
         ),
-        ("run", HEAVY),
+        ("terminal_run", HEAVY),
     ],
 )
 def test_a_frame_loads_nothing_that_only_later_ones_need(
