@@ -21,13 +21,13 @@ from typing import (
 )
 
 from codex_py.cli.commands import COMMANDS, help_text
-from codex_py.config.declared.kinds import Kind, alternatives, plain
 from codex_py.config.declared.names import hook_events
 from codex_py.config.declared.requirements import RequirementKeys
-from codex_py.config.declared.section import REST, Key, Section, form, keys_of
+from codex_py.config.declared.section import REST, Key, Section, keys_of
 from codex_py.config.declared.settings import Settings
 from codex_py.config.keymap import ALIASES, KEY
 from codex_py.protocol import events
+from codex_py.protocol.annotations import Kind, alternatives, form, plain
 
 ROOT: Final = Path(__file__).parent.parent
 SCHEMAS: Final = ROOT / "codex_py" / "schemas"
@@ -73,11 +73,11 @@ def keys(cls: type[Section] = Settings, path: str = "") -> Iterator[tuple[str, K
 def _keys_at(name: str, declared: Key, kind: Kind) -> Iterator[tuple[str, Key]]:
     """A key, and those below it, if its values are of a type."""
     options = alternatives(kind)
-    below = [each for each in options if form(each) == "section" or _has_entries(each)]
+    below = [each for each in options if form(each) == "fields" or _has_entries(each)]
     if len(below) < len(options):
         yield name, declared
     for each in below:
-        if form(each) == "section":
+        if form(each) == "fields":
             yield from keys(each, f"{name}.")
         else:
             yield from _keys_at(f"{name}.*", declared, get_args(each)[1])
@@ -91,7 +91,7 @@ def _shown_name(declared: Key) -> str:
 
 def _has_entries(kind: Kind) -> bool:
     """True for a table of names that the user chooses, and whose values are of one type."""
-    return form(kind) == "table" and get_args(kind)[1] is not Any
+    return form(kind) == "mapping" and get_args(kind)[1] is not Any
 
 
 def config_schema() -> dict[str, Any]:
@@ -137,11 +137,11 @@ def _kind_schema(kind: Kind) -> dict[str, Any]:
     if len(options) > 1:
         return {"anyOf": [_kind_schema(each) for each in options]}
     match form(kind):
-        case "section":
+        case "fields":
             return _section_schema(kind)
-        case "table" if not _has_entries(kind):
+        case "mapping" if not _has_entries(kind):
             return {"type": "object"}
-        case "table":
+        case "mapping":
             entry = _kind_schema(get_args(kind)[1])
             return {"type": "object", "properties": {}, "additionalProperties": entry}
         case "array" if get_args(kind)[0] is Any:
@@ -277,7 +277,7 @@ def _kind_text(kind: Kind) -> str:
 
 def _in_words(kind: Kind) -> str:
     match form(kind):
-        case "section" | "table":
+        case "fields" | "mapping":
             return "a table"
         case "array" if get_args(kind)[0] is Any:
             return "an array"

@@ -8,9 +8,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from codex_py.config.check import problems
-from codex_py.config.declared.kinds import Kind, alternatives
-from codex_py.config.declared.section import REST, Key, Section, form, keys_of
+from codex_py.config.declared.section import REST, Key, Section, keys_of
 from codex_py.config.declared.settings import Settings
+from codex_py.protocol.annotations import Kind, alternatives, form
 from scripts.reference import config_schema, events_schema, files, keys
 
 
@@ -45,9 +45,9 @@ def declared(cls: type[Section]) -> Iterator[Key]:
 
 def sections(kind: Kind) -> Iterator[type[Section]]:
     for each in alternatives(kind):
-        if form(each) == "section":
+        if form(each) == "fields":
             yield each
-        elif form(each) == "table":
+        elif form(each) == "mapping":
             yield from sections(get_args(each)[1])
         elif form(each) == "array":
             yield from sections(get_args(each)[0])
@@ -65,9 +65,9 @@ def paths(cls: type[Section], path: tuple[str, ...] = ()) -> Iterator[tuple[str,
 
 def within(kind: Kind, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     for each in alternatives(kind):
-        if form(each) == "section":
+        if form(each) == "fields":
             yield from paths(each, path)
-        elif form(each) == "table":
+        elif form(each) == "mapping":
             yield (*path, "own")
             yield from within(get_args(each)[1], (*path, "own"))
 

@@ -1,13 +1,15 @@
 """Checks configuration values against the declarations of their keys."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias, cast, get_args
+from typing import Any, Final, TypeAlias, cast
 
-from codex_py.config.declared.kinds import Kind, Secret, Variable, alternatives, plain
+from codex_py.config.declared.kinds import Secret, Variable
 from codex_py.config.declared.model import ModelProvider
-from codex_py.config.declared.section import form, key_of, keys_of, names_of
+from codex_py.config.declared.section import key_of
 from codex_py.config.declared.settings import Settings
 from codex_py.errors import nearest
+from codex_py.protocol.annotations import Kind, expected, form, kind_at, known_names
+from codex_py.protocol.checked import Mistake, read
 from codex_py.protocol.frozen import frozen
 
 KeyPath: TypeAlias = tuple[str, ...]
@@ -71,7 +73,17 @@ def lookup(values: Mapping[str, Any], key: KeyPath) -> Any:
 
 def problems(values: Any, kind: Kind = Settings) -> list[Problem]:
     """The mistakes in a value of a declared type, such as a section, in the order of the value."""
-    return list(_check(values, kind, ()))
+    _, mistakes = read(kind, values, exact=True)
+    return list(map(_problem, mistakes))
+
+
+def _problem(mistake: Mistake) -> Problem:
+    if mistake.reason == "unknown":
+        return Problem(mistake.path, "is unknown", unknown=True)
+    text = f"must be {expected(mistake.kind, 'a table')}"
+    if mistake.kind not in _NOT_SHOWN:
+        text += f", not {shown(mistake.value)}"
+    return Problem(mistake.path, text)
 
 
 def without_effect(values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -97,15 +109,15 @@ def unused_keys(
         if _has_no_effect(kind, name, value):
             yield (*path, name)
             continue
-        inner = member(kind, name)
+        inner = kind_at(kind, name)
         # A value that may also be of another form than a table is judged as a whole.
-        if form(inner) in {"section", "table"} and isinstance(value, dict):
+        if form(inner) in {"fields", "mapping"} and isinstance(value, dict):
             table = cast("dict[str, Any]", value)
             yield from unused_keys(table, inner, (*path, name))
 
 
 def _has_no_effect(kind: Kind, name: str, value: Any) -> bool:
-    if form(kind) != "section":
+    if form(kind) != "fields":
         return False
     known = key_of(kind, name)
     if known is None or known.harmless is None:
@@ -155,7 +167,7 @@ def suggestion(key: KeyPath) -> str | None:
     if _is_setting(key[-1]):
         # A key of the top level that was written below the header of a table.
         return key[-1]
-    near = nearest(key[-1], _names(kind_of(key[:-1])))
+    near = nearest(key[-1], known_names(kind_of(key[:-1])))
     if near is None:
         return None
     return ".".join((*key[:-1], near))
@@ -173,106 +185,10 @@ def leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
 def kind_of(key: KeyPath, kind: Kind = Settings) -> "Kind | None":
     """The type of the value at a key; `kind` itself for the empty key, None for an unknown one."""
     for part in key:
-        kind = member(kind, part)
+        kind = kind_at(kind, part)
         if kind is None:
             return None
     return kind
-
-
-def member(kind: Kind, part: str) -> "Kind | None":
-    """The type that values of `kind` have at the key `part`; None for an unknown key."""
-    for each in alternatives(kind):
-        match form(each):
-            case "section":
-                known = key_of(each, part)
-                if known is not None:
-                    return known.kind
-            case "table":
-                return get_args(each)[1]
-            case "array" | "plain" if _takes_all(each):
-                return Any
-            case _:
-                pass
-    return None
-
-
-def _takes_all(kind: Kind) -> bool:
-    return kind is Any or get_args(kind)[:1] == (Any,)
-
-
-def _names(kind: Kind) -> list[str]:
-    """The key names that values of a type may have, without the names that users choose."""
-    names: list[str] = []
-    for each in alternatives(kind):
-        if form(each) != "section":
-            continue
-        names += names_of(each)
-        for known in keys_of(each):
-            if known.names is not None:
-                names += known.names()
-    return names
-
-
-def _check(value: Any, kind: Kind, key: KeyPath) -> Iterator[Problem]:
-    # Check against the type whose form fits: it can name a mistake inside of a table.
-    options = alternatives(kind)
-    fitting = next((each for each in options if _has_form(value, each)), None)
-    if fitting is None:
-        yield _wrong(value, kind, key)
-        return
-    match form(fitting):
-        case "section" | "table":
-            for name, part in cast("dict[str, Any]", value).items():
-                inner = member(fitting, name)
-                if inner is None:
-                    yield Problem((*key, name), "is unknown", unknown=True)
-                else:
-                    yield from _check(part, inner, (*key, name))
-        case "array":
-            inner = get_args(fitting)[0]
-            for number, element in enumerate(cast("list[Any]", value)):
-                yield from _check(element, inner, (*key, str(number)))
-        case "choice" if value not in get_args(fitting):
-            yield _wrong(value, fitting, key)
-        case _:
-            pass
-
-
-def _has_form(value: Any, kind: Kind) -> bool:
-    match form(kind):
-        case "section" | "table":
-            return isinstance(value, dict)
-        case "array":
-            return isinstance(value, list)
-        case "choice":
-            return isinstance(value, str)
-        case "plain":
-            return plain(kind).fits(value)
-
-
-def _wrong(value: Any, kind: Kind, key: KeyPath) -> Problem:
-    if kind in _NOT_SHOWN:
-        given = ""
-    else:
-        given = f", not {shown(value)}"
-    return Problem(key, f"must be {expected(kind)}{given}")
-
-
-def expected(kind: Kind) -> str:
-    """The type in words: `a string`."""
-    return " or ".join(_in_words(each) for each in alternatives(kind))
-
-
-def _in_words(kind: Kind) -> str:
-    match form(kind):
-        case "section" | "table":
-            return "a table"
-        case "array":
-            return "an array"
-        case "choice":
-            return "one of " + ", ".join(f"`{choice}`" for choice in get_args(kind))
-        case "plain":
-            return plain(kind).words
 
 
 def shown(value: Any) -> str:

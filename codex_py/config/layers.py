@@ -22,12 +22,10 @@ from codex_py.config.check import (
     dotted,
     lookup,
     may_protect,
-    member,
     problems,
     remedy,
 )
-from codex_py.config.declared.kinds import Kind
-from codex_py.config.declared.section import form, key_of
+from codex_py.config.declared.section import key_of
 from codex_py.config.declared.settings import Settings
 from codex_py.config.files import parse_toml, read_text
 from codex_py.config.lines import key_lines
@@ -44,6 +42,7 @@ from codex_py.config.project_trust import (
     trust_level,
 )
 from codex_py.errors import ConfigError, OptionError
+from codex_py.protocol.annotations import Kind, form, kind_at
 from codex_py.protocol.frozen import frozen
 
 SYSTEM_FOLDER: Final = Path("/etc/codex")
@@ -439,10 +438,10 @@ def _absolute(value: Any, kind: "Kind | None", base: Path, user_home: Path) -> A
                     return str(user_home / rest)
                 return str(user_home)
             return str(base / value)
-        case "section" | "table" if isinstance(value, Mapping):
+        case "fields" | "mapping" if isinstance(value, Mapping):
             table = cast("Mapping[str, Any]", value)
             return {
-                name: _absolute(part, member(kind, name), base, user_home)
+                name: _absolute(part, kind_at(kind, name), base, user_home)
                 for name, part in table.items()
             }
         case "array":

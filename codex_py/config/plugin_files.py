@@ -12,7 +12,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, cast
 
-from codex_py.config.declared.kinds import Kind
 from codex_py.config.declared.plugin import Manifest, PluginRecord
 from codex_py.config.files import require_shallow
 from codex_py.config.plugin_servers import Servers, plugin_servers, require
@@ -26,6 +25,7 @@ from codex_py.config.plugins import (
 from codex_py.errors import ConfigError
 from codex_py.filesystem.reading import open_folder, open_ordinary_entry, read_whole
 from codex_py.filesystem.texts import NotText, decode_text
+from codex_py.protocol.annotations import Kind
 from codex_py.protocol.frozen import frozen
 from codex_py.streams.terminal import some_of
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from codex_py.config.check import dotted, problems
-from codex_py.config.declared.kinds import Kind
 from codex_py.config.declared.settings import Settings
 from codex_py.config.mcp import mcp_servers
 from codex_py.config.plugins import plugin_variables
 from codex_py.errors import ConfigError
+from codex_py.protocol.annotations import Kind
 
 Servers: TypeAlias = Mapping[str, Mapping[str, Any]]
 """The declared type of the servers."""

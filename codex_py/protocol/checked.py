@@ -1,41 +1,51 @@
-"""Reads JSON into `@frozen` classes, by the annotations of their fields. LIGHT.
+"""Reads foreign data into types, by annotations: the one walk that checks such data. LIGHT.
 
-It reads the items of the API and the arguments of tools. pydantic would do the same, but would cost
-every run of `exec` that calls a tool 50 ms and 10 MB.
+It reads the items of the API, the arguments of tools, settings, the tasks of a batch and the params
+of the servers. pydantic would do the same, but would cost every run of `exec` that calls a tool
+50 ms and 10 MB.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import islice
-from types import NoneType, UnionType
-from typing import Any, Final, Literal, Union, cast, get_args, get_origin
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    cast,
+    get_args,
+    get_origin,
+)
 
 from codex_py.errors import nearest
+from codex_py.protocol.annotations import (
+    Declares,
+    FieldShape,
+    Form,
+    Kind,
+    Plain,
+    choices,
+    expected,
+    form,
+    known_names,
+    members_of,
+    plain,
+    shape,
+)
 from codex_py.protocol.json_fields import JsonObject
 
-REQUIRED: Final = "Field required"
+REQUIRED: Final = "it is missing"
 """The reason of a `WrongValue` for a missing value."""
-OR_DEFAULT: Final = object()
-"""A mark for `Annotated`: a value of another type is ignored."""
 _MAX_PROBLEMS: Final = 8
 """The number of problems that the text of an error names."""
-_EXPECTED: Final[Mapping[Any, str]] = {
-    str: "string",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    list: "list",
-    tuple: "list",
-    dict: "dictionary",
-}
+_UNFIT: Final = object()
+"""Takes the place of the typed value if a value does not fit its type."""
 
-
-class Aliases(tuple[str, ...]):
-    """A note for `Annotated`: other names of the field."""
-
-    __slots__ = ()
+Place: TypeAlias = tuple[str, ...]
+"""The names and indices that lead to a value."""
 
 
 class WrongValue(ValueError):
@@ -58,13 +68,24 @@ class WrongValue(ValueError):
         self.reason = reason
 
 
+class UnknownField(WrongValue):
+    """A field that its object does not have. `known`: the fields that it has."""
+
+    def __init__(self, path: Sequence[str], known: Iterable[str]) -> None:
+        self._hint = guess(known, path[-1])
+        super().__init__(path, f"it is unknown{self._hint}")
+
+    def __str__(self) -> str:
+        return f"unknown field `{'.'.join(self.path)}`{self._hint}"
+
+
 class WrongValues(WrongValue):
     """One or more wrong values. `path` and `reason` are those of the first."""
 
     def __init__(self, problems: Sequence[WrongValue]) -> None:
         first = problems[0]
         super().__init__(first.path, first.reason)
-        self.problems = [each for problem in problems for each in _problems(problem)]
+        self.problems = problems
 
     def __str__(self) -> str:
         shown = [str(each) for each in self.problems[:_MAX_PROBLEMS]]
@@ -74,9 +95,30 @@ class WrongValues(WrongValue):
         return "; ".join(shown)
 
 
-def guess(choices: Iterable[object], value: object) -> str:
-    """A question for the choice that a wrong value resembles; empty if it resembles none."""
-    known = {str(choice).lower(): choice for choice in choices}
+class Mistake(NamedTuple):
+    """A value that is not as its type demands."""
+
+    path: Place
+    reason: Literal["missing", "unknown", "wrong"]
+    kind: Kind
+    """The type of the value; of an unknown field, the type that lacks it."""
+    value: Any = None
+
+    def error(self) -> WrongValue:
+        match self.reason:
+            case "missing":
+                return WrongValue(self.path, REQUIRED)
+            case "unknown":
+                return UnknownField(self.path, known_names(self.kind))
+            case "wrong":
+                hint = guess(choices(self.kind), self.value)
+                reason = f"it must be {expected(self.kind)}{hint}"
+                return WrongValue(self.path, reason, self.value)
+
+
+def guess(options: Iterable[object], value: object) -> str:
+    """A question for the option that a wrong value resembles; empty if it resembles none."""
+    known = {str(option).lower(): option for option in options}
     if isinstance(value, str) and known:
         meant = nearest(value.lower(), known)
     else:
@@ -86,136 +128,193 @@ def guess(choices: Iterable[object], value: object) -> str:
     return f"; did you mean {known[meant]!r}?"
 
 
-def _problems(problem: WrongValue) -> Sequence[WrongValue]:
-    if isinstance(problem, WrongValues):
-        return problem.problems
-    return [problem]
-
-
-def checked_fields(
-    cls: type[Any], data: JsonObject, path: tuple[str, ...] = ()
-) -> JsonObject:
-    """The fields of a class from a JSON object. Null for a field with a default counts as left out.
+def checked(kind: Kind, value: Any, path: Place = ()) -> Any:
+    """Convert a JSON value to a type. Unknown fields are ignored.
 
     Raises:
-        WrongValues: fields are missing, or have other types; names all of them.
+        WrongValues: a value has another type, or is missing; names all of them.
     """
-    values: JsonObject = {}
-    problems: list[WrongValue] = []
-    for name, aliases, annotation, is_required, is_lenient in _fields(cls):
-        given = next(
-            (key for key in (name, *aliases) if data.get(key) is not None), name
-        )
-        try:
-            if data.get(given) is not None:
-                values[name] = checked(annotation, data[given], (*path, given))
-            elif is_required:
-                raise WrongValue((*path, name), REQUIRED)
-        except WrongValue as problem:
-            if not is_lenient:
-                problems.append(problem)
-    if problems:
-        raise WrongValues(problems)
+    found, mistakes = read(kind, value, path)
+    _require_none(mistakes)
+    return found
+
+
+def checked_fields(cls: type[Any], data: JsonObject, path: Place = ()) -> JsonObject:
+    """The fields of a `@frozen` class from a JSON object, without those that are left out.
+
+    Raises the errors of `checked`.
+    """
+    reader = _Reader(exact=False)
+    values = reader.fields(cls, data, path)
+    _require_none(reader.mistakes)
     return values
 
 
-def checked(annotation: Any, value: Any, path: tuple[str, ...] = ()) -> Any:
-    """Convert a JSON value to a type. Raises a `WrongValue` if it has another type."""
-    options = _options(annotation)
-    for option in options:
-        kind = get_origin(option) or option
-        inner = get_args(option)
-        if kind is Literal:
-            if value in inner:
-                return value
-        elif kind in (list, tuple) and isinstance(value, list | tuple):
-            items = enumerate(cast("list[Any]", value))
-            members = _members(inner[0], {str(at): item for at, item in items}, path)
-            if kind is list:
-                return list(members.values())
-            return tuple(members.values())
-        elif kind is dict and isinstance(value, dict):
-            return _members(inner[1], cast("JsonObject", value), path)
-        elif is_dataclass(kind) and isinstance(value, dict):
-            return option(**checked_fields(option, cast("JsonObject", value), path))
-        elif kind is Any or type(value) is kind:
-            return value
-        elif (number := _number(kind, value)) is not None:
-            return number
-    raise WrongValue(path, _expectation(options, value), value)
+def _require_none(mistakes: Iterable[Mistake]) -> None:
+    wrong = [each.error() for each in mistakes if each.reason != "unknown"]
+    if wrong:
+        raise WrongValues(wrong)
 
 
-def _options(annotation: Any) -> Sequence[Any]:
-    """The members of a union type; for any other type, that type alone."""
-    # `X | Literal[…]` is a `typing.Union`, not a `UnionType`.
-    is_union = isinstance(annotation, UnionType) or get_origin(annotation) is Union
-    if is_union:
-        return get_args(annotation)
-    return (annotation,)
+def read(
+    kind: Kind, value: Any, path: Place = (), *, exact: bool = False
+) -> tuple[Any, list[Mistake]]:
+    """Convert a value to a type. Returns it with all mistakes, in the order of the fields.
 
+    The value counts only if there are no mistakes besides unknown fields. Null for a field with a
+    default counts as left out.
 
-def _members(annotation: Any, members: JsonObject, path: tuple[str, ...]) -> JsonObject:
-    """Convert each value. Raises a `WrongValues` with every value of another type."""
-    if annotation is Any:
-        return members
-    values: JsonObject = {}
-    problems: list[WrongValue] = []
-    for key, member in members.items():
-        try:
-            values[key] = checked(annotation, member, (*path, key))
-        except WrongValue as problem:
-            problems.append(problem)
-    if problems:
-        raise WrongValues(problems)
-    return values
-
-
-def _expectation(options: Sequence[Any], value: object) -> str:
-    """Describe the values that these types allow."""
-    choices: list[object] = []
-    names: list[str] = []
-    for option in options:
-        kind = get_origin(option) or option
-        if kind is Literal:
-            choices += get_args(option)
-        elif kind is not NoneType:
-            names.append(_EXPECTED.get(kind, "dictionary"))
-    words = [repr(choice) for choice in choices]
-    if names:
-        words.append(f"a valid {' or '.join(names)}")
-    first = ", ".join(words[:-1])
-    listed = f"{first} or {words[-1]}" if first else words[-1]
-    return f"Input should be {listed}{guess(choices, value)}"
-
-
-def _number(kind: Any, value: Any) -> Any:
-    """The number or boolean that a value means; None if it means none.
-
-    Models write numbers and booleans as strings, and whole numbers with a decimal point.
+    Args:
+        exact: numbers and booleans are what they look like. By default, a string may stand for
+            them, and whole numbers may have a decimal point: models write them so.
     """
+    reader = _Reader(exact=exact)
+    found = reader.value(kind, value, path)
+    return found, reader.mistakes
+
+
+class _Reader:
+    def __init__(self, *, exact: bool) -> None:
+        self.mistakes: list[Mistake] = []
+        self._exact = exact
+        self._wrong = 0
+        """The number of mistakes besides unknown fields."""
+
+    def value(self, kind: Kind, value: Any, path: Place) -> Any:
+        """Convert a value by the first type of a union that has its form."""
+        for option in _options(kind):
+            match option.form:
+                case "choice":
+                    if value in option.inner:
+                        return value
+                case "array":
+                    if isinstance(value, list | tuple):
+                        elements = cast("Sequence[Any]", value)
+                        return self._elements(option, elements, path)
+                case "mapping":
+                    if isinstance(value, dict):
+                        members = cast("JsonObject", value)
+                        return self._members(option.inner[1], members, path)
+                case "fields":
+                    if isinstance(value, dict):
+                        data = cast("JsonObject", value)
+                        return self._object(option.kind, data, path)
+                case "plain":
+                    found = self._plain(plain(option.kind), value)
+                    if found is not _UNFIT:
+                        return found
+        self._add(Mistake(path, "wrong", kind, value))
+        return None
+
+    def fields(self, cls: type[Any], data: JsonObject, path: Place) -> JsonObject:
+        """The values of the fields of a `@frozen` class that are given."""
+        values: JsonObject = {}
+        known = shape(cls)
+        for field in known.fields:
+            name = _given(field, data)
+            if name is None:
+                if field.is_required:
+                    self._add(Mistake((*path, field.name), "missing", field.kind))
+                continue
+            mistakes = len(self.mistakes)
+            wrong = self._wrong
+            value = self.value(field.kind, data[name], (*path, name))
+            if self._wrong == wrong:
+                values[field.name] = value
+            elif field.is_lenient:
+                del self.mistakes[mistakes:]
+                self._wrong = wrong
+        for name, value in data.items():
+            if name not in known.names:
+                self.mistakes.append(Mistake((*path, name), "unknown", cls, value))
+        return values
+
+    def _object(self, cls: type[Any], data: JsonObject, path: Place) -> Any:
+        if issubclass(cls, Declares):
+            self._declared(cls, data, path)
+            return cls(data)
+        wrong = self._wrong
+        values = self.fields(cls, data, path)
+        if self._wrong > wrong:
+            return None
+        return cls(**values)
+
+    def _declared(self, cls: type[Declares], data: JsonObject, path: Place) -> None:
+        for name, value in data.items():
+            kind = cls.__kind_at__(name)
+            if kind is None:
+                self.mistakes.append(Mistake((*path, name), "unknown", cls, value))
+            else:
+                self.value(kind, value, (*path, name))
+
+    def _elements(self, option: "_Option", values: Sequence[Any], path: Place) -> Any:
+        kind = option.inner[0]
+        if kind is not Any:
+            values = [
+                self.value(kind, value, (*path, str(at)))
+                for at, value in enumerate(values)
+            ]
+        return option.kind(values)
+
+    def _members(self, kind: Kind, members: JsonObject, path: Place) -> JsonObject:
+        if kind is Any:
+            return members
+        return {
+            name: self.value(kind, member, (*path, name))
+            for name, member in members.items()
+        }
+
+    def _plain(self, kind: Plain, value: Any) -> Any:
+        if not self._exact:
+            value = _number(kind.types[-1], value)
+        if kind.fits(value):
+            return kind.make(value)
+        return _UNFIT
+
+    def _add(self, mistake: Mistake) -> None:
+        self.mistakes.append(mistake)
+        self._wrong += 1
+
+
+def _given(field: FieldShape, data: JsonObject) -> str | None:
+    """The name under which an object has a value for a field."""
+    for name in field.names:
+        if data.get(name) is not None:
+            return name
+    return None
+
+
+def _number(kind: type, value: Any) -> Any:
+    """The number or boolean that a value means, if it means one; else the value."""
     if kind in (bool, int, float) and isinstance(value, str):
         try:
             value = json.loads(value.lower())
         except (ValueError, RecursionError):
-            return None
-    if type(value) is kind:
-        return value
+            return value
     if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)
     if kind is float and type(value) is int:
         return float(value)
-    return None
+    return value
+
+
+class _Option(NamedTuple):
+    """One type of a union."""
+
+    form: Form
+    kind: Any
+    """The type, without its parameters unless it is plain."""
+    inner: tuple[Any, ...]
+    """The parameters: the choices, or the types of the members."""
 
 
 @cache
-def _fields(cls: type[Any]) -> Sequence[tuple[str, Sequence[str], Any, bool, bool]]:
-    """The name, aliases, type, `is_required` and `is_lenient` of each field that JSON can set."""
-    found: list[tuple[str, Sequence[str], Any, bool, bool]] = []
-    # Fields with `repr=False` are the program's own.
-    for each in (field for field in fields(cls) if field.repr):
-        is_annotated = hasattr(each.type, "__metadata__")
-        annotation, *notes = get_args(each.type) if is_annotated else (each.type,)
-        aliases = next((note for note in notes if isinstance(note, Aliases)), ())
-        is_required = each.default is MISSING and each.default_factory is MISSING
-        found.append((each.name, aliases, annotation, is_required, OR_DEFAULT in notes))
-    return found
+def _options(kind: Kind) -> tuple[_Option, ...]:
+    return tuple(map(_option, members_of(kind)))
+
+
+def _option(kind: Kind) -> _Option:
+    its_form = form(kind)
+    if its_form in {"plain", "fields"}:
+        return _Option(its_form, kind, ())
+    return _Option(its_form, get_origin(kind), get_args(kind))

@@ -53,7 +53,7 @@ def test_each_kind_of_mistake_names_its_key_and_what_was_expected():
         Problem(("mcp_servers", "s", "env", "A"), "must be a string"),
         Problem(
             ("approval_policy",),
-            'must be one of `untrusted`, `on-failure`, `on-request`, `never`, not `"often"`',
+            'must be one of `untrusted`, `on-failure`, `on-request`, `never` or a table, not `"often"`',
         ),
         Problem(("tui", "notifications"), "must be a boolean or an array, not `2`"),
     ]

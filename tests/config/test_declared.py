@@ -12,14 +12,12 @@ import pytest
 
 from codex_py.config.check import kind_of
 from codex_py.config.config import Config
-from codex_py.config.declared.kinds import alternatives, plain
 from codex_py.config.declared.permissions import GranularRules, SandboxLimits
 from codex_py.config.declared.requirements import RequirementKeys
 from codex_py.config.declared.section import (
     Key,
     Section,
     defaults,
-    form,
     is_set,
     key,
     keys_of,
@@ -29,6 +27,7 @@ from codex_py.config.declared.section import (
 )
 from codex_py.config.declared.settings import Settings
 from codex_py.protocol import approval
+from codex_py.protocol.annotations import alternatives, form, plain
 from codex_py.protocol.approval import (
     DEFAULT_LIMITS,
     ApprovalKind,
@@ -144,5 +143,5 @@ def declared(cls: type[Section]) -> Iterator[Key]:
     for each in keys_of(cls):
         yield each
         for option in alternatives(each.kind):
-            if form(option) == "section":
+            if form(option) == "fields":
                 yield from declared(option)

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from codex_py.protocol.checked import OR_DEFAULT, Aliases, WrongValue, checked
+from codex_py.protocol.annotations import OR_DEFAULT, Aliases
+from codex_py.protocol.checked import WrongValue, checked, read
 from codex_py.protocol.frozen import frozen
 
 
@@ -59,17 +60,17 @@ def test_fields_are_read_as_they_are_annotated(data: Any, whole: Whole) -> None:
     ("data", "words"),
     [
         ({}, "missing field `name`"),
-        ([1], "invalid value [1] for `arguments`: Input should be a valid dictionary"),
+        ([1], "invalid value [1] for `arguments`: it must be an object"),
         ({"name": None}, "missing field `name`"),
-        ({"name": 5}, "invalid value 5 for `name`: Input should be a valid string"),
+        ({"name": 5}, "invalid value 5 for `name`: it must be a string"),
         ({"name": "", "count": True}, "invalid value true for `count`"),
         ({"name": "", "count": 0.5}, "invalid value 0.5 for `count`"),
         ({"name": "", "n": float("inf")}, "invalid value Infinity for `n`"),
         (
             {"name": "", "count": "[" * 9_000},
-            "for `count`: Input should be a valid integer",
+            "for `count`: it must be an integer",
         ),
-        ({"name": "", "is_old": 1}, "for `is_old`: Input should be a valid boolean"),
+        ({"name": "", "is_old": 1}, "for `is_old`: it must be a boolean"),
         ({"name": "", "share": ""}, 'invalid value "" for `share`'),
         ({"name": "", "parts": [{"text": ""}, {}]}, "missing field `parts.1.text`"),
         ({"name": "", "line": [1]}, "invalid value 1 for `line.0`"),
@@ -101,36 +102,36 @@ class Steps:
         (
             {"title": "", "steps": [{"status": "done"}]},
             'invalid value "done" for `steps.0.status`:'
-            " Input should be 'pending', 'in_progress' or 'completed'",
+            " it must be one of `pending`, `in_progress`, `completed`",
         ),
         (
             {"title": "", "steps": [{"status": "pending"}, {"status": "In Progress"}]},
             'invalid value "In Progress" for `steps.1.status`:'
-            " Input should be 'pending', 'in_progress' or 'completed'; did you mean 'in_progress'?",
+            " it must be one of `pending`, `in_progress`, `completed`; did you mean 'in_progress'?",
         ),
         (
             {"title": "", "colors": ["red", "blu", 5]},
-            "invalid value \"blu\" for `colors.1`: Input should be 'red' or 'blue'; did you mean"
-            " 'blue'?; invalid value 5 for `colors.2`: Input should be 'red' or 'blue'",
+            'invalid value "blu" for `colors.1`: it must be one of `red`, `blue`; did you mean'
+            " 'blue'?; invalid value 5 for `colors.2`: it must be one of `red`, `blue`",
         ),
         (
             {"title": "", "by_name": {"a": {"status": True}}},
             "invalid value true for `by_name.a.status`:"
-            " Input should be 'pending', 'in_progress' or 'completed'",
+            " it must be one of `pending`, `in_progress`, `completed`",
         ),
         (
             {"title": "", "steps": [{"status": "pending", "size": "atuo"}]},
-            "invalid value \"atuo\" for `steps.0.size`: Input should be 'auto' or a valid integer;"
+            'invalid value "atuo" for `steps.0.size`: it must be one of `auto` or an integer;'
             " did you mean 'auto'?",
         ),
         (
             {"steps": [{}, {"status": "pending"}, {"status": 1}]},
             "missing field `title`; missing field `steps.0.status`; invalid value 1 for"
-            " `steps.2.status`: Input should be 'pending', 'in_progress' or 'completed'",
+            " `steps.2.status`: it must be one of `pending`, `in_progress`, `completed`",
         ),
         (
             {"title": "", "colors": 5},
-            "invalid value 5 for `colors`: Input should be a valid list",
+            "invalid value 5 for `colors`: it must be an array",
         ),
     ],
 )
@@ -150,7 +151,7 @@ def test_of_many_problems_some_are_told() -> None:
 
 
 def test_an_error_says_which_types_there_are() -> None:
-    with pytest.raises(WrongValue, match="Input should be a valid list or string"):
+    with pytest.raises(WrongValue, match="it must be an array or a string"):
         checked(Whole, {"name": "", "line": 5})
 
 
@@ -162,3 +163,55 @@ def test_a_value_is_shown_in_part_however_deep_or_long_it_is() -> None:
         with pytest.raises(WrongValue) as error:
             checked(str, value)
         assert len(str(error.value)) < 300
+
+
+@frozen(kw_only=True)
+class Settings:
+    limit: int = 1
+    is_quiet: bool = False
+    parts: tuple[Whole, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("data", "sentences"),
+    [
+        ({"limit": 2, "is_quiet": True}, []),
+        ({"limt": 2}, ["unknown field `limt`; did you mean 'limit'?"]),
+        ({"xyz": 2}, ["unknown field `xyz`"]),
+        (
+            {"parts": [{"name": "x", "nme": ""}, {"cuont": 1, "name": "", "n": 1}]},
+            [
+                "unknown field `parts.0.nme`; did you mean 'name'?",
+                "unknown field `parts.1.cuont`; did you mean 'count'?",
+            ],
+        ),
+        (
+            {"limit": "2", "is_quiet": "true", "quiet": 1},
+            [
+                'invalid value "2" for `limit`: it must be an integer',
+                'invalid value "true" for `is_quiet`: it must be a boolean',
+                "unknown field `quiet`; did you mean 'is_quiet'?",
+            ],
+        ),
+        (
+            {"limit": 2.0},
+            ["invalid value 2.0 for `limit`: it must be an integer"],
+        ),
+        (
+            {"parts": [{"kind": "c"}]},
+            ["missing field `parts.0.name`"],
+        ),
+    ],
+)
+def test_exact_data_has_all_mistakes_listed_unknown_fields_among_them(
+    data: Any, sentences: list[str]
+) -> None:
+    _, mistakes = read(Settings, data, exact=True)
+    assert [str(each.error()) for each in mistakes] == sentences
+
+
+def test_a_value_that_is_ignored_leaves_no_mistake_behind() -> None:
+    data: dict[str, Any] = {"name": "", "words": ["a", 1, {}], "kind": 5}
+    found, mistakes = read(Whole, data)
+    assert found == Whole(name="")
+    assert mistakes == []

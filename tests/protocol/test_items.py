@@ -63,20 +63,20 @@ def test_objects_within_an_item_are_typed() -> None:
 
 
 MALFORMED: list[tuple[Any, str]] = [
-    (None, "'type' of an item without a type: Field required"),
-    ({"type": 5}, "'type' of 5: Input should be a valid string"),
+    (None, "'type' of an item without a type: it is missing"),
+    ({"type": 5}, "'type' of 5: it must be a string"),
     (
         {"type": "function_call", "call_id": "c", "arguments": ""},
         "'name' of function_call",
     ),
     (
         {"type": "message", "role": 1},
-        "'role' of message: Input should be a valid string",
+        "'role' of message: it must be a string",
     ),
     ({"type": "message", "role": "user", "content": [1]}, "'content.0' of message"),
     (
         {"type": "message", "role": "user", "content": [{"type": "output_text"}]},
-        "'content.0.text' of message: Field required",
+        "'content.0.text' of message: it is missing",
     ),
     (
         {"type": "message", "role": "user", "content": [{"type": []}]},

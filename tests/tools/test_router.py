@@ -226,7 +226,7 @@ def test_a_function_tool_is_taken_as_a_custom_call_too() -> None:
         (
             function("add", '{"a":"x"}'),
             '[ERROR:InvalidArgs] failed to parse function arguments: invalid value "x" for `a`:'
-            " Input should be a valid integer",
+            " it must be an integer",
         ),
         (function("add", '{"a":-1}'), "[ERROR:EINVAL] a is negative"),
         (

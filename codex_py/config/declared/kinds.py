@@ -6,41 +6,10 @@ these.
 
 import math
 import re
-from collections.abc import Callable
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    NamedTuple,
-    TypeAlias,
-    Union,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Final, TypeAlias
 
 from codex_py.config.keymap import key_name
-
-Kind: TypeAlias = Any
-"""The annotation of a setting."""
-
-
-class Plain(NamedTuple):
-    """What there is to say about a value that is no table, no array and no choice."""
-
-    name: str
-    words: str
-    """What the value must be: `a string`."""
-    types: tuple[type, ...]
-    """What TOML gives for it."""
-    holds: Callable[[Any], bool] = lambda _: True
-
-    def fits(self, value: Any) -> bool:
-        if isinstance(value, bool) and bool not in self.types:
-            # Python takes a boolean for an integer.
-            return object in self.types
-        return isinstance(value, self.types) and self.holds(value)
+from codex_py.protocol.annotations import Plain
 
 
 def _is_limit(value: float) -> bool:
@@ -86,28 +55,3 @@ Positive: TypeAlias = Annotated[
 ]
 KeyName: TypeAlias = Annotated[str, Plain("key", _KEY, (str,), _is_key)]
 """A key of the keyboard."""
-
-_PYTHON: Final[dict[Any, Plain]] = {
-    str: Plain("string", _STRING, (str,)),
-    bool: Plain("boolean", "a boolean", (bool,)),
-    int: Plain("integer", "an integer", (int,)),
-    float: Plain("number", "a number", _NUMBERS),
-    # Relative to the folder of the file that sets it.
-    Path: Plain("path", "a path", (str,)),
-    Any: Plain("any", "anything", (object,)),
-}
-
-
-def plain(kind: Kind) -> Plain:
-    """What there is to say of a type that is no table, no array and no choice."""
-    found = _PYTHON.get(kind)
-    if found is None:
-        (found,) = kind.__metadata__
-    return found
-
-
-def alternatives(kind: Kind) -> tuple[Kind, ...]:
-    """The types of a union but None; any other type alone."""
-    if isinstance(kind, UnionType) or get_origin(kind) is Union:
-        return tuple(each for each in get_args(kind) if each is not NoneType)
-    return (kind,)

@@ -13,10 +13,15 @@ else there, and a run looks at a tenth of them.
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, cached_property
-from pathlib import Path
-from typing import Any, Final, Literal, cast, get_args, get_origin
+from typing import Any, Final, cast, get_args
 
-from codex_py.config.declared.kinds import Kind, alternatives
+from codex_py.protocol.annotations import (
+    Declares,
+    Kind,
+    alternatives,
+    form,
+    plain,
+)
 
 REST: Final = "*"
 """Stands for the names of keys that have none of their own."""
@@ -96,13 +101,28 @@ class _Table(Key):
     is_table = True
 
 
-class Section:
+class Section(Declares):
     """A table of the configuration. Its values have been checked."""
 
     __slots__ = ("_values",)
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
+
+    @classmethod
+    def __kind_at__(cls, name: str) -> "Kind | None":
+        known = key_of(cls, name)
+        if known is None:
+            return None
+        return known.kind
+
+    @classmethod
+    def __known_names__(cls) -> Collection[str]:
+        names = list(names_of(cls))
+        for each in keys_of(cls):
+            if each.names is not None:
+                names += each.names()
+        return names
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and raw(other) == self._values
@@ -212,42 +232,25 @@ def defaults(cls: type[Section], path: str = "") -> Iterator[tuple[str, Any]]:
     for each in keys_of(cls):
         if each.default is not None:
             yield path + each.name, each.default
-        if each.is_table and form(each.kind) == "section":
+        if each.is_table and form(each.kind) == "fields":
             yield from defaults(each.kind, f"{path}{each.name}.")
-
-
-Form = Literal["section", "table", "array", "choice", "plain"]
-
-
-def form(kind: Kind) -> Form:
-    """The form of values of a type that is no union: with declared keys, with free ones, …"""
-    if isinstance(kind, type) and issubclass(kind, Section):
-        return "section"
-    origin = get_origin(kind)
-    if origin is Mapping:
-        return "table"
-    if origin is tuple:
-        return "array"
-    if origin is Literal:
-        return "choice"
-    return "plain"
 
 
 def typed(kind: Kind, value: Any) -> Any:
     """A value that has been checked as the type of its annotation."""
     for each in alternatives(kind):
         match form(each):
-            case "section" if isinstance(value, Mapping):
+            case "fields" if isinstance(value, Mapping):
                 return each(value)
-            case "table" if isinstance(value, Mapping):
+            case "mapping" if isinstance(value, Mapping):
                 table = cast("Mapping[str, Any]", value)
                 inner = get_args(each)[1]
                 return {name: typed(inner, part) for name, part in table.items()}
             case "array" if isinstance(value, list):
                 inner = get_args(each)[0]
                 return tuple(typed(inner, part) for part in cast("list[Any]", value))
-            case "plain" if each is Path and isinstance(value, str):
-                return Path(value)
+            case "plain" if isinstance(value, str) and plain(each).fits(value):
+                return plain(each).make(value)
             case _:
                 pass
     return value

@@ -20,6 +20,7 @@ from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.commit import Committed
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.plan import PatchPlan
+from codex_py.protocol.annotations import Aliases
 from codex_py.protocol.approval import ApprovalPolicy, ApprovalRequest, may_ask
 from codex_py.protocol.calls import (
     PastCall,
@@ -28,7 +29,6 @@ from codex_py.protocol.calls import (
     read_report,
     shortened,
 )
-from codex_py.protocol.checked import Aliases
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.event_items import Change, FileChange, ThreadItem
 from codex_py.protocol.events import FilesPatched, ItemCompleted, ItemStarted

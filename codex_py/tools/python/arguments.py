@@ -11,7 +11,7 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import ErrorDetails
 
-from codex_py.protocol.checked import WrongValue, WrongValues, guess
+from codex_py.protocol.checked import REQUIRED, WrongValue, WrongValues, guess
 
 _CHOICE: Final = re.compile("'([^']+)'")
 
@@ -49,6 +49,8 @@ def _wrong_value(problem: ErrorDetails) -> WrongValue:
     value = problem["input"]
     path = [*map(str, problem["loc"])]
     # pydantic gives the choices only as text.
+    if problem["type"] == "missing":
+        return WrongValue(path, REQUIRED)
     choices = _CHOICE.findall(str(problem.get("ctx", {}).get("expected", "")))
     return WrongValue(path, problem["msg"] + guess(choices, value), value)
 

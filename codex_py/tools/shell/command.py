@@ -16,8 +16,9 @@ from codex_py.patch.envelope.shell import find_patch, is_bare_patch, mentions_pa
 from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol import event_items, events
+from codex_py.protocol.annotations import OR_DEFAULT
 from codex_py.protocol.calls import PastCall, PastItems, past_command, read_report
-from codex_py.protocol.checked import OR_DEFAULT, WrongValue
+from codex_py.protocol.checked import WrongValue
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.tools import ToolOutput

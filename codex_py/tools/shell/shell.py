@@ -4,7 +4,8 @@ unless the user moves them to the background."""
 from typing import Annotated, Any, TypeAlias
 
 from codex_py.errors import ToolError
-from codex_py.protocol.checked import Aliases, WrongValue
+from codex_py.protocol.annotations import Aliases
+from codex_py.protocol.checked import WrongValue
 from codex_py.protocol.dispatch import ToolContext
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import encode_json
