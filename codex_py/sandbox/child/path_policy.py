@@ -17,7 +17,7 @@ class LeftToKernel(Exception):
     """Raised to leave the call to the kernel, where Landlock refuses it."""
 
 
-class Entry:
+class FolderEntry:
     """An entry of a folder, which a call may change."""
 
     def __init__(self, folder: int, path: str) -> None:
@@ -52,7 +52,7 @@ class PathPolicy:
 
     def entry(
         self, call: PendingCall, folder: int, address: int, *, is_folder: bool = False
-    ) -> Entry:
+    ) -> FolderEntry:
         """The entry that the call names. With `is_folder`, a slash may follow the name.
 
         Raises:
@@ -68,14 +68,14 @@ class PathPolicy:
         opened = self._open(call, folder, head or slash)
         path = os.readlink(f"/proc/self/fd/{opened}").rstrip("/") + "/" + name  # noqa: PTH115 - 5 ms
         self._require_changeable(path)
-        return Entry(opened, path)
+        return FolderEntry(opened, path)
 
-    def linked(self, entry: Entry) -> Entry:
+    def linked(self, entry: FolderEntry) -> FolderEntry:
         """The target of a link. Raises the errors of `entry`."""
         path = os.path.realpath(entry.path)
         self._require_changeable(path)
         opened = kernel.open_path(path.rpartition("/")[0] or "/")
-        return Entry(self.hold(opened), path)
+        return FolderEntry(self.hold(opened), path)
 
     def file(self, call: PendingCall, folder: int, address: int, flags: int) -> str:
         """The path at which we can open the file that the call names.

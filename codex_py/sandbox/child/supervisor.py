@@ -20,7 +20,7 @@ from codex_py.sandbox.child.notifications import (
     NotificationListener,
     PendingCall,
 )
-from codex_py.sandbox.child.path_policy import Entry, LeftToKernel, PathPolicy
+from codex_py.sandbox.child.path_policy import FolderEntry, LeftToKernel, PathPolicy
 
 _REMOVE_FOLDER = 0x200
 _NO_FOLLOW = 0x100
@@ -89,7 +89,7 @@ class Supervisor:
         call.is_taken = True
         if kind == stat.S_IFIFO:
             # Opening waits for the other end of the pipe; meanwhile, other calls are answered.
-            entry = Entry(os.dup(entry.folder), entry.path)
+            entry = FolderEntry(os.dup(entry.folder), entry.path)
             try:
                 _thread.start_new_thread(self._open_pipe, (call, entry, flags))
             except RuntimeError:
@@ -104,7 +104,7 @@ class Supervisor:
         )
         self._listener.give(call, self._paths.hold(file), flags & os.O_CLOEXEC)
 
-    def _open_pipe(self, call: PendingCall, entry: Entry, flags: int) -> None:
+    def _open_pipe(self, call: PendingCall, entry: FolderEntry, flags: int) -> None:
         try:
             file = os.open(
                 entry.name, flags & ~os.O_CREAT | os.O_NOFOLLOW, dir_fd=entry.folder
@@ -239,7 +239,7 @@ def _id(word: int) -> int:
     return word
 
 
-def _kind(entry: Entry) -> int | None:
+def _kind(entry: FolderEntry) -> int | None:
     """The kind of the file, as in `stat.S_IFMT`; None if it does not exist."""
     try:
         return stat.S_IFMT(os.lstat(entry.name, dir_fd=entry.folder).st_mode)
