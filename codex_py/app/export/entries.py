@@ -45,7 +45,7 @@ Part: TypeAlias = Text | Diff
 
 
 @frozen
-class Entry:
+class ExportEntry:
     kind: Kind
     title: str = ""
     """The script of a command; empty for messages."""
@@ -55,7 +55,7 @@ class Entry:
     parts: Sequence[Part] = ()
 
 
-def entries(items: Sequence[event_items.ThreadItem]) -> Iterator[Entry]:
+def entries(items: Sequence[event_items.ThreadItem]) -> Iterator[ExportEntry]:
     """Yield the entries of a conversation. Their texts cannot control a terminal or hide text."""
     for item in items:
         if not (
@@ -64,7 +64,7 @@ def entries(items: Sequence[event_items.ThreadItem]) -> Iterator[Entry]:
             yield _entry(item)
 
 
-def _entry(item: event_items.ThreadItem) -> Entry:
+def _entry(item: event_items.ThreadItem) -> ExportEntry:
     match item:
         case event_items.CommandExecution():
             return _command(item)
@@ -73,24 +73,24 @@ def _entry(item: event_items.ThreadItem) -> Entry:
         case event_items.TodoList():
             steps = (f"- {_STEPS[s.status]} {s.text}" for s in item.items)
             text = "\n\n".join(filter(None, (item.explanation, "\n".join(steps))))
-            return Entry("plan", "Updated plan", parts=_texts(text, "markdown"))
+            return ExportEntry("plan", "Updated plan", parts=_texts(text, "markdown"))
         case event_items.McpToolCall():
             return _call(item)
         case event_items.CollabToolCall():
             return _agents(item)
         case event_items.WebSearch():
-            return Entry("call", plain(" ".join(search_words(item))))
+            return ExportEntry("call", plain(" ".join(search_words(item))))
         case event_items.ErrorItem(message=message, code="aborted"):
-            return Entry("note", message)
+            return ExportEntry("note", message)
         case event_items.ErrorItem(message=message):
-            return Entry("error", "Error", failed=True, parts=_texts(message))
+            return ExportEntry("error", "Error", failed=True, parts=_texts(message))
         case event_items.ContextCompaction():
-            return Entry(
+            return ExportEntry(
                 "note",
                 "Compacted: for the model, a summary takes the place of the above",
             )
         case event_items.TurnTime(duration_ms=duration_ms):
-            return Entry("note", f"Worked for {took(duration_ms)}")
+            return ExportEntry("note", f"Worked for {took(duration_ms)}")
         case _:
             return _said(item)
 
@@ -99,17 +99,17 @@ def _said(
     item: event_items.UserMessage
     | event_items.AgentMessage
     | event_items.ReasoningSummary,
-) -> Entry:
+) -> ExportEntry:
     match item:
         case event_items.UserMessage():
             images = "".join(f"\n[image: {path}]" for path in item.images)
-            return Entry(
+            return ExportEntry(
                 "user", parts=_texts((item.text + images).strip("\n"), "plain")
             )
         case event_items.AgentMessage(text=text):
-            return Entry("agent", parts=_texts(without_tags(text), "markdown"))
+            return ExportEntry("agent", parts=_texts(without_tags(text), "markdown"))
         case event_items.ReasoningSummary(text=text):
-            return Entry("thought", "Reasoning", parts=_texts(text, "markdown"))
+            return ExportEntry("thought", "Reasoning", parts=_texts(text, "markdown"))
 
 
 def _texts(
@@ -132,7 +132,7 @@ def _left_out(text: str) -> str:
     return f"[… {len(text) - _LONGEST:,} characters are left out …]"
 
 
-def _command(item: event_items.CommandExecution) -> Entry:
+def _command(item: event_items.CommandExecution) -> ExportEntry:
     notes: list[str] = []
     if item.status == "declined":
         notes.append("declined")
@@ -143,7 +143,7 @@ def _command(item: event_items.CommandExecution) -> Entry:
     if item.duration_ms is not None:
         notes.append(took(item.duration_ms))
     output = command_output(_shortened(item.aggregated_output)).strip("\n")
-    return Entry(
+    return ExportEntry(
         "command",
         plain(script_of(item.command).strip()),
         ", ".join(notes),
@@ -152,7 +152,7 @@ def _command(item: event_items.CommandExecution) -> Entry:
     )
 
 
-def _change(item: event_items.FileChange) -> Entry:
+def _change(item: event_items.FileChange) -> ExportEntry:
     if item.status == "failed":
         names = ", ".join(change.path for change in item.changes)
         if item.is_declined:
@@ -163,7 +163,7 @@ def _change(item: event_items.FileChange) -> Entry:
             message = ""
         else:
             message = item.error["message"]
-        return Entry("change", plain(title), failed=True, parts=_texts(message))
+        return ExportEntry("change", plain(title), failed=True, parts=_texts(message))
     diff = item.diff[:_LONGEST]
     files = read_diff(diff)
     verb = "Edited"
@@ -181,7 +181,9 @@ def _change(item: event_items.FileChange) -> Entry:
         parts = [Diff(plain(diff).rstrip("\n"), files)]
     else:
         parts = _texts(diff)
-    return Entry("change", plain(f"{verb} {', '.join(names)}"), remark, parts=parts)
+    return ExportEntry(
+        "change", plain(f"{verb} {', '.join(names)}"), remark, parts=parts
+    )
 
 
 def _name(file: ShownFile) -> str:
@@ -190,7 +192,7 @@ def _name(file: ShownFile) -> str:
     return file.path
 
 
-def _call(item: event_items.McpToolCall) -> Entry:
+def _call(item: event_items.McpToolCall) -> ExportEntry:
     arguments = item.arguments
     if arguments:
         told = json.dumps(arguments, ensure_ascii=False, indent=2)
@@ -204,7 +206,7 @@ def _call(item: event_items.McpToolCall) -> Entry:
         *_texts(_shortened(told), language="json"),
         *_texts(_shortened(result_text(item.result))),
     ]
-    return Entry(
+    return ExportEntry(
         "call",
         plain(f"Called {item.server}.{item.tool}"),
         item.status if item.status == "failed" else "",
@@ -213,7 +215,7 @@ def _call(item: event_items.McpToolCall) -> Entry:
     )
 
 
-def _agents(item: event_items.CollabToolCall) -> Entry:
+def _agents(item: event_items.CollabToolCall) -> ExportEntry:
     names = ", ".join(item.names.get(each, each) for each in item.receiver_thread_ids)
     parts = _texts(_shortened(item.prompt or ""), "markdown")
     for agent_id, state in item.agents_states.items():
@@ -222,4 +224,4 @@ def _agents(item: event_items.CollabToolCall) -> Entry:
             text = f"{name} ({state.status}):\n\n{state.message}"
             parts += _texts(_shortened(text), "markdown")
     title = plain(f"{agent_verb(item.tool, is_done=True)} {names}")
-    return Entry("call", title, failed=item.status == "failed", parts=parts)
+    return ExportEntry("call", title, failed=item.status == "failed", parts=parts)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from codex_py.app.export.document import Document
-from codex_py.app.export.entries import Diff, Entry, Part, entries
+from codex_py.app.export.entries import Diff, ExportEntry, Part, entries
 from codex_py.streams.terminal import on_one_line
 
 _SAID = {"user": "## User", "agent": "## Agent"}
@@ -25,7 +25,7 @@ def conversation(document: Document) -> Iterator[str]:
         yield from (f"\n{block}\n" for block in _blocks(entry))
 
 
-def _blocks(entry: Entry) -> Iterator[str]:
+def _blocks(entry: ExportEntry) -> Iterator[str]:
     if entry.kind == "command":
         output = "".join(f"\n{part.text}" for part in entry.parts)
         yield fenced(f"$ {entry.title}{output}", "console")

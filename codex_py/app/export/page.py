@@ -17,7 +17,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 
 from codex_py.app.export.document import Document
-from codex_py.app.export.entries import Diff, Entry, Part, entries
+from codex_py.app.export.entries import Diff, ExportEntry, Part, entries
 from codex_py.app.views.diffs import DiffLine, ShownFile
 from codex_py.streams.terminal import on_one_line
 from codex_py.version import __version__
@@ -49,7 +49,7 @@ def page(document: Document) -> Iterator[str]:
     yield after.format(version=__version__)
 
 
-def _contents(found: Sequence[Entry]) -> str:
+def _contents(found: Sequence[ExportEntry]) -> str:
     prompts = [entry.parts for entry in found if entry.kind == "user"]
     if len(prompts) < 2:
         return ""
@@ -71,7 +71,7 @@ def _first_words(prompt: Sequence[Part]) -> str:
     return shown
 
 
-def _conversation(found: Sequence[Entry]) -> Iterator[str]:
+def _conversation(found: Sequence[ExportEntry]) -> Iterator[str]:
     number = 0
     for entry in found:
         if entry.kind == "user":
@@ -90,7 +90,7 @@ def _conversation(found: Sequence[Entry]) -> Iterator[str]:
         yield "</section>\n"
 
 
-def _step(entry: Entry) -> str:
+def _step(entry: ExportEntry) -> str:
     classes = f"step {entry.kind}"
     if entry.failed:
         classes += " failed"
@@ -111,7 +111,7 @@ def _step(entry: Entry) -> str:
     return f"<details {attributes}>{inner}</details>\n"
 
 
-def _parts(entry: Entry) -> str:
+def _parts(entry: ExportEntry) -> str:
     return "".join(map(_part, entry.parts))
 
 

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from codex_py.app.export.entries import Entry, entries
+from codex_py.app.export.entries import ExportEntry, entries
 from codex_py.app.thread import thread_items
 from codex_py.app.views.cost import CostReport
 from codex_py.command_line.stopping import Stopped, raise_when_stopped
@@ -134,7 +134,7 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     )
 
 
-def _in_short(entry: Entry, indent: str) -> list[str]:
+def _in_short(entry: ExportEntry, indent: str) -> list[str]:
     """The first lines of a message, or the title of a call without its output."""
     texts = [entry.title]
     if not entry.title or entry.kind == "error":
