@@ -29,7 +29,7 @@ from codex_py.frontends.tui.fitting import (
 from codex_py.frontends.tui.highlighting import highlighted
 from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.overlay import Overlays, Pages
-from codex_py.frontends.tui.panel import ROOMY, SHOWS_ALL, Choice, Entry, field_of
+from codex_py.frontends.tui.panel import ROOMY, SHOWS_ALL, Choice, TextField, field_of
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.screen import Screen
 from codex_py.frontends.tui.theme import Theme
@@ -88,7 +88,9 @@ class TerminalApprover:
                     self._transcript.print(_approved_cell(request, answer, theme.shell))
                 return Review(answer)
             said = await self._panels.ask(
-                lambda: Entry([("bold", "What should be done instead?")], field=field),
+                lambda: TextField(
+                    [("bold", "What should be done instead?")], field=field
+                ),
                 about="",
             )
             if said is not None:

@@ -24,7 +24,7 @@ from codex_py.config.permission_profiles import SECRETS
 from codex_py.errors import CodexError, ConfigError, ModelError
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import Option
-from codex_py.frontends.tui.panel import Choice, Entry, field_of, yes_or_no
+from codex_py.frontends.tui.panel import Choice, TextField, field_of, yes_or_no
 from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.transcript import Transcript
 from codex_py.protocol.provider_ids import LOCAL_PROVIDERS
@@ -189,7 +189,7 @@ async def _key(ui: TerminalUI, field: Buffer) -> str | None:
         ("bold", "The API key"),
         ("", "\n\nIt is kept in auth.json alone, for you alone."),
     ]
-    entry = Entry(question, check=_problem, field=field, is_hidden=True)
+    entry = TextField(question, check=_problem, field=field, is_hidden=True)
     try:
         return await ui.panels.show(entry)
     finally:

@@ -325,11 +325,11 @@ def yes_or_no(
 
 
 def field_of(text: str = "") -> Buffer:
-    """The field of an `Entry`."""
+    """The field of an `TextField`."""
     return Buffer(document=Document(text), multiline=True)
 
 
-class Entry(Panel[str | None]):
+class TextField(Panel[str | None]):
     """A field for a text that `check` accepts. Its result is stripped; None if the user leaves it.
 
     Args:

@@ -14,7 +14,7 @@ from prompt_toolkit.buffer import Buffer
 
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import Option
-from codex_py.frontends.tui.panel import Choice, Entry, Panel, field_of, yes_or_no
+from codex_py.frontends.tui.panel import Choice, Panel, TextField, field_of, yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.protocol.json_fields import as_object, object_field, objects
@@ -122,7 +122,7 @@ class TerminalElicitor:
                 return problem(text, field, needed=needed)
 
             text = await self._ask(
-                lambda: Entry(question, check=check, field=field_of(default))
+                lambda: TextField(question, check=check, field=field_of(default))
             )
             if text is None:
                 raise _Declined
@@ -268,7 +268,7 @@ async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswe
         elif picked == _OWN:
             field = fields.setdefault(question.id, field_of())
             text = await panels.ask(
-                lambda head=head, f=field: Entry(head, field=f), about=""
+                lambda head=head, f=field: TextField(head, field=f), about=""
             )
             if not text:
                 continue

@@ -27,7 +27,7 @@ from codex_py.frontends.tui.composer import Composer, composer_window
 from codex_py.frontends.tui.findings import FindingList
 from codex_py.frontends.tui.first_run import FirstPage
 from codex_py.frontends.tui.menu import Option
-from codex_py.frontends.tui.panel import Entry, Panel, field_of, yes_or_no
+from codex_py.frontends.tui.panel import Panel, TextField, field_of, yes_or_no
 from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.questions import TerminalElicitor, ask_user
 from codex_py.frontends.tui.theme import Theme
@@ -127,7 +127,7 @@ def questions(width: int, theme: Theme) -> str:
                 Elicitation("tickets", "Log in.", url="https://example.com/login")
             )
         ),
-        lambda: Entry(
+        lambda: TextField(
             [("bold", "What should be done instead?")], field=field_of("use make clean")
         ),
         lambda: yes_or_no(
