@@ -57,7 +57,7 @@ _KEPT_PROMPTS_CHARACTERS = 80_000
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RolloutEntry:
     encoded: EncodedItem
     type: str
     call_id: str | None
@@ -76,7 +76,7 @@ class Entry:
         payload: Mapping[str, Any],
         encoded: EncodedItem | None = None,
         place: Place | None = None,
-    ) -> "Entry":
+    ) -> "RolloutEntry":
         """Make an entry of a stored item; `encoded` is its JSON if the bytes can be kept."""
         if _PRIVATE in payload:
             payload = {key: value for key, value in payload.items() if key != _PRIVATE}
@@ -121,7 +121,7 @@ class Entry:
         return self.type == "message" and self.role == "user" and not self.is_context
 
 
-def context_of(entries: Iterable[Entry]) -> dict[str, str]:
+def context_of(entries: Iterable[RolloutEntry]) -> dict[str, str]:
     """The last text that begins with each of `CONTEXT_OPENINGS`, by opening."""
     context: dict[str, str] = {}
     for entry in entries:
@@ -132,7 +132,9 @@ def context_of(entries: Iterable[Entry]) -> dict[str, str]:
     return context
 
 
-def open_call(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
+def open_call(
+    entries: Sequence[RolloutEntry],
+) -> tuple[RolloutEntry, RolloutEntry] | None:
     """The only call of the last response without an output, and the output that `paired` gives it.
     None if several calls, or none, have no output."""
     response = next(
@@ -146,7 +148,7 @@ def open_call(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
     return None
 
 
-def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
+def paired(entries: Sequence[RolloutEntry]) -> list[EncodedItem]:
     """The items in the order of the history, changed so that every call has exactly one output and every output its
     call.
 
@@ -176,7 +178,7 @@ def paired(entries: Sequence[Entry]) -> list[EncodedItem]:
     return items + waiting
 
 
-def _unpaired(entries: Sequence[Entry]) -> tuple[set[int], set[int]]:
+def _unpaired(entries: Sequence[RolloutEntry]) -> tuple[set[int], set[int]]:
     """The indices of the calls without an output; and those of outputs without a call and of
     repeated calls."""
     open_calls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
@@ -201,14 +203,14 @@ def _unpaired(entries: Sequence[Entry]) -> tuple[set[int], set[int]]:
     return unanswered, stray
 
 
-def by_response(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def by_response(entries: Iterable[RolloutEntry]) -> Iterator[list[RolloutEntry]]:
     """Group the entries that have a place by their response. The other entries form groups between
     these.
 
     An item that a damaged line left inside a response is moved after it. A group may be empty.
     """
-    response: list[Entry] = []
-    others: list[Entry] = []
+    response: list[RolloutEntry] = []
+    others: list[RolloutEntry] = []
     number = 0
     for entry in entries:
         if entry.place is None:
@@ -223,7 +225,7 @@ def by_response(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     yield from (response, others)
 
 
-def _in_order(entries: Sequence[Entry]) -> Iterator[Entry]:
+def _in_order(entries: Sequence[RolloutEntry]) -> Iterator[RolloutEntry]:
     """Put the items of each response in the order of the history. A call without output gets the
     output `aborted`."""
     for group in by_response(entries):
@@ -237,7 +239,9 @@ def _in_order(entries: Sequence[Entry]) -> Iterator[Entry]:
             yield from group
 
 
-def _aborted(response: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
+def _aborted(
+    response: Sequence[RolloutEntry],
+) -> Iterator[tuple[RolloutEntry, RolloutEntry]]:
     """Each call without an output, and its output `aborted`."""
     answered = {each.place for each in response if each.type in _OUTPUT_TYPES}
     for each in response:
@@ -247,11 +251,15 @@ def _aborted(response: Sequence[Entry]) -> Iterator[tuple[Entry, Entry]]:
         if place not in answered:
             yield (
                 each,
-                Entry.of({"call_id": each.call_id, **_ABORTED[each.type]}, None, place),
+                RolloutEntry.of(
+                    {"call_id": each.call_id, **_ABORTED[each.type]}, None, place
+                ),
             )
 
 
-def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entry]:
+def compacted(
+    entries: Sequence[RolloutEntry], payload: Mapping[str, Any]
+) -> list[RolloutEntry]:
     """The items after a line of type `compacted`.
 
     Older programs stored only the summary. It becomes the last message, after the first context and
@@ -259,9 +267,11 @@ def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entr
     """
     replacement = payload.get("replacement_history")
     if isinstance(replacement, list):
-        return [Entry.of(item) for item in objects(cast("list[Any]", replacement))]
+        return [
+            RolloutEntry.of(item) for item in objects(cast("list[Any]", replacement))
+        ]
     context = takewhile(lambda entry: entry.is_context, entries)
-    prompts: list[Entry] = []
+    prompts: list[RolloutEntry] = []
     room = _KEPT_PROMPTS_CHARACTERS
     for entry in reversed(entries):
         text = "".join(entry.texts)
@@ -276,11 +286,13 @@ def compacted(entries: Sequence[Entry], payload: Mapping[str, Any]) -> list[Entr
     return [
         *context,
         *reversed(prompts),
-        Entry(item, "message", None, "user", (summary,)),
+        RolloutEntry(item, "message", None, "user", (summary,)),
     ]
 
 
-def without_last_turns(entries: Sequence[Entry], turns: Any) -> list[Entry]:
+def without_last_turns(
+    entries: Sequence[RolloutEntry], turns: Any
+) -> list[RolloutEntry]:
     """The items before the last `turns` turns. A turn begins with its prompt."""
     starts = [index for index, entry in enumerate(entries) if entry.is_prompt]
     count = lenient_integer(turns) or 0

@@ -10,7 +10,7 @@ from codex_py.protocol.messages import EncodedItem, decode_json
 from codex_py.protocol.response_order import OpenCall
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.entries import (
-    Entry,
+    RolloutEntry,
     by_response,
     compacted,
     context_of,
@@ -69,7 +69,7 @@ def read_session(path: Path, *, leaves_open: bool = False) -> StoredSession:
     """
     lines = ThreadLines(path, _EVENTS)
     compaction = lines.last("compacted", _is_whole)
-    entries: list[Entry] = []
+    entries: list[RolloutEntry] = []
     usages: tuple[Usage, Usage] | None = None
     model: str | None = None
     damaged_lines = 0
@@ -79,9 +79,9 @@ def read_session(path: Path, *, leaves_open: bool = False) -> StoredSession:
             continue
         match line.kind, line.payload:
             case "response_item", payload:
-                entries.append(Entry.of(payload, line.encoded, line.place))
+                entries.append(RolloutEntry.of(payload, line.encoded, line.place))
             case "event_msg", {"type": response_order.COMPLETED} as payload:
-                entries.append(Entry.of(payload, None, line.place))
+                entries.append(RolloutEntry.of(payload, None, line.place))
             case "event_msg", {"type": "token_count"}:
                 usages = _usages(line) or usages
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:
@@ -135,7 +135,9 @@ def _earlier_model(lines: ThreadLines) -> str | None:
     return model
 
 
-def _take_open_call(entries: list[Entry], items: list[EncodedItem]) -> OpenCall | None:
+def _take_open_call(
+    entries: list[RolloutEntry], items: list[EncodedItem]
+) -> OpenCall | None:
     """Remove the output that was made for the only open call of the last response from `items`.
     Returns the call."""
     found = open_call(entries)
@@ -186,7 +188,7 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
     Raises:
         SessionError: as `read_session`.
     """
-    shown: list[Entry] = []
+    shown: list[RolloutEntry] = []
     lines = ThreadLines(path, _SHOWN)
     if last_bytes is None:
         start = None
@@ -197,11 +199,11 @@ def read_conversation(path: Path, last_bytes: int | None = None) -> list[Encoded
             continue
         match line.kind, line.payload:
             case "response_item", payload:
-                shown.append(Entry.of(payload, line.encoded, line.place))
+                shown.append(RolloutEntry.of(payload, line.encoded, line.place))
             case "event_msg", {"type": kind} as payload if kind in _FACTS:
                 # The fact keeps its position after the line before it.
                 shown.append(
-                    Entry.of(payload, None, shown[-1].place if shown else None)
+                    RolloutEntry.of(payload, None, shown[-1].place if shown else None)
                 )
             case "event_msg", {"type": "thread_rolled_back", "num_turns": turns}:
                 shown = without_last_turns(shown, turns)

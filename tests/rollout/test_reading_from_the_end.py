@@ -11,7 +11,7 @@ import pytest
 
 from codex_py.protocol.stream import Usage
 from codex_py.rollout.entries import (
-    Entry,
+    RolloutEntry,
     compacted,
     context_of,
     paired,
@@ -39,7 +39,7 @@ def _read_forward(
     files: list[tuple[Path, int | None]], meta: SessionMeta
 ) -> StoredSession:
     """Read every line of the files, each up to the ordinal beside it, decoding all of them."""
-    entries: list[Entry] = []
+    entries: list[RolloutEntry] = []
     usage, last_usage, model, damaged = _NO_USAGE, _NO_USAGE, None, 0
     for path, end in files:
         texts = path.read_text("utf-8").split("\n")[1:-1]
@@ -55,7 +55,7 @@ def _read_forward(
                 break
             kind, payload = line["type"], line["payload"]
             if kind == "response_item":
-                entries.append(Entry.of(payload))
+                entries.append(RolloutEntry.of(payload))
             elif kind == "turn_context":
                 model = payload.get("model", model)
             elif kind == "compacted":
