@@ -15,7 +15,7 @@ from codex_py.command_line.stopping import raise_when_stopped
 from codex_py.config.paths import codex_home, worktrees_folder
 from codex_py.errors import CodexError, UsageError
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.files.change import Entry, patched_files
+from codex_py.patch.files.change import JournalEntry, patched_files
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.plan import EditedSince, UndoPlan, plan_undo
@@ -190,7 +190,7 @@ def _carry_out(plan: UndoPlan, *, as_json: bool, asks: bool) -> int:
     return print_out("\n".join(lines) + "\n")
 
 
-def _facts(entry: Entry, undone: Mapping[int, int]) -> dict[str, Any]:
+def _facts(entry: JournalEntry, undone: Mapping[int, int]) -> dict[str, Any]:
     if entry.number in undone:
         state = "undone"
     else:

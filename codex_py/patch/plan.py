@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Generic, Literal, Self, TypeVar
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Entry, FileChange, patched_files, where_written
+from codex_py.patch.files.change import (
+    FileChange,
+    JournalEntry,
+    patched_files,
+    where_written,
+)
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.handles import join
 from codex_py.patch.files.journal import Journal
@@ -137,7 +142,8 @@ class PatchPlan:
         """
         made = [file.location for file in self._files if file.fate == "submodule"]
         return commit(
-            Entry(list(self._files), obsolete=list(self.emptied), made=made), journal
+            JournalEntry(list(self._files), obsolete=list(self.emptied), made=made),
+            journal,
         )
 
     def summary(self) -> str:

@@ -18,7 +18,7 @@ from codex_py.config.paths import project_root
 from codex_py.errors import SessionError, UsageError
 from codex_py.filesystem.denials import denials_of
 from codex_py.filesystem.reading import read_whole
-from codex_py.patch.files.change import Entry, State
+from codex_py.patch.files.change import JournalEntry, State
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.git import batched_contents, find_git, for_tree
@@ -93,7 +93,7 @@ class Repository:
         self._has_commit = cache(self._looked_up)
         self._starts = cache(self._read_starts)
         self._names = cache(partial(thread_names, self.home))
-        self._done: list[tuple[Entry, Entry | None, list[str]]] = []
+        self._done: list[tuple[JournalEntry, JournalEntry | None, list[str]]] = []
         for entry in reversed(self._entries.in_force):
             if entry.state != State.COMMITTED:
                 continue
@@ -292,7 +292,11 @@ class Repository:
         return history
 
     def _steps(
-        self, entry: Entry, whole: Entry | None, names: Sequence[str], damaged: set[int]
+        self,
+        entry: JournalEntry,
+        whole: JournalEntry | None,
+        names: Sequence[str],
+        damaged: set[int],
     ) -> tuple[list[FileStep], int, int]:
         """Read the changes of an entry. Returns the arguments for `History.add`.
 
@@ -342,7 +346,7 @@ class Repository:
             until = since
         return steps, since, until
 
-    def _paths(self, entry: Entry, whole: Entry | None) -> list[str]:
+    def _paths(self, entry: JournalEntry, whole: JournalEntry | None) -> list[str]:
         """The path of each change relative to the repository; empty for paths outside it."""
         roots = self._roots
         # Looking for a session is slow if there are thousands.

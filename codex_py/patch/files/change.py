@@ -1,6 +1,6 @@
 """The changes of a patch on disk: planned, carried out, taken back and kept in the same form.
 
-A `FileChange` is the fate of one directory entry; an `Entry` has all changes that belong together.
+A `FileChange` is the fate of one directory entry; an `JournalEntry` has all changes that belong together.
 """
 
 import stat
@@ -259,7 +259,7 @@ class TurnOfEntry(NamedTuple):
     not kept; see `copies.earlier`."""
 
 
-class Entry:
+class JournalEntry:
     """A patch, a turn of a session, or an undo."""
 
     number = 0

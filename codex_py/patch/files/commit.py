@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Backup, Entry, State
+from codex_py.patch.files.change import Backup, JournalEntry, State
 from codex_py.patch.files.failures import describe, file_error
 from codex_py.patch.files.handles import Directories, Status, split
 from codex_py.patch.files.journal import Journal, Store
@@ -29,7 +29,7 @@ class Committed(NamedTuple):
     undone."""
 
 
-def commit(entry: Entry, journal: Journal | None = None) -> Committed:
+def commit(entry: JournalEntry, journal: Journal | None = None) -> Committed:
     """Make the changes. If anything ends this early, an interrupt included, nothing stays changed.
 
     Raises:
@@ -86,7 +86,7 @@ def commit(entry: Entry, journal: Journal | None = None) -> Committed:
     return Committed(entry.number, tuple(notes))
 
 
-def _check(entry: Entry, directories: Directories) -> None:
+def _check(entry: JournalEntry, directories: Directories) -> None:
     """Drop the changes of an entry that change nothing, and check that all files are as they were
     when planned."""
     entry.changes = [
@@ -126,7 +126,7 @@ def _modes(folders: Iterable[str], directories: Directories) -> dict[str, int]:
     return modes
 
 
-def _missing_directories(entry: Entry, directories: Directories) -> list[str]:
+def _missing_directories(entry: JournalEntry, directories: Directories) -> list[str]:
     """The missing directories among those to be made, and those that written files need, the
     outermost first."""
     missing: dict[str, None] = {}
@@ -152,7 +152,7 @@ def _missing_directories(entry: Entry, directories: Directories) -> list[str]:
 
 
 def _take_back(
-    entry: Entry,
+    entry: JournalEntry,
     directories: Directories,
     journal: Journal | None,
     error: BaseException,

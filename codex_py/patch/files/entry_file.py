@@ -17,7 +17,13 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-from codex_py.patch.files.change import Backup, Entry, FileChange, State, TurnOfEntry
+from codex_py.patch.files.change import (
+    Backup,
+    FileChange,
+    JournalEntry,
+    State,
+    TurnOfEntry,
+)
 from codex_py.patch.files.handles import Status, read_file, split
 
 _MAGIC = b"codex-py-journal"
@@ -32,7 +38,7 @@ class DamagedEntry(Exception):
     """A file of the journal is cut short, or differs from what was written."""
 
 
-def encoded(entry: Entry) -> list[bytes]:
+def encoded(entry: JournalEntry) -> list[bytes]:
     """The pieces of the file, to be written one after the other."""
     contents: list[bytes] = []
     changes: list[dict[str, Any]] = []
@@ -59,7 +65,7 @@ def stored_bytes(path: Path) -> int:
     return 0
 
 
-def read_entry(path: Path, store: str, *, with_contents: bool) -> Entry:
+def read_entry(path: Path, store: str, *, with_contents: bool) -> JournalEntry:
     """Read the entry in a file, without `number` and `state`.
 
     Args:
@@ -77,7 +83,7 @@ def read_entry(path: Path, store: str, *, with_contents: bool) -> Entry:
         raise DamagedEntry(str(error)) from error
 
 
-def read_stored(entry: Entry) -> None:
+def read_stored(entry: JournalEntry) -> None:
     """Read the old contents of an entry's changes from its store. Raises a `DamagedEntry` if they
     have changed."""
     for change in entry.changes:
@@ -141,7 +147,7 @@ def _read_if_any(stream: BinaryIO, size: int | None) -> bytes | None:
     return stream.read(size)
 
 
-def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
+def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> JournalEntry:
     first = _first_line(stream.readline(_MAX_FIRST_LINE))
     header = stream.read(first.header_size)
     if len(header) != first.header_size or zlib.crc32(header) != first.header_crc:
@@ -175,7 +181,7 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> Entry:
         values["turn"] = TurnOfEntry(
             **turn | {name: tuple(turn[name]) for name in lists}
         )
-    return Entry(changes=changes, **values)
+    return JournalEntry(changes=changes, **values)
 
 
 def _contents(change: FileChange) -> tuple[bytes | None, bytes | None]:

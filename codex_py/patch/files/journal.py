@@ -21,7 +21,7 @@ from typing import NamedTuple
 from codex_py.errors import PatchError
 from codex_py.filesystem.private import locked, make_private
 from codex_py.patch.files import entry_file
-from codex_py.patch.files.change import Backup, Entry, State
+from codex_py.patch.files.change import Backup, JournalEntry, State
 from codex_py.patch.files.failures import describe
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.rollback import finish, roll_back
@@ -114,7 +114,7 @@ class Journal:
         number = 1 + max((_number(path) for path in self._files()), default=0)
         return number, Store(self._store(number), self._folder.stat().st_dev)
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: JournalEntry) -> None:
         """Write an entry in its state, before it is carried out or when the way to do so changes.
 
         The caller holds the lock.
@@ -144,7 +144,7 @@ class Journal:
                 kind="file",
             ) from error
 
-    def record(self, entry: Entry) -> int:
+    def record(self, entry: JournalEntry) -> int:
         """Keep an entry whose changes were made by others. Returns its number. Raises as `locked` and `write`."""
         with self.locked():
             self.recover_locked()
@@ -154,7 +154,7 @@ class Journal:
             self.prune()
         return entry.number
 
-    def set_state(self, entry: Entry, state: State) -> None:
+    def set_state(self, entry: JournalEntry, state: State) -> None:
         """Record the progress of an entry."""
         if state != entry.state:
             self._path(entry.number, entry.state).rename(
@@ -162,7 +162,7 @@ class Journal:
             )
             entry.state = state
 
-    def drop(self, entry: Entry) -> None:
+    def drop(self, entry: JournalEntry) -> None:
         """Forget an entry whose changes have been taken back."""
         self._remove_empty_store(entry.number)
         # An interrupt may have come just after it had changed its state.
@@ -202,7 +202,7 @@ class Journal:
             (_number(p) for p in self._files() if p.suffix in _KEPT), reverse=True
         )
 
-    def read(self, number: int, *, with_contents: bool = True) -> Entry:
+    def read(self, number: int, *, with_contents: bool = True) -> JournalEntry:
         """Read an entry that is not under way. Raises a `DamagedEntry` if that is not possible."""
         for path in self._files():
             if _number(path) == number and path.suffix in _KEPT:
@@ -236,7 +236,7 @@ class Journal:
                 path.unlink()
             store.rmdir()
 
-    def _read(self, path: Path, *, with_contents: bool) -> Entry:
+    def _read(self, path: Path, *, with_contents: bool) -> JournalEntry:
         if path.suffix == ".damaged":
             raise entry_file.DamagedEntry("it was found damaged")
         number = _number(path)

@@ -7,12 +7,12 @@ is there, does nothing twice, and may itself be cut off and begun again.
 from contextlib import suppress
 from itertools import zip_longest
 
-from codex_py.patch.files.change import Backup, Entry, FileChange
+from codex_py.patch.files.change import Backup, FileChange, JournalEntry
 from codex_py.patch.files.entry_file import digest
 from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status
 
 
-def roll_back(entry: Entry, directories: Directories) -> list[str]:
+def roll_back(entry: JournalEntry, directories: Directories) -> list[str]:
     """Put back the files as they were before any of the changes.
 
     A file with neither its old nor its new contents is somebody else's work, and stays.
@@ -53,7 +53,7 @@ def roll_back(entry: Entry, directories: Directories) -> list[str]:
     return list(lost)
 
 
-def finish(entry: Entry, directories: Directories) -> None:
+def finish(entry: JournalEntry, directories: Directories) -> None:
     """Remove leftovers once all changes are made. Entries that cannot be removed stay."""
     for change in entry.changes:
         if change.aside is not None and change.backup is not Backup.STORE:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Backup, Entry, FileChange
+from codex_py.patch.files.change import Backup, FileChange, JournalEntry
 from codex_py.patch.files.failures import failing_to, file_error
 from codex_py.patch.files.handles import (
     NOT_REPLACEABLE,
@@ -52,7 +52,7 @@ class Transaction:
     """Carries out one entry, whose changes all change something."""
 
     def __init__(
-        self, entry: Entry, directories: Directories, journal: Journal | None
+        self, entry: JournalEntry, directories: Directories, journal: Journal | None
     ) -> None:
         self._entry = entry
         self._directories = directories

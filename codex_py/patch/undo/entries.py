@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from codex_py.errors import CodexError
-from codex_py.patch.files.change import Entry, State
+from codex_py.patch.files.change import JournalEntry, State
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.streams.terminal import some_of
@@ -16,7 +16,7 @@ class Entries:
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.known: list[Entry] = []
+        self.known: list[JournalEntry] = []
         """All readable entries without contents, the newest first."""
         self.damaged: list[int] = []
         """The numbers of entries that cannot be read."""
@@ -41,19 +41,19 @@ class Entries:
         return undone
 
     @property
-    def in_force(self) -> list[Entry]:
+    def in_force(self) -> list[JournalEntry]:
         """The entries that are not undone."""
         return [entry for entry in self.known if entry.number not in self.undone]
 
     @property
-    def done_here(self) -> list[Entry]:
+    def done_here(self) -> list[JournalEntry]:
         """The entries made in the journal's working directory or below it, undone or not."""
         done = [entry for entry in self.known if entry.state == State.COMMITTED]
         return [
             entry for entry in done if Path(entry.cwd).is_relative_to(self.journal.cwd)
         ]
 
-    def find(self, number: int | None = None) -> Entry:
+    def find(self, number: int | None = None) -> JournalEntry:
         """An entry with its contents.
 
         Args:
@@ -160,7 +160,7 @@ class Entries:
         )
 
 
-def unkept_in(entries: Sequence[Entry]) -> list[str]:
+def unkept_in(entries: Sequence[JournalEntry]) -> list[str]:
     """The files that turns changed and that are not kept, each once."""
     return list(
         dict.fromkeys(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from codex_py.errors import CodexError, PatchError
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.files.change import Entry, FileChange, patched_files
+from codex_py.patch.files.change import FileChange, JournalEntry, patched_files
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.failures import failing_to
@@ -50,7 +50,7 @@ class EditedSince(PatchError):
 class UndoPlan:
     """An undo that has been checked against the files as they are."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[JournalEntry]
     """The entries to undo, the newest first."""
     changes: list[PatchedFile]
     """The changes that the undo makes."""
@@ -60,10 +60,10 @@ class UndoPlan:
     """Sentences about what others may have changed. Show them, or ask about them, before
     `commit`."""
     journal: Journal
-    _undo: Entry
+    _undo: JournalEntry
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> JournalEntry:
         """The newest entry."""
         return self.entries[0]
 
@@ -109,7 +109,7 @@ def plan_undo(
     if not force:
         _check_unedited(known, undone, files, edited)
         _check_last_copies(undone, files, left)
-    undo = Entry(
+    undo = JournalEntry(
         files, undone[0].number, also_undoes=[entry.number for entry in undone[1:]]
     )
     for entry in undone:
@@ -132,7 +132,7 @@ def plan_undo(
     return UndoPlan(undone, patched_files(files), names_only, doubts, journal, undo)
 
 
-def _check_undoable(known: Entries, undone: Sequence[Entry]) -> None:
+def _check_undoable(known: Entries, undone: Sequence[JournalEntry]) -> None:
     for entry in undone:
         later = known.undone.get(entry.number)
         if later:
@@ -151,7 +151,7 @@ def _check_undoable(known: Entries, undone: Sequence[Entry]) -> None:
 
 
 def _reversal(
-    known: Entries, undone: Sequence[Entry], unkept: set[str]
+    known: Entries, undone: Sequence[JournalEntry], unkept: set[str]
 ) -> tuple[list[FileChange], list[PatchedFile], list[FileChange]]:
     """The changes that undo the entries, the later edits that they would undo too, and the changes
     of the entries that are not undone.
@@ -190,7 +190,7 @@ def _reversal(
 
 def _check_unedited(
     known: Entries,
-    undone: Sequence[Entry],
+    undone: Sequence[JournalEntry],
     files: Sequence[FileChange],
     edited: Sequence[PatchedFile],
 ) -> None:
@@ -211,7 +211,9 @@ def _check_unedited(
 
 
 def _check_last_copies(
-    undone: Sequence[Entry], files: Sequence[FileChange], left: Sequence[FileChange]
+    undone: Sequence[JournalEntry],
+    files: Sequence[FileChange],
+    left: Sequence[FileChange],
 ) -> None:
     """Raise an `EditedSince` if the undo would delete the last copy of contents from before the
     entries.
@@ -251,7 +253,7 @@ def _without_links(place: str) -> str:
 
 
 def _earlier(
-    undone: Sequence[Entry], left: Sequence[FileChange]
+    undone: Sequence[JournalEntry], left: Sequence[FileChange]
 ) -> dict[str, set[str]]:
     """The places that may have contents from before the entries that cannot be brought back, by the
     mark of the contents. `left`: see `_check_last_copies`."""
@@ -268,7 +270,7 @@ def _earlier(
 
 
 def _refusal(
-    undone: Sequence[Entry],
+    undone: Sequence[JournalEntry],
     reason: str,
     files: Sequence[PatchedFile],
     *,
@@ -282,11 +284,13 @@ def _refusal(
     return EditedSince(reason, diff, is_plan=is_plan)
 
 
-def _names(undone: Sequence[Entry]) -> str:
+def _names(undone: Sequence[JournalEntry]) -> str:
     return ", ".join(entry.name for entry in undone)
 
 
-def _doubts(undone: Sequence[Entry], changed: set[str], at_work: set[str]) -> list[str]:
+def _doubts(
+    undone: Sequence[JournalEntry], changed: set[str], at_work: set[str]
+) -> list[str]:
     turns = [entry.turn for entry in undone if entry.turn is not None]
     unsure = [path for turn in turns for path in turn.unsure if path in changed]
     others = [path for turn in turns for path in turn.of_others if path not in changed]
@@ -306,7 +310,9 @@ def _doubts(undone: Sequence[Entry], changed: set[str], at_work: set[str]) -> li
     return doubts
 
 
-def _joined(undone: Sequence[Entry]) -> Iterator[tuple[FileChange, list[PatchedFile]]]:
+def _joined(
+    undone: Sequence[JournalEntry],
+) -> Iterator[tuple[FileChange, list[PatchedFile]]]:
     """Join the changes of each file; yields them with the edits between. `undone`: the newest
     first."""
     found: dict[str, tuple[FileChange, list[PatchedFile]]] = {}
@@ -376,7 +382,7 @@ def _reversed(file: FileChange, change: FileChange) -> FileChange:
     return file
 
 
-def _contested(known: Entries, undone: Sequence[Entry]) -> dict[str, str]:
+def _contested(known: Entries, undone: Sequence[JournalEntry]) -> dict[str, str]:
     """The reasons, by path, to believe that somebody else changed a file, as far as there is
     evidence. `undone`: entries with their contents."""
     found: dict[str, str] = {}
@@ -395,7 +401,7 @@ def _contested(known: Entries, undone: Sequence[Entry]) -> dict[str, str]:
     return found
 
 
-def _sessions_at_work(journal: Journal, undone: Sequence[Entry]) -> set[str]:
+def _sessions_at_work(journal: Journal, undone: Sequence[JournalEntry]) -> set[str]:
     """The ids of other sessions whose running turn began before one of these entries ended, and may
     have changed its files."""
     turns = [(entry, entry.turn) for entry in undone if entry.turn is not None]
@@ -412,7 +418,7 @@ def _sessions_at_work(journal: Journal, undone: Sequence[Entry]) -> set[str]:
     }
 
 
-def _ran_beside(entry: Entry, other: Entry) -> bool:
+def _ran_beside(entry: JournalEntry, other: JournalEntry) -> bool:
     if entry.turn is None or other.turn is None or not other.turn.began:
         return False
     is_another = entry.turn.thread_id != other.turn.thread_id
@@ -421,7 +427,9 @@ def _ran_beside(entry: Entry, other: Entry) -> bool:
     )
 
 
-def _in_both(journal: Journal, entry: Entry, other: Entry) -> Iterator[str]:
+def _in_both(
+    journal: Journal, entry: JournalEntry, other: JournalEntry
+) -> Iterator[str]:
     """The files that both entries changed, neither of them starting from the other's result."""
     ours = {change.location: change for change in entry.changes}
     if any(change.location in ours for change in other.changes):

@@ -16,7 +16,7 @@ from typing import Self
 from codex_py.errors import PatchError
 from codex_py.filesystem.private import lock
 from codex_py.patch.diff.turn_diff import NetChanges
-from codex_py.patch.files.change import Backup, Entry, FileChange, TurnOfEntry
+from codex_py.patch.files.change import Backup, FileChange, JournalEntry, TurnOfEntry
 from codex_py.patch.files.handles import Status
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.changes import changes_between
@@ -178,7 +178,7 @@ def turn_entry(
     folders: Sequence[str],
     turn: TurnOfEntry,
     in_place: Container[Path] = (),
-) -> Entry:
+) -> JournalEntry:
     """The entry of a turn, for changes that are already in place.
 
     Args:
@@ -202,7 +202,7 @@ def turn_entry(
             by_path[new].origin = by_path.get(old)
     # The outermost first.
     made = sorted({folder for folder in folders if Path(folder).is_dir()})
-    return Entry(known, made=made, turn=turn._replace(unkept=tuple(unkept)))
+    return JournalEntry(known, made=made, turn=turn._replace(unkept=tuple(unkept)))
 
 
 def _change(file: PatchedFile) -> FileChange:

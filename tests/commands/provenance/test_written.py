@@ -10,7 +10,7 @@ import pytest
 
 from codex_py.commands.provenance.written import Repository
 from codex_py.config.config import load_config
-from codex_py.patch.files.change import Entry
+from codex_py.patch.files.change import JournalEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.protocol.patched_file import PatchedFile
@@ -45,7 +45,7 @@ def test_an_entry_is_read_twice_at_most_in_however_many_rounds(
     reads: Counter[int] = Counter()
     read = Journal.read
 
-    def counted(self: Journal, number: int, **options: Any) -> Entry:
+    def counted(self: Journal, number: int, **options: Any) -> JournalEntry:
         reads[number] += 1
         return read(self, number, **options)
 

@@ -12,7 +12,7 @@ import pytest
 from codex_py.errors import CodexError
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.envelope.apply import plan_patch
-from codex_py.patch.files.change import Entry, FileChange, patched_files
+from codex_py.patch.files.change import FileChange, JournalEntry, patched_files
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.lives import Lives
 from codex_py.patch.undo.entries import Entries
@@ -60,7 +60,7 @@ def passed(root: Path) -> None:
         os.sched_yield()
 
 
-def ended(turn: TurnRecorder, root: Path) -> tuple[str, Entry]:
+def ended(turn: TurnRecorder, root: Path) -> tuple[str, JournalEntry]:
     diff = turn.end_turn(1, is_new=True)
     found = journal(root)
     return diff, found.read(found.numbers()[0])

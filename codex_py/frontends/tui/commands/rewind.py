@@ -27,7 +27,7 @@ from codex_py.frontends.tui.menu import Option
 from codex_py.frontends.tui.panel import Choice
 from codex_py.frontends.tui.picker import Picker
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.files.change import Entry, patched_files
+from codex_py.patch.files.change import JournalEntry, patched_files
 from codex_py.patch.undo.entries import Entries, unkept_in
 from codex_py.patch.undo.plan import EditedSince, plan_undo
 from codex_py.protocol.event_items import UserMessage
@@ -48,9 +48,9 @@ class _Place:
     prompt: SentPrompt
     turns: int
     """The argument for `Session.rollback`; 0 if the conversation cannot go back to the prompt."""
-    turns_since: Sequence[Entry]
+    turns_since: Sequence[JournalEntry]
     """The changes of the prompt's turn and of later ones, the newest first, without contents."""
-    changed: Sequence[Entry]
+    changed: Sequence[JournalEntry]
     """The changes up to the next prompt."""
 
     def told(self, count: str) -> str:
@@ -84,7 +84,7 @@ def _places(session: Session, entries: Entries) -> list[_Place]:
         # The session was not saved, or not as the conversation went.
         sent = [SentPrompt(each.prompt.text, 0.0, session.thread_id) for each in past]
     threads = {each.thread_id: each.until for each in sent}
-    changed: list[tuple[float, Entry]] = []
+    changed: list[tuple[float, JournalEntry]] = []
     for entry in entries.done_here:
         turn = entry.turn
         if turn is not None and entry.number not in entries.undone:

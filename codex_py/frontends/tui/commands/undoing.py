@@ -12,7 +12,7 @@ from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.overlay import Pages
 from codex_py.frontends.tui.panel import SHOWS_ALL, yes_or_no
-from codex_py.patch.files.change import Entry
+from codex_py.patch.files.change import JournalEntry
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.plan import EditedSince, UndoPlan, plan_undo
@@ -107,7 +107,7 @@ async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
 
 
 async def _take_back(context: CommandContext, _: str, *, redo: bool) -> None:
-    def find() -> tuple[Journal, int, Entry]:
+    def find() -> tuple[Journal, int, JournalEntry]:
         entries = entries_here(context)
         entry = entries.find(entries.newest_undo() if redo else None)
         return (
