@@ -40,7 +40,7 @@ class Text:
 
 
 @frozen
-class Call:
+class DialogueCall:
     call_id: str
     """An id that the provider accepts."""
     name: str
@@ -62,7 +62,7 @@ class Opaque:
 
 @frozen
 class Result:
-    call: Call
+    call: DialogueCall
     parts: Sequence[JsonObject]
     """`input_text` and `input_image` parts, as in the Responses API; at least one."""
 
@@ -79,7 +79,7 @@ class Result:
         return read_coded_text(self.text)[0] is not None
 
 
-Block: TypeAlias = Thought | Text | Call | Opaque
+Block: TypeAlias = Thought | Text | DialogueCall | Opaque
 
 
 @dataclass(slots=True)
@@ -93,8 +93,8 @@ class ModelTurn:
     """The wire's cached translation; None after a change."""
 
     @property
-    def calls(self) -> list[Call]:
-        return [block for block in self.blocks if isinstance(block, Call)]
+    def calls(self) -> list[DialogueCall]:
+        return [block for block in self.blocks if isinstance(block, DialogueCall)]
 
     def complete_results(self) -> list[Result]:
         """The result of each call; `MISSING_RESULT` stands in for a missing one."""
@@ -173,7 +173,7 @@ class Dialogue:
         elif (block := self._block(kind, item)) is not None:
             turn = self._model_turn()
             turn.encoded = None
-            if isinstance(block, Call):
+            if isinstance(block, DialogueCall):
                 fitting = self._ids.fitting(block.call_id)
                 turn.call_ids.append(block.call_id)
                 turn.results.append(None)
@@ -246,8 +246,8 @@ class Dialogue:
                 return None
 
 
-def call_of(item: JsonObject, data: JsonObject) -> Call:
-    """Convert an item of one of the types `CALLS` to a call. `data`: see `Call`."""
+def call_of(item: JsonObject, data: JsonObject) -> DialogueCall:
+    """Convert an item of one of the types `CALLS` to a call. `data`: see `DialogueCall`."""
     kind = item["type"]
     call_id = str(item.get("call_id") or item.get("id"))
     if kind == "local_shell_call":
@@ -262,11 +262,11 @@ def call_of(item: JsonObject, data: JsonObject) -> Call:
             for name, key in names.items()
             if action.get(key) is not None
         }
-        return Call(call_id, "shell", json.dumps(arguments), False, data)
+        return DialogueCall(call_id, "shell", json.dumps(arguments), False, data)
     name = called_tool(item.get("namespace"), str(item.get("name")))
     is_freeform = kind == "custom_tool_call"
     text = item.get("input" if is_freeform else "arguments")
-    return Call(call_id, legal_name(name), str(text or ""), is_freeform, data)
+    return DialogueCall(call_id, legal_name(name), str(text or ""), is_freeform, data)
 
 
 def _said(parts: object) -> Iterator[str]:

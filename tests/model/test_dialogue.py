@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from codex_py.model.dialogue import (
     MISSING_RESULT,
-    Call,
     Dialogue,
+    DialogueCall,
     InputMessage,
     ModelTurn,
     Text,
@@ -72,7 +72,7 @@ def test_the_calls_of_a_response_and_their_results_are_one_turn() -> None:
         said("!"),
     )
     turn = model_turn(turn)
-    assert [type(block) for block in turn.blocks] == [Text, Call, Call]
+    assert [type(block) for block in turn.blocks] == [Text, DialogueCall, DialogueCall]
     assert [result.text for result in turn.complete_results()] == ["A", "B"]
     assert model_turn(after).blocks == [Text("!")]
 

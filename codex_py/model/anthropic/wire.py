@@ -131,12 +131,12 @@ def _blocks(block: dialogue.Block) -> Sequence[JsonObject]:
             return []
         case dialogue.Opaque(data):
             return objects(data.get("blocks"))
-        case dialogue.Call():
+        case dialogue.DialogueCall():
             use: JsonObject = {"type": "tool_use", "id": block.call_id}
             return [{**use, "name": block.name, "input": _input(block)}]
 
 
-def _input(call: dialogue.Call) -> JsonObject:
+def _input(call: dialogue.DialogueCall) -> JsonObject:
     if call.is_freeform:
         return {"input": call.arguments}
     value = strict_json_object(call.arguments or "{}")

@@ -11,8 +11,8 @@ from typing import Any
 
 from codex_py.model.chat.decoder import THINK_TAG, ChatDecoder
 from codex_py.model.dialogue import (
-    Call,
     Dialogue,
+    DialogueCall,
     InputMessage,
     ModelTurn,
     Result,
@@ -255,7 +255,7 @@ class ChatWire(ProfiledWire):
         return message
 
 
-def _call(call: Call) -> JsonObject:
+def _call(call: DialogueCall) -> JsonObject:
     function = {"name": call.name, "arguments": _arguments(call)}
     entry: JsonObject = {"id": call.call_id, "type": "function", "function": function}
     extra = call.data.get("extra_content")
@@ -264,7 +264,7 @@ def _call(call: Call) -> JsonObject:
     return entry
 
 
-def _arguments(call: Call) -> str:
+def _arguments(call: DialogueCall) -> str:
     """The arguments as a JSON object.
 
     Templates of local models parse it, and strict servers accept nothing else.
