@@ -61,7 +61,7 @@ class Opaque:
 
 
 @frozen
-class Result:
+class DialogueResult:
     call: DialogueCall
     parts: Sequence[JsonObject]
     """`input_text` and `input_image` parts, as in the Responses API; at least one."""
@@ -85,7 +85,9 @@ Block: TypeAlias = Thought | Text | DialogueCall | Opaque
 @dataclass(slots=True)
 class ModelTurn:
     blocks: list[Block] = field(default_factory=list[Block])
-    results: list[Result | None] = field(default_factory=list[Result | None])
+    results: list[DialogueResult | None] = field(
+        default_factory=list[DialogueResult | None]
+    )
     """The result of each call, in the order of the calls; None if it has not come yet."""
     call_ids: list[str] = field(default_factory=list[str])
     """The ids of the calls in the history."""
@@ -96,11 +98,11 @@ class ModelTurn:
     def calls(self) -> list[DialogueCall]:
         return [block for block in self.blocks if isinstance(block, DialogueCall)]
 
-    def complete_results(self) -> list[Result]:
+    def complete_results(self) -> list[DialogueResult]:
         """The result of each call; `MISSING_RESULT` stands in for a missing one."""
         missing = ({"type": "input_text", "text": MISSING_RESULT},)
         pairs = zip(self.calls, self.results, strict=True)
-        return [result or Result(call, missing) for call, result in pairs]
+        return [result or DialogueResult(call, missing) for call, result in pairs]
 
 
 @dataclass(slots=True)
@@ -190,7 +192,7 @@ class Dialogue:
                 parts = self._parts(item.get("output")) or [
                     {"type": "input_text", "text": "(no output)"}
                 ]
-                turn.results[index] = Result(call, parts)
+                turn.results[index] = DialogueResult(call, parts)
                 turn.encoded = None
                 if None not in turn.results:
                     self._turns += self._waiting

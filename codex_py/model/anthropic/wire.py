@@ -145,7 +145,7 @@ def _input(call: dialogue.DialogueCall) -> JsonObject:
     return value
 
 
-def _result(result: dialogue.Result) -> JsonObject:
+def _result(result: dialogue.DialogueResult) -> JsonObject:
     parts = [part for part in map(_part, result.parts) if part is not None]
     content = parts if result.images else result.text
     fields: JsonObject = {"type": "tool_result", "tool_use_id": result.call.call_id}

@@ -13,9 +13,9 @@ from codex_py.model.chat.decoder import THINK_TAG, ChatDecoder
 from codex_py.model.dialogue import (
     Dialogue,
     DialogueCall,
+    DialogueResult,
     InputMessage,
     ModelTurn,
-    Result,
     Text,
     Thought,
 )
@@ -245,7 +245,7 @@ class ChatWire(ProfiledWire):
             fields[self._profile.reasoning_field] = text or " "
         return fields
 
-    def _tool(self, result: Result) -> JsonObject:
+    def _tool(self, result: DialogueResult) -> JsonObject:
         text = result.text
         if result.images:
             text = f"{text}\n{_IMAGES_FOLLOW}".strip()
