@@ -35,7 +35,7 @@ class Thought:
 
 
 @frozen
-class Text:
+class DialogueText:
     text: str
 
 
@@ -79,7 +79,7 @@ class DialogueResult:
         return read_coded_text(self.text)[0] is not None
 
 
-Block: TypeAlias = Thought | Text | DialogueCall | Opaque
+Block: TypeAlias = Thought | DialogueText | DialogueCall | Opaque
 
 
 @dataclass(slots=True)
@@ -235,7 +235,7 @@ class Dialogue:
             case "message":
                 text = "".join(_said(item.get("content")))
                 if text:
-                    return Text(text)
+                    return DialogueText(text)
                 return None
             case "reasoning":
                 text = "\n\n".join(_said(item.get("summary"))) or "\n\n".join(

@@ -10,9 +10,9 @@ from codex_py.model.dialogue import (
     MISSING_RESULT,
     Dialogue,
     DialogueCall,
+    DialogueText,
     InputMessage,
     ModelTurn,
-    Text,
     Turn,
 )
 from codex_py.model.provider_data import Maker
@@ -72,9 +72,13 @@ def test_the_calls_of_a_response_and_their_results_are_one_turn() -> None:
         said("!"),
     )
     turn = model_turn(turn)
-    assert [type(block) for block in turn.blocks] == [Text, DialogueCall, DialogueCall]
+    assert [type(block) for block in turn.blocks] == [
+        DialogueText,
+        DialogueCall,
+        DialogueCall,
+    ]
     assert [result.text for result in turn.complete_results()] == ["A", "B"]
-    assert model_turn(after).blocks == [Text("!")]
+    assert model_turn(after).blocks == [DialogueText("!")]
 
 
 def test_what_is_said_between_a_call_and_its_result_comes_after_it() -> None:

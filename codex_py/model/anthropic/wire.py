@@ -117,7 +117,7 @@ def _said(turn: dialogue.ModelTurn) -> tuple[list[bytes], list[bytes]]:
 
 def _blocks(block: dialogue.Block) -> Sequence[JsonObject]:
     match block:
-        case dialogue.Text(text):
+        case dialogue.DialogueText(text):
             # The API refuses blank text, and white space at the end of the last message.
             if text.strip():
                 return [{"type": "text", "text": text.rstrip()}]

@@ -14,9 +14,9 @@ from codex_py.model.dialogue import (
     Dialogue,
     DialogueCall,
     DialogueResult,
+    DialogueText,
     InputMessage,
     ModelTurn,
-    Text,
     Thought,
 )
 from codex_py.model.freeform import function_specs, wrapped
@@ -206,7 +206,7 @@ class ChatWire(ProfiledWire):
     def _assistant(self, turn: ModelTurn) -> JsonObject | None:
         """The assistant message of a turn; None if it would be empty."""
         text = "\n\n".join(
-            block.text for block in turn.blocks if isinstance(block, Text)
+            block.text for block in turn.blocks if isinstance(block, DialogueText)
         )
         calls = [_call(call) for call in turn.calls]
         if not text and not calls:
