@@ -86,7 +86,7 @@ class Client:
         return offered.elicitation
 
 
-class Call:
+class ClientCall:
     """One call of a tool. The client gets the events and the questions of the call's turn."""
 
     def __init__(

@@ -27,7 +27,7 @@ from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, ExitCode, SessionError, UsageError
 from codex_py.frontends.mcp_server import tools
 from codex_py.frontends.mcp_server.ceiling import Ceiling
-from codex_py.frontends.mcp_server.client import Call, Client
+from codex_py.frontends.mcp_server.client import Client, ClientCall
 from codex_py.frontends.mcp_server.messages import ClientMessages
 from codex_py.frontends.mcp_server.threads import Threads
 from codex_py.instructions import instruction_text
@@ -122,7 +122,7 @@ class _Agent:
         self, context: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         assert context.request_id is not None
-        call = Call(
+        call = ClientCall(
             self._client, context.request_id, (context.meta or {}).get("progress_token")
         )
         configs = self._configs

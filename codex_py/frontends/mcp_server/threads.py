@@ -14,7 +14,7 @@ from codex_py.app.options import SessionOptions
 from codex_py.app.session import Session, open_session
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
-from codex_py.frontends.mcp_server.client import Call
+from codex_py.frontends.mcp_server.client import ClientCall
 from codex_py.frontends.mcp_server.tools import tool_result
 from codex_py.protocol.approval import (
     ApprovalRequest,
@@ -34,7 +34,7 @@ class _Thread(HostedThread):
     """The task that runs the turn."""
     is_ending = False
     """True: the task is about to end, and further calls wait for that."""
-    call: Call | None = None
+    call: ClientCall | None = None
 
     def __init__(self, config: Config, options: SessionOptions) -> None:
         super().__init__(options)
@@ -77,12 +77,14 @@ class Threads:
         self._threads = HostedThreads[_Thread]()
         self._tasks: set[asyncio.Task[CallToolResult]] = set()
 
-    async def begin(self, config: Config, prompt: str, call: Call) -> CallToolResult:
+    async def begin(
+        self, config: Config, prompt: str, call: ClientCall
+    ) -> CallToolResult:
         """Run the first turn of a new thread."""
         return await self._run(_Thread(config, self._options), prompt, call)
 
     async def go_on(
-        self, thread_id: str, prompt: str, call: Call, load: Callable[[], Config]
+        self, thread_id: str, prompt: str, call: ClientCall, load: Callable[[], Config]
     ) -> CallToolResult:
         """Run the next turn of a thread.
 
@@ -113,7 +115,9 @@ class Threads:
             await asyncio.wait(set(self._tasks))
         await self._threads.aclose()
 
-    async def _run(self, thread: _Thread, prompt: str, call: Call) -> CallToolResult:
+    async def _run(
+        self, thread: _Thread, prompt: str, call: ClientCall
+    ) -> CallToolResult:
         """Run a turn in its own task.
 
         The SDK cancels again and again, which would cut short the end of the turn.
@@ -136,7 +140,9 @@ class Threads:
             raise
         return task.result()
 
-    async def _turn(self, thread: _Thread, prompt: str, call: Call) -> CallToolResult:
+    async def _turn(
+        self, thread: _Thread, prompt: str, call: ClientCall
+    ) -> CallToolResult:
         asked_for = thread.options.resume
         # The thread may be closing.
         async with thread.lock:
