@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.commands.doctor.check import Check, Result, reported
+from codex_py.commands.doctor.check import Check, CheckResult, reported
 from codex_py.testing import Reply, ev_completed, ev_message
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import KEY, Workplace, environment, run_codex_py
@@ -210,7 +210,7 @@ def test_the_report_is_read_by_people(place: Workplace) -> None:
 
 
 def test_a_check_that_is_broken_is_a_failed_check() -> None:
-    def broken() -> Result:
+    def broken() -> CheckResult:
         raise ZeroDivisionError("by zero")
 
     report = reported(Check("x", "x", broken))
@@ -239,7 +239,7 @@ def test_the_json_has_the_shape_of_codex(place: Workplace) -> None:
 
 
 def test_a_folder_that_cannot_be_read_is_no_bug() -> None:
-    def locked() -> Result:
+    def locked() -> CheckResult:
         raise PermissionError(13, "Permission denied", "/x")
 
     report = reported(Check("x", "x", locked))

@@ -13,7 +13,7 @@ Details: TypeAlias = Mapping[str, "str | list[str]"]
 
 
 @frozen
-class Result:
+class CheckResult:
     status: Status
     summary: str
     """One clause, without a full stop."""
@@ -27,7 +27,7 @@ class Check:
     id: str
     """The id that Codex uses, if it has the same check."""
     category: str
-    run: Callable[[], Result]
+    run: Callable[[], CheckResult]
 
 
 def reported(check: Check) -> dict[str, Any]:
@@ -39,10 +39,10 @@ def reported(check: Check) -> dict[str, Any]:
     try:
         result = check.run()
     except (CodexError, OSError) as error:
-        result = Result("fail", str(error), "Correct what the message names.")
+        result = CheckResult("fail", str(error), "Correct what the message names.")
     except Exception as error:  # noqa: BLE001 -- one broken check must not hide the others
         summary = f"the check itself failed: {type(error).__name__}: {error}"
-        result = Result("fail", summary, "Report this as a bug, with this text.")
+        result = CheckResult("fail", summary, "Report this as a bug, with this text.")
     return {
         "id": check.id,
         "category": check.category,

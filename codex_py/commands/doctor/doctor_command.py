@@ -10,7 +10,7 @@ from typing import Any
 from codex_py.app.user_programs import secret_names
 from codex_py.command_line.parser import working_folder
 from codex_py.command_line.subcommand import command_config, command_parser
-from codex_py.commands.doctor.check import Check, Result, reported
+from codex_py.commands.doctor.check import Check, CheckResult, reported
 from codex_py.commands.doctor.machine import machine_checks
 from codex_py.commands.doctor.setup import setup_checks
 from codex_py.config.paths import codex_home, user_home
@@ -42,7 +42,7 @@ def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         config = command_config(options, environment, warns=False)
     except ConfigError as error:
         home = _home(environment)
-        problem = Result("fail", "it cannot be used", str(error))
+        problem = CheckResult("fail", "it cannot be used", str(error))
         checks = [Check("config.load", "config", lambda: problem)]
     else:
         home = config.home

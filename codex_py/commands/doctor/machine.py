@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.app.user_programs import user_programs
-from codex_py.commands.doctor.check import Check, Result
+from codex_py.commands.doctor.check import Check, CheckResult
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root, user_home
 from codex_py.errors import CodexError
@@ -44,7 +44,7 @@ def machine_checks(
     ]
 
 
-def _runtime(environment: Mapping[str, str]) -> Result:
+def _runtime(environment: Mapping[str, str]) -> CheckResult:
     details = {
         "version": __version__,
         "current executable": sys.argv[0],
@@ -59,24 +59,24 @@ def _runtime(environment: Mapping[str, str]) -> Result:
     if found:
         text += f"; because of {' and '.join(found)}, Python may load modules from elsewhere before it starts"
         remedy = f"Unset it, or start `{sys.executable} -I -m codex_py`."
-        return Result("warning", text, remedy, details | found)
-    return Result("ok", text, details=details)
+        return CheckResult("warning", text, remedy, details | found)
+    return CheckResult("ok", text, details=details)
 
 
-def _git(environment: Mapping[str, str], home: Path, cwd: Path) -> Result:
+def _git(environment: Mapping[str, str], home: Path, cwd: Path) -> CheckResult:
     details = {"repo root": str(project_root(cwd, (".git",)) or "none")}
     try:
         git = find_git(programs_outside(home, environment, cwd), environment)
     except CodexError as error:
         remedy = "Install git, or put a folder of the system first on PATH."
-        return Result(
+        return CheckResult(
             "warning", str(error), remedy, {"selected git": "none", **details}
         )
     details = {"selected git": git.program, **details}
-    return Result("ok", "git was found; it was not run", details=details)
+    return CheckResult("ok", "git was found; it was not run", details=details)
 
 
-def _disk(home: Path, cwd: Path) -> Result:
+def _disk(home: Path, cwd: Path) -> CheckResult:
     places = {"CODEX_HOME available": home, "working directory available": cwd}
     free = {
         name: shutil.disk_usage(_existing(path)).free for name, path in places.items()
@@ -85,9 +85,9 @@ def _disk(home: Path, cwd: Path) -> Result:
     least = min(free.values())
     text = f"{least / _GIB:.1f} GiB are free"
     if least >= _LOW:
-        return Result("ok", text, details=details)
+        return CheckResult("ok", text, details=details)
     status = "fail" if least < _TOO_LOW else "warning"
-    return Result(
+    return CheckResult(
         status, f"only {text}", "Make room: sessions and patches need it.", details
     )
 
@@ -96,7 +96,7 @@ def _existing(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
-def _terminal(environment: Mapping[str, str]) -> Result:
+def _terminal(environment: Mapping[str, str]) -> CheckResult:
     locales = (environment.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
     locale = next(filter(None, locales), "")
     columns, lines = shutil.get_terminal_size()
@@ -109,18 +109,18 @@ def _terminal(environment: Mapping[str, str]) -> Result:
     text = f"TERM={environment.get('TERM', '')}, {size}"
     if os.isatty(1) and "utf" not in locale.lower():
         remedy = "Set LANG to a locale with UTF-8, such as C.UTF-8."
-        return Result(
+        return CheckResult(
             "warning", f"{text}, and the locale is not UTF-8", remedy, details
         )
     if os.isatty(1) and environment.get("TERM", "dumb") == "dumb":
         remedy = "Set TERM to the type of the terminal, such as xterm-256color."
-        return Result(
+        return CheckResult(
             "warning", f"{text}: colours and keys are not used", remedy, details
         )
-    return Result("ok", text, details=details)
+    return CheckResult("ok", text, details=details)
 
 
-def _network(environment: Mapping[str, str]) -> Result:
+def _network(environment: Mapping[str, str]) -> CheckResult:
     details = {
         name: shown_url(environment[name])
         for each in _PROXIES
@@ -134,21 +134,21 @@ def _network(environment: Mapping[str, str]) -> Result:
     for name in _CERTIFICATES:
         path = environment.get(name)
         if path and not os.access(path, os.R_OK):
-            return Result(
+            return CheckResult(
                 "fail", f"{name} cannot be read", f"Correct or unset {name}.", details
             )
     problems = [] if proxies is None else proxies.problems()
     if problems:
         remedy = "Correct or unset it; requests to hosts that NO_PROXY names need none."
-        return Result("fail", "; ".join(problems), remedy, details)
+        return CheckResult("fail", "; ".join(problems), remedy, details)
     if proxies is None:
         text = "connections are direct"
     else:
         text = "connections go through a proxy"
-    return Result("ok", text, details=details)
+    return CheckResult("ok", text, details=details)
 
 
-def sandbox_check(config: Config, environment: Mapping[str, str]) -> Result:
+def sandbox_check(config: Config, environment: Mapping[str, str]) -> CheckResult:
     mode = config.sandbox_policy().mode
     details = {"sandbox mode": mode}
     # A project must not bring a `bwrap` of its own.
@@ -166,27 +166,29 @@ def sandbox_check(config: Config, environment: Mapping[str, str]) -> Result:
         remedy = (
             "Set `sandbox_mode` to workspace-write, unless the machine is a sandbox."
         )
-        return Result("warning", f"commands are not confined ({mode})", remedy, details)
+        return CheckResult(
+            "warning", f"commands are not confined ({mode})", remedy, details
+        )
     if works is None:
         remedy = (
             "Install bubblewrap, or let programs make user namespaces or use Landlock."
         )
-        return Result(
+        return CheckResult(
             "fail", "nothing on this machine can confine commands", remedy, details
         )
     if len(details) > 2:
         why_not = "; --all says why not by a stronger backend"
     else:
         why_not = ""
-    return Result(
+    return CheckResult(
         "ok", f"commands are confined by `{works}` ({mode}){why_not}", details=details
     )
 
 
-def home_check(environment: Mapping[str, str], home: Path) -> Result:
+def home_check(environment: Mapping[str, str], home: Path) -> CheckResult:
     details = {"CODEX_HOME": str(home), "HOME": str(user_home(environment))}
     if not home.exists():
-        return Result(
+        return CheckResult(
             "ok",
             f"{home} is not there yet; the first session makes it",
             details=details,
@@ -194,12 +196,12 @@ def home_check(environment: Mapping[str, str], home: Path) -> Result:
     details["mode"] = f"{home.stat().st_mode & 0o777:o}"
     if not os.access(home, os.W_OK | os.X_OK):
         remedy = f"Make {home} writable, or point CODEX_HOME to a folder of yours."
-        return Result(
+        return CheckResult(
             "warning", f"{home} cannot be written: no session is kept", remedy, details
         )
     login = home / "auth.json"
     if login.exists() and login.stat().st_mode & 0o077:
-        return Result(
+        return CheckResult(
             "warning", "others can read the stored login", f"chmod 600 {login}", details
         )
-    return Result("ok", f"{home} can be written", details=details)
+    return CheckResult("ok", f"{home} can be written", details=details)

@@ -11,7 +11,7 @@ from codex_py.app.model import configured_provider, provider_key
 from codex_py.app.providers.first_answer import first_answer
 from codex_py.app.stored_login import masked
 from codex_py.app.user_programs import UserPrograms, user_programs
-from codex_py.commands.doctor.check import Check, Result
+from codex_py.commands.doctor.check import Check, CheckResult
 from codex_py.commands.doctor.machine import home_check, sandbox_check
 from codex_py.config.check import dotted, unused_keys
 from codex_py.config.config import Config
@@ -47,7 +47,7 @@ def setup_checks(
     ]
 
 
-def _configuration(config: Config) -> Result:
+def _configuration(config: Config) -> CheckResult:
     layers = config.layers
     unused = [
         f"{dotted(key)} ({layers.where(key)})"
@@ -77,7 +77,7 @@ def _configuration(config: Config) -> Result:
         "warnings": warnings,
     }
     if config.unenforced:
-        return Result(
+        return CheckResult(
             "fail", "no session starts", "\n".join(config.unenforced), details
         )
     if warnings:
@@ -85,30 +85,38 @@ def _configuration(config: Config) -> Result:
             count = "a warning"
         else:
             count = f"{len(warnings)} warnings"
-        return Result("warning", f"loaded, with {count}", "\n".join(warnings), details)
+        return CheckResult(
+            "warning", f"loaded, with {count}", "\n".join(warnings), details
+        )
     if unused:
         text = f"loaded; {len(unused)} settings have no effect here"
     else:
         text = "loaded"
-    return Result("ok", text, details=details)
+    return CheckResult("ok", text, details=details)
 
 
-def _key(config: Config, environment: Mapping[str, str]) -> Result:
+def _key(config: Config, environment: Mapping[str, str]) -> CheckResult:
     provider = configured_provider(config, environment)
     details = {"model provider": provider.id}
     if provider.env_key is None and provider.auth is not None:
-        return Result("ok", "a program prints the key; it was not run", details=details)
+        return CheckResult(
+            "ok", "a program prints the key; it was not run", details=details
+        )
     try:
         key = provider_key(config, provider, environment)
     except ModelError as error:
-        return Result("fail", "there is no usable key", str(error), details)
+        return CheckResult("fail", "there is no usable key", str(error), details)
     if key is None:
-        return Result("ok", f"the provider {provider.id} needs no key", details=details)
+        return CheckResult(
+            "ok", f"the provider {provider.id} needs no key", details=details
+        )
     details |= {"source": key.source, "key": masked(key.value)}
-    return Result("ok", f"{masked(key.value)} from {key.source}", details=details)
+    return CheckResult("ok", f"{masked(key.value)} from {key.source}", details=details)
 
 
-def _provider(config: Config, environment: Mapping[str, str], *, asks: bool) -> Result:
+def _provider(
+    config: Config, environment: Mapping[str, str], *, asks: bool
+) -> CheckResult:
     provider = configured_provider(config, environment)
     details = {
         "address": provider.shown_url,
@@ -117,16 +125,16 @@ def _provider(config: Config, environment: Mapping[str, str], *, asks: bool) -> 
     }
     if not asks:
         text = f"{provider.id} was not asked; `codex-py doctor --provider` asks it"
-        return Result("ok", text, details=details)
+        return CheckResult("ok", text, details=details)
     try:
         asyncio.run(first_answer(config, provider, config.model, environment))
     except CodexError as error:
         remedy = f"Look at the address, the key and the proxy, or try `codex-py providers test {provider.id}`."
-        return Result("fail", str(error), remedy, details)
-    return Result("ok", f"{provider.id} answers", details=details)
+        return CheckResult("fail", str(error), remedy, details)
+    return CheckResult("ok", f"{provider.id} answers", details=details)
 
 
-def _servers(config: Config, environment: Mapping[str, str]) -> Result:
+def _servers(config: Config, environment: Mapping[str, str]) -> CheckResult:
     programs = user_programs(config, environment)
     wanted = {
         name: server for name, server in config.mcp_servers.items() if server.enabled
@@ -142,14 +150,14 @@ def _servers(config: Config, environment: Mapping[str, str]) -> Result:
             text = f"{len(wanted)} configured, none was started"
         else:
             text = "none is configured"
-        return Result("ok", text, details=details)
+        return CheckResult("ok", text, details=details)
     if any(wanted[name].required for name in problems):
         status = "fail"
     else:
         status = "warning"
     remedy = "\n".join(f"{name}: {problem}." for name, problem in problems.items())
     remedy += f"\n`codex-py mcp test {next(iter(problems))}` says more."
-    return Result(
+    return CheckResult(
         status, f"{len(problems)} of {len(wanted)} cannot start", remedy, details
     )
 
@@ -178,30 +186,30 @@ def _problem(
     return None
 
 
-def _hooks(config: Config, environment: Mapping[str, str]) -> Result:
+def _hooks(config: Config, environment: Mapping[str, str]) -> CheckResult:
     hooks = find_hooks(config, environment)
     details = {hook.key: hook.state for hook in hooks.found}
     if hooks.warnings:
-        return Result(
+        return CheckResult(
             "warning", "some are left out", "\n".join(hooks.warnings), details
         )
     count = len(hooks.to_review)
     if count:
         remedy = "Review them with /hooks in the terminal."
-        return Result(
+        return CheckResult(
             "warning", f"{count} new or changed: they do not run", remedy, details
         )
     if details:
         text = f"{len(details)} found"
     else:
         text = "none is configured"
-    return Result("ok", text, details=details)
+    return CheckResult("ok", text, details=details)
 
 
-def _extensions(config: Config) -> Result:
+def _extensions(config: Config) -> CheckResult:
     tables = config.settings.extensions
     if not tables:
-        return Result("ok", "none is configured")
+        return CheckResult("ok", "none is configured")
 
     details: dict[str, str] = {}
     problems: list[str] = []
@@ -214,11 +222,11 @@ def _extensions(config: Config) -> Result:
         else:
             details[name] = "loaded"
     if problems:
-        return Result("fail", "no session starts", "\n".join(problems), details)
-    return Result("ok", f"{len(details)} loaded", details=details)
+        return CheckResult("fail", "no session starts", "\n".join(problems), details)
+    return CheckResult("ok", f"{len(details)} loaded", details=details)
 
 
-def _sessions(home: Path) -> Result:
+def _sessions(home: Path) -> CheckResult:
     # The paths of sessions sort by time.
     files = sorted((home / SESSIONS).rglob("rollout-*.jsonl"), reverse=True)
     newest = [path for path in files[:_MOST_SESSIONS] if path.is_file()]
@@ -235,8 +243,8 @@ def _sessions(home: Path) -> Result:
             problems.append(str(error))
     if problems:
         text = f"{len(problems)} of the newest {len(newest)} are damaged"
-        return Result("warning", text, "\n".join(problems))
-    return Result(
+        return CheckResult("warning", text, "\n".join(problems))
+    return CheckResult(
         "ok",
         f"the newest {len(newest)} can be read" if newest else "there are none yet",
     )
