@@ -26,7 +26,7 @@ _MAX_LOOKUPS: Final = 64
 _WAIT_S: Final = 0.05
 
 
-class Refused(Exception):
+class ConnectionBlocked(Exception):
     """Raised if a connection is blocked."""
 
     def __init__(self, blocked: Blocked) -> None:
@@ -56,7 +56,7 @@ class Gate:
             raise ValueError(f"{port} is no port")
         try:
             addresses = await self._addresses(host, port, kind, method)
-        except Refused as refused:
+        except ConnectionBlocked as refused:
             self.report.add(refused.blocked)
             raise
         problem = OSError(f"{host} has no address")
@@ -124,8 +124,8 @@ class Gate:
             )
         )
 
-    def _refused(self, host: str, port: int, reason: Reason) -> Refused:
-        return Refused(Blocked(self.call_id, host, port, reason))
+    def _refused(self, host: str, port: int, reason: Reason) -> ConnectionBlocked:
+        return ConnectionBlocked(Blocked(self.call_id, host, port, reason))
 
     async def _ask(self, blocked: Blocked) -> None:
         """Ask the user while the command waits.
@@ -139,7 +139,7 @@ class Gate:
                 async with asyncio.timeout(_ASK_TIMEOUT_S):
                     if await asyncio.wrap_future(ask(blocked)):
                         return
-        raise Refused(blocked)
+        raise ConnectionBlocked(blocked)
 
 
 def opens(rules: DomainRules, host: str) -> bool:

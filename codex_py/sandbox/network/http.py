@@ -15,7 +15,13 @@ from typing import Any, Final, NamedTuple, TypeAlias, cast
 import h11
 
 from codex_py.protocol.hosts import normal_host
-from codex_py.sandbox.network.gate import Blocked, Gate, Kind, Refused, Streams
+from codex_py.sandbox.network.gate import (
+    Blocked,
+    ConnectionBlocked,
+    Gate,
+    Kind,
+    Streams,
+)
 from codex_py.sandbox.network.tunnel import READ_BYTES, join
 
 _Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
@@ -104,7 +110,7 @@ class _Client:
             upstream = await self._gate.open(target.host, target.port, kind, method)
         except (_BadRequest, ValueError) as error:
             await self._say(400, str(error))
-        except Refused as refused:
+        except ConnectionBlocked as refused:
             await self._refuse(refused.blocked, kind)
         except OSError as error:
             await self._say(

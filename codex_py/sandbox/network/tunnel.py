@@ -8,7 +8,7 @@ import socket
 from contextlib import suppress
 from typing import Final
 
-from codex_py.sandbox.network.gate import Gate, Refused, Streams
+from codex_py.sandbox.network.gate import ConnectionBlocked, Gate, Streams
 
 READ_BYTES: Final = 64 << 10
 _VERSION = 5
@@ -74,7 +74,7 @@ async def serve_socks(client: Streams, gate: Gate) -> None:
         )
     try:
         upstream = await gate.open(host, port, "socks5_tcp")
-    except (Refused, ValueError):
+    except (ConnectionBlocked, ValueError):
         writer.write(_reply(_FORBIDDEN))
         return
     except OSError:
