@@ -31,7 +31,7 @@ NOT_FOUND: Final = AgentState("not_found")
 _LINKS = {"skill": "$", "mention": "@"}
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """A call that cannot be carried out. The text is its whole output, in the words of Codex."""
 
 
@@ -139,12 +139,12 @@ class AgentTool(ChangesNothing):
         try:
             ids = [_checked(each) for each in _targets(asdict(params))]
             if not ids and isinstance(params, WaitParams):
-                raise Refused("agent ids must be non-empty")
+                raise CallRefused("agent ids must be non-empty")
             if isinstance(params, MessageParams):
                 prompt = _prompt_of(params, context.cwd)
             else:
                 prompt = None
-        except Refused as error:
+        except CallRefused as error:
             return ToolOutput(str(error), success=False)
         item = CollabToolCall(
             id=context.next_item_id(),
@@ -160,7 +160,7 @@ class AgentTool(ChangesNothing):
             output, states = await agents.answer(params, ids, prompt)
             item = _ended(replace(item, receiver_thread_ids=ids or [*states]), states)
             return ToolOutput(encode_json(output).decode())
-        except Refused as error:
+        except CallRefused as error:
             item = replace(item, agents_states=dict.fromkeys(ids, NOT_FOUND))
             told = ErrorItem(
                 id=context.next_item_id(), message=f"{self.name} failed: {error}"
@@ -207,19 +207,19 @@ def _prompt_of(params: MessageParams, cwd: Path) -> UserPrompt:
     message = params.message
     items = params.items
     if message is not None and items is not None:
-        raise Refused("Provide either message or items, but not both")
+        raise CallRefused("Provide either message or items, but not both")
     if message is None and items is None:
-        raise Refused("Provide one of: message or items")
+        raise CallRefused("Provide one of: message or items")
     if items is None:
         items = [Item(text=message)]
     if not items:
-        raise Refused("Items can't be empty")
+        raise CallRefused("Items can't be empty")
     text = "\n".join(filter(None, map(_text, items)))
     images = tuple(
         str(cwd / (item.path or "")) for item in items if item.type == "local_image"
     )
     if not text.strip() and not images:
-        raise Refused("Empty message can't be sent to an agent")
+        raise CallRefused("Empty message can't be sent to an agent")
     return UserPrompt(text, images)
 
 
@@ -231,7 +231,7 @@ def _text(item: Item) -> str:
         return f"[{sign}{item.name or ''}]({item.path or ''})"
     if item.type != "text":
         known = ["text", "local_image", *_LINKS]
-        raise Refused(
+        raise CallRefused(
             f"Items of the type {item.type!r} cannot be sent to an agent here;"
             f" there are {', '.join(known)}{guess(known, item.type)}"
         )
@@ -247,7 +247,7 @@ def _targets(arguments: Mapping[str, Any]) -> list[str]:
 
 def _checked(agent_id: str) -> str:
     if not is_thread_id(agent_id):
-        raise Refused(f"invalid agent id {agent_id}: it is no UUID")
+        raise CallRefused(f"invalid agent id {agent_id}: it is no UUID")
     return agent_id.lower()
 
 

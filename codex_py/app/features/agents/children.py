@@ -37,7 +37,7 @@ from codex_py.rollout.records import read_meta
 from codex_py.tools.agents import (
     NOT_FOUND,
     AgentTool,
-    Refused,
+    CallRefused,
     ResumeParams,
     SendParams,
     SpawnParams,
@@ -246,10 +246,10 @@ class Children:
         family = self._family
         role = self._roles().found.get(params.agent_type or "default")
         if role is None:
-            raise Refused(f"unknown agent_type '{params.agent_type}'")
+            raise CallRefused(f"unknown agent_type '{params.agent_type}'")
         config, choices = child_settings(setup, thread.settings.choices, role, params)
         if len(family.open) >= family.limit:
-            raise Refused("collab spawn failed: agent thread limit reached")
+            raise CallRefused("collab spawn failed: agent thread limit reached")
         nickname = nickname or self._nickname(role.nicknames)
         new = NewChild(
             nickname,
@@ -265,7 +265,7 @@ class Children:
         except BaseException as error:
             family.open.remove(child)
             if isinstance(error, CodexError):
-                raise Refused(f"collab spawn failed: {error}") from error
+                raise CallRefused(f"collab spawn failed: {error}") from error
             raise
         family.names[child.id] = nickname
         return child
@@ -330,5 +330,5 @@ class Children:
         self._family.tell()
 
 
-def _not_found(agent_id: str) -> Refused:
-    return Refused(f"agent with id {agent_id} not found")
+def _not_found(agent_id: str) -> CallRefused:
+    return CallRefused(f"agent with id {agent_id} not found")

@@ -22,7 +22,7 @@ from codex_py.protocol.tools import (
     ToolOutput,
     ToolSpec,
 )
-from codex_py.tools.agents import Refused, SpawnParams
+from codex_py.tools.agents import CallRefused, SpawnParams
 from codex_py.tools.mcp.tool import McpTool
 from codex_py.tools.offered import TOOL_SEARCH
 
@@ -49,7 +49,7 @@ def child_settings(
     if params.model is not None:
         models = selectable_models(config, setup.environment)
         if params.model not in {*models, own.model}:
-            raise Refused(
+            raise CallRefused(
                 f"Unknown model `{params.model}` for spawn_agent."
                 f" Available models: {', '.join(models)}"
             )
@@ -57,7 +57,7 @@ def child_settings(
     provider, model = _named(config, role, wanted)
     is_known = model_info(model, config.model_catalog_json).known
     if is_known and params.reasoning_effort not in {None, *_EFFORTS}:
-        raise Refused(
+        raise CallRefused(
             f"Reasoning effort `{params.reasoning_effort}` is not supported for model `{model}`."
             f" Supported reasoning efforts: {', '.join(_EFFORTS)}"
         )
