@@ -17,7 +17,7 @@ import pydantic
 import pydantic_core
 
 from codex_py.command_line.parser import suggestion
-from codex_py.commands.batch.untrusted import SWITCH, Refused, RowRules
+from codex_py.commands.batch.untrusted import SWITCH, RefusedSettings, RowRules
 from codex_py.config.config import Config
 from codex_py.config.limits import LIMITS, Budget, amount
 from codex_py.config.paths import project_root
@@ -255,7 +255,7 @@ class TaskFile:
             UsageError: a line is bad, or some have settings that need `--trust-tasks`.
         """
         seen: set[str] = set()
-        refused = Refused()
+        refused = RefusedSettings()
         offset = number = 0
         while line := self._file.readline(_MAX_LINE_BYTES):
             number += 1

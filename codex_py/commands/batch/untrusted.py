@@ -106,7 +106,7 @@ class RowRules:
         return real == self._cwd or real.startswith(f"{self._cwd}/")
 
 
-class Refused:
+class RefusedSettings:
     """Counts a file's settings that need `--trust-tasks`, and their rows; keeps the first ones."""
 
     def __init__(self) -> None:
