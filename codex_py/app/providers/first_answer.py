@@ -46,7 +46,7 @@ _RED_PNG = (
 
 
 @dataclass(slots=True)
-class Answer:
+class FirstAnswer:
     text: str = ""
     text_deltas: int = 0
     items: list[ResponseItem] = field(default_factory=list[ResponseItem])
@@ -104,7 +104,7 @@ async def asked(
     text: str,
     request: Mapping[str, Any],
     with_image: bool = False,
-) -> Answer:
+) -> FirstAnswer:
     """Return the answer, which is cut off at `MAX_OUTPUT_TOKENS`.
 
     A server that still loads its model is asked again for some seconds. A server that refuses the
@@ -167,9 +167,9 @@ def _given_up(error: ModelError) -> ModelError:
     )
 
 
-async def _answered(client: ModelClient, prompt: Prompt) -> Answer:
+async def _answered(client: ModelClient, prompt: Prompt) -> FirstAnswer:
     """Make one attempt."""
-    answer = Answer()
+    answer = FirstAnswer()
     try:
         async with asyncio.timeout(_REQUEST_S), client.stream(prompt) as events:
             async for event in events:

@@ -8,7 +8,7 @@ from typing import Any
 
 from codex_py.app.providers.first_answer import (
     MAX_OUTPUT_TOKENS,
-    Answer,
+    FirstAnswer,
     asked,
     model_clients,
 )
@@ -42,7 +42,7 @@ class Finding:
     note: str = ""
 
 
-def _cities(answer: Answer) -> int:
+def _cities(answer: FirstAnswer) -> int:
     """The number of correct calls of the tool `weather`."""
     calls = [item for item in answer.items if isinstance(item, FunctionCall)]
     return sum(
@@ -53,7 +53,7 @@ def _cities(answer: Answer) -> int:
 @frozen
 class _Check:
     ability: str
-    is_fine: Callable[[Answer], bool]
+    is_fine: Callable[[FirstAnswer], bool]
     otherwise: str
     """The finding if the answer is wrong."""
     text: str
@@ -155,7 +155,7 @@ async def _found(client: ModelClient, model: str, check: _Check) -> Finding:
     return Finding(check.ability, works, "" if works else check.otherwise)
 
 
-def _streaming(answer: Answer) -> Finding:
+def _streaming(answer: FirstAnswer) -> Finding:
     if answer.is_cut:
         works = answer.text_deltas > 0 or answer.has_reasoned
         return Finding("streaming", works, f"cut off after {MAX_OUTPUT_TOKENS} tokens")
