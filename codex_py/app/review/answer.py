@@ -40,7 +40,7 @@ class Remark:
 
 
 @frozen
-class Answer:
+class ReviewAnswer:
     remarks: tuple[Remark, ...]
     correctness: str
     explanation: str
@@ -52,7 +52,7 @@ class Answer:
     """False if the answer has neither a list of findings nor an explanation."""
 
 
-def read_answer(text: str) -> Answer:
+def read_answer(text: str) -> ReviewAnswer:
     data = _object(text)
     unread = 0
     if data is None:
@@ -73,7 +73,7 @@ def read_answer(text: str) -> Answer:
         unread += 1
     explanation = text_field(data, "overall_explanation")
     is_empty_list = is_list and not found and unread == 0
-    return Answer(
+    return ReviewAnswer(
         remarks,
         text_field(data, "overall_correctness"),
         explanation,
