@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.features.hooks.answers import Answer, read_answer
+from codex_py.app.features.hooks.answers import HookAnswer, read_answer
 from codex_py.app.features.hooks.runs import HookFailed, filled, matches
 
 
@@ -16,95 +16,111 @@ def _specific(**fields: Any) -> str:
 @pytest.mark.parametrize(
     ("event", "ended", "answer"),
     [
-        ("PreToolUse", (2, "", " no \n"), Answer(refusal="no")),
-        ("PreToolUse", (2, ""), Answer(failure="refused without a reason")),
-        ("PreToolUse", (0, '{"decision":"block","reason":"r"}'), Answer(refusal="r")),
+        ("PreToolUse", (2, "", " no \n"), HookAnswer(refusal="no")),
+        ("PreToolUse", (2, ""), HookAnswer(failure="refused without a reason")),
+        (
+            "PreToolUse",
+            (0, '{"decision":"block","reason":"r"}'),
+            HookAnswer(refusal="r"),
+        ),
         (
             "PreToolUse",
             (0, _specific(permissionDecision="deny", permissionDecisionReason="r")),
-            Answer(refusal="r"),
+            HookAnswer(refusal="r"),
         ),
         (
             "PreToolUse",
             (0, _specific(permissionDecision="deny")),
-            Answer(failure="refused without a reason"),
+            HookAnswer(failure="refused without a reason"),
         ),
         (
             "PreToolUse",
             (0, _specific(permissionDecision="ask")),
-            Answer(failure="gave the unsupported `permissionDecision` 'ask'"),
+            HookAnswer(failure="gave the unsupported `permissionDecision` 'ask'"),
         ),
-        ("PreToolUse", (0, _specific(permissionDecision="allow")), Answer()),
+        ("PreToolUse", (0, _specific(permissionDecision="allow")), HookAnswer()),
         (
             "PreToolUse",
             (0, _specific(permissionDecision="allow", updatedInput={"command": "x"})),
-            Answer(updated_input={"command": "x"}),
+            HookAnswer(updated_input={"command": "x"}),
         ),
         (
             "PreToolUse",
             (0, _specific(updatedInput={"command": "x"})),
-            Answer(failure="gave the unsupported `permissionDecision` 'None'"),
+            HookAnswer(failure="gave the unsupported `permissionDecision` 'None'"),
         ),
-        ("PreToolUse", (0, '{"continue":false}'), Answer()),
-        ("PreToolUse", (0, "all is well"), Answer()),
+        ("PreToolUse", (0, '{"continue":false}'), HookAnswer()),
+        ("PreToolUse", (0, "all is well"), HookAnswer()),
         (
             "PreToolUse",
             (0, '{"a"'),
-            Answer(failure="printed something that is not a JSON object"),
+            HookAnswer(failure="printed something that is not a JSON object"),
         ),
-        ("PreToolUse", (0, '{"systemMessage": "\\ud800"}'), Answer(message="\ufffd")),
+        (
+            "PreToolUse",
+            (0, '{"systemMessage": "\\ud800"}'),
+            HookAnswer(message="\ufffd"),
+        ),
         (
             "PreToolUse",
             (0, "[" * 100_000),
-            Answer(failure="printed something that is not a JSON object"),
+            HookAnswer(failure="printed something that is not a JSON object"),
         ),
         (
             "PreToolUse",
             (7, '{"decision":"block","reason":"r"}'),
-            Answer(failure="exited with code 7"),
+            HookAnswer(failure="exited with code 7"),
         ),
-        ("PreToolUse", (-9, ""), Answer(failure="was killed by signal 9")),
-        ("PreToolUse", (0, '{"hookSpecificOutput":[1],"systemMessage":5}'), Answer()),
-        ("PostToolUse", (0, '{"decision":"block","reason":"r"}'), Answer(refusal="r")),
+        ("PreToolUse", (-9, ""), HookAnswer(failure="was killed by signal 9")),
+        (
+            "PreToolUse",
+            (0, '{"hookSpecificOutput":[1],"systemMessage":5}'),
+            HookAnswer(),
+        ),
+        (
+            "PostToolUse",
+            (0, '{"decision":"block","reason":"r"}'),
+            HookAnswer(refusal="r"),
+        ),
         (
             "PostToolUse",
             (0, '{"continue":false,"stopReason":"s"}'),
-            Answer(stop="s"),
+            HookAnswer(stop="s"),
         ),
-        ("SessionStart", (0, "text\n"), Answer(context="text")),
-        ("SessionStart", (2, "", "no"), Answer(failure="exited with code 2: no")),
+        ("SessionStart", (0, "text\n"), HookAnswer(context="text")),
+        ("SessionStart", (2, "", "no"), HookAnswer(failure="exited with code 2: no")),
         (
             "PreToolUse",
             (127, "", "sh: 1: tool: not found\n"),
-            Answer(failure="exited with code 127: sh: 1: tool: not found"),
+            HookAnswer(failure="exited with code 127: sh: 1: tool: not found"),
         ),
         (
             "PreToolUse",
             (1, "", "Traceback:\n  x\nKeyError: 'a'\n\n"),
-            Answer(failure="exited with code 1: KeyError: 'a'"),
+            HookAnswer(failure="exited with code 1: KeyError: 'a'"),
         ),
-        ("PreToolUse", (1, "", " \n"), Answer(failure="exited with code 1")),
-        ("SessionStart", (0, '{"decision":"block","reason":"r"}'), Answer()),
+        ("PreToolUse", (1, "", " \n"), HookAnswer(failure="exited with code 1")),
+        ("SessionStart", (0, '{"decision":"block","reason":"r"}'), HookAnswer()),
         (
             "UserPromptSubmit",
             (0, _specific(additionalContext="c")),
-            Answer(context="c"),
+            HookAnswer(context="c"),
         ),
-        ("Stop", (0, "text"), Answer()),
+        ("Stop", (0, "text"), HookAnswer()),
         (
             "PermissionRequest",
             (0, _specific(decision={"behavior": "allow"})),
-            Answer(is_approved=True),
+            HookAnswer(is_approved=True),
         ),
         (
             "PermissionRequest",
             (0, _specific(decision={"behavior": "deny", "message": "m"})),
-            Answer(refusal="m"),
+            HookAnswer(refusal="m"),
         ),
     ],
 )
 def test_an_answer_is_read_as_codex_reads_it(
-    event: str, ended: tuple[Any, ...], answer: Answer
+    event: str, ended: tuple[Any, ...], answer: HookAnswer
 ) -> None:
     assert read_answer(event, *ended) == answer
 

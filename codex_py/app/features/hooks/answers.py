@@ -30,7 +30,7 @@ _MAX_TOKENS: Final = 2_500
 
 
 @frozen(kw_only=True)
-class Answer:
+class HookAnswer:
     """The answer of a hook. Its texts are trimmed, bounded and never blank."""
 
     refusal: str | None = None
@@ -48,11 +48,13 @@ class Answer:
     """The reason why a part of the answer does not count. It continues the name of the hook."""
 
 
-def read_answer(event: str, exit_code: int, stdout: str, stderr: str = "") -> Answer:
+def read_answer(
+    event: str, exit_code: int, stdout: str, stderr: str = ""
+) -> HookAnswer:
     """Read an answer. `exit_code`: negative after a signal."""
     output = stdout.strip()
     if exit_code == _REFUSED and event in _CAN_REFUSE:
-        return Answer(**_refusal(stderr))
+        return HookAnswer(**_refusal(stderr))
     if exit_code != 0:
         if exit_code < 0:
             how = "was killed by signal"
@@ -63,15 +65,15 @@ def read_answer(event: str, exit_code: int, stdout: str, stderr: str = "") -> An
         if said:
             # The last line of a traceback or of a shell gives the reason.
             failure += f": {said[-1].strip().rstrip('.')}"
-        return Answer(failure=failure)
+        return HookAnswer(failure=failure)
     if not output.startswith(("{", "[")):
-        return Answer(context=_text(output) if event in _ADDS_TEXT else None)
+        return HookAnswer(context=_text(output) if event in _ADDS_TEXT else None)
     try:
         fields: Any = decode_json(output)
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        return Answer(failure="printed something that is not a JSON object")
+        return HookAnswer(failure="printed something that is not a JSON object")
     fields = cast("JsonObject", fields)
     own = object_field(fields, "hookSpecificOutput")
     answer = _decision(event, fields, own)
@@ -80,7 +82,7 @@ def read_answer(event: str, exit_code: int, stdout: str, stderr: str = "") -> An
         answer["stop"] = _text(fields.get("stopReason")) or "a hook stopped it"
     context = own.get("additionalContext")
     message = fields.get("systemMessage")
-    return Answer(context=_text(context), message=_text(message), **answer)
+    return HookAnswer(context=_text(context), message=_text(message), **answer)
 
 
 def _decision(event: str, fields: JsonObject, own: JsonObject) -> dict[str, Any]:

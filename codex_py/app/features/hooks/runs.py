@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
-from codex_py.app.features.hooks.answers import Answer, read_answer
+from codex_py.app.features.hooks.answers import HookAnswer, read_answer
 from codex_py.app.features.turn_changes import TurnChanges
 from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook
@@ -53,7 +53,7 @@ class HookFailed(Exception):
 @frozen
 class HookRun:
     hook: Hook
-    answer: Answer
+    answer: HookAnswer
     ended_at: float
     """When the hook ended, on the clock of the event loop."""
 
@@ -125,7 +125,7 @@ class HookRuns:
                 self._thread.tell(note)
         return run
 
-    async def _answer(self, hook: Hook, given: Mapping[str, Any]) -> Answer:
+    async def _answer(self, hook: Hook, given: Mapping[str, Any]) -> HookAnswer:
         try:
             async with asyncio.timeout(hook.timeout_s):
                 async with self._changing(hook):
@@ -135,11 +135,11 @@ class HookRuns:
                         hook.event, 0, await _call_tool(hook, self._thread, given)
                     )
         except TimeoutError:
-            return Answer(
+            return HookAnswer(
                 failure=f"did not end within {hook.timeout_s:g} s, and was stopped"
             )
         except HookFailed as failure:
-            return Answer(failure=str(failure))
+            return HookAnswer(failure=str(failure))
 
     def _changing(self, hook: Hook) -> AbstractAsyncContextManager[None]:
         """Record the changes that a hook makes, as a formatter does.
@@ -154,7 +154,7 @@ class HookRuns:
             return nullcontext()
         return undo.changing()
 
-    async def _run_command(self, hook: Hook, given: bytes) -> Answer:
+    async def _run_command(self, hook: Hook, given: bytes) -> HookAnswer:
         try:
             ran = await self._thread.run_command(
                 hook.command,
@@ -164,7 +164,7 @@ class HookRuns:
                 environment=hook.environment,
             )
         except CodexError as error:
-            return Answer(failure=f"could not be started: {error}")
+            return HookAnswer(failure=f"could not be started: {error}")
         if ran.exit_code is None:
             raise TimeoutError
         return read_answer(hook.event, ran.exit_code, ran.stdout, ran.stderr)
