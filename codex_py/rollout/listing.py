@@ -218,7 +218,7 @@ def preview_messages(path: Path, *, limit: int = 6) -> list[PreviewMessage]:
     ]
 
 
-class TurnStart(NamedTuple):
+class ListedTurn(NamedTuple):
     time: float
     """The time of the prompt, in seconds since the epoch."""
     model: str | None
@@ -227,11 +227,11 @@ class TurnStart(NamedTuple):
 
 def beginning(path: Path) -> tuple[str, str | None]:
     """The first prompt, or an empty text, and the model of its turn."""
-    first = next(turn_starts(path, _HEAD_BYTES), TurnStart(0.0, None, ""))
+    first = next(turn_starts(path, _HEAD_BYTES), ListedTurn(0.0, None, ""))
     return first.prompt, first.model
 
 
-def turn_starts(path: Path, left: float = inf) -> Iterator[TurnStart]:
+def turn_starts(path: Path, left: float = inf) -> Iterator[ListedTurn]:
     """The prompts in the first `left` bytes of a session file, taken-back ones included. Raises an
     `OSError`."""
     model = None
@@ -243,7 +243,7 @@ def turn_starts(path: Path, left: float = inf) -> Iterator[TurnStart]:
             prompt = prompt_of(_item(line))
             if prompt is not None:
                 time = _time(text_field(decode_json(line), "timestamp"))
-                yield TurnStart(time.timestamp() if time else 0.0, model, prompt.text)
+                yield ListedTurn(time.timestamp() if time else 0.0, model, prompt.text)
             if left <= 0:
                 break
 

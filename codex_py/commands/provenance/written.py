@@ -26,7 +26,7 @@ from codex_py.patch.undo.entries import Entries
 from codex_py.programs import programs_outside
 from codex_py.protocol.frozen import frozen
 from codex_py.rollout.index import find_session, thread_names
-from codex_py.rollout.listing import TurnStart, title_of, turn_starts
+from codex_py.rollout.listing import ListedTurn, title_of, turn_starts
 from codex_py.rollout.records import SessionMeta, read_meta
 from codex_py.streams.standard import tell
 
@@ -175,7 +175,7 @@ class Repository:
         starts = (
             start for start in reversed(self._starts(thread_id)) if start.time <= time
         )
-        _, model, prompt = next(starts, TurnStart(0.0, None, ""))
+        _, model, prompt = next(starts, ListedTurn(0.0, None, ""))
         meta = self._meta(thread_id)
         title = title_of(prompt)
         prompt = title[:_PROMPT_CHARACTERS]
@@ -185,7 +185,7 @@ class Repository:
         name = self._names().get(thread_id)
         return TurnFacts(thread_id, name, turn, time, provider, model, prompt)
 
-    def _read_starts(self, thread_id: str) -> list[TurnStart]:
+    def _read_starts(self, thread_id: str) -> list[ListedTurn]:
         with suppress(SessionError, OSError):
             path = find_session(self.home, thread_id)
             if path is not None:
