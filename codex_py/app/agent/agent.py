@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 import httpx
 
 from codex_py.app.agent.approval import Approve, Callback
-from codex_py.app.agent.conversation import AgentSetup, Conversation
+from codex_py.app.agent.conversation import AgentSession, AgentSetup
 from codex_py.app.agent.loop_thread import LoopThread
 from codex_py.app.agent.result import OutputT, Result
 from codex_py.app.agent.stream import EventStream
@@ -128,9 +128,9 @@ class Agent(Generic[OutputT]):
             self._model = type(model).__name__
         self._cwd = setup.cwd
         self._output_type = output_type
-        self._begin(Conversation(setup, options))
+        self._begin(AgentSession(setup, options))
 
-    def _begin(self, conversation: Conversation) -> None:
+    def _begin(self, conversation: AgentSession) -> None:
         self._conversation = conversation
         self._thread: LoopThread | None = None
         weakref.finalize(self, conversation.let_close)

@@ -69,7 +69,7 @@ class AgentSetup:
                 yield session
 
 
-class Conversation:
+class AgentSession:
     """Holds the session, which does not refer to the agent.
 
     So it can end when nobody refers to the agent any more.
@@ -167,13 +167,13 @@ class Conversation:
         else:
             task.get_loop().call_soon_threadsafe(task.cancel)
 
-    def copied(self) -> "Conversation":
+    def copied(self) -> "AgentSession":
         """Return a conversation that continues from here."""
         if self._task is not None:
             raise RuntimeError(
                 "a turn of this agent runs; fork it before or after the turn"
             )
-        return Conversation(self._setup, self._continued(is_copy=True))
+        return AgentSession(self._setup, self._continued(is_copy=True))
 
     async def close(self) -> None:
         self.is_closed = True
