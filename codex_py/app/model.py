@@ -21,7 +21,7 @@ from codex_py.config.declared.section import is_set
 from codex_py.config.declared.settings import Settings
 from codex_py.errors import ConfigError, ModelError, nearest
 from codex_py.http.transport import http_client, http_transport
-from codex_py.model.auth import Key, find_key, unusable_command
+from codex_py.model.auth import ProviderKey, find_key, unusable_command
 from codex_py.model.catalog import EFFORTS, model_info
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.provider_data import Maker
@@ -166,7 +166,7 @@ def missing_key(config: Config, environment: Mapping[str, str]) -> str | None:
 
 def provider_key(
     config: Config, provider: Provider, environment: Mapping[str, str]
-) -> Key | None:
+) -> ProviderKey | None:
     """See `find_key`. The command of `auth` is one of the user's programs."""
 
     def start(auth: TokenCommand) -> subprocess.Popen[bytes]:

@@ -22,7 +22,7 @@ StartTokenCommand: TypeAlias = Callable[[TokenCommand], subprocess.Popen[bytes]]
 
 
 @frozen
-class Key:
+class ProviderKey:
     value: str = field(repr=False)
     """The key as a header can carry it: printable characters of Latin-1, at least one."""
     source: str
@@ -35,7 +35,7 @@ def find_key(
     environment: Mapping[str, str],
     home: Path,
     start: StartTokenCommand,
-) -> Key | None:
+) -> ProviderKey | None:
     """Find the key to send; None if the provider needs none.
 
     The sources are `env_key`, `experimental_bearer_token`, `auth`, and for OpenAI `CODEX_API_KEY`,
@@ -89,14 +89,14 @@ def find_key(
     return key
 
 
-def _from_variable(name: str, environment: Mapping[str, str]) -> Key | None:
+def _from_variable(name: str, environment: Mapping[str, str]) -> ProviderKey | None:
     value = environment.get(name, "")
     if value.strip():
         return _key(value, f"environment variable {name}")
     return None
 
 
-def _from_auth_file(path: Path) -> Key | None:
+def _from_auth_file(path: Path) -> ProviderKey | None:
     fields = stored_fields(path)
     value = fields.get("OPENAI_API_KEY")
     if isinstance(value, str) and value.strip():
@@ -164,7 +164,7 @@ def unusable_command(auth: TokenCommand, why: str) -> ModelError:
     return _missing(f"The command for the key, {auth.command!r}, cannot run: {why}")
 
 
-def _key(value: str, source: str) -> Key:
+def _key(value: str, source: str) -> ProviderKey:
     # A key from a file often ends with a line break.
     stripped = value.strip("".join(map(chr, range(0x21))) + "\x7f\xa0\ufeff")
     if not re.fullmatch(r"[\x20-\x7e\xa1-\xff]+", stripped):
@@ -173,7 +173,7 @@ def _key(value: str, source: str) -> Key:
             code="bad_key",
             exit_code=ExitCode.AUTHENTICATION,
         )
-    return Key(stripped, source)
+    return ProviderKey(stripped, source)
 
 
 def _missing(message: str) -> ModelError:

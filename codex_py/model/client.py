@@ -13,7 +13,7 @@ import httpx
 from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError
 from codex_py.http.sse import server_sent_events
 from codex_py.http.transport import LOCATION, SENT
-from codex_py.model.auth import Key
+from codex_py.model.auth import ProviderKey
 from codex_py.model.error_body import plain_line
 from codex_py.model.failures import http_failure
 from codex_py.model.providers import Provider
@@ -64,7 +64,7 @@ class HttpModelClient:
         provider: Provider,
         wire: Wire,
         http: httpx.AsyncClient,
-        key: Key | None,
+        key: ProviderKey | None,
         headers: Mapping[str, str],
         environment: Mapping[str, str] = os.environ,
         sent: Callable[[], None] = lambda: None,
@@ -312,7 +312,7 @@ def _shown(url: str) -> str:
 
 def _headers(
     provider: Provider,
-    key: Key | None,
+    key: ProviderKey | None,
     headers: Mapping[str, str],
     environment: Mapping[str, str],
 ) -> Sequence[tuple[bytes, bytes]]:

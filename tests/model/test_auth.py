@@ -9,7 +9,7 @@ import pytest
 from codex_py.app.user_programs import Start
 from codex_py.errors import CodexError, ConfigError, ExitCode, ModelError
 from codex_py.model import auth
-from codex_py.model.auth import Key
+from codex_py.model.auth import ProviderKey
 from codex_py.model.providers import Provider, TokenCommand
 
 
@@ -22,7 +22,7 @@ OPENAI = provider(requires_openai_auth=True)
 
 def find_key(
     asked: Provider, *, environment: Mapping[str, str], home: Path
-) -> Key | None:
+) -> ProviderKey | None:
     def start(command: TokenCommand) -> subprocess.Popen[bytes]:
         started = Start([command.command, *command.args], home, environment)
         return started.detached(subprocess.PIPE)
@@ -39,7 +39,7 @@ def test_the_variable_of_the_provider_is_read(tmp_path: Path) -> None:
     key = find_key(
         provider(env_key="K"), environment={"K": " secret\r\n"}, home=tmp_path
     )
-    assert key == Key("secret", "environment variable K")
+    assert key == ProviderKey("secret", "environment variable K")
     assert "secret" not in repr(key)
 
 
@@ -71,21 +71,23 @@ def test_a_missing_variable_is_named_with_its_instructions(
 
 def test_a_token_in_the_configuration_is_used(tmp_path: Path) -> None:
     key = find_key(provider(bearer_token="t"), environment={}, home=tmp_path)
-    assert key == Key("t", "model_providers.mock.experimental_bearer_token")
+    assert key == ProviderKey("t", "model_providers.mock.experimental_bearer_token")
 
 
 def test_openai_keys_are_looked_for_in_order(tmp_path: Path) -> None:
     environment = {"CODEX_API_KEY": "1", "OPENAI_API_KEY": "2"}
     path = tmp_path / "auth.json"
     path.write_text('{"OPENAI_API_KEY": "3", "tokens": null}', encoding="utf-8")
-    found: list[Key | None] = [find_key(OPENAI, environment=environment, home=tmp_path)]
+    found: list[ProviderKey | None] = [
+        find_key(OPENAI, environment=environment, home=tmp_path)
+    ]
     del environment["CODEX_API_KEY"]
     found.append(find_key(OPENAI, environment=environment, home=tmp_path))
     found.append(find_key(OPENAI, environment={}, home=tmp_path))
     assert found == [
-        Key("1", "environment variable CODEX_API_KEY"),
-        Key("2", "environment variable OPENAI_API_KEY"),
-        Key("3", str(path)),
+        ProviderKey("1", "environment variable CODEX_API_KEY"),
+        ProviderKey("2", "environment variable OPENAI_API_KEY"),
+        ProviderKey("3", str(path)),
     ]
 
 
@@ -133,7 +135,7 @@ def by_command(code: str, timeout_ms: int = 20_000) -> Provider:
 def test_a_command_prints_the_key(tmp_path: Path) -> None:
     asking = by_command("import os; print(os.environ['T'])")
     key = find_key(asking, environment={"T": "token"}, home=tmp_path)
-    assert key == Key("token", "the command of model_providers.mock.auth")
+    assert key == ProviderKey("token", "the command of model_providers.mock.auth")
 
 
 @pytest.mark.parametrize("code", ["print('token'); exit(3)", "print()"])

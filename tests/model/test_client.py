@@ -9,7 +9,7 @@ import pytest
 
 from codex_py.errors import ConfigError, ExitCode, ModelError, StreamError
 from codex_py.http.transport import http_client
-from codex_py.model.auth import Key
+from codex_py.model.auth import ProviderKey
 from codex_py.model.client import HttpModelClient, UnavailableClient
 from codex_py.model.providers import Provider
 from codex_py.protocol.stream import (
@@ -79,7 +79,7 @@ def model_client(
     url: str, wire: FakeWire | None = None, **values: Any
 ) -> HttpModelClient:
     arguments: dict[str, Any] = {
-        "key": Key("secret", "environment variable K"),
+        "key": ProviderKey("secret", "environment variable K"),
         "headers": {},
     }
     provider_values = {
@@ -297,11 +297,16 @@ def test_silence_before_the_answer_is_a_timeout() -> None:
 @pytest.mark.parametrize(
     ("key", "note"),
     [
-        (Key("secret", "environment variable K"), "(key from environment variable K)"),
+        (
+            ProviderKey("secret", "environment variable K"),
+            "(key from environment variable K)",
+        ),
         (None, "(no key was sent)"),
     ],
 )
-def test_a_refused_key_says_where_it_came_from(key: Key | None, note: str) -> None:
+def test_a_refused_key_says_where_it_came_from(
+    key: ProviderKey | None, note: str
+) -> None:
     body = b'{"error": {"message": "Incorrect API key"}}'
     error = failure_of(
         status("401 Unauthorized", body), key=key, query_params={"k": "secret"}
@@ -342,7 +347,7 @@ def test_an_address_that_is_not_there_names_what_to_look_at(
 
 
 def test_a_key_that_a_stream_repeats_is_not_shown() -> None:
-    key = Key("sk-123456789", "environment variable K")
+    key = ProviderKey("sk-123456789", "environment variable K")
     error = failure_of(stream_of("fail: sk-123456789 has fail"), key=key)
     assert str(error) == "fail: [the key] has failed for good"
 
