@@ -35,7 +35,7 @@ class ConnectionBlocked(Exception):
 
 
 @dataclass(eq=False)
-class Gate:
+class ConnectionGate:
     """The connections of one command."""
 
     rules: DomainRules

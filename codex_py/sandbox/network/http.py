@@ -18,7 +18,7 @@ from codex_py.protocol.hosts import normal_host
 from codex_py.sandbox.network.gate import (
     Blocked,
     ConnectionBlocked,
-    Gate,
+    ConnectionGate,
     Kind,
     Streams,
 )
@@ -68,7 +68,7 @@ class _BadRequest(Exception):
     pass
 
 
-async def serve_http(client: Streams, gate: Gate, first: bytes) -> None:
+async def serve_http(client: Streams, gate: ConnectionGate, first: bytes) -> None:
     """Serve a connection to its end. `first`: the bytes that were already read from it.
 
     Raises:
@@ -78,7 +78,7 @@ async def serve_http(client: Streams, gate: Gate, first: bytes) -> None:
 
 
 class _Client:
-    def __init__(self, streams: Streams, gate: Gate, first: bytes) -> None:
+    def __init__(self, streams: Streams, gate: ConnectionGate, first: bytes) -> None:
         self._streams = streams
         self._gate = gate
         self._http = h11.Connection(

@@ -15,7 +15,7 @@ import h11
 
 from codex_py.protocol.domain_rules import DomainRules
 from codex_py.sandbox.child.network import MAX_ID_BYTES
-from codex_py.sandbox.network.gate import Gate, is_spare, resolved
+from codex_py.sandbox.network.gate import ConnectionGate, is_spare, resolved
 from codex_py.sandbox.network.http import serve_http
 from codex_py.sandbox.network.report import NetworkReport
 from codex_py.sandbox.network.tunnel import serve_socks
@@ -80,7 +80,9 @@ class Server:
                 return
             with socket.socket(fileno=given[0]) as listening:
                 listening.setblocking(False)
-                gate = Gate(rules, os.fsdecode(call_id), self._report, resolved)
+                gate = ConnectionGate(
+                    rules, os.fsdecode(call_id), self._report, resolved
+                )
                 try:
                     async with asyncio.TaskGroup() as group:
                         group.create_task(_accept(listening, gate))
@@ -91,7 +93,7 @@ class Server:
                     pass
 
 
-async def _accept(listening: socket.socket, gate: Gate) -> None:
+async def _accept(listening: socket.socket, gate: ConnectionGate) -> None:
     room = asyncio.Semaphore(_MAX_CONNECTIONS)
 
     async def serve(connection: socket.socket) -> None:
@@ -119,7 +121,7 @@ async def _accepted(listening: socket.socket) -> socket.socket:
         await asyncio.sleep(_WAIT_S)
 
 
-async def _serve_connection(connection: socket.socket, gate: Gate) -> None:
+async def _serve_connection(connection: socket.socket, gate: ConnectionGate) -> None:
     reader, writer = client = await asyncio.open_connection(sock=connection)
     try:
         first = await reader.read(1)

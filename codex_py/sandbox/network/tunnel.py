@@ -8,7 +8,7 @@ import socket
 from contextlib import suppress
 from typing import Final
 
-from codex_py.sandbox.network.gate import ConnectionBlocked, Gate, Streams
+from codex_py.sandbox.network.gate import ConnectionBlocked, ConnectionGate, Streams
 
 READ_BYTES: Final = 64 << 10
 _VERSION = 5
@@ -44,7 +44,7 @@ async def join(one: Streams, other: Streams) -> None:
         group.create_task(copy(other[0], one[1]))
 
 
-async def serve_socks(client: Streams, gate: Gate) -> None:
+async def serve_socks(client: Streams, gate: ConnectionGate) -> None:
     """Serve a connection whose first byte was read, to its end. Names are resolved here.
 
     Raises:
