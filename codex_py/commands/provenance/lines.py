@@ -41,7 +41,7 @@ class FirstSeen(NamedTuple):
 Mark = PieceLine | FirstSeen
 
 
-class Author(NamedTuple):
+class LineAuthor(NamedTuple):
     thread_id: str
     turn: int
     how: str
@@ -58,7 +58,7 @@ class FileStep(NamedTuple):
     path: str
     old: list[bytes] | None
     new: list[bytes] | None
-    author: Author | None
+    author: LineAuthor | None
 
     def mapped(self, change: Callable[[list[bytes]], list[bytes]]) -> "FileStep":
         step = self
@@ -76,7 +76,7 @@ class _Version(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    author: Author
+    author: LineAuthor
     number: float
     step: FileStep
     lines: list[bytes]
@@ -171,7 +171,7 @@ class History:
 
     def authors(
         self, path: str, lines: list[bytes], until: float = inf
-    ) -> list[Author | None]:
+    ) -> list[LineAuthor | None]:
         """Find the author of each line, or None if unknown.
 
         Args:
@@ -198,7 +198,7 @@ class History:
 
     def _author(
         self, path: str, line: bytes, mark: Mark, until: float
-    ) -> Author | None:
+    ) -> LineAuthor | None:
         if isinstance(mark, FirstSeen):
             return None
         if self._was_there(path, line, mark.piece, until):

@@ -14,12 +14,12 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
-from codex_py.commands.provenance.lines import Author, aligned, as_lines
+from codex_py.commands.provenance.lines import LineAuthor, aligned, as_lines
 from codex_py.commands.provenance.written import Repository, TurnFacts
 from codex_py.version import __version__
 
 TOOL = "codex-py"
-Written = Mapping[str, Mapping[int, Author]]
+Written = Mapping[str, Mapping[int, LineAuthor]]
 """The authors by path and by line number, from 1."""
 
 
@@ -37,7 +37,7 @@ def written_between(
     common = sorted(set(sides[0]).intersection(*sides[1:]))
     wanted = {path: as_lines(sides[0][path][1]) for path in common}
     history = repository.follow(wanted)
-    found: dict[str, Mapping[int, Author]] = {}
+    found: dict[str, Mapping[int, LineAuthor]] = {}
     for path, now in wanted.items():
         places = [aligned(as_lines(side[path][0]), now) for side in sides]
         lines = {
@@ -54,7 +54,7 @@ def written_between(
 
 
 def turns_of(
-    repository: Repository, authors: Iterable[Author | None]
+    repository: Repository, authors: Iterable[LineAuthor | None]
 ) -> list[TurnFacts]:
     """Look up the turns of these authors. The oldest turn comes first."""
     found = {author[:2]: author for author in authors if author}
@@ -151,7 +151,7 @@ def trailers(turns: Sequence[TurnFacts]) -> list[str]:
 
 
 def _ranges(
-    lines: Mapping[int, Author], key: Callable[[Author], Any]
+    lines: Mapping[int, LineAuthor], key: Callable[[LineAuthor], Any]
 ) -> Iterable[tuple[Any, list[tuple[int, int]]]]:
     """Group lines by the key of their author. Each group has the first and last lines of ranges."""
     found: dict[Any, list[int]] = defaultdict(list)
@@ -167,7 +167,7 @@ def _session_key(thread_id: str) -> str:
     return f"s_{hashlib.sha256(f'{TOOL}:{thread_id}'.encode()).hexdigest()[:14]}"
 
 
-def _trace_key(author: Author) -> str:
+def _trace_key(author: LineAuthor) -> str:
     """Make the same key each time, so that a note does not change when it is written again."""
     edit = f"{author.thread_id}:{author.turn}:{author.how}"
     return f"{_session_key(author.thread_id)}::t_{hashlib.sha256(edit.encode()).hexdigest()[:14]}"

@@ -12,7 +12,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-from codex_py.commands.provenance.lines import Author, FileStep, History, as_lines
+from codex_py.commands.provenance.lines import FileStep, History, LineAuthor, as_lines
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root
 from codex_py.errors import SessionError, UsageError
@@ -336,7 +336,7 @@ class Repository:
                     is_unsure or change.path in own.unsure or change.location in patched
                 ):
                     how = "unsure"
-                author = Author(turn.thread_id, turn.number, how, began, entry.time)
+                author = LineAuthor(turn.thread_id, turn.number, how, began, entry.time)
             step = FileStep(name, _lines_of(old), _lines_of(new), author)
             steps.append(step)
         since = min((part.number for part in parts if part), default=entry.number)
