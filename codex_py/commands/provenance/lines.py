@@ -91,7 +91,7 @@ def as_lines(data: bytes) -> list[bytes]:
     return lines
 
 
-class History:
+class FileHistories:
     """The versions of files in the journal, and the authors of their lines.
 
     Args:

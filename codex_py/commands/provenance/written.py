@@ -12,7 +12,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
-from codex_py.commands.provenance.lines import FileStep, History, LineAuthor, as_lines
+from codex_py.commands.provenance.lines import (
+    FileHistories,
+    FileStep,
+    LineAuthor,
+    as_lines,
+)
 from codex_py.config.config import Config
 from codex_py.config.paths import project_root
 from codex_py.errors import SessionError, UsageError
@@ -244,7 +249,7 @@ class Repository:
             (float(time), Counter(as_lines(data))) for (time, _), data in both if data
         ]
 
-    def follow(self, wanted: Mapping[str, list[bytes]]) -> History:
+    def follow(self, wanted: Mapping[str, list[bytes]]) -> FileHistories:
         """Build the history of files with these lines now, and of files they may come from."""
         paths = {*wanted}
         damaged = set[int](self._entries.damaged)
@@ -270,7 +275,7 @@ class Repository:
             ]
 
         while True:
-            history = History(cache(self._current), self._in_commits)
+            history = FileHistories(cache(self._current), self._in_commits)
             further = set[str]()
             for n, (entry, _, names) in enumerate(self._done):
                 if not paths.isdisjoint(names):
@@ -298,7 +303,7 @@ class Repository:
         names: Sequence[str],
         damaged: set[int],
     ) -> tuple[list[FileStep], int, int]:
-        """Read the changes of an entry. Returns the arguments for `History.add`.
+        """Read the changes of an entry. Returns the arguments for `FileHistories.add`.
 
         Args:
             whole: the entry of the turn.
