@@ -36,7 +36,7 @@ _LOW = 6
 
 
 @dataclass(slots=True)
-class Section:
+class OverlayCell:
     """A cell of an overlay. `space`: an empty row stands before it."""
 
     cell: RenderableType
@@ -62,7 +62,7 @@ class Pages:
     """
 
     title: str
-    sections: list[Section] = field(default_factory=list[Section])
+    sections: list[OverlayCell] = field(default_factory=list[OverlayCell])
     live: Callable[[int, int], Sequence[Fragments]] = lambda _columns, _most: ()
     state: Callable[[], str] = str
     at_end: bool = False
@@ -72,7 +72,7 @@ class Pages:
         self, cell: RenderableType, space: bool = True, *, continues: bool = False
     ) -> None:
         is_folded = continues and self.sections[-1].is_folded
-        self.sections.append(Section(cell, space, continues, is_folded))
+        self.sections.append(OverlayCell(cell, space, continues, is_folded))
 
 
 def table(title: str, rows: Sequence[Sequence[str]]) -> Pages:
@@ -81,7 +81,7 @@ def table(title: str, rows: Sequence[Sequence[str]]) -> Pages:
     for line, row in zip(aligned(rows), rows, strict=True):
         start = line.rstrip().removesuffix(row[-1])
         cells.append(Hanging(f"  {start}", Text(row[-1])))
-    return Pages(title, [Section(Group(*cells))])
+    return Pages(title, [OverlayCell(Group(*cells))])
 
 
 class Overlay(Panel[None]):
