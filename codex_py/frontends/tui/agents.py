@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from codex_py.app.features.agents.child import Child
+from codex_py.app.features.agents.child import ChildAgent
 from codex_py.app.thread import thread_items
 from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.cells.markup import unmarked
@@ -92,8 +92,8 @@ def working_rows(
 
 
 def agent_row(
-    agent: Child, news: AgentNews, asking: Collection[str | None]
-) -> Option[Child]:
+    agent: ChildAgent, news: AgentNews, asking: Collection[str | None]
+) -> Option[ChildAgent]:
     def note() -> str:
         if agent.nickname in asking:
             state = _WAITS
@@ -106,7 +106,10 @@ def agent_row(
 
 
 async def read_agent(
-    agent: Child, news: AgentNews, overlays: Overlays, interrupt: Callable[[], None]
+    agent: ChildAgent,
+    news: AgentNews,
+    overlays: Overlays,
+    interrupt: Callable[[], None],
 ) -> None:
     """Show the conversation of an agent, updated live, until the user leaves it."""
     items = thread_items(agent.items)
@@ -122,7 +125,7 @@ async def read_agent(
         await overlays.show(pages, ("c-k", stopping, interrupt))
 
 
-def _name(agent: Child) -> str:
+def _name(agent: ChildAgent) -> str:
     return printable(
         f"{agent.nickname} ({agent.role})" if agent.role else agent.nickname
     )

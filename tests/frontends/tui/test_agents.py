@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.features.agents.child import Child
+from codex_py.app.features.agents.child import ChildAgent
 from codex_py.frontends.tui.agents import AgentNews, agent_row
 from codex_py.protocol.event_items import AgentMessage
 from codex_py.protocol.events import ItemCompleted
@@ -23,7 +23,7 @@ def test_the_row_of_an_agent_has_no_marks_and_says_that_it_waits() -> None:
     thread: Any = None
     news, agent, asking = (
         AgentNews(),
-        Child(thread, "Ada", "", lambda _: None),
+        ChildAgent(thread, "Ada", "", lambda _: None),
         list[str | None](),
     )
     news(

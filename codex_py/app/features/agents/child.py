@@ -17,13 +17,13 @@ from codex_py.protocol.prompts import UserPrompt
 
 
 @dataclass(eq=False)
-class Child(HostedSession):
+class ChildAgent(HostedSession):
     parent: Thread
     """The thread that opens the subagent."""
     nickname: str
     role: str
     """The agent type; empty if none was given."""
-    on_change: Callable[["Child"], None]
+    on_change: Callable[["ChildAgent"], None]
     """Called after each change of the state."""
     id: str = ""
     """The id of its thread; empty while the session is being opened."""

@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain, count
 from typing import Any, Final
 
-from codex_py.app.features.agents.child import Child
+from codex_py.app.features.agents.child import ChildAgent
 from codex_py.app.features.agents.family import Family
 from codex_py.app.features.agents.role import RoleLimits, child_settings
 from codex_py.app.options import SessionSetup
@@ -205,7 +205,7 @@ class Children:
             if child.id == thread_id:
                 yield from self._lineage(child.parent.thread_id)
 
-    def _below(self) -> Iterator[Child]:
+    def _below(self) -> Iterator[ChildAgent]:
         """The children that this thread or a thread below it has started.
 
         Others are out of reach: they may have more rights.
@@ -214,10 +214,10 @@ class Children:
             if self.thread_id in self._lineage(child.parent.thread_id):
                 yield child
 
-    def _child(self, agent_id: str) -> Child | None:
+    def _child(self, agent_id: str) -> ChildAgent | None:
         return next((child for child in self._below() if child.id == agent_id), None)
 
-    async def _resume(self, agent_id: str) -> Child:
+    async def _resume(self, agent_id: str) -> ChildAgent:
         """Open a closed child again. A child of another session is not found."""
         try:
             path = find_session(self._setup.config.home, agent_id)
@@ -240,7 +240,7 @@ class Children:
         nickname: str = "",
         resume: str | None = None,
         history: Sequence[EncodedItem] = (),
-    ) -> Child:
+    ) -> ChildAgent:
         setup = self._setup
         thread = self._thread
         family = self._family
@@ -258,7 +258,7 @@ class Children:
             history=history,
             features=[RoleLimits(role)],
         )
-        child = Child(thread, nickname, params.agent_type or "", self._changed)
+        child = ChildAgent(thread, nickname, params.agent_type or "", self._changed)
         family.open.append(child)
         try:
             await child.open(self._opened(child, new, role, config, resume))
@@ -273,7 +273,7 @@ class Children:
     @asynccontextmanager
     async def _opened(
         self,
-        child: Child,
+        child: ChildAgent,
         new: NewChild,
         role: Role,
         config: Config,
@@ -298,7 +298,7 @@ class Children:
             opening = setup.open_child(child.parent, new, config, resume)
             yield await stack.enter_async_context(opening)
 
-    async def _close(self, children: Iterable[Child]) -> None:
+    async def _close(self, children: Iterable[ChildAgent]) -> None:
         """Close the sessions of these children. Each session closes its own children."""
         for child in children:
             self._family.open.remove(child)
@@ -319,7 +319,7 @@ class Children:
         }
         return next(name for name in chain(names, numbered) if name not in taken)
 
-    def _changed(self, child: Child) -> None:
+    def _changed(self, child: ChildAgent) -> None:
         if child.state.status in {"completed", "errored"}:
             news = {"agent_path": child.id, "status": data_of(child.state)}
             # An answer must not close the tag, or its rest would read as the user's words. In JSON,

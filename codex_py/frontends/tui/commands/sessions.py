@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from codex_py.app.features.agents.child import Child
+from codex_py.app.features.agents.child import ChildAgent
 from codex_py.app.features.agents.feature import SubAgents
 from codex_py.app.patching import changes_since_commit
 from codex_py.errors import CodexError
@@ -102,7 +102,7 @@ async def _agents(context: CommandContext, _: str) -> None:
     if agents is None or not agents.family.open:
         ui.hints.show("no agent is open; ask for some")
         return
-    agent: Child | None = None
+    agent: ChildAgent | None = None
     while True:
         news = conversation.monitor.agents
         asking = ui.status.asking
