@@ -16,7 +16,7 @@ from itertools import chain, count
 from typing import Any, Final
 
 from codex_py.app.features.agents.child import ChildAgent
-from codex_py.app.features.agents.family import Family
+from codex_py.app.features.agents.family import AgentFamily
 from codex_py.app.features.agents.role import RoleLimits, child_settings
 from codex_py.app.options import SessionSetup
 from codex_py.app.worktrees.worktree import new_worktree, open_worktree
@@ -88,7 +88,7 @@ class Children:
     def __init__(
         self,
         setup: SessionSetup,
-        family: Family,
+        family: AgentFamily,
         roles: Callable[[], Roles],
         thread: Thread,
     ) -> None:

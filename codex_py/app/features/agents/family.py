@@ -10,7 +10,7 @@ from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
 from codex_py.protocol.tools import ToolOutput
 
 
-class Family:
+class AgentFamily:
     """
     Attributes:
         open: the open children, each a `Child`. A child that is still being opened has no id.

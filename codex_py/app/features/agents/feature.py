@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, Final
 
-from codex_py.app.features.agents.family import Family, taking_turns
+from codex_py.app.features.agents.family import AgentFamily, taking_turns
 from codex_py.app.options import SessionSetup
 from codex_py.config.definition_folders import role_folders
 from codex_py.protocol.dispatch import Tool
@@ -30,16 +30,16 @@ _MAX_LISTED_CHARS: Final = 40_000
 class SubAgents:
     """The subagents of a session, and the subagents of those.
 
-    A frontend finds them in `Family.open`.
+    A frontend finds them in `AgentFamily.open`.
 
     A child has its own `SubAgents`, with the same `family`.
     """
 
-    def __init__(self, setup: SessionSetup, family: Family | None = None) -> None:
+    def __init__(self, setup: SessionSetup, family: AgentFamily | None = None) -> None:
         """`family`: the one of the parent; None for the session at the top."""
         self.setup = setup
         self._settings = setup.config.settings.agents
-        self.family = family or Family(self._settings.max_threads or _MAX_THREADS)
+        self.family = family or AgentFamily(self._settings.max_threads or _MAX_THREADS)
         self._children = None
         """The `Children` of the session; loaded with its tools."""
         self._at_end = AsyncExitStack()
