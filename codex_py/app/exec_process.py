@@ -30,7 +30,7 @@ _MAX_EVENT_BYTES = 64 * 1024 * 1024
 
 
 @frozen
-class ExecCommand:
+class ExecInvocation:
     options: Sequence[str]
     """Options after `exec --json`; no prompt."""
     prompt: str
@@ -56,7 +56,7 @@ class ExecResult:
 
 
 async def run_exec(
-    command: ExecCommand,
+    command: ExecInvocation,
     guardian: Guardian,
     folder: Path,
     *,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.app.exec_process import ExecCommand, ExecResult, run_exec
+from codex_py.app.exec_process import ExecInvocation, ExecResult, run_exec
 from codex_py.process.guardian import Guardian
 from codex_py.testing import Pause, ev_completed, ev_custom_tool_call
 from tests.support.hooks import DONE, command
@@ -30,7 +30,7 @@ def run(
     timeout_s: float | None = None,
     grace_s: float = 5.0,
 ) -> ExecResult:
-    made = ExecCommand(
+    made = ExecInvocation(
         [*_OPTIONS, *options],
         prompt,
         place.cwd,

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 from xml.etree import ElementTree
 
 from codex_py.app.best_of.snapshot import Snapshot
-from codex_py.app.exec_process import PROGRAM, ExecCommand, run_exec
+from codex_py.app.exec_process import PROGRAM, ExecInvocation, run_exec
 from codex_py.app.features.gates.checks import changed_lines
 from codex_py.app.worktrees.worktree import Worktree, new_worktree, open_worktree
 from codex_py.config.config import Config
@@ -139,7 +139,7 @@ class AttemptRunner:
         ends_at: float | None,
     ) -> bool:
         """Run the agent. Returns False if it failed or did not end."""
-        command = ExecCommand(
+        command = ExecInvocation(
             [*attempt.options, *confined],
             attempt.prompt,
             worktree.cwd,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from codex_py.app.best_of.attempt import Attempt
-from codex_py.app.exec_process import ExecCommand, run_exec
+from codex_py.app.exec_process import ExecInvocation, run_exec
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
 from codex_py.filesystem.own_folder import own_folder
@@ -86,7 +86,9 @@ async def judged(
         text = json.dumps({**schema, "additionalProperties": False})
         await asyncio.to_thread(path.write_text, text, encoding="utf-8")
         own = ("-s", "read-only", "--ephemeral", "--output-schema", str(path))
-        command = ExecCommand([*options, *own], _question(attempts), cwd, environment)
+        command = ExecInvocation(
+            [*options, *own], _question(attempts), cwd, environment
+        )
         result = await run_exec(command, guardian, folder)
     try:
         answer = json.loads(result.last_message or "")

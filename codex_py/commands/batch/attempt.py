@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from codex_py.app.exec_process import ExecCommand, ExecResult, run_exec
+from codex_py.app.exec_process import ExecInvocation, ExecResult, run_exec
 from codex_py.app.worktrees.worktree import (
     Worktree,
     find_worktree,
@@ -76,7 +76,7 @@ class LocalEngine:
                 opened = open_worktree(make, tell, force=True)
             async with opened as tree:
                 cwd = Path(task.cwd) if tree is None else tree.cwd
-                command = ExecCommand(
+                command = ExecInvocation(
                     options, task.whole_prompt(), cwd, self._environment, timeout_s
                 )
                 result = await run_exec(command, self._guardian, folder)
