@@ -14,7 +14,7 @@ from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config
 from codex_py.command_line.serving import run_server
 from codex_py.errors import CodexError, ExitCode, UsageError
-from codex_py.frontends.acp.agent import Agent
+from codex_py.frontends.acp.agent import EditorAgent
 from codex_py.streams.standard import tell
 
 
@@ -32,7 +32,7 @@ def run_acp(arguments: Arguments, environment: Mapping[str, str]) -> int:
         )
     read_config(arguments, environment).require_enforced()
     return run_server(
-        "acp", lambda rpc: Agent(rpc, arguments, environment), jsonrpc="2.0"
+        "acp", lambda rpc: EditorAgent(rpc, arguments, environment), jsonrpc="2.0"
     )
 
 

@@ -74,7 +74,7 @@ _RequestT = TypeVar("_RequestT", bound=BaseModel)
 _Handler: TypeAlias = Callable[[Any], Awaitable[dict[str, Any]]]
 
 
-class Agent:
+class EditorAgent:
     """Answers the requests of one client.
 
     Args:
