@@ -35,7 +35,7 @@ _NOTE = FreeformSpec("note", "Writes down a line of text.", "start: /[^\\n]+/")
 
 
 @frozen
-class Finding:
+class TrialFinding:
     ability: str
     works: bool | None
     """True or False by the trial's result; None if the trial found neither."""
@@ -112,7 +112,7 @@ _OTHERS = (
 
 async def tried(
     config: Config, provider: Provider, model: str, environment: Mapping[str, str]
-) -> Sequence[Finding]:
+) -> Sequence[TrialFinding]:
     """Try a model of a provider. The first finding is `streaming`.
 
     Raises:
@@ -135,39 +135,41 @@ async def tried(
     return findings
 
 
-async def _found(client: ModelClient, model: str, check: _Check) -> Finding:
+async def _found(client: ModelClient, model: str, check: _Check) -> TrialFinding:
     try:
         answer = await asked(
             client, model, check.text, check.request, check.ability == "images"
         )
     except StreamError as error:
-        return Finding(check.ability, None, str(error))
+        return TrialFinding(check.ability, None, str(error))
     except ModelError as error:
         # A refusal for another reason, such as a limit, says nothing about tools.
         is_answer = (
             "tools" not in check.request or _OF_TOOLS.search(str(error)) is not None
         )
-        return Finding(check.ability, False if is_answer else None, str(error))
+        return TrialFinding(check.ability, False if is_answer else None, str(error))
     works = check.is_fine(answer)
     if not works and answer.is_cut:
         text = f"the answer was longer than {MAX_OUTPUT_TOKENS} tokens"
-        return Finding(check.ability, None, text)
-    return Finding(check.ability, works, "" if works else check.otherwise)
+        return TrialFinding(check.ability, None, text)
+    return TrialFinding(check.ability, works, "" if works else check.otherwise)
 
 
-def _streaming(answer: FirstAnswer) -> Finding:
+def _streaming(answer: FirstAnswer) -> TrialFinding:
     if answer.is_cut:
         works = answer.text_deltas > 0 or answer.has_reasoned
-        return Finding("streaming", works, f"cut off after {MAX_OUTPUT_TOKENS} tokens")
+        return TrialFinding(
+            "streaming", works, f"cut off after {MAX_OUTPUT_TOKENS} tokens"
+        )
     if not answer.text.strip():
-        return Finding("streaming", False, "the answer has no text")
+        return TrialFinding("streaming", False, "the answer has no text")
     if answer.text_deltas > 1:
         notes = []
     else:
         notes = ["the text came in one piece"]
     if not answer.usage.total_tokens:
         notes.append("the server reports no usage")
-    return Finding("streaming", answer.text_deltas > 0, "; ".join(notes))
+    return TrialFinding("streaming", answer.text_deltas > 0, "; ".join(notes))
 
 
 def advice(error: CodexError, provider: Provider) -> str | None:
