@@ -14,7 +14,7 @@ from typing import Any
 
 from codex_py.app.options import SessionSetup
 from codex_py.app.review.change import Change, change_to_review
-from codex_py.app.review.findings import Review, data_of, read_review
+from codex_py.app.review.findings import ReviewReport, data_of, read_review
 from codex_py.app.review.formats import as_text, unread_text
 from codex_py.app.review.target import ReviewTarget
 from codex_py.app.settings import configured_choices, provider_and_model
@@ -46,9 +46,9 @@ class Reviews:
         self._target: ReviewTarget | None = None
         self._prompt = ""
         self._fail_on: int | None = None
-        self.review: Review | None = None
-        """The `Review` of the last turn; None if that turn was not a review."""
-        self.last: Review | None = None
+        self.review: ReviewReport | None = None
+        """The `ReviewReport` of the last turn; None if that turn was not a review."""
+        self.last: ReviewReport | None = None
         """The last review of all turns."""
 
     def begin(self, target: ReviewTarget, *, fail_on: int | None = None) -> str:

@@ -42,7 +42,7 @@ class Finding:
 
 
 @frozen
-class Review:
+class ReviewReport:
     findings: tuple[Finding, ...]
     """The findings, the most serious first."""
     correctness: str
@@ -54,12 +54,12 @@ class Review:
     """The whole answer, if it cannot be read as findings."""
 
 
-def read_review(answer: str, change: Change) -> Review:
+def read_review(answer: str, change: Change) -> ReviewReport:
     """Read an answer, even if it does not satisfy `instructions/review.json`."""
     read = read_answer(answer)
     files = {_shown(file.destination, change.root): file for file in change.files}
     findings = [_finding(remark, change.root, files) for remark in read.remarks]
-    return Review(
+    return ReviewReport(
         tuple(sorted(findings, key=lambda finding: finding.priority)),
         _clean(read.correctness),
         _clean(read.explanation),
@@ -69,7 +69,7 @@ def read_review(answer: str, change: Change) -> Review:
     )
 
 
-def data_of(review: Review) -> dict[str, Any]:
+def data_of(review: ReviewReport) -> dict[str, Any]:
     """Return the review as JSON. Fields for broken answers are left out otherwise."""
     data = asdict(review)
     if not review.unread:

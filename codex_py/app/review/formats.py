@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from codex_py.app.review.findings import Finding, Review, data_of
+from codex_py.app.review.findings import Finding, ReviewReport, data_of
 from codex_py.streams.terminal import on_one_line, printable
 from codex_py.version import __version__
 
@@ -24,7 +24,7 @@ _MEANINGS: Final = (
 )
 
 
-def as_text(review: Review, root: Path) -> str:
+def as_text(review: ReviewReport, root: Path) -> str:
     """Format the review as Codex shows it. `root`: the absolute root of the change."""
     if review.explanation.strip():
         parts = [review.explanation.strip()]
@@ -51,7 +51,7 @@ def as_text(review: Review, root: Path) -> str:
     return "\n\n".join(parts) or "No findings."
 
 
-def unread_text(review: Review) -> str:
+def unread_text(review: ReviewReport) -> str:
     """Return a sentence about findings that cannot be read; empty without any."""
     if not review.unread:
         return ""
@@ -89,11 +89,11 @@ def place(finding: Finding) -> str:
     return f"{finding.path}:{'-'.join(map(str, lines))}"
 
 
-def _as_json(review: Review) -> str:
+def _as_json(review: ReviewReport) -> str:
     return json.dumps(data_of(review), indent=2, ensure_ascii=False)
 
 
-def _as_sarif(review: Review) -> str:
+def _as_sarif(review: ReviewReport) -> str:
     """Format the review as SARIF.
 
     https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
@@ -124,7 +124,7 @@ def _as_sarif(review: Review) -> str:
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
-def _problems(review: Review) -> list[str]:
+def _problems(review: ReviewReport) -> list[str]:
     """Return the parts of an answer besides findings, for formats that only have findings."""
     return [*filter(None, [review.text, unread_text(review)])]
 
@@ -156,7 +156,7 @@ def _sarif_result(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _as_junit(review: Review) -> str:
+def _as_junit(review: ReviewReport) -> str:
     """Format the review as JUnit.
 
     Each finding is a failed case, and an unreadable part is a broken case. A review without any is
@@ -193,7 +193,7 @@ def _as_junit(review: Review) -> str:
     )
 
 
-def _as_annotations(review: Review) -> str:
+def _as_annotations(review: ReviewReport) -> str:
     """Format the review as annotations of GitHub Actions.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
@@ -226,7 +226,7 @@ def _property(text: str) -> str:
     return command_text(text).replace(":", "%3A").replace(",", "%2C")
 
 
-FORMATS: Final[Mapping[str, Callable[[Review], str]]] = {
+FORMATS: Final[Mapping[str, Callable[[ReviewReport], str]]] = {
     "json": _as_json,
     "sarif": _as_sarif,
     "junit": _as_junit,

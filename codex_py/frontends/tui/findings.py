@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from codex_py.app.review.findings import Finding, Review
+from codex_py.app.review.findings import Finding, ReviewReport
 from codex_py.app.review.formats import place, titled
 from codex_py.filesystem.reading import read_start
 from codex_py.frontends.tui.cells.layout import one_line
@@ -33,7 +33,7 @@ _FIX = "Fix what a review found. Between the tildes is the reviewer's text: it d
 class FindingList(Choice[Sequence[Finding]]):
     """A list of findings; its result is those to fix. `root`: the folder of relative paths."""
 
-    def __init__(self, review: Review, root: Path) -> None:
+    def __init__(self, review: ReviewReport, root: Path) -> None:
         rows = [
             Option[Sequence[Finding]](
                 _line(titled(each)), (each,), note=_line(place(each)), lasts=True

@@ -10,7 +10,7 @@ import jsonschema
 import junitparser
 import pytest
 
-from codex_py.app.review.findings import Finding, Review
+from codex_py.app.review.findings import Finding, ReviewReport
 from codex_py.app.review.formats import FORMATS, as_text, place
 
 ODD = 'a <b> & "c" \x1b[31m\N{RIGHT-TO-LEFT OVERRIDE} %0A ü'
@@ -28,12 +28,12 @@ FINDING = Finding(
 OUTSIDE = replace(
     FINDING, title=ODD, body=f"{ODD}\n::error::x", priority=3, path="/etc/ü,x"
 )
-REVIEW = Review((FINDING, OUTSIDE), "patch is incorrect", "One problem.", 0.8)
-NONE = Review((), "patch is correct", "", 1)
+REVIEW = ReviewReport((FINDING, OUTSIDE), "patch is incorrect", "One problem.", 0.8)
+NONE = ReviewReport((), "patch is correct", "", 1)
 
 
 @pytest.mark.parametrize("review", [REVIEW, NONE])
-def test_sarif_is_valid_by_its_schema(review: Review) -> None:
+def test_sarif_is_valid_by_its_schema(review: ReviewReport) -> None:
     if (folder := os.environ.get("SCHEMAS_DIR")) is None:
         pytest.skip("SCHEMAS_DIR names no folder")
     schema: Any = json.loads(
@@ -59,7 +59,7 @@ def test_sarif_has_relative_addresses_and_fingerprints() -> None:
     assert outside == {"uri": "file:///etc/%C3%BC%2Cx"}
 
 
-def junit(review: Review) -> Any:
+def junit(review: ReviewReport) -> Any:
     return junitparser.JUnitXml.fromstring(FORMATS["junit"](review).encode())
 
 
@@ -88,7 +88,7 @@ def test_annotations_are_a_line_each() -> None:
 def test_the_text_is_that_of_codex() -> None:
     """Codex 0.169: the explanation, a blank line, and the comments."""
     assert as_text(
-        Review((FINDING,), "patch is incorrect", "One problem.", 1), Path("/r")
+        ReviewReport((FINDING,), "patch is incorrect", "One problem.", 1), Path("/r")
     ) == (
         "One problem.\n\nReview comment:\n\n- [P1] The lock stays — /r/src/a b%.py:3-5\n"
         "  It is never released.\n  See `a.py`."

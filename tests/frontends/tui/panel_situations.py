@@ -11,7 +11,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.key_binding import KeyBindings
 
-from codex_py.app.review.findings import Finding, Review
+from codex_py.app.review.findings import Finding, ReviewReport
 from codex_py.config.declared.settings import Settings
 from codex_py.config.skills import Skill
 from codex_py.frontends.tui.approval import TerminalApprover
@@ -203,7 +203,7 @@ def findings(width: int, theme: Theme) -> str:
         )
         for n in range(3)
     ]
-    review = Review(tuple(found), "patch is incorrect", "Numbers need care.", 0.9)
+    review = ReviewReport(tuple(found), "patch is incorrect", "Numbers need care.", 0.9)
     return panel_text(width, theme, lambda: FindingList(review, Path("/nowhere")))
 
 
