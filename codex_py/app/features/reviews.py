@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from codex_py.app.options import SessionSetup
-from codex_py.app.review.change import Change, change_to_review
+from codex_py.app.review.change import ReviewedChange, change_to_review
 from codex_py.app.review.findings import ReviewReport, data_of, read_review
 from codex_py.app.review.formats import as_text, unread_text
 from codex_py.app.review.target import ReviewTarget
@@ -133,7 +133,7 @@ class Reviews:
 
 
 async def _reviewed(
-    setup: SessionSetup, thread: Thread, change: Change
+    setup: SessionSetup, thread: Thread, change: ReviewedChange
 ) -> tuple[str, CodexError | None]:
     """Let a child session read the change.
 
@@ -166,7 +166,7 @@ async def _reviewed(
     return answer, failure
 
 
-def _reviewers(config: Config, change: Change) -> Config:
+def _reviewers(config: Config, change: ReviewedChange) -> Config:
     names = {"AGENTS.md", "AGENTS.override.md", *config.project_doc_fallback_filenames}
     touched = {
         path.name for file in change.files for path in (file.path, file.destination)

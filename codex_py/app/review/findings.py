@@ -10,7 +10,7 @@ from typing import Any, Final
 from unidiff.patch import PatchSet
 
 from codex_py.app.review.answer import Remark, read_answer
-from codex_py.app.review.change import Change
+from codex_py.app.review.change import ReviewedChange
 from codex_py.patch.diff.writer import git_diff
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.patched_file import PatchedFile
@@ -54,7 +54,7 @@ class ReviewReport:
     """The whole answer, if it cannot be read as findings."""
 
 
-def read_review(answer: str, change: Change) -> ReviewReport:
+def read_review(answer: str, change: ReviewedChange) -> ReviewReport:
     """Read an answer, even if it does not satisfy `instructions/review.json`."""
     read = read_answer(answer)
     files = {_shown(file.destination, change.root): file for file in change.files}
