@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 from xml.etree import ElementTree
 
-from codex_py.app.best_of.snapshot import Snapshot
+from codex_py.app.best_of.snapshot import BaseSnapshot
 from codex_py.app.exec_process import PROGRAM, ExecInvocation, run_exec
 from codex_py.app.features.gates.checks import changed_lines
 from codex_py.app.worktrees.worktree import Worktree, new_worktree, open_worktree
@@ -76,7 +76,7 @@ class Attempt:
 class AttemptRunner:
     """Makes attempts, each in its own worktree."""
 
-    snapshot: Snapshot
+    snapshot: BaseSnapshot
     config: Config
     environment: Mapping[str, str]
     sandbox: Sequence[str]

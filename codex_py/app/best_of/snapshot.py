@@ -38,7 +38,7 @@ _AUTHOR: Final = {
 
 
 @frozen
-class Snapshot:
+class BaseSnapshot:
     id: str
     """The prefix of the worktrees' names."""
     git: Git
@@ -94,7 +94,7 @@ class Snapshot:
 @contextmanager
 def snapshot_of(
     root: Path, config: Config, environment: Mapping[str, str]
-) -> Generator[Snapshot]:
+) -> Generator[BaseSnapshot]:
     """Take a snapshot of a work tree, without denied files.
 
     At the end, all references of the run are removed.
@@ -105,7 +105,7 @@ def snapshot_of(
     refuses = denials_of(config.files).refuses
     with aside(git.without_filters(root), keeps_objects=True) as copy:
         tree = work_tree(copy, root, lambda name: refuses(root / name))
-    taken = Snapshot(f"{process_name()}-{secrets.token_hex(3)}", git, root, tree)
+    taken = BaseSnapshot(f"{process_name()}-{secrets.token_hex(3)}", git, root, tree)
     head = (
         git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}")
         .stdout.decode()

@@ -19,7 +19,7 @@ from typing import Final
 
 from codex_py.app.best_of.attempt import Attempt, AttemptRunner
 from codex_py.app.best_of.choice import best_first, judged
-from codex_py.app.best_of.snapshot import Snapshot, snapshot_of
+from codex_py.app.best_of.snapshot import BaseSnapshot, snapshot_of
 from codex_py.app.prices import price_of, unknown_price
 from codex_py.command_line.arguments import OF_BEST_OF, Arguments, option_words
 from codex_py.command_line.configuration import load_exec_config
@@ -303,7 +303,7 @@ class _BestOf(ExecRun):
         line = f"[{seconds:.0f} s, {tokens:,} tokens; {counts}] {text}"
         self.stderr.write_text(f"{on_one_line(line)}\n")
 
-    async def _conclude(self, snapshot: Snapshot) -> int:
+    async def _conclude(self, snapshot: BaseSnapshot) -> int:
         passed = [each for each in self._attempts if each.passed]
         winner = None
         why = "no attempt passed"
