@@ -8,7 +8,7 @@ from codex_py.app.thread import thread_items
 from codex_py.app.views.item_text import script_of
 from codex_py.frontends.tui.cells.markup import unmarked
 from codex_py.frontends.tui.fitting import Fragments, shortened
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.overlay import Overlays
 from codex_py.frontends.tui.reading import conversation_pages, listening
 from codex_py.frontends.tui.transcript import Transcript
@@ -93,7 +93,7 @@ def working_rows(
 
 def agent_row(
     agent: ChildAgent, news: AgentNews, asking: Collection[str | None]
-) -> Option[ChildAgent]:
+) -> MenuOption[ChildAgent]:
     def note() -> str:
         if agent.nickname in asking:
             state = _WAITS
@@ -102,7 +102,7 @@ def agent_row(
         parts = [state, f"{news.tokens:,} tokens", news.doing]
         return ", ".join(filter(None, parts))
 
-    return Option(_name(agent), agent, note=note)
+    return MenuOption(_name(agent), agent, note=note)
 
 
 async def read_agent(

@@ -27,7 +27,7 @@ from codex_py.frontends.tui.fitting import (
     wrapped,
 )
 from codex_py.frontends.tui.highlighting import highlighted
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.overlay import Overlays, Pages
 from codex_py.frontends.tui.panel import ROOMY, SHOWS_ALL, Choice, TextField, field_of
 from codex_py.frontends.tui.panels import Panels
@@ -307,12 +307,12 @@ def _approved_cell(
 
 def _options(
     request: ApprovalRequest, columns: int, theme: Theme
-) -> list[Option[_Answer]]:
+) -> list[MenuOption[_Answer]]:
     session = f"Yes, and do not ask again for {_KINDS[request.kind][1]} in this session"
-    options = [Option[_Answer]("Yes, proceed", ReviewDecision.APPROVED, "y")]
+    options = [MenuOption[_Answer]("Yes, proceed", ReviewDecision.APPROVED, "y")]
     if request.can_last:
         answer = ReviewDecision.APPROVED_FOR_SESSION
-        options.append(Option[_Answer](session, answer, "a", lasts=True))
+        options.append(MenuOption[_Answer](session, answer, "a", lasts=True))
     if request.prefix is not None:
         words = shlex.join(request.prefix)
         if theme.unicode:
@@ -326,9 +326,11 @@ def _options(
         # Nobody should agree to words that are cut.
         if get_cwidth(short) <= columns - _BESIDE_LABEL:
             answer = ReviewDecision.APPROVED_WITH_RULE
-            options.append(Option[_Answer](label, answer, "p", short=short, lasts=True))
+            options.append(
+                MenuOption[_Answer](label, answer, "p", short=short, lasts=True)
+            )
     options += [
-        Option[_Answer]("No, and say what to do instead", None, "f"),
-        Option[_Answer]("No, and stop here", ReviewDecision.ABORT, "n"),
+        MenuOption[_Answer]("No, and say what to do instead", None, "f"),
+        MenuOption[_Answer]("No, and stop here", ReviewDecision.ABORT, "n"),
     ]
     return options

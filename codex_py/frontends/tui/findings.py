@@ -17,7 +17,7 @@ from codex_py.frontends.tui.fitting import (
     panel_size,
     wrapped,
 )
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.panel import Choice
 from codex_py.streams.plain_text import cut, plain
 
@@ -35,12 +35,12 @@ class FindingList(Choice[Sequence[Finding]]):
 
     def __init__(self, review: ReviewReport, root: Path) -> None:
         rows = [
-            Option[Sequence[Finding]](
+            MenuOption[Sequence[Finding]](
                 _line(titled(each)), (each,), note=_line(place(each)), lasts=True
             )
             for each in review.findings
         ]
-        rows.append(Option("Fix all", review.findings, "a", lasts=True))
+        rows.append(MenuOption("Fix all", review.findings, "a", lasts=True))
         self._texts = [_described(each, root) for each in review.findings]
         self._texts.append(cut(review.explanation, _LONGEST_BODY))
         super().__init__(self._detail, rows, cancelled=(), hint=_HINT)

@@ -23,7 +23,7 @@ from codex_py.config.edit import set_in_config
 from codex_py.config.permission_profiles import SECRETS
 from codex_py.errors import CodexError, ConfigError, ModelError
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.panel import Choice, TextField, field_of, yes_or_no
 from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.transcript import Transcript
@@ -131,16 +131,20 @@ class FirstPage(Choice[str]):
         keys: Sequence[SetKey] = (),
     ) -> None:
         options = [
-            Option(f"{_use(each)}: {each.variable} is set", each.provider)
+            MenuOption(f"{_use(each)}: {each.variable} is set", each.provider)
             for each in keys
         ]
-        options.append(Option("Paste an API key of OpenAI", _KEY, "k"))
+        options.append(MenuOption("Paste an API key of OpenAI", _KEY, "k"))
         for name, settings in servers.items():
             options.append(
-                Option(printable(f"{name} on this machine: {settings['model']}"), name)
+                MenuOption(
+                    printable(f"{name} on this machine: {settings['model']}"), name
+                )
             )
-        options.append(Option("See the demo, without a key or a network", _DEMO, "d"))
-        options.append(Option("Not now: say what else can be done", _LATER, "n"))
+        options.append(
+            MenuOption("See the demo, without a key or a network", _DEMO, "d")
+        )
+        options.append(MenuOption("Not now: say what else can be done", _LATER, "n"))
         head = _HEAD_WITH_KEYS if keys else _HEAD
         question: Fragments = [("bold", head), ("", "\n\nHow do you want to begin?")]
         super().__init__(question, options, cancelled=_LATER)

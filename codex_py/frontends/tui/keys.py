@@ -30,7 +30,7 @@ from codex_py.frontends.tui.composer import Composer
 from codex_py.frontends.tui.fitting import fit
 from codex_py.frontends.tui.key_codes import BURST, ESC, ESCAPE, PASTE, bind
 from codex_py.frontends.tui.keymap import code
-from codex_py.frontends.tui.menu import Option, bind_arrows
+from codex_py.frontends.tui.menu import MenuOption, bind_arrows
 from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.terminal_ui import Hints, TerminalUI
 from codex_py.streams.terminal import printable
@@ -282,7 +282,8 @@ async def _search_history(ui: TerminalUI) -> None:
     await composer.history.load()
     room = ui.screen.width - 4
     rows = [
-        Option(fit(printable(text), room), text) for text in composer.history.entries
+        MenuOption(fit(printable(text), room), text)
+        for text in composer.history.entries
     ]
 
     async def preview(text: str) -> str:

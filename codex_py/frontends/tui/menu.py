@@ -18,9 +18,9 @@ _LEAST_NOTE = 8
 """Columns. A note with fewer is left out."""
 
 
-# No slots: in Python 3.11, `Option[X](…)` fails on a class with both these and a parent that is generic.
+# No slots: in Python 3.11, `MenuOption[X](…)` fails on a class with both these and a parent that is generic.
 @dataclass(frozen=True)
-class Option(Generic[T]):
+class MenuOption(Generic[T]):
     """A row of a list. Its texts hold no terminal controls, and its label no newline."""
 
     label: str
@@ -82,7 +82,7 @@ def window(selected: int, count: int, most: int) -> range:
 
 
 def row_of(
-    option: Option[Any], is_selected: bool, columns: int | None = None
+    option: MenuOption[Any], is_selected: bool, columns: int | None = None
 ) -> Fragments:
     """The label, key and note of an option, cut to `columns` if given."""
     label = option.label

@@ -39,7 +39,7 @@ from codex_py.frontends.tui.fitting import (
 from codex_py.frontends.tui.key_codes import BURST, ESC, PASTE, bind
 from codex_py.frontends.tui.keymap import answers
 from codex_py.frontends.tui.menu import (
-    Option,
+    MenuOption,
     bind_arrows,
     moved_within,
     row_of,
@@ -206,7 +206,7 @@ class Choice(Panel[T]):
     def __init__(
         self,
         question: "Fragments | Callable[[int], Fragments]",
-        options: Sequence[Option[T]],
+        options: Sequence[MenuOption[T]],
         *,
         cancelled: T,
         default: int = 0,
@@ -317,7 +317,7 @@ def yes_or_no(
     show_all: Callable[[], None] | None = None,
 ) -> Choice[bool]:
     """A question whose default is no."""
-    answers = [Option(yes, True, "y", lasts=True), Option(no, False, "n")]
+    answers = [MenuOption(yes, True, "y", lasts=True), MenuOption(no, False, "n")]
     panel = Choice(question, answers, cancelled=False, default=1, show_all=show_all)
     if not by_letter:
         panel.refuse_letters()

@@ -33,7 +33,7 @@ from codex_py.frontends.tui.fitting import (
 from codex_py.frontends.tui.key_codes import BURST, ESC, PASTE, bind
 from codex_py.frontends.tui.menu import (
     MOST_ROWS,
-    Option,
+    MenuOption,
     bind_arrows,
     moved,
     row_of,
@@ -51,7 +51,7 @@ _PREVIEW_ROWS = 8
 _HINT = "type to search, {list.accept} picks, Esc leaves"
 
 
-Search: TypeAlias = "Callable[[str], Awaitable[Sequence[Option[T]]]]"
+Search: TypeAlias = "Callable[[str], Awaitable[Sequence[MenuOption[T]]]]"
 """Finds the rows for the typed text."""
 Preview: TypeAlias = Callable[[T], Awaitable[str]]
 """Describes a value, in text for a terminal; lines beyond the room are cut."""
@@ -76,7 +76,7 @@ class Picker(Panel[T | None]):
     def __init__(
         self,
         title: str,
-        rows: "Sequence[Option[T]] | Search[T]",
+        rows: "Sequence[MenuOption[T]] | Search[T]",
         *,
         preview: "Preview[T] | None" = None,
         selected: int = 0,
@@ -86,7 +86,7 @@ class Picker(Panel[T | None]):
         self.title = title
         self._source = rows
         self._preview = preview
-        self._rows: Sequence[Option[T]] = ()
+        self._rows: Sequence[MenuOption[T]] = ()
         self._selected = selected
         self._seen = ""
         self._tasks: dict[str, asyncio.Task[None]] = {}

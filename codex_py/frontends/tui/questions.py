@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 from prompt_toolkit.buffer import Buffer
 
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.panel import Choice, Panel, TextField, field_of, yes_or_no
 from codex_py.frontends.tui.panels import Panels
 from codex_py.frontends.tui.terminal_ui import TerminalUI
@@ -132,25 +132,25 @@ class TerminalElicitor:
         if field.get("type") == "array":
             return await self._several(question, options)
         if not needed:
-            options = [*options, Option[object]("Leave it open", None)]
+            options = [*options, MenuOption[object]("Leave it open", None)]
         default = next(
             (n for n, o in enumerate(options) if o.value == field.get("default")), 0
         )
         return await self._choose(question, options, default)
 
     async def _several(
-        self, question: Fragments, options: Sequence[Option[object]]
+        self, question: Fragments, options: Sequence[MenuOption[object]]
     ) -> Any:
         chosen: list[object] = []
         while True:
-            rows: list[Option[object]] = []
+            rows: list[MenuOption[object]] = []
             for option in options:
                 box = "[ ]"
                 if option.value in chosen:
                     box = "[x]"
-                rows.append(Option(f"{box} {option.label}", option.value))
+                rows.append(MenuOption(f"{box} {option.label}", option.value))
             picked = await self._choose(
-                question, [*rows, Option("Done", _DONE)], len(rows)
+                question, [*rows, MenuOption("Done", _DONE)], len(rows)
             )
             if picked is _DONE:
                 return [o.value for o in options if o.value in chosen]
@@ -160,7 +160,7 @@ class TerminalElicitor:
                 chosen.append(picked)
 
     async def _choose(
-        self, question: Fragments, options: Sequence[Option[object]], default: int
+        self, question: Fragments, options: Sequence[MenuOption[object]], default: int
     ) -> object:
         return await self._ask(
             lambda: Choice[object](
@@ -181,10 +181,10 @@ def _sequence(value: Any) -> list[Any]:
     return []
 
 
-def choices(field: Mapping[str, Any]) -> list[Option[object]] | None:
+def choices(field: Mapping[str, Any]) -> list[MenuOption[object]] | None:
     """The values that a field may have; None for a field that takes a text."""
     if field.get("type") == "boolean":
-        return [Option("Yes", True, "y"), Option("No", False, "n")]
+        return [MenuOption("Yes", True, "y"), MenuOption("No", False, "n")]
     if field.get("type") == "array":
         field = as_object(field.get("items"))
     listed = objects(field.get("oneOf") or field.get("anyOf"))
@@ -196,7 +196,7 @@ def choices(field: Mapping[str, Any]) -> list[Option[object]] | None:
     names = list(map(str, _sequence(field.get("enumNames"))))
     named = zip(names if len(names) == len(values) else values, values, strict=True)
     found = [
-        Option[object](printable(label), value) for label, value in titled or named
+        MenuOption[object](printable(label), value) for label, value in titled or named
     ]
     return found or None
 
@@ -286,12 +286,12 @@ async def _pick(
 ) -> int | str:
     labels = [label for label, _ in question.options[:_MOST_OPTIONS]]
     options = [
-        Option[int | str](
+        MenuOption[int | str](
             printable(label[:_LONGEST]), n, note=printable(note[:_LONGEST])
         )
         for n, (label, note) in enumerate(question.options[:_MOST_OPTIONS])
     ]
-    options.append(Option("Another answer", _OWN, "o", "write it yourself"))
+    options.append(MenuOption("Another answer", _OWN, "o", "write it yourself"))
     own = len(labels) if before is not None else 0
     return await panels.ask(
         lambda: Choice[int | str](
@@ -359,18 +359,20 @@ class PlanOffer:
             self._asking = None
 
     async def _ask(self, plan: str) -> None:
-        options: list[Option[Begin | None]] = [
-            Option(
+        options: list[MenuOption[Begin | None]] = [
+            MenuOption(
                 "Yes, implement this plan", "here", "y", "leaves Plan mode", lasts=True
             ),
-            Option(
+            MenuOption(
                 "Yes, in a new conversation",
                 "afresh",
                 "f",
                 "it knows the plan alone",
                 lasts=True,
             ),
-            Option("No, stay in Plan mode", None, "n", "say what is to be different"),
+            MenuOption(
+                "No, stay in Plan mode", None, "n", "say what is to be different"
+            ),
         ]
         question = "Implement this plan?"
         answer = await self._ui.panels.ask(

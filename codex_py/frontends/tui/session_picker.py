@@ -12,7 +12,7 @@ from prompt_toolkit.utils import get_cwidth
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.conversation import Conversation
 from codex_py.frontends.tui.fitting import fit
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.terminal_ui import TerminalUI
 from codex_py.frontends.tui.theme import PROMPT
@@ -95,7 +95,7 @@ class _Sessions:
             problem = printable(str(error))
         self._describe(problem)
 
-    async def _search(self, typed: str) -> Sequence[Option[SessionSummary]]:
+    async def _search(self, typed: str) -> Sequence[MenuOption[SessionSummary]]:
         listed = await asyncio.to_thread(
             list_sessions,
             self._config.home,
@@ -109,7 +109,7 @@ class _Sessions:
         is_open = None if current is None else current.thread_id
         return [self._row(found) for found in listed if found.id != is_open]
 
-    def _row(self, found: SessionSummary) -> Option[SessionSummary]:
+    def _row(self, found: SessionSummary) -> MenuOption[SessionSummary]:
         if self.chosen["^S"]:
             time = found.created
         else:
@@ -130,7 +130,7 @@ class _Sessions:
         note = " · ".join(filter(None, [when, *places]))
         title = printable(found.name or found.title or found.id)
         room = self._screen.width - 6 - get_cwidth(note) - len(found.fork_mark)
-        return Option(
+        return MenuOption(
             fit(title, max(_LEAST_TITLE, room)) + found.fork_mark, found, note=note
         )
 

@@ -26,7 +26,7 @@ from codex_py.frontends.tui.compose.completion import (
 from codex_py.frontends.tui.composer import Composer, composer_window
 from codex_py.frontends.tui.findings import FindingList
 from codex_py.frontends.tui.first_run import FirstPage
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.panel import Panel, TextField, field_of, yes_or_no
 from codex_py.frontends.tui.picker import Picker
 from codex_py.frontends.tui.questions import TerminalElicitor, ask_user
@@ -145,7 +145,7 @@ def first_run(width: int, theme: Theme) -> str:
 def lists(width: int, theme: Theme) -> str:
     """Models, sessions with a preview, and prompts to go back to."""
     models = [
-        Option(
+        MenuOption(
             f"gpt-{n}-codex{'-mini' * (n % 2)}",
             n,
             note=f"plain work, quick · ${n}.25 · 272k window",
@@ -153,8 +153,8 @@ def lists(width: int, theme: Theme) -> str:
         for n in range(34)
     ]
     sessions = [
-        Option("Let the parser read 1_000", 1, note="2m ago · main"),
-        Option(
+        MenuOption("Let the parser read 1_000", 1, note="2m ago · main"),
+        MenuOption(
             "Why does tests/test_login.py fail on every second Monday of the month?",
             2,
             note="2026-11-02 · feature/numbers",
@@ -162,10 +162,10 @@ def lists(width: int, theme: Theme) -> str:
     ]
 
     prompts = [
-        Option(
+        MenuOption(
             "Let the parser read 1_000", 1, note="Nov 27 18:02 · before the compaction"
         ),
-        Option("And now the tests", 2, note="09:15 · 2 files +14 \u22123"),
+        MenuOption("And now the tests", 2, note="09:15 · 2 files +14 \u22123"),
     ]
 
     async def preview(_: int) -> str:
@@ -182,7 +182,7 @@ def lists(width: int, theme: Theme) -> str:
             selected=1,
         ),
         lambda: Picker("Go back to a prompt", prompts, selected=1),
-        lambda: Picker("Nothing", list[Option[int]]()),
+        lambda: Picker("Nothing", list[MenuOption[int]]()),
     )
 
 

@@ -2,7 +2,7 @@ import pytest
 from prompt_toolkit.utils import get_cwidth
 
 from codex_py.frontends.tui.characters import alone, ascii_only
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.panel import Choice
 from codex_py.frontends.tui.theme import Theme
 from codex_py.testing import (
@@ -166,7 +166,7 @@ def test_a_question_has_escapes_for_letters_that_the_terminal_lacks(
 
 def test_questions_of_servers_and_models_have_escapes_too() -> None:
     theme = Theme(unicode=False)
-    options = [Option("\u00e9t\u00e9", 1), Option("\u30c7", 2)]
+    options = [MenuOption("\u00e9t\u00e9", 1), MenuOption("\u30c7", 2)]
     text = panel_text(
         60, theme, lambda: Choice([("", "Pick \u0430\u0431")], options, cancelled=0)
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.questions import choices, parsed, problem
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.frontends.tui.terminals import Start
@@ -101,5 +101,9 @@ def test_what_is_written_gets_the_type_of_its_field() -> None:
 
 def test_a_field_that_may_be_nothing_takes_a_text() -> None:
     assert choices({"anyOf": [{"type": "string"}, {"type": "null"}]}) is None
-    assert choices({"anyOf": [{"const": 1, "title": "One"}, 2]}) == [Option("One", 1)]
-    assert choices({"type": "array", "items": {"enum": ["a"]}}) == [Option("a", "a")]
+    assert choices({"anyOf": [{"const": 1, "title": "One"}, 2]}) == [
+        MenuOption("One", 1)
+    ]
+    assert choices({"type": "array", "items": {"enum": ["a"]}}) == [
+        MenuOption("a", "a")
+    ]

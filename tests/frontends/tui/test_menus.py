@@ -6,7 +6,7 @@ import pytest
 from prompt_toolkit.layout import Window
 
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.page import Page
 from codex_py.frontends.tui.picker import Picker
 from codex_py.testing import (
@@ -268,5 +268,5 @@ def test_rows_that_are_too_wide_end_in_an_ellipsis() -> None:
 
 def test_the_title_of_a_list_that_is_too_wide_ends_in_an_ellipsis() -> None:
     title = "Resume a session (this folder, last used, active)"
-    shown = panel_text(40, PLAIN, lambda: Picker(title, [Option("one", 1)]))
+    shown = panel_text(40, PLAIN, lambda: Picker(title, [MenuOption("one", 1)]))
     assert "  Resume a session (this folder, last u…\n" in _STYLES.sub("", shown)

@@ -17,7 +17,7 @@ from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.overlay import Pages
 from codex_py.frontends.tui.panel import SHOWS_ALL, Choice, Postponed
 from codex_py.frontends.tui.picker import Picker
@@ -69,9 +69,9 @@ def _question(count: int) -> Choice[str]:
     hooks = "1 hook is" if count == 1 else f"{count} hooks are"
     text = f"\n\n{hooks} new or changed. A hook that you trust can run outside the sandbox."
     answers = [
-        Option("Review hooks", "review"),
-        Option("Trust all and continue", "trust", lasts=True),
-        Option("Continue without trusting (hooks will not run)", "skip"),
+        MenuOption("Review hooks", "review"),
+        MenuOption("Trust all and continue", "trust", lasts=True),
+        MenuOption("Continue without trusting (hooks will not run)", "skip"),
     ]
     return Choice([("bold", _NEW), ("", text)], answers, cancelled="skip")
 
@@ -101,7 +101,7 @@ async def _look_through(
     at = 0
     while shown := hooks.to_review if only_new else hooks.found:
         rows = [
-            Option(
+            MenuOption(
                 _name(hook),
                 hook,
                 note=f"{hook.state}  {one_line(hook.target, _MOST_SHOWN)}",
@@ -124,15 +124,15 @@ async def _look_through(
 def _decision(context: CommandContext, hook: Hook) -> Choice[_Change]:
     home = context.config.home
     is_off = hook.state == "disabled"
-    options: list[Option[_Change]] = [Option("Back", None, "b")]
+    options: list[MenuOption[_Change]] = [MenuOption("Back", None, "b")]
     if not hook.is_managed:
         switch = partial(enable, home, hook, enabled=is_off)
         label = "Switch it off"
         if is_off:
             label = "Switch it on"
-        options.insert(0, Option(label, switch, "o"))
+        options.insert(0, MenuOption(label, switch, "o"))
     if hook.needs_review:
-        options.insert(0, Option("Trust it", partial(trust, home, [hook]), "t"))
+        options.insert(0, MenuOption("Trust it", partial(trust, home, [hook]), "t"))
     whole = Pages(_name(hook))
     whole.add(Text(_described(hook, sys.maxsize)))
     more = context.ui.keymap.named(f"…{SHOWS_ALL}")

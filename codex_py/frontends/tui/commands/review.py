@@ -8,7 +8,7 @@ from codex_py.app.review.target import review_target
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.commands.registry import Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.panel import Choice
 from codex_py.frontends.tui.picker import Picker
 
@@ -35,12 +35,12 @@ async def _chosen(context: CommandContext) -> str:
     panels = context.ui.panels
     environment = context.ui.environment
     options = [
-        Option(
+        MenuOption(
             "Current changes", "--uncommitted", "u", "staged, unstaged and untracked"
         ),
-        Option("Against a base branch", "--base", "b"),
-        Option("A commit", "--commit", "c"),
-        Option("In your own words", "words", "w"),
+        MenuOption("Against a base branch", "--base", "b"),
+        MenuOption("A commit", "--commit", "c"),
+        MenuOption("In your own words", "words", "w"),
     ]
     match await panels.show(
         Choice([("bold", "What is to be reviewed?")], options, cancelled="")
@@ -50,7 +50,7 @@ async def _chosen(context: CommandContext) -> str:
                 names_to_review, option, context.config, environment
             )
             rows = [
-                Option(one_line(f"{name} {title}", _LONGEST_TITLE), name, note=age)
+                MenuOption(one_line(f"{name} {title}", _LONGEST_TITLE), name, note=age)
                 for name, age, title in names
             ]
             name = await panels.show(Picker("Which one?", rows))

@@ -23,7 +23,7 @@ from codex_py.frontends.tui.commands.undoing import (
     reason_of,
 )
 from codex_py.frontends.tui.fitting import Fragments, fit
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.panel import Choice
 from codex_py.frontends.tui.picker import Picker
 from codex_py.patch.diff.writer import git_diff
@@ -149,7 +149,7 @@ async def _go_back(context: CommandContext, session: Session) -> None:
     room = max(_LEAST, ui.screen.width - _NOTE)
     counts = dict[int, str]()
     rows = [
-        Option(
+        MenuOption(
             fit(printable(p.prompt.text), room),
             p,
             note=lambda n=n, p=p: p.told(counts.get(n, "")),
@@ -226,14 +226,14 @@ async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
         told.append(
             "The prompt is before the compaction: the conversation cannot go back to it."
         )
-    rows: list[tuple[object, Option[Aim]]] = [
+    rows: list[tuple[object, MenuOption[Aim]]] = [
         (
             place.turns and can_undo,
-            Option("The conversation and the files", "both", "b"),
+            MenuOption("The conversation and the files", "both", "b"),
         ),
-        (place.turns, Option("The conversation only", "conversation", "c")),
-        (can_undo, Option("The files only", "files", "f")),
-        (True, Option("Nothing", "nothing", "n")),
+        (place.turns, MenuOption("The conversation only", "conversation", "c")),
+        (can_undo, MenuOption("The files only", "files", "f")),
+        (True, MenuOption("Nothing", "nothing", "n")),
     ]
     options = [option for is_possible, option in rows if is_possible]
     head = fit(printable(place.prompt.text), context.ui.screen.width - 20)

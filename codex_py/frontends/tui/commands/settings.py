@@ -18,7 +18,7 @@ from codex_py.frontends.tui.cells.layout import WHOLE, output
 from codex_py.frontends.tui.commands.registry import NEXT_STEP, Command, CommandContext
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.fitting import Fragments
-from codex_py.frontends.tui.menu import Option
+from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.overlay import Pages
 from codex_py.frontends.tui.panel import yes_or_no
 from codex_py.frontends.tui.picker import Picker
@@ -54,11 +54,11 @@ async def _model(context: CommandContext, argument: str) -> None:
     names = selectable_models(config, context.ui.environment)
     longest = min(max(map(len, names)), _LONGEST_MODEL)
 
-    def row(name: str) -> Option[str]:
+    def row(name: str) -> MenuOption[str]:
         note = printable(model_choice(config, name).about)
         if name == current:
             note = f"(now) {note}"
-        return Option(f"{name:{longest}}", name, note=note)
+        return MenuOption(f"{name:{longest}}", name, note=note)
 
     model = words[0] if words else None
     if model is None:
@@ -81,8 +81,8 @@ async def _model(context: CommandContext, argument: str) -> None:
             return
     if effort is None and chosen.efforts:
         efforts = [
-            Option("the model's own", ""),
-            *(Option(name, name) for name in chosen.efforts),
+            MenuOption("the model's own", ""),
+            *(MenuOption(name, name) for name in chosen.efforts),
         ]
         effort = await panels.show(Picker("Reasoning effort", efforts))
         if effort is None:
@@ -110,7 +110,7 @@ async def _permissions(context: CommandContext, _: str) -> None:
     now = (await conversation.opened()).settings.choices
     add_dirs = context.ui.launch.add_dirs
     allowed = allowed_permissions(now, context.config, add_dirs)
-    rows: list[Option[Permissions]] = []
+    rows: list[MenuOption[Permissions]] = []
     selected = None
     for place, each in enumerate(allowed):
         note = each.note
@@ -118,7 +118,7 @@ async def _permissions(context: CommandContext, _: str) -> None:
             note = f"(now) {note}"
             if selected is None:
                 selected = place
-        rows.append(Option(each.label, each, note=note))
+        rows.append(MenuOption(each.label, each, note=note))
     picked = await context.ui.panels.show(
         Picker("Permissions", rows, selected=selected or 0)
     )
@@ -204,7 +204,7 @@ async def _ps(context: CommandContext, _: str) -> None:
     shell = context.ui.screen.theme.shell
     running = context.ui.status.commands
     rows = [
-        Option(
+        MenuOption(
             printable(" ".join(script_of(command, shell).split())[:500]),
             item_id,
             note=duration(int(now - since)),
@@ -285,7 +285,7 @@ async def _stop(context: CommandContext, _: str) -> None:
 
 async def _theme(context: CommandContext, argument: str) -> None:
     name = argument or await context.ui.panels.show(
-        Picker("Background", [Option(each, each) for each in _THEMES])
+        Picker("Background", [MenuOption(each, each) for each in _THEMES])
     )
     if name is None:
         return
