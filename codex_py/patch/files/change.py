@@ -11,7 +11,7 @@ from time import time as now
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from codex_py.patch.files.handles import Status, join, split
+from codex_py.patch.files.handles import EntryStatus, join, split
 from codex_py.patch.files.modes import SUBMODULE, Kind
 from codex_py.protocol.patched_file import PatchedFile
 
@@ -68,7 +68,7 @@ class FileChange:
     digest: str | None = None
     """The digest of new contents that are not kept, in an entry read back."""
 
-    def __init__(self, path: str, location: str, before: Status | None) -> None:
+    def __init__(self, path: str, location: str, before: EntryStatus | None) -> None:
         self.path = path
         """The absolute path that messages name. Symbolic links are not followed."""
         self.location = location

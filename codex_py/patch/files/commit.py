@@ -13,7 +13,7 @@ from typing import NamedTuple
 from codex_py.errors import PatchError
 from codex_py.patch.files.change import Backup, JournalEntry, State
 from codex_py.patch.files.failures import describe, file_error
-from codex_py.patch.files.handles import Directories, Status, split
+from codex_py.patch.files.handles import Directories, EntryStatus, split
 from codex_py.patch.files.journal import Journal, Store
 from codex_py.patch.files.rollback import finish, roll_back
 from codex_py.patch.files.transaction import Transaction, by_folder, check_unchanged
@@ -105,7 +105,7 @@ def _check(entry: JournalEntry, directories: Directories) -> None:
             continue
         found = check_unchanged(change, directories)
         has_links = (
-            found is not None and found.st_nlink > 1 and Status.of(found).is_file
+            found is not None and found.st_nlink > 1 and EntryStatus.of(found).is_file
         )
         is_written = change.fate == "file" and change.old is not None
         # If two links to one file both change, they become separate files, as when one is moved

@@ -24,7 +24,7 @@ from codex_py.patch.files.change import (
     State,
     TurnOfEntry,
 )
-from codex_py.patch.files.handles import Status, read_file, split
+from codex_py.patch.files.handles import EntryStatus, read_file, split
 
 _MAGIC = b"codex-py-journal"
 _VERSION = 3
@@ -101,7 +101,7 @@ def read_stored(entry: JournalEntry) -> None:
                     place = change.location
                 else:
                     place = change.aside
-                found = Status.of(os.lstat(place))
+                found = EntryStatus.of(os.lstat(place))
                 # A program that had the file open can still write to it.
                 if (found.size, found.mtime_ns) != (
                     change.before.size,
@@ -225,7 +225,9 @@ def _read_change(header: dict[str, Any], store: str) -> FileChange:
     before = header["before"]
     owner = header["owner"]
     aside = header["aside"]
-    change = FileChange(header["path"], header["location"], before and Status(*before))
+    change = FileChange(
+        header["path"], header["location"], before and EntryStatus(*before)
+    )
     change.mode = header["mode"]
     change.temporary = header["temporary"]
     change.fate = header["fate"]

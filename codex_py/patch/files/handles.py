@@ -26,7 +26,7 @@ _EXISTING = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Status(NamedTuple):
+class EntryStatus(NamedTuple):
     """The status of a directory entry. It differs once the entry is changed or replaced."""
 
     device: int
@@ -129,12 +129,12 @@ class Directories:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def status(self, location: str) -> Status | None:
+    def status(self, location: str) -> EntryStatus | None:
         """The status of a directory entry, in a form that can be compared; see `found`."""
         found = self.found(location)
-        return found and Status.of(found)
+        return found and EntryStatus.of(found)
 
-    def contents(self, location: str, expected: Status) -> bytes:
+    def contents(self, location: str, expected: EntryStatus) -> bytes:
         """The bytes of a regular file, which must be the expected one; the target of a symbolic link."""
         name, folder = self._in_folder(location)
         if expected.is_link:
@@ -174,7 +174,9 @@ class Directories:
         finally:
             os.close(fd)
 
-    def rewrite(self, location: str, data: bytes, mode: int, expected: Status) -> None:
+    def rewrite(
+        self, location: str, data: bytes, mode: int, expected: EntryStatus
+    ) -> None:
         """Overwrite the very file that is expected in place, which keeps its links, its owner and its entry.
 
         If it cannot be written, it may be half-written.
@@ -249,7 +251,7 @@ def join(directory: str, name: str) -> str:
     return f"/{name}"
 
 
-def read_file(name: str, expected: Status, *, dir_fd: int | None = None) -> bytes:
+def read_file(name: str, expected: EntryStatus, *, dir_fd: int | None = None) -> bytes:
     """The contents of the expected regular file. Raises an `OSError` for any other file, and for
     the kernel's."""
     fd = open_ordinary_entry(name, dir_fd=dir_fd)

@@ -9,7 +9,7 @@ from itertools import zip_longest
 
 from codex_py.patch.files.change import Backup, FileChange, JournalEntry
 from codex_py.patch.files.entry_file import digest
-from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, Status
+from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, EntryStatus
 
 
 def roll_back(entry: JournalEntry, directories: Directories) -> list[str]:
@@ -113,7 +113,10 @@ def _is_torn(contents: bytes, change: FileChange) -> bool:
 
 
 def _restore(
-    change: FileChange, before: Status, found: Status, directories: Directories
+    change: FileChange,
+    before: EntryStatus,
+    found: EntryStatus,
+    directories: Directories,
 ) -> None:
     old = change.old or b""
     mode = before.permissions

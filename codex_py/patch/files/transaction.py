@@ -17,7 +17,7 @@ from codex_py.patch.files.failures import failing_to, file_error
 from codex_py.patch.files.handles import (
     NOT_REPLACEABLE,
     Directories,
-    Status,
+    EntryStatus,
     join,
     split,
 )
@@ -40,7 +40,7 @@ def check_unchanged(
     """The status of the entry now; a `PatchError` if it has changed since the patch was planned."""
     with failing_to("write file", change.path):
         found = directories.found(change.location)
-    if (found and Status.of(found)) != change.before:
+    if (found and EntryStatus.of(found)) != change.before:
         raise PatchError(
             f"Failed to write file {change.path}: it has changed since the patch was checked",
             kind="file",

@@ -16,7 +16,7 @@ from codex_py.errors import PatchError
 from codex_py.filesystem.reading import SPECIAL
 from codex_py.patch.files.change import FileChange
 from codex_py.patch.files.failures import system_error
-from codex_py.patch.files.handles import Directories, Status, join, split
+from codex_py.patch.files.handles import Directories, EntryStatus, join, split
 from codex_py.patch.files.modes import Kind
 
 MAX_REMEMBERED = 16 * 1024 * 1024
@@ -73,7 +73,7 @@ class PlannedTree:
             before = None
             if look:
                 with suppress(FileNotFoundError, NotADirectoryError):
-                    before = Status.of(os.lstat(location))
+                    before = EntryStatus.of(os.lstat(location))
             file = self._files[location] = FileChange(path, location, before)
         return file
 

@@ -17,7 +17,7 @@ from codex_py.errors import PatchError
 from codex_py.filesystem.private import lock
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import Backup, FileChange, JournalEntry, TurnOfEntry
-from codex_py.patch.files.handles import Status
+from codex_py.patch.files.handles import EntryStatus
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.changes import changes_between
 from codex_py.patch.undo.copies.earlier import earlier_by_mark, earlier_contents
@@ -207,12 +207,12 @@ def turn_entry(
 
 def _change(file: PatchedFile) -> FileChange:
     mode = file.new_mode
-    before: Status | None = None
+    before: EntryStatus | None = None
     if file.old is not None:
         old_mode = file.old_mode or stat.S_IFREG | 0o644
         # The owner is not known. An undo by root gives the file to the owner of the folder.
         near = next(path for path in file.path.parents if path.is_dir()).stat()
-        before = Status(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
+        before = EntryStatus(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
     is_link = mode is not None and stat.S_ISLNK(mode)
     change = FileChange(str(file.path), str(file.path), before)
     change.old = file.old

@@ -6,7 +6,7 @@ import pytest
 
 from codex_py.errors import PatchError
 from codex_py.patch.envelope.apply import plan_patch
-from codex_py.patch.files.handles import Directories, Status, read_file
+from codex_py.patch.files.handles import Directories, EntryStatus, read_file
 from codex_py.patch.plan import PatchPlan, writable_under
 from tests.support.patching import enveloped, tree
 
@@ -84,12 +84,12 @@ def test_only_the_expected_regular_file_is_read(root: Path):
     file, other = root / "sub" / "f", root.parent / "outside" / "f"
     (root / "link").symlink_to(file)
     os.mkfifo(root / "pipe")
-    assert read_file(str(file), Status.of(file.stat())) == b"1\n"
+    assert read_file(str(file), EntryStatus.of(file.stat())) == b"1\n"
     for path in (root / "link", root / "pipe", root / "sub"):
         with pytest.raises(OSError, match=r"it is a (link|named pipe|folder)"):
-            read_file(str(path), Status.of(path.lstat()))
+            read_file(str(path), EntryStatus.of(path.lstat()))
     with pytest.raises(OSError, match="replaced while it was read"):
-        read_file(str(file), Status.of(other.stat()))
+        read_file(str(file), EntryStatus.of(other.stat()))
 
 
 def open_descriptors() -> int:
