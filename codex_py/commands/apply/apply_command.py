@@ -18,7 +18,7 @@ from codex_py.errors import CodexError, ExitCode, PatchError, UsageError, cause
 from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.files.tree import Overlay
+from codex_py.patch.files.tree import EnvelopeTree
 from codex_py.patch.formats import Detected, detect, is_bundle
 from codex_py.patch.match import Level
 from codex_py.patch.plan import PatchPlan, readable_under, writable_under
@@ -290,7 +290,7 @@ def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
         texts[path] = texts.get(path, b"") + reject.text
     try:
         with Directories() as handles:
-            overlay = Overlay(cwd, handles, readable_under([cwd]))
+            overlay = EnvelopeTree(cwd, handles, readable_under([cwd]))
             files = [overlay.write(str(path), text) for path, text in texts.items()]
         PatchPlan(files, [], Findings()).checked(writable_under([cwd])).commit()
     except (OSError, PatchError) as error:

@@ -22,7 +22,7 @@ from codex_py.patch.envelope.reader import (
 )
 from codex_py.patch.files.failures import failing_to
 from codex_py.patch.files.handles import Directories
-from codex_py.patch.files.tree import Overlay
+from codex_py.patch.files.tree import EnvelopeTree
 from codex_py.patch.match import Level
 from codex_py.patch.plan import PatchPlan, Planner
 from codex_py.patch.report import Findings, HunkReport, joined
@@ -52,7 +52,7 @@ def plan_patch(
         raise PatchError("No files were modified.", kind="empty")
     findings = Findings()
     with Directories() as handles:
-        overlay = Overlay(cwd, handles, readable)
+        overlay = EnvelopeTree(cwd, handles, readable)
         planner = _Planner(overlay, findings)
         planner.run(sections)
     findings.raise_failures()
@@ -69,7 +69,7 @@ def plan_patch(
 
 
 class _Planner(Planner[Section]):
-    def __init__(self, overlay: Overlay, findings: Findings) -> None:
+    def __init__(self, overlay: EnvelopeTree, findings: Findings) -> None:
         super().__init__(findings)
         self._overlay = overlay
 

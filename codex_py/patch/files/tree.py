@@ -163,7 +163,7 @@ class PlannedTree:
         self._open_folders.update(looked_at)
 
 
-class Overlay(PlannedTree):
+class EnvelopeTree(PlannedTree):
     """The tree of an envelope: sections take effect in order, and symbolic links are followed."""
 
     def __init__(
