@@ -19,7 +19,7 @@ from codex_py.frontends.tui.approval import TerminalApprover
 from codex_py.frontends.tui.cells.layout import one_line
 from codex_py.frontends.tui.commands.hooks import HOOKS, settle_hooks
 from codex_py.frontends.tui.commands.program import PROGRAM, PROMPTS, custom_command
-from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
 from codex_py.frontends.tui.commands.review import REVIEW
 from codex_py.frontends.tui.commands.rewind import REWIND
 from codex_py.frontends.tui.commands.sessions import SESSIONS
@@ -101,8 +101,8 @@ class SessionHalf:
         self._shell = UserShell(
             launch.config, launch.environment, screen, self._conversation.monitor
         )
-        self.commands: list[Command] = []
-        self._by_name: dict[str, Command] = {}
+        self.commands: list[SlashCommand] = []
+        self._by_name: dict[str, SlashCommand] = {}
         self._faults: set[str] = set()
         self._find_commands()
         self._context = CommandContext(
@@ -245,7 +245,7 @@ class SessionHalf:
         if draft:
             composer.history.add(draft, "" if session is None else session.thread_id)
 
-    def _run(self, command: Command, argument: str, line: str = "") -> None:
+    def _run(self, command: SlashCommand, argument: str, line: str = "") -> None:
         """Run a command. `line`: the written text, which is put back if the command is refused."""
         if self._conversation.is_working and not command.while_working:
             self._give_back(line)

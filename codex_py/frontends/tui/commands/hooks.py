@@ -16,7 +16,7 @@ from codex_py.config.hook_files import has_hooks
 from codex_py.config.hooks import Hook, Hooks, enable, find_hooks, trust
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.cells.layout import one_line
-from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
 from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.overlay import Pages
 from codex_py.frontends.tui.panel import SHOWS_ALL, Choice, Postponed
@@ -202,4 +202,4 @@ def _described(hook: Hook, most: int = _MOST_SHOWN, more: str = "…") -> str:
     return printable("\n".join(lines))
 
 
-HOOKS = [Command("hooks", "review hooks, and switch them on or off", _show_hooks)]
+HOOKS = [SlashCommand("hooks", "review hooks, and switch them on or off", _show_hooks)]

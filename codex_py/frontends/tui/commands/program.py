@@ -12,7 +12,7 @@ from codex_py.app.export.forms import without_keys, writer_for
 from codex_py.app.features.goals import Goals
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
-from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.keys import SHORTCUTS
 from codex_py.frontends.tui.overlay import Pages, table
@@ -153,26 +153,28 @@ async def _quit(context: CommandContext, _: str) -> None:
 
 
 PROGRAM = [
-    Command(
+    SlashCommand(
         "copy", "copy the last answer, or the Nth from the end", _copy, argument="[N]"
     ),
-    Command("export", "write the conversation to a file", _export, argument="[FILE]"),
-    Command(
+    SlashCommand(
+        "export", "write the conversation to a file", _export, argument="[FILE]"
+    ),
+    SlashCommand(
         "transcript",
         "look at the whole conversation ({global.open_transcript})",
         _transcript,
     ),
-    Command(
+    SlashCommand(
         "goal",
         "work until it is reached",
         _goal,
         argument="[GOAL|pause|clear]",
         feature="goals",
     ),
-    Command("help", "list the commands", _help),
-    Command("keymap", "list the keys ({composer.toggle_shortcuts})", _keymap),
-    Command("pasted", "look at what was pasted into the prompt", _pasted),
-    Command("quit", "leave", _quit, aliases=("exit",)),
+    SlashCommand("help", "list the commands", _help),
+    SlashCommand("keymap", "list the keys ({composer.toggle_shortcuts})", _keymap),
+    SlashCommand("pasted", "look at what was pasted into the prompt", _pasted),
+    SlashCommand("quit", "leave", _quit, aliases=("exit",)),
 ]
 
 
@@ -182,10 +184,10 @@ async def _init(context: CommandContext, _: str) -> None:
     )
 
 
-PROMPTS = [Command("init", "have AGENTS.md written", _init)]
+PROMPTS = [SlashCommand("init", "have AGENTS.md written", _init)]
 
 
-def custom_command(prompt: CustomPrompt, taken: Container[str]) -> Command:
+def custom_command(prompt: CustomPrompt, taken: Container[str]) -> SlashCommand:
     """The command that sends a custom prompt. `taken`: names that already mean something else."""
     short = prompt.short_name
     told = set[str]()
@@ -200,7 +202,7 @@ def custom_command(prompt: CustomPrompt, taken: Container[str]) -> Command:
                 )
         context.conversation.send(Submission(text, model=prompt.model))
 
-    return Command(
+    return SlashCommand(
         prompt.name,
         prompt.description or "a prompt of yours",
         send,

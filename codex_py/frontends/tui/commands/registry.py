@@ -48,7 +48,7 @@ A plain function does its work up to its return before the next key is read.
 
 
 @dataclass(frozen=True, slots=True)
-class Command(CommandName):
+class SlashCommand(CommandName):
     run: Work
     while_working: bool = True
     """True if the command may run during a turn."""

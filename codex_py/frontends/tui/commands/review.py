@@ -6,7 +6,7 @@ from codex_py.app.features.reviews import Reviews
 from codex_py.app.review.change import change_to_review, names_to_review
 from codex_py.app.review.target import review_target
 from codex_py.frontends.tui.cells.layout import one_line
-from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.menu import MenuOption
 from codex_py.frontends.tui.panel import Choice
@@ -65,14 +65,14 @@ async def _chosen(context: CommandContext) -> str:
 
 
 REVIEW = [
-    Command(
+    SlashCommand(
         "review",
         "have a change reviewed",
         _review,
         argument="[WHAT]",
         while_working=False,
     ),
-    Command(
+    SlashCommand(
         "findings",
         "step through what the last review found",
         lambda context, _: context.conversation.show_findings(),

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from codex_py.app.session import Session
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.cells.item import counted
-from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
 from codex_py.frontends.tui.commands.undoing import (
     agreed_plan,
     carry_out,
@@ -262,4 +262,4 @@ def _take_back(context: CommandContext, session: Session, place: _Place) -> None
 
 
 _HELP = "go back to an earlier prompt, with or without files (Esc Esc)"
-REWIND = [Command("rewind", _HELP, _rewind, while_working=False)]
+REWIND = [SlashCommand("rewind", _HELP, _rewind, while_working=False)]

@@ -9,7 +9,7 @@ from codex_py.app.patching import changes_since_commit
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.agents import agent_row, read_agent
 from codex_py.frontends.tui.cells.patch import diff_cells
-from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.overlay import Pages
 from codex_py.frontends.tui.panel import yes_or_no
@@ -141,23 +141,27 @@ async def _diff(context: CommandContext, _: str) -> None:
 
 
 SESSIONS = [
-    Command("diff", "show what differs from the last commit", _diff),
-    Command("new", "begin a new conversation", _new, while_working=False),
-    Command("clear", "begin a new one on an empty screen", _clear, while_working=False),
-    Command(
+    SlashCommand("diff", "show what differs from the last commit", _diff),
+    SlashCommand("new", "begin a new conversation", _new, while_working=False),
+    SlashCommand(
+        "clear", "begin a new one on an empty screen", _clear, while_working=False
+    ),
+    SlashCommand(
         "resume",
         "go on with an earlier one",
         _resume,
         while_working=False,
         argument="[ID]",
     ),
-    Command("fork", "go on with a copy", _fork, while_working=False, argument="[ID]"),
-    Command("agents", "show, read and stop subagents", _agents),
-    Command("retry", "go on with a turn that failed", _retry, while_working=False),
-    Command("rename", "give this one a name", _rename, argument="NAME"),
-    Command("archive", "put this one away", _archive, while_working=False),
-    Command("delete", "delete this one for good", _delete, while_working=False),
-    Command(
+    SlashCommand(
+        "fork", "go on with a copy", _fork, while_working=False, argument="[ID]"
+    ),
+    SlashCommand("agents", "show, read and stop subagents", _agents),
+    SlashCommand("retry", "go on with a turn that failed", _retry, while_working=False),
+    SlashCommand("rename", "give this one a name", _rename, argument="NAME"),
+    SlashCommand("archive", "put this one away", _archive, while_working=False),
+    SlashCommand("delete", "delete this one for good", _delete, while_working=False),
+    SlashCommand(
         "compact",
         "put a summary in place of what was said",
         _compact,

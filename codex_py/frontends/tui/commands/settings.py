@@ -15,7 +15,11 @@ from codex_py.command_line.configuration import sandbox_summary
 from codex_py.config.edit import set_in_config
 from codex_py.errors import CodexError, nearest
 from codex_py.frontends.tui.cells.layout import WHOLE, output
-from codex_py.frontends.tui.commands.registry import NEXT_STEP, Command, CommandContext
+from codex_py.frontends.tui.commands.registry import (
+    NEXT_STEP,
+    CommandContext,
+    SlashCommand,
+)
 from codex_py.frontends.tui.composer import Submission
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.menu import MenuOption
@@ -352,26 +356,30 @@ def _lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:
 
 
 SETTINGS = [
-    Command("model", "choose the model and its effort", _model),
-    Command("permissions", "choose what may be done unasked", _permissions),
-    Command(
+    SlashCommand("model", "choose the model and its effort", _model),
+    SlashCommand("permissions", "choose what may be done unasked", _permissions),
+    SlashCommand(
         "plan",
         "switch to Plan mode, in which nothing is changed, or back",
         _plan,
         argument="[PROMPT]",
     ),
-    Command("status", "show the settings and what was used", _status),
-    Command("cost", "show what the tokens went to, and what they cost", _cost),
-    Command("skills", "list the skills that a prompt can name", _skills),
-    Command("ps", "look at the commands that run", _ps),
-    Command("background", "put the command that runs into the background", _background),
-    Command("stop", "kill the commands that run", _stop),
-    Command(
+    SlashCommand("status", "show the settings and what was used", _status),
+    SlashCommand("cost", "show what the tokens went to, and what they cost", _cost),
+    SlashCommand("skills", "list the skills that a prompt can name", _skills),
+    SlashCommand("ps", "look at the commands that run", _ps),
+    SlashCommand(
+        "background", "put the command that runs into the background", _background
+    ),
+    SlashCommand("stop", "kill the commands that run", _stop),
+    SlashCommand(
         "theme",
         "choose colours for your background",
         _theme,
         argument="[auto|dark|light]",
     ),
-    Command("vim", "turn vi keys on or off", _vim),
-    Command("mcp", "show the MCP servers and their tools", _mcp, argument="[verbose]"),
+    SlashCommand("vim", "turn vi keys on or off", _vim),
+    SlashCommand(
+        "mcp", "show the MCP servers and their tools", _mcp, argument="[verbose]"
+    ),
 ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from codex_py.frontends.tui.cells.layout import MOST_ROWS
 from codex_py.frontends.tui.cells.patch import diff_cell
-from codex_py.frontends.tui.commands.registry import Command, CommandContext
+from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
 from codex_py.frontends.tui.fitting import Fragments
 from codex_py.frontends.tui.overlay import Pages
 from codex_py.frontends.tui.panel import SHOWS_ALL, yes_or_no
@@ -142,11 +142,11 @@ _undo = partial(_take_back, redo=False)
 _redo = partial(_take_back, redo=True)
 
 UNDOING = [
-    Command(
+    SlashCommand(
         "undo",
         "take back what the last turn or patch changed",
         _undo,
         while_working=False,
     ),
-    Command("redo", "take the last undo back", _redo, while_working=False),
+    SlashCommand("redo", "take the last undo back", _redo, while_working=False),
 ]
