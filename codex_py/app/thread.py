@@ -27,7 +27,7 @@ from codex_py.protocol.extension import ParentThread
 from codex_py.protocol.ids import new_thread_id
 from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import ADMINISTRATORS
-from codex_py.protocol.response_order import Place
+from codex_py.protocol.response_order import HistoryPlace
 from codex_py.protocol.settings import TurnSettings
 from codex_py.rollout.git_info import git_info
 from codex_py.rollout.index import (
@@ -265,10 +265,12 @@ class _NoFile:
 
     path = None
 
-    def response_item(self, item: EncodedItem, place: Place | None = None) -> None: ...
+    def response_item(
+        self, item: EncodedItem, place: HistoryPlace | None = None
+    ) -> None: ...
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...
     def event_msg(
-        self, payload: Mapping[str, Any], place: Place | None = None
+        self, payload: Mapping[str, Any], place: HistoryPlace | None = None
     ) -> None: ...
     def compacted(
         self, message: str, replacement_history: Sequence[EncodedItem]

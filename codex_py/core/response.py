@@ -19,7 +19,7 @@ from codex_py.protocol.events import (
 )
 from codex_py.protocol.items import OutputItem, ResponseItem
 from codex_py.protocol.prompts import Note
-from codex_py.protocol.response_order import OpenCall, Place
+from codex_py.protocol.response_order import HistoryPlace, OpenCall
 from codex_py.protocol.stream import (
     Completed,
     ModelStream,
@@ -61,7 +61,7 @@ class _Call:
     """
 
     call: ToolCall
-    place: Place
+    place: HistoryPlace
     """The place of its output."""
     session: SessionState
     task: asyncio.Task[None] | None = None
@@ -214,7 +214,7 @@ class Response:
     def _take_item(
         self, index: int, item: ResponseItem, calls: asyncio.TaskGroup
     ) -> None:
-        place = Place(self._number, False, index, self._arrivals)
+        place = HistoryPlace(self._number, False, index, self._arrivals)
         self._arrivals += 1
         call = self._session.tools.build_tool_call(item)
         self.follow_up = self.follow_up or call is not None
@@ -228,7 +228,9 @@ class Response:
         for event in item_events(item, self._session.next_item_id):
             self._session.emit(event)
 
-    def _start(self, call: ToolCall, place: Place, calls: asyncio.TaskGroup) -> None:
+    def _start(
+        self, call: ToolCall, place: HistoryPlace, calls: asyncio.TaskGroup
+    ) -> None:
         is_repeated = any(call.call_id == other.call.call_id for other in self._calls)
         running = _Call(call, place, self._session)
         self._calls.append(running)

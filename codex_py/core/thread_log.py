@@ -21,7 +21,7 @@ from codex_py.protocol.messages import (
     message,
 )
 from codex_py.protocol.prompts import Note, UserPrompt, is_models
-from codex_py.protocol.response_order import COMPLETED, OpenCall, Place, in_order
+from codex_py.protocol.response_order import COMPLETED, HistoryPlace, OpenCall, in_order
 from codex_py.protocol.settings import TurnSettings, turn_context
 from codex_py.protocol.stream import Prompt, Usage
 from codex_py.protocol.tools import ToolCall
@@ -40,13 +40,15 @@ Introduction: TypeAlias = Callable[[Occasion], Sequence[Note]]
 class Recorder(Protocol):
     """Writes the session file."""
 
-    def response_item(self, item: EncodedItem, place: Place | None = None) -> None:
+    def response_item(
+        self, item: EncodedItem, place: HistoryPlace | None = None
+    ) -> None:
         """Write an item of the history. Without a `place`, the order of the lines is its place."""
         ...
 
     def turn_context(self, payload: Mapping[str, Any]) -> None: ...
     def event_msg(
-        self, payload: Mapping[str, Any], place: Place | None = None
+        self, payload: Mapping[str, Any], place: HistoryPlace | None = None
     ) -> None: ...
 
     def compacted(
@@ -119,7 +121,7 @@ class ThreadLog:
             self._base = []
         self.items = [*self._base, *thread.items]
         """The history, base prompt first. A live view, until the history is replaced."""
-        self._response: list[tuple[Place, str, EncodedItem]] = []
+        self._response: list[tuple[HistoryPlace, str, EncodedItem]] = []
         """The items of the running response with their places and types, in order of arrival."""
         self._told_model = thread.model
         self._told_settings: TurnSettings | None = None
@@ -135,7 +137,7 @@ class ThreadLog:
         self._output_index: int | None = None
         """The index in the history at which the response's outputs are inserted; None: at the
         end."""
-        self._left_open: set[Place] = set()
+        self._left_open: set[HistoryPlace] = set()
         """The places of outputs that are not written to the session file."""
         self.usage = thread.usage
         """The tokens of the whole thread."""
@@ -256,7 +258,7 @@ class ThreadLog:
         self.items.append(encoded)
         self._recorder.response_item(encoded)
 
-    def record(self, item: ResponseItem | Note, place: Place) -> None:
+    def record(self, item: ResponseItem | Note, place: HistoryPlace) -> None:
         """Write an item of the running response to the session file."""
         kind = "message" if isinstance(item, Note) else item.type
         self._response.append((place, kind, encoded := item.encoded()))
@@ -273,7 +275,7 @@ class ThreadLog:
             )
         return call
 
-    def leave_open(self, place: Place) -> None:
+    def leave_open(self, place: HistoryPlace) -> None:
         """Keep the output of this place out of the session file.
 
         Notes, which would follow it, wait for the next turn.

@@ -1,7 +1,7 @@
 """The order of a response's items in the history. LIGHT.
 
 An item is written to the session file as soon as it is known, so that a kill loses nothing that was
-shown. An output may therefore come before later calls of its response. A `Place` in the line gives
+shown. An output may therefore come before later calls of its response. A `HistoryPlace` in the line gives
 the item's place in the history.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 from codex_py.protocol.items import ResponseItem
 
 
-class Place(NamedTuple):
+class HistoryPlace(NamedTuple):
     """The place of an item in the history. Places sort in the order of the history."""
 
     response: int
@@ -29,7 +29,7 @@ class OpenCall(NamedTuple):
     """A call that an earlier session left without an output."""
 
     item: ResponseItem
-    place: Place
+    place: HistoryPlace
     """The place of the output."""
     output_index: int
     """The index of the output in the history without the base prompt."""
@@ -42,7 +42,7 @@ COMPLETED = "response_completed"
 T = TypeVar("T")
 
 
-def in_order(items: Iterable[tuple[Place, str, T]]) -> list[T]:
+def in_order(items: Iterable[tuple[HistoryPlace, str, T]]) -> list[T]:
     """Sort the items of one response in the order of the history, and drop the items that must not
     be sent.
 

@@ -22,7 +22,7 @@ from codex_py.protocol.prompts import (
     is_context,
     message_texts,
 )
-from codex_py.protocol.response_order import Place, in_order
+from codex_py.protocol.response_order import HistoryPlace, in_order
 
 # The output of a call that was never answered, as in Codex.
 _ABORTED: dict[str, dict[str, Any]] = {
@@ -65,7 +65,7 @@ class RolloutEntry:
     role: str | None
     texts: tuple[str, ...]
     """The text parts of a message of any other role than the model's."""
-    place: Place | None = None
+    place: HistoryPlace | None = None
     """The item's place; None: the place of its line, as in the files of other programs."""
     is_damaged: bool = False
     """True: not a part of the history."""
@@ -75,7 +75,7 @@ class RolloutEntry:
         cls,
         payload: Mapping[str, Any],
         encoded: EncodedItem | None = None,
-        place: Place | None = None,
+        place: HistoryPlace | None = None,
     ) -> "RolloutEntry":
         """Make an entry of a stored item; `encoded` is its JSON if the bytes can be kept."""
         if _PRIVATE in payload:

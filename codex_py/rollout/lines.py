@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, NoReturn, TypeAlias, TypeVa
 
 from codex_py.errors import SessionError
 from codex_py.protocol.messages import EncodedItem
-from codex_py.protocol.response_order import Place
+from codex_py.protocol.response_order import HistoryPlace
 from codex_py.rollout.index import files_of_thread
 from codex_py.rollout.records import (
     MAX_LINE_BYTES,
@@ -47,7 +47,7 @@ class Line(NamedTuple):
     ordinal: int | None
     encoded: EncodedItem | None
     """The bytes of the payload, if it is an item and they can be kept."""
-    place: Place | None = None
+    place: HistoryPlace | None = None
     timestamp: str = ""
     """The timestamp in the file; empty for a line that readers do not use."""
 
@@ -266,7 +266,7 @@ def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
     where = None
     if place[0] is not None:
         response, is_output, position, arrival = map(int, place)
-        where = Place(response, bool(is_output), position, arrival)
+        where = HistoryPlace(response, bool(is_output), position, arrival)
     fields = cast("dict[str, Any]", payload)
     return Line(kind.decode(), fields, ordinal, encoded, where, time.decode())
 

@@ -23,7 +23,7 @@ from codex_py.protocol.json_fields import (
     text_field,
 )
 from codex_py.protocol.messages import decode_json, encode_json
-from codex_py.protocol.response_order import Place
+from codex_py.protocol.response_order import HistoryPlace
 from codex_py.protocol.stream import Usage
 
 SESSIONS = "sessions"
@@ -192,7 +192,7 @@ def home_of(path: Path) -> Path:
 
 
 def line(
-    kind: str, payload: bytes | Mapping[str, Any], place: Place | None = None
+    kind: str, payload: bytes | Mapping[str, Any], place: HistoryPlace | None = None
 ) -> bytes:
     """Encode one line, with its newline; the payload may be encoded already. Codex ignores the
     field `place`."""

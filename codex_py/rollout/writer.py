@@ -11,7 +11,7 @@ from codex_py.errors import SessionError
 from codex_py.filesystem.private import lock, locked, make_private
 from codex_py.protocol import event_items, events
 from codex_py.protocol.messages import EncodedItem, encode_json
-from codex_py.protocol.response_order import Place
+from codex_py.protocol.response_order import HistoryPlace
 from codex_py.rollout.index import rename_thread
 from codex_py.rollout.records import (
     SessionMeta,
@@ -181,7 +181,9 @@ class RolloutWriter:
             undo.pop_all()
             return cls(path, fd, lock, warn, masked, is_new=False, cut=cut)
 
-    def response_item(self, item: EncodedItem, place: Place | None = None) -> None:
+    def response_item(
+        self, item: EncodedItem, place: HistoryPlace | None = None
+    ) -> None:
         """Write an item of the history, byte for byte. Without a `place`, the place of its line
         counts."""
         self._append(line("response_item", item, place))
@@ -190,7 +192,9 @@ class RolloutWriter:
         """Write the settings of a turn; `model` is read back."""
         self._append(line("turn_context", payload))
 
-    def event_msg(self, payload: Mapping[str, Any], place: Place | None = None) -> None:
+    def event_msg(
+        self, payload: Mapping[str, Any], place: HistoryPlace | None = None
+    ) -> None:
         """Write an event that was shown: an object with a `type`. `token_count` is read back."""
         self._append(line("event_msg", payload, place))
 

@@ -22,7 +22,7 @@ from codex_py.protocol.extension import (
 )
 from codex_py.protocol.items import FunctionCallOutput
 from codex_py.protocol.messages import EncodedItem, decode_json, input_text, message
-from codex_py.protocol.response_order import Place
+from codex_py.protocol.response_order import HistoryPlace
 from codex_py.protocol.settings import Choices, TurnSettings
 from codex_py.protocol.stream import Usage
 from codex_py.protocol.tools import ToolCall, ToolOutput
@@ -48,13 +48,17 @@ SETTINGS = TurnSettings(
 class FakeRecorder:
     lines: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
 
-    def response_item(self, item: EncodedItem, place: Place | None = None) -> None:
+    def response_item(
+        self, item: EncodedItem, place: HistoryPlace | None = None
+    ) -> None:
         self.lines.append(("response_item", decode_json(item)))
 
     def turn_context(self, payload: Mapping[str, Any]) -> None:
         self.lines.append(("turn_context", payload))
 
-    def event_msg(self, payload: Mapping[str, Any], place: Place | None = None) -> None:
+    def event_msg(
+        self, payload: Mapping[str, Any], place: HistoryPlace | None = None
+    ) -> None:
         self.lines.append(("event_msg", payload))
 
     def compacted(

@@ -24,7 +24,7 @@ from codex_py.protocol.extension import TurnStart
 from codex_py.protocol.items import FunctionCallOutput, Reasoning, ResponseItem
 from codex_py.protocol.messages import input_text, message
 from codex_py.protocol.prompts import Note
-from codex_py.protocol.response_order import Place
+from codex_py.protocol.response_order import HistoryPlace
 from codex_py.protocol.stream import (
     OutputItemAdded,
     OutputTextDelta,
@@ -55,12 +55,12 @@ class NotedLog(ThreadLog):
         thread = ThreadState(id="thread", instructions="", items=items, model="m")
         super().__init__(thread, FakeRecorder(), lambda _: [])
 
-    def record(self, item: ResponseItem | Note, place: Place) -> None:
+    def record(self, item: ResponseItem | Note, place: HistoryPlace) -> None:
         call_id = getattr(item, "call_id", "")
         self._notes.append(f"record {call_id}{getattr(item, 'output', '')}")
         super().record(item, place)
 
-    def leave_open(self, place: Place) -> None:
+    def leave_open(self, place: HistoryPlace) -> None:
         self._notes.append(f"leave open {place.position}")
         super().leave_open(place)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codex_py.protocol.messages import EncodedItem, encode_json
-from codex_py.protocol.response_order import COMPLETED, Place
+from codex_py.protocol.response_order import COMPLETED, HistoryPlace
 from codex_py.rollout.reader import read_session
 from codex_py.rollout.writer import RolloutWriter
 from codex_py.testing.rules import pairing_problem
@@ -24,11 +24,13 @@ def reasoning(text: str) -> EncodedItem:
 
 def place(
     response: int, position: int, arrival: int | None = None, *, answer: bool = False
-) -> Place:
-    return Place(response, answer, position, position if arrival is None else arrival)
+) -> HistoryPlace:
+    return HistoryPlace(
+        response, answer, position, position if arrival is None else arrival
+    )
 
 
-PLACED: Sequence[tuple[EncodedItem, Place | None]] = [
+PLACED: Sequence[tuple[EncodedItem, HistoryPlace | None]] = [
     (user("go"), None),
     (reasoning("hm"), place(1, 0)),
     (call("a"), place(1, 1)),
