@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from codex_py.execpolicy import git
 from codex_py.execpolicy.known_prefixes import is_local_install
-from codex_py.execpolicy.place import BY_NAME, Place
+from codex_py.execpolicy.place import BY_NAME, CommandPlace
 from codex_py.execpolicy.safety import is_system_program
 from codex_py.execpolicy.script import all_commands, plain_commands
 from codex_py.execpolicy.words import Command
@@ -97,7 +97,11 @@ class Rules:
     """Sentences about accepted rules that have no effect."""
 
     def decide(
-        self, argv: Sequence[str], place: Place = BY_NAME, *, resolve_paths: bool = True
+        self,
+        argv: Sequence[str],
+        place: CommandPlace = BY_NAME,
+        *,
+        resolve_paths: bool = True,
     ) -> RuleMatch | None:
         """The decision of the rules on all commands that `argv` runs; None if they do not decide.
 
@@ -172,7 +176,7 @@ class Rules:
 def _allowed(
     argv: Sequence[str],
     found: Mapping[Command, tuple[MatchedRule, ...]],
-    place: Place,
+    place: CommandPlace,
 ) -> RuleMatch | None:
     """The rules that lift the sandbox for `argv`; None if the sandbox stays. See `Rules.decide`.
 
@@ -197,7 +201,7 @@ def _allowed(
 def _allowing(
     command: Command,
     found: Mapping[Command, tuple[MatchedRule, ...]],
-    place: Place,
+    place: CommandPlace,
 ) -> tuple[MatchedRule, ...]:
     """The rules that allow one command to leave the sandbox; empty if it must not."""
     matches = found.get(command, ())
@@ -207,7 +211,7 @@ def _allowing(
 
 
 def _may_leave_sandbox(
-    command: Command, matches: Sequence[MatchedRule], place: Place
+    command: Command, matches: Sequence[MatchedRule], place: CommandPlace
 ) -> bool:
     """True if, judged by its words, the command runs only programs that the model cannot change."""
     if not place.has_safe_home:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from codex_py.execpolicy.place import Place
+from codex_py.execpolicy.place import CommandPlace
 from codex_py.execpolicy.words import Command
 from codex_py.execpolicy.wrappers import git_subcommand
 from codex_py.filesystem.git import common_folder, find_dot_git, git_folder
@@ -84,7 +84,7 @@ _ADDRESS = re.compile(r"[a-z+]+://|[^/:~]+:(?!:)")
 """The beginning of the address of a repository on another machine, as a URL or for ssh."""
 
 
-def is_held_back(command: Command, covered: int, place: Place) -> bool:
+def is_held_back(command: Command, covered: int, place: CommandPlace) -> bool:
     """True if a `git` command needs more than a rule that allows its first `covered` words."""
     start = git_subcommand(command)
     subcommand = "".join(command[start : start + 1])
@@ -140,7 +140,9 @@ def _names_program(option: str, subcommand: str) -> bool:
     return any(long.startswith(name) or name.startswith(f"{long}-") for long in _LONG)
 
 
-def _contacts_local(command: Command, start: int, covered: int, place: Place) -> bool:
+def _contacts_local(
+    command: Command, start: int, covered: int, place: CommandPlace
+) -> bool:
     """True if the contacted repository may be a local folder that is not a configured remote.
 
     The folder need not exist yet: a command may make it while we look. `start`: the index of the
@@ -169,7 +171,7 @@ def _is_remote(name: str, cwd: Path) -> bool:
         return False
 
 
-def _can_change_hooks(place: Place) -> bool:
+def _can_change_hooks(place: CommandPlace) -> bool:
     """True if git runs hooks that the model can change.
 
     Such hooks are in a folder that the configuration names, such as `.husky`; or `.git/hooks`, or a
@@ -212,7 +214,7 @@ def _read(path: Path) -> bytes:
     return read_whole(os.path.abspath(path), _MAX_READ_BYTES)  # noqa: PTH100
 
 
-def _leads_away(word: str, place: Place) -> bool:
+def _leads_away(word: str, place: CommandPlace) -> bool:
     """True if the word, or an option's value, may be a repository that the model can change."""
     if word.startswith("-"):
         value = word.partition("=")[2]
@@ -233,7 +235,7 @@ def _leads_away(word: str, place: Place) -> bool:
     )
 
 
-def _can_be_another(folder: Path, place: Place) -> bool:
+def _can_be_another(folder: Path, place: CommandPlace) -> bool:
     """True if a command can make a repository in the folder, or replace the folder by another one.
 
     The command may do so after we have looked. The roots of the workspace and their `.git` stay
@@ -247,7 +249,7 @@ def _can_be_another(folder: Path, place: Place) -> bool:
     return False
 
 
-def _is_safe_repository(folder: Path, place: Place) -> bool:
+def _is_safe_repository(folder: Path, place: CommandPlace) -> bool:
     """True if git finds no repository from a folder, or one that no command can change.
 
     The search follows git's `setup_git_directory_gently`. If the `.git` of a folder is not a

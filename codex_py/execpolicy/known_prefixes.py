@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from codex_py.execpolicy.place import BY_NAME, Place
+from codex_py.execpolicy.place import BY_NAME, CommandPlace
 from codex_py.execpolicy.script import plain_commands
 from codex_py.execpolicy.words import Command
 from codex_py.execpolicy.wrappers import program_name
@@ -78,7 +78,7 @@ _ARCHIVE = re.compile(
 )
 
 
-def known_prefix(argv: Sequence[str], place: Place = BY_NAME) -> Command:
+def known_prefix(argv: Sequence[str], place: CommandPlace = BY_NAME) -> Command:
     """The known prefix of the command that `argv` runs.
 
     Empty unless `argv` certainly runs only one command, and its prefix is known.

@@ -68,7 +68,7 @@ def is_known_shell(path: str, own_shell: str = "") -> bool:
 
 
 @dataclass(frozen=True)
-class Place:
+class CommandPlace:
     """The place of one command.
 
     Create a new one for every command: the model can replace writable paths by links to elsewhere.
@@ -189,5 +189,5 @@ class Place:
         return find_program(name, os.pathsep.join(folders))
 
 
-BY_NAME: Final = Place()
+BY_NAME: Final = CommandPlace()
 """A place for decisions that look only at the words."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from codex_py.execpolicy.place import BY_NAME, SYSTEM_FOLDERS, Place
+from codex_py.execpolicy.place import BY_NAME, SYSTEM_FOLDERS, CommandPlace
 from codex_py.execpolicy.script import all_commands, plain_commands
 from codex_py.execpolicy.words import Command
 from codex_py.execpolicy.wrappers import program_name
@@ -58,7 +58,7 @@ _SED_PRINT = re.compile(r"(?:[0-9]+,)?[0-9]+p")
 _QUOTING = str.maketrans("", "", "'\"\\\n")
 
 
-def is_known_safe(argv: Sequence[str], place: Place = BY_NAME) -> bool:
+def is_known_safe(argv: Sequence[str], place: CommandPlace = BY_NAME) -> bool:
     """True if all commands that `argv` runs are known to only read, by their names and options.
 
     They may read anything. False does not mean that a command is unsafe.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from codex_py.execpolicy.parse_budget import ParseBudget
-from codex_py.execpolicy.place import BY_NAME, Place
+from codex_py.execpolicy.place import BY_NAME, CommandPlace
 from codex_py.execpolicy.words import UNKNOWN, Command, plain_script
 from codex_py.execpolicy.wrappers import (
     SHELLS,
@@ -28,7 +28,7 @@ class FoundCommands:
 
 
 def plain_commands(
-    argv: Sequence[str], place: Place = BY_NAME
+    argv: Sequence[str], place: CommandPlace = BY_NAME
 ) -> tuple[Command, ...] | None:
     """The commands that `argv` runs, if that is certain; never empty.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.execpolicy.decision import Rules
-from codex_py.execpolicy.place import Place
+from codex_py.execpolicy.place import CommandPlace
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.tools.shell.permission import Ask, CommandCall, Run, allowing, decide
 
@@ -36,7 +36,7 @@ class Disk:
             (self.bin / name).touch(0o755)
         (self.ws / "evil/pip").touch(0o755)
         variables = {"PATH": str(self.bin), "HOME": str(root)}
-        self.place = Place(self.ws, variables, (self.ws,), shell="/bin/bash")
+        self.place = CommandPlace(self.ws, variables, (self.ws,), shell="/bin/bash")
 
     def call(self, script: str, prefix: tuple[str, ...] = ()) -> CommandCall:
         argv = ("/bin/bash", "-lc", script)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
-from codex_py.execpolicy.place import Place, is_known_shell
+from codex_py.execpolicy.place import CommandPlace, is_known_shell
 from codex_py.execpolicy.safety import is_known_safe
 
 RULES = Rules(
@@ -45,11 +45,15 @@ class Disk:
 
     def place(
         self, cwd: str = "", path: str = "{bin}", shell: str = "/bin/bash"
-    ) -> Place:
+    ) -> CommandPlace:
         search_path = path.format(bin=self.bin, venv=self.venv, ws=self.ws)
-        return Place(self.ws / cwd, {"PATH": search_path}, (self.ws,), shell=shell)
+        return CommandPlace(
+            self.ws / cwd, {"PATH": search_path}, (self.ws,), shell=shell
+        )
 
-    def allows(self, command: str | list[str], place: Place | None = None) -> bool:
+    def allows(
+        self, command: str | list[str], place: CommandPlace | None = None
+    ) -> bool:
         argv = ["/bin/bash", "-lc", command] if isinstance(command, str) else command
         match = RULES.decide(argv, place or self.place())
         return match is not None and match.decision is Decision.ALLOW
@@ -94,7 +98,7 @@ def test_a_relative_path_into_the_workspace_is_not(disk: Disk) -> None:
     disk.program(disk.ws / "tool")
     assert not disk.allows("./tool x")
     assert not disk.allows(["./tool"])
-    outside = Place(disk.bin, {"PATH": str(disk.bin)}, (disk.ws,))
+    outside = CommandPlace(disk.bin, {"PATH": str(disk.bin)}, (disk.ws,))
     assert disk.allows(["./tool"], outside)
 
 
@@ -339,7 +343,7 @@ def test_a_repository_that_is_a_link_may_be_another_one_soon(disk: Disk) -> None
 def test_a_repository_around_the_workspace_is_nobodys_to_change(disk: Disk) -> None:
     inner = disk.ws / "inner"
     inner.mkdir()
-    place = Place(inner, {"PATH": str(disk.bin)}, (inner,), shell="/bin/bash")
+    place = CommandPlace(inner, {"PATH": str(disk.bin)}, (inner,), shell="/bin/bash")
     assert disk.allows("git fetch", place)
     # Unless the folder around it is writable too, where only the `.git` of the workspace is held.
     wider = replace(place, temporary=(disk.ws,))
@@ -355,5 +359,5 @@ def test_git_agrees_about_the_repository_that_it_finds(tmp_path: Path) -> None:
         cwd=bare, capture_output=True, encoding="utf-8", check=True,
     )  # fmt: skip
     assert found.stdout.strip() == str(bare)
-    place = Place(bare, None, (bare,))
+    place = CommandPlace(bare, None, (bare,))
     assert RULES.decide(["git", "fetch"], place) is None

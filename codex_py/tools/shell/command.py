@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias, cast
 
 from codex_py.errors import ToolError
-from codex_py.execpolicy.place import Place
+from codex_py.execpolicy.place import CommandPlace
 from codex_py.execpolicy.safety import is_known_safe
 from codex_py.patch.envelope.shell import find_patch, is_bare_patch, mentions_patch
 from codex_py.process.process import Process
@@ -273,7 +273,7 @@ class CommandTool:
             argv = self._in_shell(command)
         else:
             argv = command
-        if is_known_safe(argv, Place(shell=self.shell)):
+        if is_known_safe(argv, CommandPlace(shell=self.shell)):
             return ()
         return None
 

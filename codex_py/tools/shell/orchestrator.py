@@ -14,7 +14,7 @@ from typing import Final
 from codex_py.config.environment import without_variables
 from codex_py.errors import ToolError
 from codex_py.execpolicy.decision import Rules
-from codex_py.execpolicy.place import Place
+from codex_py.execpolicy.place import CommandPlace
 from codex_py.process.process import Process
 from codex_py.protocol.approval import (
     ApprovalPolicy,
@@ -196,10 +196,10 @@ class Orchestrator:
             self._place(call, context),
         )
 
-    def _place(self, call: CommandCall, context: ToolContext) -> Place:
+    def _place(self, call: CommandCall, context: ToolContext) -> CommandPlace:
         policy = context.sandbox_policy
         environment = context.environment
-        return Place(
+        return CommandPlace(
             call.cwd,
             environment,
             workspace=(context.cwd, *policy.writable_roots),

@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 from codex_py.errors import CallRefused
 from codex_py.execpolicy.decision import Decision, PrefixRule, RuleMatch, Rules
 from codex_py.execpolicy.known_prefixes import known_prefix
-from codex_py.execpolicy.place import BY_NAME, Place
+from codex_py.execpolicy.place import BY_NAME, CommandPlace
 from codex_py.execpolicy.safety import FORCED_RM, dangerous, is_known_safe
 from codex_py.execpolicy.script import all_commands, plain_commands
 from codex_py.execpolicy.wrappers import SHELLS, program_name, wrapped_commands
@@ -184,7 +184,7 @@ def decide(
     sandbox: SandboxMode,
     rules: Rules,
     approved: Collection[Approval],
-    place: Place = BY_NAME,
+    place: CommandPlace = BY_NAME,
 ) -> Run | Ask:
     """Decide whether a command runs, or which question to ask.
 
@@ -247,7 +247,7 @@ def decide(
 
 
 def is_approved(
-    approval: Approval, approved: Collection[Approval], place: Place
+    approval: Approval, approved: Collection[Approval], place: CommandPlace
 ) -> bool:
     """True if the command is approved for the session, and the model cannot have replaced its program since.
 
@@ -265,7 +265,7 @@ def is_approved(
     )
 
 
-def reasons_outside(call: CommandCall, place: Place) -> list[str]:
+def reasons_outside(call: CommandCall, place: CommandPlace) -> list[str]:
     """Warnings for the user about a command that leaves the sandbox: clauses that precede the
     model's justification.
 
@@ -289,7 +289,7 @@ def _causes(
     sandbox: SandboxMode,
     match: RuleMatch | None,
     danger: str | None,
-    place: Place,
+    place: CommandPlace,
 ) -> list[_Cause]:
     causes: list[_Cause] = []
     if match is not None:
@@ -323,7 +323,10 @@ def _rejected(call: CommandCall, reason: str) -> str:
 
 
 def offered_prefix(
-    argv: Sequence[str], words: tuple[str, ...], rules: Rules, place: Place = BY_NAME
+    argv: Sequence[str],
+    words: tuple[str, ...],
+    rules: Rules,
+    place: CommandPlace = BY_NAME,
 ) -> tuple[str, ...] | None:
     """The words if the user may be offered a rule of them; else None.
 
@@ -349,7 +352,7 @@ def offered_prefix(
 
 
 def offered_known_prefix(
-    call: CommandCall, rules: Rules, place: Place
+    call: CommandCall, rules: Rules, place: CommandPlace
 ) -> tuple[str, ...] | None:
     """The known prefix of the command if the user may be offered a rule of it; else None."""
     return offered_prefix(call.argv, known_prefix(call.argv, place), rules, place)

@@ -8,7 +8,7 @@ import pytest
 
 from codex_py.errors import CallRefused
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
-from codex_py.execpolicy.place import Place
+from codex_py.execpolicy.place import CommandPlace
 from codex_py.protocol.approval import (
     ApprovalPolicy,
     ApprovalRequest,
@@ -238,7 +238,9 @@ def test_who_lets_a_command_out_of_the_sandbox_is_told_which_program_of_the_work
     (tmp_path / "bin").mkdir()
     fake = tmp_path / "bin/git"
     fake.touch(mode=0o755)
-    place = Place(tmp_path, {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, (tmp_path,))
+    place = CommandPlace(
+        tmp_path, {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, (tmp_path,)
+    )
     for script in ("git status", "cd . && git status > log", "ls $(git status)"):
         wish = replace(
             call(script, escalated=True, justification="status"), cwd=tmp_path
@@ -269,7 +271,7 @@ def test_a_yes_for_the_session_does_not_cover_a_program_that_the_model_can_chang
     tmp_path: Path,
 ) -> None:
     (tmp_path / "x").touch(mode=0o755)
-    place = Place(tmp_path, {"PATH": "/bin"}, (tmp_path,))
+    place = CommandPlace(tmp_path, {"PATH": "/bin"}, (tmp_path,))
     for argv, asks in (("./x",), True), (("touch", "x"), False):
         wish = CommandCall(argv, tmp_path)
         found = decide(
@@ -281,7 +283,9 @@ def test_a_yes_for_the_session_does_not_cover_a_program_that_the_model_can_chang
 def test_a_yes_for_the_session_covers_a_script_while_its_programs_stay_the_same(
     tmp_path: Path,
 ) -> None:
-    place = Place(tmp_path, {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, (tmp_path,))
+    place = CommandPlace(
+        tmp_path, {"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, (tmp_path,)
+    )
     argv = ("/bin/sh", "-c", "cd . && touch x")
     wishes = [
         CommandCall(argv, tmp_path, escalated=escalated) for escalated in (True, False)

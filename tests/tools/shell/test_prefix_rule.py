@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
-from codex_py.execpolicy.place import Place
+from codex_py.execpolicy.place import CommandPlace
 from codex_py.tools.shell.permission import allowing, offered_prefix
 
 GIT_FETCH = Rules((PrefixRule((("git",), ("fetch",))),))
@@ -106,7 +106,7 @@ def test_no_rule_is_offered_for_a_program_or_script_that_the_model_can_change(
 ) -> None:
     for name in ("gradlew", "x.py"):
         (tmp_path / name).touch(mode=0o755)
-    place = Place(tmp_path, {"PATH": "/usr/bin:/bin"}, (tmp_path,))
+    place = CommandPlace(tmp_path, {"PATH": "/usr/bin:/bin"}, (tmp_path,))
     argv = {
         "./gradlew test": ("./gradlew", "test"),
         "env ./gradlew test": ("env", "./gradlew", "test"),
