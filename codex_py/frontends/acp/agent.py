@@ -27,7 +27,7 @@ from codex_py.config.config import Config
 from codex_py.config.mcp import mcp_servers
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError
-from codex_py.frontends.acp.questions import Client
+from codex_py.frontends.acp.questions import ClientCapabilities
 from codex_py.frontends.acp.session import AUTH_REQUIRED, EditorSession, rpc_error
 from codex_py.protocol.ids import is_thread_id
 from codex_py.protocol.json_fields import as_object
@@ -88,7 +88,7 @@ class EditorAgent:
         self._arguments = arguments
         self._environment = environment
         self._home = codex_home(environment)
-        self._client = Client()
+        self._client = ClientCapabilities()
         self._is_initialized = False
         self._sessions: dict[str, EditorSession] = {}
         self._methods: Mapping[str, tuple[type[BaseModel], _Handler]] = {
@@ -115,7 +115,7 @@ class EditorAgent:
             )
         kind, handler = row
         if method == "initialize":
-            self._client = Client.of(params)
+            self._client = ClientCapabilities.of(params)
         elif not self._is_initialized:
             raise RpcError(INVALID_REQUEST, "not initialized: send `initialize` first")
         try:

@@ -19,7 +19,7 @@ _NO: Final = ReviewDecision.DENIED
 
 
 @frozen
-class Client:
+class ClientCapabilities:
     """The capabilities of a client. A value of a wrong type counts as no, as the schema says."""
 
     has_terminal: bool = False
@@ -28,7 +28,7 @@ class Client:
     has_urls: bool = False
 
     @classmethod
-    def of(cls, params: object) -> "Client":
+    def of(cls, params: object) -> "ClientCapabilities":
         """Read the capabilities from the params of `initialize`."""
         can = as_object(as_object(params).get("clientCapabilities"))
         elicitation = as_object(can.get("elicitation"))
@@ -52,7 +52,7 @@ class Questions:
         rpc: JsonRpc,
         updates: Updates,
         send: Callable[[Iterable[Update]], None],
-        client: Client,
+        client: ClientCapabilities,
     ) -> None:
         self._rpc = rpc
         self._updates = updates

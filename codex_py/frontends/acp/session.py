@@ -17,7 +17,7 @@ from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.filesystem.own_folder import own_folder
 from codex_py.frontends.acp.options import Options, models_of_provider
 from codex_py.frontends.acp.prompts import Commands, Prompt, prompt_images, read_prompt
-from codex_py.frontends.acp.questions import Client, Questions
+from codex_py.frontends.acp.questions import ClientCapabilities, Questions
 from codex_py.frontends.acp.updates import Update, Updates
 from codex_py.protocol import event_items, events
 from codex_py.protocol.ids import new_thread_id
@@ -50,7 +50,7 @@ class EditorSession(HostedThread):
         config: Config,
         options: SessionOptions,
         environment: Mapping[str, str],
-        client: Client,
+        client: ClientCapabilities,
     ) -> None:
         super().__init__(options)
         self.id = ""
