@@ -40,7 +40,7 @@ class ClientCapabilities:
         )
 
 
-class Questions:
+class EditorQuestions:
     """The approver and the elicitor of one session. Any answer other than an explicit yes means no.
 
     Args:

@@ -17,7 +17,7 @@ from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.filesystem.own_folder import own_folder
 from codex_py.frontends.acp.options import Options, models_of_provider
 from codex_py.frontends.acp.prompts import Commands, Prompt, prompt_images, read_prompt
-from codex_py.frontends.acp.questions import ClientCapabilities, Questions
+from codex_py.frontends.acp.questions import ClientCapabilities, EditorQuestions
 from codex_py.frontends.acp.updates import Update, Updates
 from codex_py.protocol import event_items, events
 from codex_py.protocol.ids import new_thread_id
@@ -63,7 +63,7 @@ class EditorSession(HostedThread):
         self._updates = Updates(
             new_thread_id()[-6:], config.cwd, has_notices=client.has_notices
         )
-        self._questions = Questions(rpc, self._updates, self._send, client)
+        self._questions = EditorQuestions(rpc, self._updates, self._send, client)
         self._choices = configured_choices(config, options.add_dirs)
         models = models_of_provider(config, environment)
         self._offered = Options(config, self._choices, models, options.add_dirs)
