@@ -35,7 +35,7 @@ _OWN: Final[Mapping[str, tuple[str, str]]] = {
 
 
 @frozen
-class Prompt:
+class EditorPrompt:
     said: str
     """The text that the user typed, with links in their places."""
     context: str = ""
@@ -51,7 +51,7 @@ class Prompt:
         return "\n\n".join(filter(None, (self.said, self.context)))
 
 
-def read_prompt(blocks: Sequence[Any]) -> Prompt:
+def read_prompt(blocks: Sequence[Any]) -> EditorPrompt:
     """Read the parts of a prompt. Raises an `RpcError` if one cannot be used."""
     said: list[str] = []
     context: list[str] = []
@@ -79,7 +79,7 @@ def read_prompt(blocks: Sequence[Any]) -> Prompt:
                 )
     if not (any(map(str.strip, said)) or images):
         raise RpcError(INVALID_PARAMS, "`prompt` is empty")
-    return Prompt("".join(said), "\n".join(context), images)
+    return EditorPrompt("".join(said), "\n".join(context), images)
 
 
 def _place(uri: str) -> str:
@@ -153,7 +153,7 @@ class Commands:
             "availableCommands": commands,
         }
 
-    async def expanded(self, prompt: Prompt, session: Session) -> Prompt:
+    async def expanded(self, prompt: EditorPrompt, session: Session) -> EditorPrompt:
         """Expand a slash command. Other text after a slash stays unchanged: it may be a path.
 
         Raises:

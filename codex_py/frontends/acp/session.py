@@ -16,7 +16,12 @@ from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.filesystem.own_folder import own_folder
 from codex_py.frontends.acp.options import Options, models_of_provider
-from codex_py.frontends.acp.prompts import Commands, Prompt, prompt_images, read_prompt
+from codex_py.frontends.acp.prompts import (
+    Commands,
+    EditorPrompt,
+    prompt_images,
+    read_prompt,
+)
 from codex_py.frontends.acp.questions import ClientCapabilities, EditorQuestions
 from codex_py.frontends.acp.updates import Update, Updates
 from codex_py.protocol import event_items, events
@@ -188,7 +193,7 @@ class EditorSession(HostedThread):
             await asyncio.wait(set(self._turns))
         await super().close()
 
-    async def _turn(self, prompt: Prompt) -> TurnResult:
+    async def _turn(self, prompt: EditorPrompt) -> TurnResult:
         session = self.session
         async with self._one_turn:
             try:
