@@ -25,7 +25,7 @@ _DEFAULT: Final = "default"
 
 
 @frozen
-class Options:
+class EditorOptions:
     """The options of a session. `configured`: the choices that the session begins with."""
 
     config: Config

@@ -15,7 +15,7 @@ from codex_py.app.thread import thread_items
 from codex_py.config.config import Config
 from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.filesystem.own_folder import own_folder
-from codex_py.frontends.acp.options import Options, models_of_provider
+from codex_py.frontends.acp.options import EditorOptions, models_of_provider
 from codex_py.frontends.acp.prompts import (
     Commands,
     EditorPrompt,
@@ -71,7 +71,7 @@ class EditorSession(HostedThread):
         self._questions = EditorQuestions(rpc, self._updates, self._send, client)
         self._choices = configured_choices(config, options.add_dirs)
         models = models_of_provider(config, environment)
-        self._offered = Options(config, self._choices, models, options.add_dirs)
+        self._offered = EditorOptions(config, self._choices, models, options.add_dirs)
         self._commands = Commands(config, environment)
         self._turns: set[asyncio.Task[TurnResult]] = set()
         """The turns of unanswered prompts; one turn runs, the others wait."""

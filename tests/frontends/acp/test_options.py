@@ -9,15 +9,15 @@ from codex_py.app.json_rpc import RpcError
 from codex_py.app.settings import configured_choices
 from codex_py.config.config import load_config
 from codex_py.config.requirements import Requirements
-from codex_py.frontends.acp.options import Options
+from codex_py.frontends.acp.options import EditorOptions
 
 
-def options(tmp_path: Path, requirements: Requirements) -> Options:
+def options(tmp_path: Path, requirements: Requirements) -> EditorOptions:
     config = load_config(
         cwd=tmp_path, environment={"HOME": str(tmp_path)}, ignore_user_config=True
     )
     config = replace(config, requirements=requirements)
-    return Options(config, configured_choices(config, ()), (), ())
+    return EditorOptions(config, configured_choices(config, ()), (), ())
 
 
 @pytest.mark.parametrize(
