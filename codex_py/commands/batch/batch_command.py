@@ -73,7 +73,7 @@ def _seconds(text: str) -> float:
 
 
 @frozen
-class Options:
+class BatchOptions:
     overrides: Annotated[Sequence[str], option("-c", "--config", action="append")] = ()
     tasks: Annotated[str | None, option()] = None
     output: Annotated[str | None, option("-o", "--output")] = None
@@ -100,7 +100,7 @@ class Options:
 def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run a batch. Returns the exit code."""
     end = argv.index("--") if "--" in argv else len(argv)
-    options = parse_options(Options, argv[:end])
+    options = parse_options(BatchOptions, argv[:end])
     if options.tasks is None or options.output is None:
         if options.tasks is None:
             missing = "which tasks"
@@ -182,7 +182,7 @@ def _rules(
 
 
 async def _work(
-    options: Options,
+    options: BatchOptions,
     tasks: TaskFile,
     rows: Sequence[Row],
     results: ResultsFile,
@@ -255,7 +255,7 @@ def _opened(name: str) -> BinaryIO:
     return copy
 
 
-def _selected(rows: Sequence[Row], options: Options) -> list[Row]:
+def _selected(rows: Sequence[Row], options: BatchOptions) -> list[Row]:
     index, count = options.shard
     if options.only is None:
         wanted = {row.id for row in rows}
