@@ -133,7 +133,7 @@ class _Agent:
                 config = new.settings(configs, has_user=has_user)
                 return await self._threads.begin(config, new.prompt, call)
             if params.name == "codex-reply":
-                reply = tools.arguments_of(tools.Reply, params.arguments)
+                reply = tools.arguments_of(tools.CodexReply, params.arguments)
 
                 def load() -> Config:
                     path = find_session(codex_home(configs.environment), reply.id)

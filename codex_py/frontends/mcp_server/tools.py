@@ -112,7 +112,7 @@ class NewThread(BaseModel):
         return replace(config, **{name: given[name] for name in texts if name in given})
 
 
-class Reply(BaseModel):
+class CodexReply(BaseModel):
     """The arguments of `codex-reply`."""
 
     model_config = ConfigDict(alias_generator=to_camel)
@@ -132,7 +132,7 @@ class Reply(BaseModel):
         return name
 
 
-_ArgumentsT = TypeVar("_ArgumentsT", NewThread, Reply)
+_ArgumentsT = TypeVar("_ArgumentsT", NewThread, CodexReply)
 
 
 def arguments_of(

@@ -15,7 +15,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import ElicitResult
 
-from codex_py.frontends.mcp_server.tools import NewThread, Reply
+from codex_py.frontends.mcp_server.tools import CodexReply, NewThread
 from codex_py.instructions import instruction_text
 from codex_py.testing import ev_completed, ev_function_call, ev_message
 from tests.support.codex import CODEX, needs_codex
@@ -84,7 +84,7 @@ def shape(schema: Any) -> Any:
             return schema
 
 
-def schema(arguments: type[NewThread | Reply]) -> dict[str, Any]:
+def schema(arguments: type[NewThread | CodexReply]) -> dict[str, Any]:
     """The schema as Codex has it: without titles and without null."""
     found = arguments.model_json_schema()
     fields = {
@@ -101,7 +101,7 @@ def schema(arguments: type[NewThread | Reply]) -> dict[str, Any]:
 def test_the_tools_take_what_they_say() -> None:
     told = [shape(tool["inputSchema"]) for tool in TOOLS]
     assert told[0].pop("additionalProperties") is False
-    assert told == [shape(schema(kind)) for kind in (NewThread, Reply)]
+    assert told == [shape(schema(kind)) for kind in (NewThread, CodexReply)]
 
 
 @needs_codex
