@@ -33,7 +33,7 @@ SENDABLE: Final = r"^[\x20-\x7e]*$"
 """Matches an access token: RFC 6749, A.12. Any other text could contain a second header."""
 
 
-class Login(BaseModel):
+class McpLogin(BaseModel):
     """Tokens, and the data to renew them. Secrets are left out of `repr`."""
 
     model_config = ConfigDict(frozen=True)
@@ -49,7 +49,7 @@ class Login(BaseModel):
     client: dict[str, Any] = Field(repr=False)
     """Our registration at the authorization server: `OAuthClientInformationFull` of the SDK."""
 
-    def with_tokens(self, tokens: OAuthToken) -> "Login":
+    def with_tokens(self, tokens: OAuthToken) -> "McpLogin":
         """This login with new tokens; fields that the server left out are unchanged: RFC 6749, 5.1 and 6.
 
         Raises:
@@ -57,7 +57,7 @@ class Login(BaseModel):
             OverflowError: the lifetime of the token is too large.
         """
         expires_in = tokens.expires_in
-        return Login.model_validate(
+        return McpLogin.model_validate(
             {
                 **dict(self),
                 "access_token": tokens.access_token,
@@ -113,7 +113,7 @@ class StoredLogin(httpx2.Auth):
         self._how_to_log_in = how_to_log_in
         self._on_problem = on_problem
         self._problem: str | None = None
-        self._login: Login | None = None
+        self._login: McpLogin | None = None
         self._lock = asyncio.Lock()
 
     async def async_auth_flow(
@@ -132,7 +132,7 @@ class StoredLogin(httpx2.Auth):
         is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
         self._on_problem((self._problem or self._how_to_log_in) if is_refused else None)
 
-    async def _renew(self, used: Login | None) -> None:
+    async def _renew(self, used: McpLogin | None) -> None:
         async with self._lock:
             if self._login == used:
                 # A thread finishes even if this is cancelled: losing a new token would lose the login.
@@ -140,7 +140,7 @@ class StoredLogin(httpx2.Auth):
                     self._renewed, used
                 )
 
-    def _renewed(self, used: Login | None) -> tuple[Login | None, str | None]:
+    def _renewed(self, used: McpLogin | None) -> tuple[McpLogin | None, str | None]:
         """The login to use instead of `used`, and the problem with it or None."""
         try:
             login = self._stored()
@@ -155,14 +155,14 @@ class StoredLogin(httpx2.Auth):
         except ConfigError as error:
             return used, str(error)
 
-    def _stored(self) -> Login | None:
+    def _stored(self) -> McpLogin | None:
         try:
-            return Login.model_validate_json(self._store.read() or "")
+            return McpLogin.model_validate_json(self._store.read() or "")
         except ValidationError:
             # No login is stored, or it cannot be parsed: the user has to log in.
             return None
 
-    def _renew_stored(self, login: Login) -> tuple[Login | None, str | None]:
+    def _renew_stored(self, login: McpLogin) -> tuple[McpLogin | None, str | None]:
         if login.refresh_token is None:
             return login, f"its login has expired; {self._how_to_log_in}"
         failure = "its login could not be renewed"
@@ -194,7 +194,7 @@ class StoredLogin(httpx2.Auth):
         return renewed, None
 
 
-async def _refreshed(login: Login) -> httpx2.Response:
+async def _refreshed(login: McpLogin) -> httpx2.Response:
     """Exchange the refresh token for new tokens: RFC 6749, 6. Raises a `TimeoutError` after 30 s."""
     client = OAuthClientInformationFull.model_validate(login.client)
     data = {
@@ -220,6 +220,6 @@ async def _refreshed(login: Login) -> httpx2.Response:
         return await http.post(login.token_endpoint, data=data)
 
 
-def _sign(request: httpx2.Request, login: Login | None) -> None:
+def _sign(request: httpx2.Request, login: McpLogin | None) -> None:
     if login is not None:
         request.headers["Authorization"] = f"Bearer {login.access_token}"

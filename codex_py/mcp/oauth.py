@@ -24,7 +24,7 @@ from pydantic import AnyUrl, ValidationError
 
 from codex_py.errors import CodexError
 from codex_py.mcp.bounded import bounded_client
-from codex_py.mcp.login import SENDABLE, Login
+from codex_py.mcp.login import SENDABLE, McpLogin
 from codex_py.mcp.sdk import silence_sdk
 from codex_py.protocol.json_fields import json_object
 from codex_py.version import __version__
@@ -81,7 +81,7 @@ class LoginFlow:
             self._context.get_resource_url = lambda: resource
             self._context.should_include_resource_param = _always
 
-    async def log_in(self) -> Login:
+    async def log_in(self) -> McpLogin:
         """Let the user log in; returns the login to store. Raises a `LoginError` if that failed."""
         name = f"MCP server `{self.server}`"
         http = bounded_client(
@@ -165,7 +165,7 @@ class LoginFlow:
         if named is not None and _origin(named) != _origin(self.url):
             raise OAuthFlowError(f"it names metadata of another server: {named}")
 
-    def _login(self) -> Login | None:
+    def _login(self) -> McpLogin | None:
         context = self._context
         if context.current_tokens is None or context.client_info is None:
             return None
@@ -178,7 +178,7 @@ class LoginFlow:
             resource = context.get_resource_url()
         else:
             resource = None
-        login = Login(
+        login = McpLogin(
             access_token="",
             token_endpoint=endpoint,
             resource=resource,
