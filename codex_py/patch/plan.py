@@ -9,7 +9,7 @@ from typing import Generic, Literal, Self, TypeVar
 
 from codex_py.errors import PatchError
 from codex_py.patch.files.change import (
-    FileChange,
+    EntryChange,
     JournalEntry,
     patched_files,
     where_written,
@@ -75,12 +75,12 @@ class PatchPlan:
 
     def __init__(
         self,
-        files: Sequence[FileChange],
+        files: Sequence[EntryChange],
         named: Sequence[tuple[Literal["A", "M", "D"], str]],
         findings: Findings,
         *,
         emptied: Sequence[str] = (),
-        only_read: Sequence[FileChange] = (),
+        only_read: Sequence[EntryChange] = (),
     ) -> None:
         self.notes = tuple(findings.notes)
         self.hunks = tuple(findings.hunks)

@@ -1,6 +1,6 @@
 """The changes of a patch on disk: planned, carried out, taken back and kept in the same form.
 
-A `FileChange` is the fate of one directory entry; an `JournalEntry` has all changes that belong together.
+A `EntryChange` is the fate of one directory entry; an `JournalEntry` has all changes that belong together.
 """
 
 import stat
@@ -36,7 +36,7 @@ class Backup(Enum):
     later."""
 
 
-class FileChange:
+class EntryChange:
     """One directory entry, before and after. The contents of a symbolic link are its target."""
 
     old: bytes | None = None
@@ -51,7 +51,7 @@ class FileChange:
     """The fate after the part of the patch that is planned so far."""
     added: bool = False
     """True if an Add section has written it."""
-    origin: "FileChange | None" = None
+    origin: "EntryChange | None" = None
     """The entry whose contents were moved here."""
     breaks_links: bool = False
     """False overwrites a file with other links in place, so that they lead to the new contents too."""
@@ -161,7 +161,7 @@ class FileChange:
         return None
 
 
-def patched_files(changes: Sequence[FileChange]) -> list[PatchedFile]:
+def patched_files(changes: Sequence[EntryChange]) -> list[PatchedFile]:
     """The change of each file, in the order given. A move is one change."""
     moved = {
         id(change.origin)
@@ -189,7 +189,7 @@ def patched_files(changes: Sequence[FileChange]) -> list[PatchedFile]:
     return files
 
 
-def _move(origin: FileChange, change: FileChange) -> PatchedFile:
+def _move(origin: EntryChange, change: EntryChange) -> PatchedFile:
     is_lent = origin.lent is not None
     return PatchedFile(
         Path(origin.path),
@@ -206,7 +206,7 @@ def _move(origin: FileChange, change: FileChange) -> PatchedFile:
 
 
 def where_written(
-    files: Iterable[PatchedFile], changes: Iterable[FileChange]
+    files: Iterable[PatchedFile], changes: Iterable[EntryChange]
 ) -> list[PatchedFile]:
     """The files; those that these changes write get paths without links."""
     places = {Path(change.path): Path(change.location) for change in changes}
@@ -268,7 +268,7 @@ class JournalEntry:
 
     def __init__(
         self,
-        changes: list[FileChange],
+        changes: list[EntryChange],
         undoes: int | None = None,
         *,
         obsolete: Sequence[str] = (),

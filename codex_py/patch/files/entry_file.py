@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from codex_py.patch.files.change import (
     Backup,
-    FileChange,
+    EntryChange,
     JournalEntry,
     State,
     TurnOfEntry,
@@ -160,7 +160,7 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> JournalEnt
             raise ValueError("its contents are damaged")
     rest = BytesIO(contents)
     values = json.loads(header)
-    changes: list[FileChange] = []
+    changes: list[EntryChange] = []
     headers = values.pop("changes")
     for found in headers:
         change = _read_change(found, store)
@@ -184,7 +184,7 @@ def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> JournalEnt
     return JournalEntry(changes=changes, **values)
 
 
-def _contents(change: FileChange) -> tuple[bytes | None, bytes | None]:
+def _contents(change: EntryChange) -> tuple[bytes | None, bytes | None]:
     """The old and new contents that the file itself keeps."""
     if not change.kept:
         return None, None
@@ -198,7 +198,7 @@ def _size_if_any(contents: bytes | None) -> int | None:
     return len(contents)
 
 
-def _header_of(change: FileChange) -> dict[str, Any]:
+def _header_of(change: EntryChange) -> dict[str, Any]:
     header: dict[str, Any] = {name: getattr(change, name) for name in _OF_CHANGE}
     old, new = _contents(change)
     fate = "removed"
@@ -221,11 +221,11 @@ def _header_of(change: FileChange) -> dict[str, Any]:
     return header
 
 
-def _read_change(header: dict[str, Any], store: str) -> FileChange:
+def _read_change(header: dict[str, Any], store: str) -> EntryChange:
     before = header["before"]
     owner = header["owner"]
     aside = header["aside"]
-    change = FileChange(
+    change = EntryChange(
         header["path"], header["location"], before and EntryStatus(*before)
     )
     change.mode = header["mode"]
@@ -245,7 +245,7 @@ def digest(contents: bytes) -> str:
     return f"{len(contents)} {zlib.crc32(contents):x}"
 
 
-def _stored_bytes(changes: Sequence[FileChange]) -> int:
+def _stored_bytes(changes: Sequence[EntryChange]) -> int:
     return sum(
         change.before.size
         for change in changes

@@ -7,7 +7,7 @@ is there, does nothing twice, and may itself be cut off and begun again.
 from contextlib import suppress
 from itertools import zip_longest
 
-from codex_py.patch.files.change import Backup, FileChange, JournalEntry
+from codex_py.patch.files.change import Backup, EntryChange, JournalEntry
 from codex_py.patch.files.entry_file import digest
 from codex_py.patch.files.handles import NOT_REPLACEABLE, Directories, EntryStatus
 
@@ -64,7 +64,7 @@ def finish(entry: JournalEntry, directories: Directories) -> None:
             directories.remove(folder)
 
 
-def _take_back(change: FileChange, directories: Directories) -> None:
+def _take_back(change: EntryChange, directories: Directories) -> None:
     """Undo the writing of one file; an `OSError` if there is something else now."""
     with suppress(FileNotFoundError, NotADirectoryError):
         directories.unlink(change.beside)
@@ -92,13 +92,13 @@ def _take_back(change: FileChange, directories: Directories) -> None:
         raise FileExistsError
 
 
-def _is_made(contents: bytes, change: FileChange) -> bool:
+def _is_made(contents: bytes, change: EntryChange) -> bool:
     if change.digest is not None:
         return digest(contents) == change.digest
     return contents == change.written
 
 
-def _is_torn(contents: bytes, change: FileChange) -> bool:
+def _is_torn(contents: bytes, change: EntryChange) -> bool:
     """True if these are the contents of a file that is half overwritten in place, or half restored."""
     old = change.old
     new = change.new
@@ -113,7 +113,7 @@ def _is_torn(contents: bytes, change: FileChange) -> bool:
 
 
 def _restore(
-    change: FileChange,
+    change: EntryChange,
     before: EntryStatus,
     found: EntryStatus,
     directories: Directories,

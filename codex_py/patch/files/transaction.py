@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import Backup, FileChange, JournalEntry
+from codex_py.patch.files.change import Backup, EntryChange, JournalEntry
 from codex_py.patch.files.failures import failing_to, file_error
 from codex_py.patch.files.handles import (
     NOT_REPLACEABLE,
@@ -29,13 +29,13 @@ MAX_KEPT_TOGETHER = 256 * 1024 * 1024
 """The limit in bytes for one entry; later files are not kept."""
 
 
-def by_folder(changes: Iterable[FileChange]) -> list[FileChange]:
+def by_folder(changes: Iterable[EntryChange]) -> list[EntryChange]:
     """Sort changes such that each directory is opened only once, however many there are."""
     return sorted(changes, key=lambda change: change.folder)
 
 
 def check_unchanged(
-    change: FileChange, directories: Directories
+    change: EntryChange, directories: Directories
 ) -> os.stat_result | None:
     """The status of the entry now; a `PatchError` if it has changed since the patch was planned."""
     with failing_to("write file", change.path):
@@ -125,7 +125,7 @@ class Transaction:
                 self._set_aside(change)
 
     def _on_directory(
-        self, act: Callable[[str], None], folder: str, written: Sequence[FileChange]
+        self, act: Callable[[str], None], folder: str, written: Sequence[EntryChange]
     ) -> None:
         try:
             act(folder)
@@ -146,7 +146,7 @@ class Transaction:
             )
             raise file_error("write file", next(concerned, folder), error) from error
 
-    def _write_beside(self, change: FileChange) -> None:
+    def _write_beside(self, change: EntryChange) -> None:
         if change.backup is Backup.IN_PLACE:
             return
         before = change.before
@@ -163,7 +163,7 @@ class Transaction:
         except OSError as error:
             self._fall_back(change, error)
 
-    def _put_in_place(self, change: FileChange) -> None:
+    def _put_in_place(self, change: EntryChange) -> None:
         check_unchanged(change, self._directories)
         try:
             if change.backup is not Backup.IN_PLACE:
@@ -181,7 +181,7 @@ class Transaction:
                     change.location, change.new or b"", mode, before
                 )
 
-    def _fall_back(self, change: FileChange, error: OSError) -> None:
+    def _fall_back(self, change: EntryChange, error: OSError) -> None:
         """Switch to writing in place if a file cannot be replaced."""
         is_file = (
             change.before is not None
@@ -203,12 +203,12 @@ class Transaction:
         if is_stored:
             self._keep_copies()
 
-    def _set_aside(self, change: FileChange) -> None:
+    def _set_aside(self, change: EntryChange) -> None:
         check_unchanged(change, self._directories)
         with failing_to("delete file", change.path):
             self._make_way(change)
 
-    def _make_way(self, change: FileChange) -> None:
+    def _make_way(self, change: EntryChange) -> None:
         """Rename the old entry if it has to be set aside."""
         try:
             if change.aside is not None:

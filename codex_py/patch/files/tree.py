@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.filesystem.reading import SPECIAL
-from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.change import EntryChange
 from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, EntryStatus, join, split
 from codex_py.patch.files.modes import Kind
@@ -49,7 +49,7 @@ class PlannedTree:
     ) -> None:
         self._handles = handles
         self._readable = readable
-        self._files: dict[str, FileChange] = {}
+        self._files: dict[str, EntryChange] = {}
         """The entries by location."""
         self._open_folders: set[str] = set()
         """Directories in which entries can be made and removed; each is looked at once."""
@@ -57,15 +57,15 @@ class PlannedTree:
         """Paths that are known to be directories once the patch is applied."""
 
     @property
-    def touched(self) -> list[FileChange]:
+    def touched(self) -> list[EntryChange]:
         return [file for file in self._files.values() if file.touched]
 
     @property
-    def only_read(self) -> list[FileChange]:
+    def only_read(self) -> list[EntryChange]:
         """Files that stay and give their contents to others: one that is copied, or the target of a moved link."""
         return [f for f in self._files.values() if f.old is not None and not f.touched]
 
-    def _at(self, path: str, location: str, *, look: bool = True) -> FileChange:
+    def _at(self, path: str, location: str, *, look: bool = True) -> EntryChange:
         """The entry at a location, which messages name `path`. Without `look`, it counts as missing
         on disk."""
         file = self._files.get(location)
@@ -74,10 +74,10 @@ class PlannedTree:
             if look:
                 with suppress(FileNotFoundError, NotADirectoryError):
                     before = EntryStatus.of(os.lstat(location))
-            file = self._files[location] = FileChange(path, location, before)
+            file = self._files[location] = EntryChange(path, location, before)
         return file
 
-    def current(self, file: FileChange) -> Content:
+    def current(self, file: EntryChange) -> Content:
         """The entry after the part of the patch that is planned so far."""
         if file.fate == "untouched":
             return self.original(file)
@@ -85,7 +85,7 @@ class PlannedTree:
             raise system_error(errno.ENOENT)
         return Content(file.new or b"", file.fate, file.mode)
 
-    def original(self, file: FileChange) -> Content:
+    def original(self, file: EntryChange) -> Content:
         """The entry before the patch, as it is on disk."""
         before = file.before
         if before is None:
@@ -109,10 +109,10 @@ class PlannedTree:
             file.old = self._handles.contents(file.location, before)
         return Content(file.old, "link" if before.is_link else "file")
 
-    def put(self, file: FileChange, content: Content) -> None:
+    def put(self, file: EntryChange, content: Content) -> None:
         file.new, file.fate, file.mode = content
 
-    def drop(self, file: FileChange) -> None:
+    def drop(self, file: EntryChange) -> None:
         """Remove an entry. Raises the `OSError` of a directory in which nothing may be removed."""
         if file.before is not None:
             self._refuse_locked_folder(file.folder)
@@ -189,7 +189,7 @@ class EnvelopeTree(PlannedTree):
         # Two slashes at the start have a special meaning, which they must lose.
         return "/" + normal.lstrip("/")
 
-    def entry(self, path: str) -> FileChange:
+    def entry(self, path: str) -> EntryChange:
         """The directory entry of an absolute, normal path."""
         folder, name = split(path)
         real = self._real_folders.get(folder) or self._real(folder)
@@ -212,7 +212,7 @@ class EnvelopeTree(PlannedTree):
             self._real_folders[known] = real
         return real
 
-    def target(self, path: str) -> FileChange:
+    def target(self, path: str) -> EntryChange:
         """The entry that opening an absolute path would reach, through symbolic links."""
         file = self.entry(path)
         if file.has_type(stat.S_IFLNK):
@@ -233,7 +233,7 @@ class EnvelopeTree(PlannedTree):
             raise OSError(f"path `{path}` is not a file")
         return content.data
 
-    def write(self, path: str, data: bytes, *, added: bool = False) -> FileChange:
+    def write(self, path: str, data: bytes, *, added: bool = False) -> EntryChange:
         """Make or overwrite a regular file, following symbolic links."""
         file = self.target(path)
         if file.location in self._directories or file.has_type(stat.S_IFDIR):
@@ -293,7 +293,7 @@ class EnvelopeTree(PlannedTree):
         written.added = origin is None
 
 
-def _refuse_special(file: FileChange) -> None:
+def _refuse_special(file: EntryChange) -> None:
     """Raise an `OSError` for a pipe, a device or a socket: a change to it could be neither shown
     nor undone."""
     for file_type, what in SPECIAL.items():

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from codex_py.errors import CodexError, PatchError
 from codex_py.patch.diff.writer import git_diff
-from codex_py.patch.files.change import FileChange, JournalEntry, patched_files
+from codex_py.patch.files.change import EntryChange, JournalEntry, patched_files
 from codex_py.patch.files.commit import Committed, commit
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.failures import failing_to
@@ -152,7 +152,7 @@ def _check_undoable(known: Entries, undone: Sequence[JournalEntry]) -> None:
 
 def _reversal(
     known: Entries, undone: Sequence[JournalEntry], unkept: set[str]
-) -> tuple[list[FileChange], list[PatchedFile], list[FileChange]]:
+) -> tuple[list[EntryChange], list[PatchedFile], list[EntryChange]]:
     """The changes that undo the entries, the later edits that they would undo too, and the changes
     of the entries that are not undone.
 
@@ -166,9 +166,9 @@ def _reversal(
         if entry.undoes is not None and entry.number > undone[0].number
         for change in entry.changes
     }
-    files: list[FileChange] = []
+    files: list[EntryChange] = []
     edited: list[PatchedFile] = []
-    left: list[FileChange] = []
+    left: list[EntryChange] = []
     for change, gap in _joined(undone):
         if change.path in unkept and os.path.lexists(change.location):
             left.append(change)
@@ -191,7 +191,7 @@ def _reversal(
 def _check_unedited(
     known: Entries,
     undone: Sequence[JournalEntry],
-    files: Sequence[FileChange],
+    files: Sequence[EntryChange],
     edited: Sequence[PatchedFile],
 ) -> None:
     """Raise an `EditedSince` if others changed, or may have changed, the files."""
@@ -212,8 +212,8 @@ def _check_unedited(
 
 def _check_last_copies(
     undone: Sequence[JournalEntry],
-    files: Sequence[FileChange],
-    left: Sequence[FileChange],
+    files: Sequence[EntryChange],
+    left: Sequence[EntryChange],
 ) -> None:
     """Raise an `EditedSince` if the undo would delete the last copy of contents from before the
     entries.
@@ -226,7 +226,7 @@ def _check_last_copies(
         mark_of(each.new or b"", is_link=each.is_link) for each in files if each.exists
     }
     changing = {file.location for file in files}
-    last: list[FileChange] = []
+    last: list[EntryChange] = []
     for file in files:
         if file.before is None or file.old is None:
             continue
@@ -253,7 +253,7 @@ def _without_links(place: str) -> str:
 
 
 def _earlier(
-    undone: Sequence[JournalEntry], left: Sequence[FileChange]
+    undone: Sequence[JournalEntry], left: Sequence[EntryChange]
 ) -> dict[str, set[str]]:
     """The places that may have contents from before the entries that cannot be brought back, by the
     mark of the contents. `left`: see `_check_last_copies`."""
@@ -312,10 +312,10 @@ def _doubts(
 
 def _joined(
     undone: Sequence[JournalEntry],
-) -> Iterator[tuple[FileChange, list[PatchedFile]]]:
+) -> Iterator[tuple[EntryChange, list[PatchedFile]]]:
     """Join the changes of each file; yields them with the edits between. `undone`: the newest
     first."""
-    found: dict[str, tuple[FileChange, list[PatchedFile]]] = {}
+    found: dict[str, tuple[EntryChange, list[PatchedFile]]] = {}
     for entry in undone:
         for change in entry.changes:
             if change.location not in found:
@@ -337,34 +337,34 @@ def _joined(
 
 
 def _as_it_is(
-    change: FileChange, made: set[str], directories: Directories
-) -> FileChange:
+    change: EntryChange, made: set[str], directories: Directories
+) -> EntryChange:
     # If a directory has become a link, the link leads to another file.
     before = directories.status(change.location)
     if before is not None and before.is_directory and change.location in made:
         # The patch made this directory in the place of a file, which comes back.
         before = None
-    file = FileChange(change.path, change.location, before)
+    file = EntryChange(change.path, change.location, before)
     file.fate = "removed"
     if before is not None:
         file.old = directories.contents(change.location, before)
     return file
 
 
-def _before(change: FileChange) -> tuple[bool, bytes | None] | None:
+def _before(change: EntryChange) -> tuple[bool, bytes | None] | None:
     """The state before a change: True for a link, and the contents; None if nothing was there."""
     if change.before is None:
         return None
     return (change.before.is_link, change.old)
 
 
-def _after(change: FileChange) -> tuple[bool, bytes | None] | None:
+def _after(change: EntryChange) -> tuple[bool, bytes | None] | None:
     if change.exists:
         return (change.is_link, change.new)
     return None
 
 
-def _reversed(file: FileChange, change: FileChange) -> FileChange:
+def _reversed(file: EntryChange, change: EntryChange) -> EntryChange:
     before = change.before
     if before is None:
         return file
@@ -447,5 +447,5 @@ def _in_both(
                 yield change.location
 
 
-def _is_on_top(later: FileChange, earlier: FileChange) -> bool:
+def _is_on_top(later: EntryChange, earlier: EntryChange) -> bool:
     return later.old == earlier.written != earlier.old

@@ -16,7 +16,7 @@ from typing import Self
 from codex_py.errors import PatchError
 from codex_py.filesystem.private import lock
 from codex_py.patch.diff.turn_diff import NetChanges
-from codex_py.patch.files.change import Backup, FileChange, JournalEntry, TurnOfEntry
+from codex_py.patch.files.change import Backup, EntryChange, JournalEntry, TurnOfEntry
 from codex_py.patch.files.handles import EntryStatus
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.changes import changes_between
@@ -186,7 +186,7 @@ def turn_entry(
         folders: the folders that the turn made; those that no longer exist do not count.
         in_place: files that were overwritten in place, because they have other links.
     """
-    known = list[FileChange]()
+    known = list[EntryChange]()
     unkept = dict.fromkeys(turn.unkept)
     for file in net.files():
         if net.is_known(file.path):
@@ -205,7 +205,7 @@ def turn_entry(
     return JournalEntry(known, made=made, turn=turn._replace(unkept=tuple(unkept)))
 
 
-def _change(file: PatchedFile) -> FileChange:
+def _change(file: PatchedFile) -> EntryChange:
     mode = file.new_mode
     before: EntryStatus | None = None
     if file.old is not None:
@@ -214,7 +214,7 @@ def _change(file: PatchedFile) -> FileChange:
         near = next(path for path in file.path.parents if path.is_dir()).stat()
         before = EntryStatus(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
     is_link = mode is not None and stat.S_ISLNK(mode)
-    change = FileChange(str(file.path), str(file.path), before)
+    change = EntryChange(str(file.path), str(file.path), before)
     change.old = file.old
     change.new = file.new
     if mode is None or is_link:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from codex_py.errors import PatchError
 from codex_py.patch.blobs import blob_name
-from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.change import EntryChange
 from codex_py.patch.files.modes import Kind, permissions_by_umask
 from codex_py.patch.files.tree import Content
 from codex_py.patch.plan import Rejected
@@ -90,7 +90,7 @@ class Patcher(NamedTuple):
     partial: bool
     three_way: ThreeWay | None
 
-    def patched(self, target: Target, file: FileChange, old: Content) -> Content:
+    def patched(self, target: Target, file: EntryChange, old: Content) -> Content:
         """The contents after the diff. Raises `Rejected` if too little fits, a `PatchError` if the
         file is of another kind."""
         _refuse_kind(target, old.kind)
@@ -159,7 +159,7 @@ class Patcher(NamedTuple):
             )
             return old
 
-    def _submodule(self, target: Target, file: FileChange) -> Content:
+    def _submodule(self, target: Target, file: EntryChange) -> Content:
         """The submodule after the diff. Its commit is in the index, which is not touched; on disk
         it is a directory."""
         diff = target.diff
@@ -231,7 +231,7 @@ def _leading(new: Content, target: Target) -> Content:
     return new
 
 
-def _mode(diff: FileDiff, file: FileChange, old: Content) -> int | None:
+def _mode(diff: FileDiff, file: EntryChange, old: Content) -> int | None:
     """Permission bits to set, or None: git only says whether a file is executable."""
     if old.kind != "file" or diff.old_mode == diff.new_mode or diff.new_mode is None:
         return old.mode

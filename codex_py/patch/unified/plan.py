@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.change import EntryChange
 from codex_py.patch.files.failures import failing_to, file_error
 from codex_py.patch.files.handles import Directories
 from codex_py.patch.files.modes import kind_of
@@ -216,29 +216,29 @@ class _Planner(Planner[Target]):
             self.named.append(("M", target.new_shown))
         self._put(file, new, target)
 
-    def _drop(self, file: FileChange, target: Target) -> None:
+    def _drop(self, file: EntryChange, target: Target) -> None:
         with failing_to("delete file", target.old):
             self._tree.drop(file)
 
-    def _put(self, file: FileChange, content: Content, target: Target) -> None:
+    def _put(self, file: EntryChange, content: Content, target: Target) -> None:
         self._tree.put(file, content)
         self._put_by[file.location] = target
 
-    def _current(self, file: FileChange, target: Target) -> Content:
+    def _current(self, file: EntryChange, target: Target) -> Content:
         with failing_to("read file to update", target.old):
             content = self._tree.current(file)
             if content.kind == "submodule" and target.diff.old_kind is None:
                 raise OSError(f"path `{target.old}` is not a file")
             return content
 
-    def _original(self, file: FileChange, target: Target) -> Content:
+    def _original(self, file: EntryChange, target: Target) -> Content:
         """The file that is renamed or copied, as it was before the diff."""
         if file.before is None:
             return self._current(file, target)
         with failing_to("read file to update", target.old):
             return self._tree.original(file)
 
-    def _refuse_existing(self, file: FileChange, new: Content, target: Target) -> None:
+    def _refuse_existing(self, file: EntryChange, new: Content, target: Target) -> None:
         put_by = self._put_by.get(file.location)
         is_made = put_by is not None and put_by.diff.operation != "update"
         if not file.present or (target.new in self._vacated and not is_made):

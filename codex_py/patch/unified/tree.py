@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from codex_py.errors import PatchError
-from codex_py.patch.files.change import FileChange
+from codex_py.patch.files.change import EntryChange
 from codex_py.patch.files.failures import system_error
 from codex_py.patch.files.handles import Directories, join, split
 from codex_py.patch.files.tree import PlannedTree, refuse_locked_file
@@ -53,13 +53,13 @@ class DiffTree(PlannedTree):
         """Directories to remove, the innermost first. Known once everything is settled."""
         return [folder for folder in self._emptied if folder not in self._directories]
 
-    def entry(self, path: str) -> FileChange:
+    def entry(self, path: str) -> EntryChange:
         """The entry at a path. Raises a `PatchError` of kind `refused` if a symbolic link is on the way."""
         location = self._location(path)
         is_behind_link = self._is_behind_link(split(location)[0], path)
         return self._at(path, location, look=not is_behind_link)
 
-    def followed(self, file: FileChange) -> FileChange:
+    def followed(self, file: EntryChange) -> EntryChange:
         """The target of an entry that is a symbolic link on disk; any other entry itself."""
         if not file.has_type(stat.S_IFLNK):
             return file
@@ -69,7 +69,7 @@ class DiffTree(PlannedTree):
             raise system_error(errno.ELOOP)
         return reached
 
-    def settle(self) -> Iterator[tuple[FileChange, OSError]]:
+    def settle(self) -> Iterator[tuple[EntryChange, OSError]]:
         """Check all that was put and removed. Yields the files that cannot be written, which stay,
         and the errors."""
         touched = self.touched
@@ -87,7 +87,7 @@ class DiffTree(PlannedTree):
                 file.fate = "untouched"
                 yield file, error
 
-    def _settle(self, file: FileChange) -> None:
+    def _settle(self, file: EntryChange) -> None:
         if file.had_type(stat.S_IFDIR):
             if file.location not in self._emptied and os.listdir(file.location):  # noqa: PTH208
                 raise system_error(errno.EISDIR)

@@ -12,7 +12,7 @@ import pytest
 from codex_py.errors import CodexError
 from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.envelope.apply import plan_patch
-from codex_py.patch.files.change import FileChange, JournalEntry, patched_files
+from codex_py.patch.files.change import EntryChange, JournalEntry, patched_files
 from codex_py.patch.files.journal import Journal
 from codex_py.patch.undo.copies.lives import Lives
 from codex_py.patch.undo.entries import Entries
@@ -66,7 +66,7 @@ def ended(turn: TurnRecorder, root: Path) -> tuple[str, JournalEntry]:
     return diff, found.read(found.numbers()[0])
 
 
-def names(root: Path, paths: Sequence[str | FileChange | PatchedFile]) -> list[str]:
+def names(root: Path, paths: Sequence[str | EntryChange | PatchedFile]) -> list[str]:
     texts = (path if isinstance(path, str) else str(path.path) for path in paths)
     return sorted(os.path.relpath(text, root) for text in texts)
 
