@@ -28,7 +28,7 @@ _Inode = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
+class DeniedPaths:
     """The paths to hide from a command that starts now: absolute and without links, outer ones
     first."""
 
@@ -44,7 +44,7 @@ class Denied:
     """Paths whose parent folders must not be renamed."""
 
 
-NOTHING: Final = Denied()
+NOTHING: Final = DeniedPaths()
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Denials:
             known = self._known.get(_inode(found))
         return known is not None and known[1:] == _marks(found)
 
-    def now(self, roots: Iterable[Path]) -> Denied:
+    def now(self, roots: Iterable[Path]) -> DeniedPaths:
         """Look for what is denied. `roots`: folders in which denied files may have other names.
 
         Raises:
@@ -119,7 +119,7 @@ class Denials:
                 # Not before: threads that ask meanwhile have to wait.
                 self._is_read = True
 
-    def _now(self, roots: list[str]) -> Denied:
+    def _now(self, roots: list[str]) -> DeniedPaths:
         found: dict[str, os.stat_result] = {}
         links = dict[str, str]()
         absent = list[str]()
@@ -149,7 +149,9 @@ class Denials:
         }
         pinned = list(by_folder.values())
         paths = (hidden, opened, links, absent, pinned)
-        return Denied(*(tuple(map(Path, sorted(each, key=_depth))) for each in paths))
+        return DeniedPaths(
+            *(tuple(map(Path, sorted(each, key=_depth))) for each in paths)
+        )
 
     def _add(
         self,

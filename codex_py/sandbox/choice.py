@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from codex_py.errors import ToolError, cause
-from codex_py.filesystem.denials import Denied, denials_of
+from codex_py.filesystem.denials import DeniedPaths, denials_of
 from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPolicy
 from codex_py.protocol.domain_rules import DomainRules
@@ -48,7 +48,7 @@ placeholders: a profile of macOS denies the names themselves, the supervisor ref
 and Landlock alone cannot protect them."""
 
 
-def _free_view(denied: Denied, hidden: Sequence[Path]) -> Layout:
+def _free_view(denied: DeniedPaths, hidden: Sequence[Path]) -> Layout:
     """The view of a command that may write everywhere except to denied paths."""
     own = free_own_paths()
     above = {folder for path in (*denied.pinned, *own) for folder in path.parents}
@@ -185,7 +185,7 @@ class PlatformSandbox:
         self,
         policy: SandboxPolicy,
         roots: Roots,
-        denied: Denied,
+        denied: DeniedPaths,
         hidden: tuple[Path, ...],
     ) -> Layout:
         """The view of a command that may write only to the roots.

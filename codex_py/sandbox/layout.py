@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
 
-from codex_py.filesystem.denials import NOTHING, Denied
+from codex_py.filesystem.denials import NOTHING, DeniedPaths
 from codex_py.filesystem.git import common_folder, git_folder
 from codex_py.filesystem.reading import is_empty_folder
 from codex_py.protocol.approval import SandboxPolicy
@@ -179,7 +179,7 @@ def layout(
     *,
     offline: bool,
     hidden: tuple[Path, ...] = (),
-    denied: Denied = NOTHING,
+    denied: DeniedPaths = NOTHING,
 ) -> Layout:
     """The view of a command that starts now.
 
