@@ -18,7 +18,7 @@ from codex_py.config.environment import (
 from codex_py.core.session import Session
 from codex_py.errors import cause
 from codex_py.execpolicy.added_rule import allow_prefix
-from codex_py.execpolicy.decision import Rules
+from codex_py.execpolicy.decision import CommandRules
 from codex_py.model.catalog import ModelInfo, model_info
 from codex_py.process.sessions import ProcessSessions
 from codex_py.programs import record_writable_roots
@@ -64,7 +64,7 @@ class ToolParts:
 def make_parts(
     setup: SessionSetup,
     session: Session,
-    rules: Rules | None,
+    rules: CommandRules | None,
     *,
     with_latest_settings: Callable[[Dispatch], Dispatch],
     last_finished: Callable[[], None],
@@ -97,7 +97,7 @@ def make_parts(
             sandbox,
             hidden=hidden,
             shell=user_shell(setup.environment),
-            rules=rules or Rules(),
+            rules=rules or CommandRules(),
             write_rule=partial(_write_rule, session, setup),
         ),
     )

@@ -87,7 +87,7 @@ class RuleMatch:
 
 
 @frozen
-class Rules:
+class CommandRules:
     prefix_rules: tuple[PrefixRule, ...] = ()
     host_executables: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict[str, tuple[str, ...]]
@@ -178,7 +178,7 @@ def _allowed(
     found: Mapping[Command, tuple[MatchedRule, ...]],
     place: CommandPlace,
 ) -> RuleMatch | None:
-    """The rules that lift the sandbox for `argv`; None if the sandbox stays. See `Rules.decide`.
+    """The rules that lift the sandbox for `argv`; None if the sandbox stays. See `CommandRules.decide`.
 
     `found`: the rules for each command that `argv` runs. All of them allow.
     """

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from codex_py.errors import ConfigError
-from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
+from codex_py.execpolicy.decision import CommandRules, Decision, PrefixRule
 from codex_py.execpolicy.starlark import Argument, Call, Value, kind, read_calls
 from codex_py.execpolicy.words import Command
 
-_NO_RULES = Rules()
+_NO_RULES = CommandRules()
 _PROTOCOLS = [
     "http",
     "https",
@@ -35,7 +35,7 @@ _PROTOCOLS = [
 ]
 
 
-def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
+def parse_rules(text: str, source: str, base: CommandRules = _NO_RULES) -> CommandRules:
     """Parse the rules of one file and add them to those of `base`; errors call the file `source`.
 
     Raises:
@@ -63,10 +63,10 @@ def parse_rules(text: str, source: str, base: Rules = _NO_RULES) -> Rules:
     added = (
         _prefix_rule(call, executables) for call in calls if call.name == "prefix_rule"
     )
-    return Rules((*base.prefix_rules, *added), executables, tuple(warnings))
+    return CommandRules((*base.prefix_rules, *added), executables, tuple(warnings))
 
 
-def read_rules(files: Sequence[Path]) -> Rules:
+def read_rules(files: Sequence[Path]) -> CommandRules:
     """Read the rules of these files, in this order.
 
     Raises:
@@ -82,7 +82,7 @@ def read_rules(files: Sequence[Path]) -> Rules:
     return rules
 
 
-def load_rules(folders: Sequence[Path]) -> Rules:
+def load_rules(folders: Sequence[Path]) -> CommandRules:
     """Read all `*.rules` files of the folders, sorted by name within each. A folder may be missing.
 
     Raises:
@@ -102,7 +102,9 @@ def load_rules(folders: Sequence[Path]) -> Rules:
     return read_rules(files)
 
 
-def required_rules(tables: Sequence[Mapping[str, Any]], base: Rules) -> Rules:
+def required_rules(
+    tables: Sequence[Mapping[str, Any]], base: CommandRules
+) -> CommandRules:
     """Check the rules in the tables of `requirements.toml`, and add them to those of `base`."""
     added = [
         PrefixRule(
@@ -127,7 +129,7 @@ def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
 
 
 def _prefix_rule(call: Call, executables: Mapping[str, tuple[str, ...]]) -> PrefixRule:
-    """A rule, checked against its examples. `executables`: see `Rules.host_executables`."""
+    """A rule, checked against its examples. `executables`: see `CommandRules.host_executables`."""
     names = ("pattern", "decision", "match", "not_match", "justification")
     arguments = call.arguments(names, required=["pattern"])
     pattern = arguments["pattern"]
@@ -142,7 +144,7 @@ def _prefix_rule(call: Call, executables: Mapping[str, tuple[str, ...]]) -> Pref
         None if justification is None else justification.text(),
     )
     # An example is only about words. `allow` would not cover paths that are unknown here.
-    rules = Rules((replace(rule, decision=Decision.PROMPT),), executables)
+    rules = CommandRules((replace(rule, decision=Decision.PROMPT),), executables)
     for name, wrong in (("not_match", "matches"), ("match", "does not match")):
         examples = arguments.get(name)
         if examples is None:

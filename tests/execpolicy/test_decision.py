@@ -1,15 +1,15 @@
 import pytest
 
 from codex_py.execpolicy.decision import (
+    CommandRules,
     Decision,
     MatchedRule,
     PrefixRule,
     RuleMatch,
-    Rules,
 )
 
 ALLOW, PROMPT, FORBIDDEN = Decision
-RULES = Rules(
+RULES = CommandRules(
     (
         PrefixRule((("touch",),)),
         PrefixRule((("git",), ("status", "log"))),
@@ -90,7 +90,7 @@ def test_a_match_says_which_rules_and_why() -> None:
 
 
 def test_the_rule_with_the_longest_prefix_gives_the_reason() -> None:
-    rules = Rules(
+    rules = CommandRules(
         (
             PrefixRule((("a",),), FORBIDDEN, "short"),
             PrefixRule((("a",), ("b",)), FORBIDDEN),
@@ -138,7 +138,7 @@ def test_a_path_that_was_resolved_is_named() -> None:
 
 
 def test_a_rule_for_the_path_itself_comes_first() -> None:
-    rules = Rules(
+    rules = CommandRules(
         (PrefixRule((("/bin/cat",),), PROMPT), PrefixRule((("cat",),), FORBIDDEN))
     )
     match = rules.decide(["/bin/cat", "x"])
@@ -147,7 +147,7 @@ def test_a_rule_for_the_path_itself_comes_first() -> None:
 
 
 def test_a_rule_can_be_about_the_shell_itself() -> None:
-    rules = Rules((PrefixRule((("bash",), ("-lc",))),))
+    rules = CommandRules((PrefixRule((("bash",), ("-lc",))),))
     assert rules.decide(["bash", "-lc", "ls > x"]) is not None
     assert rules.decide(["bash", "-c", "ls"]) is None
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_read_counts_as_covered_by_the_strictest_rule(
     decision: Decision,
 ) -> None:
     script = lc("git push 2>&1\n: $x\n" + "cat <<A " * 15_000)
-    rules = Rules(
+    rules = CommandRules(
         (
             PrefixRule((("make",),)),
             PrefixRule((("x",),), PROMPT),
@@ -169,7 +169,7 @@ def test_what_cannot_be_read_counts_as_covered_by_the_strictest_rule(
     assert match.decision is decision
     assert match.deciding.justification is not None
     assert "make it shorter" in match.deciding.justification
-    assert Rules((PrefixRule((("make",),)),)).decide(script) is None
+    assert CommandRules((PrefixRule((("make",),)),)).decide(script) is None
 
 
 @pytest.mark.parametrize(
@@ -183,6 +183,6 @@ def test_a_rule_for_git_sees_through_the_options_before_the_subcommand(
 
 
 def test_no_rules_and_no_command_decide_nothing() -> None:
-    assert Rules().decide(["touch"]) is None
+    assert CommandRules().decide(["touch"]) is None
     assert RULES.decide([]) is None
     assert RULES.decide([""]) is None

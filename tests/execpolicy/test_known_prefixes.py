@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.execpolicy.decision import Rules
+from codex_py.execpolicy.decision import CommandRules
 from codex_py.execpolicy.place import CommandPlace
 from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.tools.shell.permission import Ask, CommandCall, Run, allowing, decide
@@ -42,9 +42,11 @@ class Disk:
         argv = ("/bin/bash", "-lc", script)
         return CommandCall(argv, self.ws, escalated=True, prefix_rule=prefix)
 
-    def decide(self, call: CommandCall, rules: Rules | None = None) -> Run | Ask:
+    def decide(self, call: CommandCall, rules: CommandRules | None = None) -> Run | Ask:
         place = replace(self.place, cwd=call.cwd)
-        return decide(call, ON_REQUEST, "workspace-write", rules or Rules(), (), place)
+        return decide(
+            call, ON_REQUEST, "workspace-write", rules or CommandRules(), (), place
+        )
 
     def offered(self, call: CommandCall | str) -> str | None:
         found = self.decide(self.call(call) if isinstance(call, str) else call)
@@ -135,7 +137,7 @@ def test_nothing_is_offered_for_an_odd_argv(argv: tuple[str, ...], disk: Disk) -
 def test_an_accepted_prefix_does_not_let_the_next_call_run_something_else(
     disk: Disk,
 ) -> None:
-    rules = allowing(allowing(Rules(), ("pip", "install")), ("git", "push"))
+    rules = allowing(allowing(CommandRules(), ("pip", "install")), ("git", "push"))
 
     def runs(script: str) -> bool:
         return isinstance(disk.decide(disk.call(script), rules), Run)
@@ -149,7 +151,7 @@ def test_an_accepted_prefix_does_not_let_the_next_call_run_something_else(
     ):
         assert not runs(script)
     # It is the user's own words that count.
-    rules = allowing(Rules(), ("pip", "install", "-e", "."))
+    rules = allowing(CommandRules(), ("pip", "install", "-e", "."))
     assert runs("pip install -e .")
 
 
@@ -216,7 +218,12 @@ def test_the_words_of_the_model_come_first_if_they_are_narrow(disk: Disk) -> Non
 def test_nothing_is_offered_for_a_command_that_stays_in_the_sandbox(disk: Disk) -> None:
     call = replace(disk.call("git push"), escalated=False)
     found = decide(
-        call, ApprovalPolicy.UNTRUSTED, "workspace-write", Rules(), (), disk.place
+        call,
+        ApprovalPolicy.UNTRUSTED,
+        "workspace-write",
+        CommandRules(),
+        (),
+        disk.place,
     )
     assert isinstance(found, Ask)
     assert found.request.prefix is None

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
+from codex_py.execpolicy.decision import CommandRules, Decision, PrefixRule
 from codex_py.execpolicy.place import CommandPlace, is_known_shell
 from codex_py.execpolicy.safety import is_known_safe
 
-RULES = Rules(
+RULES = CommandRules(
     (
         PrefixRule((("git",),)),
         PrefixRule((("tool",),)),
@@ -294,11 +294,11 @@ def test_git_is_not_allowed_to_run_what_its_arguments_say(
 
 def test_a_rule_that_names_the_option_allows_it(disk: Disk) -> None:
     words = ("git", "-c", "core.pager=cat", "log")
-    rules = Rules((PrefixRule(tuple((word,) for word in words)),))
+    rules = CommandRules((PrefixRule(tuple((word,) for word in words)),))
     assert rules.decide(words, disk.place()) is not None
     assert rules.decide([*words, "--output=x"], disk.place()) is None
     words = ("git", "push", "./new")
-    rules = Rules((PrefixRule(tuple((word,) for word in words)),))
+    rules = CommandRules((PrefixRule(tuple((word,) for word in words)),))
     assert rules.decide([*words, "main"], disk.place()) is not None
 
 

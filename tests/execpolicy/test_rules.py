@@ -9,7 +9,7 @@ import pytest
 
 from codex_py.errors import ConfigError, ExitCode
 from codex_py.execpolicy.added_rule import allow_prefix
-from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
+from codex_py.execpolicy.decision import CommandRules, Decision, PrefixRule
 from codex_py.execpolicy.rules import load_rules, parse_rules
 
 A = PrefixRule((("a",),))
@@ -44,7 +44,7 @@ A = PrefixRule((("a",),))
     ],
 )  # fmt: skip
 def test_a_file_gives_its_rules(text: str, rules: list[PrefixRule]) -> None:
-    assert parse_rules(text, "x.rules") == Rules(tuple(rules))
+    assert parse_rules(text, "x.rules") == CommandRules(tuple(rules))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_file_that_python_cannot_read_is_a_mistake_too(text: str) -> None:
 def test_examples_know_the_paths_of_the_whole_file() -> None:
     text = 'host_executable(name="git", paths=["/opt/git"])\n'
     rule = 'prefix_rule(pattern=["git"], match=["/opt/git x"], not_match=["/usr/bin/git x"])\n'
-    expected = Rules((PrefixRule((("git",),)),), {"git": ("/opt/git",)})
+    expected = CommandRules((PrefixRule((("git",),)),), {"git": ("/opt/git",)})
     assert (
         parse_rules(text + rule, "x.rules")
         == parse_rules(rule + text, "x.rules")
@@ -164,7 +164,7 @@ def test_a_path_may_begin_at_home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_network_rule_is_accepted_with_a_warning() -> None:
     text = 'network_rule(host="a.com", protocol="https", decision="deny", justification="x")'
-    assert parse_rules(text, "x.rules") == Rules(
+    assert parse_rules(text, "x.rules") == CommandRules(
         warnings=("x.rules:1: network_rule for 'a.com' has no effect",)
     )
 
@@ -183,7 +183,7 @@ def test_the_files_of_folders_are_read_by_name(tmp_path: Path) -> None:
         (("b",),),
         (("c",),),
     ]
-    assert load_rules([]) == load_rules([tmp_path / "0" / "z.rules"]) == Rules()
+    assert load_rules([]) == load_rules([tmp_path / "0" / "z.rules"]) == CommandRules()
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_an_allowed_prefix_is_written_once(tmp_path: Path) -> None:
     )
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert load_rules([folder]) == Rules(
+    assert load_rules([folder]) == CommandRules(
         (PrefixRule((("git",), ("commit",))), PrefixRule((('é "\\\n',), ("\u2028",))))
     )
 

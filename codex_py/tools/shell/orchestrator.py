@@ -13,7 +13,7 @@ from typing import Final
 
 from codex_py.config.environment import without_variables
 from codex_py.errors import ToolError
-from codex_py.execpolicy.decision import Rules
+from codex_py.execpolicy.decision import CommandRules
 from codex_py.execpolicy.place import CommandPlace
 from codex_py.process.process import Process
 from codex_py.protocol.approval import (
@@ -71,7 +71,7 @@ class Orchestrator:
     """The variables to hide from a login shell although the user's profile sets them."""
     shell: str = ""
     """The path of the user's own shell. Rules may allow its scripts wherever it is installed."""
-    rules: Rules = field(default_factory=Rules)
+    rules: CommandRules = field(default_factory=CommandRules)
     """The user's rules."""
     write_rule: Callable[[Sequence[str]], None] = lambda _: None
     """Saves a rule of the user for later sessions. Never raises."""

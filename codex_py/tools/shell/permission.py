@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from codex_py.errors import CallRefused
-from codex_py.execpolicy.decision import Decision, PrefixRule, RuleMatch, Rules
+from codex_py.execpolicy.decision import CommandRules, Decision, PrefixRule, RuleMatch
 from codex_py.execpolicy.known_prefixes import known_prefix
 from codex_py.execpolicy.place import BY_NAME, CommandPlace
 from codex_py.execpolicy.safety import FORCED_RM, dangerous, is_known_safe
@@ -182,7 +182,7 @@ def decide(
     call: CommandCall,
     policy: AskForApproval,
     sandbox: SandboxMode,
-    rules: Rules,
+    rules: CommandRules,
     approved: Collection[Approval],
     place: CommandPlace = BY_NAME,
 ) -> Run | Ask:
@@ -325,7 +325,7 @@ def _rejected(call: CommandCall, reason: str) -> str:
 def offered_prefix(
     argv: Sequence[str],
     words: tuple[str, ...],
-    rules: Rules,
+    rules: CommandRules,
     place: CommandPlace = BY_NAME,
 ) -> tuple[str, ...] | None:
     """The words if the user may be offered a rule of them; else None.
@@ -352,13 +352,13 @@ def offered_prefix(
 
 
 def offered_known_prefix(
-    call: CommandCall, rules: Rules, place: CommandPlace
+    call: CommandCall, rules: CommandRules, place: CommandPlace
 ) -> tuple[str, ...] | None:
     """The known prefix of the command if the user may be offered a rule of it; else None."""
     return offered_prefix(call.argv, known_prefix(call.argv, place), rules, place)
 
 
-def allowing(rules: Rules, prefix: Sequence[str]) -> Rules:
+def allowing(rules: CommandRules, prefix: Sequence[str]) -> CommandRules:
     """Add a rule that allows commands that begin with these words, at least one."""
     rule = PrefixRule(tuple((word,) for word in prefix))
     return replace(rules, prefix_rules=(*rules.prefix_rules, rule))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from codex_py.errors import ToolError
-from codex_py.execpolicy.decision import Rules
+from codex_py.execpolicy.decision import CommandRules
 from codex_py.execpolicy.rules import parse_rules
 from codex_py.protocol.approval import (
     ApprovalPolicy,
@@ -35,7 +35,7 @@ from tests.support.tool_calls import (
 
 BASH = "/bin/bash"
 ESCALATED = {"sandbox_permissions": "require_escalated"}
-NO_RULES = Rules()
+NO_RULES = CommandRules()
 
 
 class RefusingSandbox(DirectSandbox):
@@ -64,7 +64,7 @@ class Setting:
         answer: ReviewDecision = ReviewDecision.APPROVED,
         feedback: str | None = None,
         sandbox: PlatformSandbox | None = None,
-        rules: Rules = NO_RULES,
+        rules: CommandRules = NO_RULES,
     ) -> None:
         calls.approval_policy = policy
         calls.approver = ScriptedApprover(answer, feedback)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from codex_py.errors import CallRefused
-from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
+from codex_py.execpolicy.decision import CommandRules, Decision, PrefixRule
 from codex_py.execpolicy.place import CommandPlace
 from codex_py.protocol.approval import (
     ApprovalPolicy,
@@ -24,7 +24,7 @@ ON_REQUEST, NEVER = ApprovalPolicy.ON_REQUEST, ApprovalPolicy.NEVER
 MODES: tuple[SandboxMode, ...] = ("read-only", "workspace-write", "danger-full-access")
 HELD = Run(sandboxed=True)
 FREE = Run(sandboxed=False)
-RULES = Rules(
+RULES = CommandRules(
     (
         PrefixRule((("git",), ("fetch", "pull"))),
         PrefixRule((("git",), ("push",)), Decision.PROMPT),
@@ -245,14 +245,14 @@ def test_who_lets_a_command_out_of_the_sandbox_is_told_which_program_of_the_work
         wish = replace(
             call(script, escalated=True, justification="status"), cwd=tmp_path
         )
-        asked = decide(wish, ON_REQUEST, "workspace-write", Rules(), (), place)
+        asked = decide(wish, ON_REQUEST, "workspace-write", CommandRules(), (), place)
         assert isinstance(asked, Ask)
         assert (
             asked.request.reason
             == f"`git` is {fake} by PATH; outside of the sandbox: status"
         )
     inside = replace(call("git status"), cwd=tmp_path)
-    asked = decide(inside, UNTRUSTED, "workspace-write", Rules(), (), place)
+    asked = decide(inside, UNTRUSTED, "workspace-write", CommandRules(), (), place)
     assert isinstance(asked, Ask)
     assert asked.request.reason is None
 
@@ -294,7 +294,8 @@ def test_a_yes_for_the_session_covers_a_script_while_its_programs_stay_the_same(
     def asks() -> list[bool]:
         yes = {wish.approval for wish in wishes}
         found = [
-            decide(w, UNTRUSTED, "workspace-write", Rules(), yes, place) for w in wishes
+            decide(w, UNTRUSTED, "workspace-write", CommandRules(), yes, place)
+            for w in wishes
         ]
         return [isinstance(verdict, Ask) for verdict in found]
 
@@ -306,11 +307,11 @@ def test_a_yes_for_the_session_covers_a_script_while_its_programs_stay_the_same(
 
 def test_a_script_that_cannot_be_searched_for_an_rm_is_refused() -> None:
     script = "rm -f x\n: $x\n" + "cat <<A " * 15_000
-    refused = decided(call(script), NEVER, "workspace-write", Rules(), ())
+    refused = decided(call(script), NEVER, "workspace-write", CommandRules(), ())
     assert isinstance(refused, tuple)
     assert refused[0].endswith("checked for `rm -f`. Use a shorter script")
     assert isinstance(
-        decide(call(script), ON_REQUEST, "workspace-write", Rules(), ()), Ask
+        decide(call(script), ON_REQUEST, "workspace-write", CommandRules(), ()), Ask
     )
 
 

@@ -2,14 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from codex_py.execpolicy.decision import Decision, PrefixRule, Rules
+from codex_py.execpolicy.decision import CommandRules, Decision, PrefixRule
 from codex_py.execpolicy.place import CommandPlace
 from codex_py.tools.shell.permission import allowing, offered_prefix
 
-GIT_FETCH = Rules((PrefixRule((("git",), ("fetch",))),))
+GIT_FETCH = CommandRules((PrefixRule((("git",), ("fetch",))),))
 
 
-def offered(script: str, prefix: str, rules: Rules = GIT_FETCH) -> bool:
+def offered(script: str, prefix: str, rules: CommandRules = GIT_FETCH) -> bool:
     words = tuple(prefix.split())
     found = offered_prefix(["bash", "-lc", script], words, rules)
     assert found in {None, words}
@@ -85,15 +85,17 @@ def test_what_does_not_is_not(script: str, prefix: str) -> None:
 def test_what_would_allow_nearly_anything_is_not(prefix: str) -> None:
     # Read as one program, whatever is behind.
     words = tuple(prefix.split())
-    assert offered_prefix([*words, "x"], words, Rules()) is None
+    assert offered_prefix([*words, "x"], words, CommandRules()) is None
 
 
 def test_words_that_do_not_show_are_not() -> None:
-    assert offered_prefix(["a\x1b", "b"], ("a\x1b", "b"), Rules()) is None
+    assert offered_prefix(["a\x1b", "b"], ("a\x1b", "b"), CommandRules()) is None
 
 
 def test_a_stricter_rule_stays_above_it() -> None:
-    rules = allowing(Rules((PrefixRule((("a",), ("c",)), Decision.FORBIDDEN),)), ("a",))
+    rules = allowing(
+        CommandRules((PrefixRule((("a",), ("c",)), Decision.FORBIDDEN),)), ("a",)
+    )
     found = [rules.decide(["a", word]) for word in "bc"]
     assert [match and match.decision for match in found] == [
         Decision.ALLOW,
@@ -114,7 +116,7 @@ def test_no_rule_is_offered_for_a_program_or_script_that_the_model_can_change(
         "cat missing": ("cat", "missing"),
     }
     offers = [
-        offered_prefix(script.split(), words, Rules(), place)
+        offered_prefix(script.split(), words, CommandRules(), place)
         for script, words in argv.items()
     ]
     assert offers == [None, None, None, ("cat", "missing")]
