@@ -31,7 +31,7 @@ from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.running_turns import (
-    RunningTurn,
+    RunningTurnRecord,
     TurnRecord,
     recover_turns,
     turn_entry,
@@ -92,7 +92,7 @@ class TurnRecorder:
         self._later = NetChanges()
         """Changes of patches since the last copy. The next copy shows them too, if they are in the work tree."""
         self._patches: list[int] = []
-        self._running: RunningTurn | None = None
+        self._running: RunningTurnRecord | None = None
         self._last: _Copy | None = None
         self._known_entries = 0
         """Entries of the journal up to this number are older than the turn."""
@@ -253,7 +253,7 @@ class TurnRecorder:
             record = TurnRecord(
                 root, str(self._cwd), self._thread_id, before, [], began
             )
-            self._running = RunningTurn(record, self._snapshots.store.path)
+            self._running = RunningTurnRecord(record, self._snapshots.store.path)
             problem.unlink(missing_ok=True)
         except (SnapshotError, OSError) as error:
             self._give_up(error)

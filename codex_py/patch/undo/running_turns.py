@@ -58,7 +58,7 @@ class TurnRecord:
             raise ValueError(f"no record of a turn: {error!r}") from error
 
 
-class RunningTurn:
+class RunningTurnRecord:
     """A record that other processes see complete and locked until the turn ends.
 
     Creating and changing it raise an `OSError` if it cannot be written.
