@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codex_py.patch.undo.copies.snapshots import Snapshot, usual_modes
-from codex_py.patch.undo.copies.store import ALONE, Store
+from codex_py.patch.undo.copies.store import ALONE, CopyStore
 from codex_py.protocol.patched_file import PatchedFile
 
 _Sides = list[tuple[int, str]]
@@ -27,7 +27,7 @@ class Changes(NamedTuple):
 
 
 def changes_between(
-    store: Store, old: Snapshot, new: Snapshot, first: Snapshot | None = None
+    store: CopyStore, old: Snapshot, new: Snapshot, first: Snapshot | None = None
 ) -> Changes:
     """The differences between two copies, without the files that this process writes.
 
@@ -72,7 +72,7 @@ def changes_between(
 
 
 def _differences(
-    store: Store, old: Snapshot, new: Snapshot
+    store: CopyStore, old: Snapshot, new: Snapshot
 ) -> tuple[dict[str, _Sides], list[str]]:
     """The sides of each file that differs, by path, and the new folders. Paths are relative to the
     root."""
@@ -110,7 +110,7 @@ def _full_mode(
 
 
 def _with_new_modes(
-    store: Store, old: Snapshot, new: Snapshot, seen: Iterable[str]
+    store: CopyStore, old: Snapshot, new: Snapshot, seen: Iterable[str]
 ) -> dict[str, _Sides]:
     """The files that differ only in permission bits that git does not keep. Both sides are the
     same."""

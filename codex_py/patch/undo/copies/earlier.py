@@ -22,7 +22,7 @@ from codex_py.patch.blobs import blob_name
 from codex_py.patch.undo.copies.births import born_ns
 from codex_py.patch.undo.copies.folders import Held
 from codex_py.patch.undo.copies.snapshots import Snapshot
-from codex_py.patch.undo.copies.store import ALONE, Store
+from codex_py.patch.undo.copies.store import ALONE, CopyStore
 from codex_py.protocol.patched_file import PatchedFile
 
 
@@ -52,7 +52,7 @@ def has_any(places: Iterable[str], data: bytes, *, is_link: bool) -> bool:
 
 
 def earlier_contents(
-    store: Store, first: Snapshot, files: Iterable[PatchedFile]
+    store: CopyStore, first: Snapshot, files: Iterable[PatchedFile]
 ) -> dict[Path, list[str]]:
     """Find the files whose contents existed before the turn and are not kept.
 
@@ -81,7 +81,7 @@ def earlier_by_mark(
 
 
 class _Earlier:
-    def __init__(self, store: Store, first: Snapshot) -> None:
+    def __init__(self, store: CopyStore, first: Snapshot) -> None:
         self._store = store
         self._first = first
         self._by_inode: dict[int, str] = {}

@@ -33,7 +33,7 @@ from codex_py.patch.undo.copies.folders import (
     is_file_or_link,
     special_files,
 )
-from codex_py.patch.undo.copies.store import ALONE, SnapshotError, Store
+from codex_py.patch.undo.copies.store import ALONE, CopyStore, SnapshotError
 
 _MAX_FILE_BYTES: Final = 10 * 1024 * 1024
 _MAX_IGNORED_BYTES: Final = 1024 * 1024
@@ -132,7 +132,7 @@ class Snapshots:
 
     Args:
         home: `$CODEX_HOME`, absolute. Nothing in it is copied.
-        root, dot_git: see `Store`.
+        root, dot_git: see `CopyStore`.
         refuses: files that are not copied. If None, skip the files that were skipped last time.
     """
 
@@ -146,7 +146,7 @@ class Snapshots:
     ) -> None:
         self.root = root
         self._refuses = refuses
-        self.store = Store(home, root, dot_git, environment)
+        self.store = CopyStore(home, root, dot_git, environment)
         self._state_path = self.store.path / "state"
         if dot_git is None:
             self._list_s = _LIST_FOLDER_S

@@ -60,7 +60,7 @@ class SnapshotError(CodexError):
         self.is_too_large = is_too_large
 
 
-class Store:
+class CopyStore:
     """The repository with the copies of one work tree. Creating this writes nothing; its methods block, and raise a
     `SnapshotError`.
 
