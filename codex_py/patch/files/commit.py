@@ -14,7 +14,7 @@ from codex_py.errors import PatchError
 from codex_py.patch.files.change import Backup, JournalEntry, State
 from codex_py.patch.files.failures import describe, file_error
 from codex_py.patch.files.handles import Directories, EntryStatus, split
-from codex_py.patch.files.journal import Journal, Store
+from codex_py.patch.files.journal import Journal, ReplacedStore
 from codex_py.patch.files.rollback import finish, roll_back
 from codex_py.patch.files.transaction import Transaction, by_folder, check_unchanged
 
@@ -36,7 +36,7 @@ def commit(entry: JournalEntry, journal: Journal | None = None) -> Committed:
         PatchError: of kind `file`; the message says so if something could not be put back.
     """
     notes: list[str] = []
-    store: Store | None = None
+    store: ReplacedStore | None = None
     with ExitStack() as stack:
         directories = stack.enter_context(Directories())
         if journal is not None:

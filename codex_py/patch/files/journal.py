@@ -37,7 +37,7 @@ _KEPT = {".committed", ".interrupted", ".damaged"}
 _STORE = ".replaced"
 
 
-class Store(NamedTuple):
+class ReplacedStore(NamedTuple):
     """A directory for what the changes of one entry replace. It need not be there yet."""
 
     path: str
@@ -109,10 +109,10 @@ class Journal:
                 told.append(self._recover(path))
         return told
 
-    def next_entry(self) -> tuple[int, Store]:
+    def next_entry(self) -> tuple[int, ReplacedStore]:
         """The next number, and the directory for what is replaced. The caller holds the lock."""
         number = 1 + max((_number(path) for path in self._files()), default=0)
-        return number, Store(self._store(number), self._folder.stat().st_dev)
+        return number, ReplacedStore(self._store(number), self._folder.stat().st_dev)
 
     def write(self, entry: JournalEntry) -> None:
         """Write an entry in its state, before it is carried out or when the way to do so changes.

@@ -21,7 +21,7 @@ from codex_py.patch.files.handles import (
     join,
     split,
 )
-from codex_py.patch.files.journal import Journal, Store
+from codex_py.patch.files.journal import Journal, ReplacedStore
 
 MAX_KEPT = 32 * 1024 * 1024
 """Bytes of one file's contents, old and new together, that are kept to be brought back."""
@@ -61,7 +61,7 @@ class Transaction:
             change.location for change in entry.changes if change.exists
         }
 
-    def prepare(self, store: Store | None) -> None:
+    def prepare(self, store: ReplacedStore | None) -> None:
         """Decide for each change which file is set aside, in `store` if possible, and which
         contents are kept."""
         # Not made from the files' own names, which may be as long as a name can be.
