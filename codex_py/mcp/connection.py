@@ -24,7 +24,7 @@ OnProgress: TypeAlias = Callable[[float, float | None, str | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class McpSession:
     """An initialised MCP session."""
 
     software: str
@@ -57,7 +57,7 @@ class ServerConnection:
         self.elicit = elicit
         self.stray_output = stray_output
         self._on_lost = lost
-        self.session: Session | None = None
+        self.session: McpSession | None = None
         """Set once the server is ready."""
         self.has_new_tools = False
         """True if the server has announced a new list of tools."""

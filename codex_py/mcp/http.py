@@ -8,7 +8,7 @@ from mcp.client.streamable_http import MCP_SESSION_ID, streamable_http_client
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
 from codex_py.mcp.bounded import MAX_MESSAGE_BYTES, bounded_client
-from codex_py.mcp.connection import ServerConnection, Session
+from codex_py.mcp.connection import McpSession, ServerConnection
 from codex_py.mcp.session import open_session
 from codex_py.mcp.settings import HttpTransport
 
@@ -20,7 +20,7 @@ _READ_TIMEOUT_S = 3600.0
 @asynccontextmanager
 async def connect(
     server: str, transport: HttpTransport, connection: ServerConnection
-) -> AsyncGenerator[Session]:
+) -> AsyncGenerator[McpSession]:
     """Open a session with a server at an address; see `codex_py.mcp.sdk.Connect`."""
 
     async def note_status(response: httpx2.Response) -> None:

@@ -14,7 +14,7 @@ from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from codex_py.mcp.connection import ServerConnection, Session
+from codex_py.mcp.connection import McpSession, ServerConnection
 
 _PACKAGES: Final = ("mcp", "mcp.client")
 _PARTS: Final = (
@@ -27,7 +27,7 @@ _PARTS: Final = (
 """The modules to import one by one; none takes more than 100 ms."""
 
 Connect: TypeAlias = Callable[
-    [str, Any, ServerConnection], AbstractAsyncContextManager[Session]
+    [str, Any, ServerConnection], AbstractAsyncContextManager[McpSession]
 ]
 """Opens a session. Gets the server's name, its transport or process, and the connection that
 records what happens.

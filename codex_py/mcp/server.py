@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Any, cast
 
-from codex_py.mcp.connection import Deadlines, OnProgress, ServerConnection, Session
+from codex_py.mcp.connection import Deadlines, McpSession, OnProgress, ServerConnection
 from codex_py.mcp.sdk import load_client
 from codex_py.mcp.settings import (
     HttpTransport,
@@ -314,7 +314,9 @@ class McpServer:
                     verb = "could not be reached"
                 return f"{verb}: {str(error) or type(error).__name__}"
 
-    async def _list_tools(self, connection: ServerConnection, session: Session) -> None:
+    async def _list_tools(
+        self, connection: ServerConnection, session: McpSession
+    ) -> None:
         connection.has_new_tools = False
         tools, trouble = await listed_tools(session)
         kept = tuple(tool for tool in tools if self.settings.offers(tool.name))

@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from pydantic import ValidationError
 
-from codex_py.mcp.connection import OnProgress, ServerConnection, Session
+from codex_py.mcp.connection import McpSession, OnProgress, ServerConnection
 from codex_py.protocol.mcp import Elicitation, RequestFailed
 from codex_py.version import __version__
 
@@ -32,7 +32,7 @@ _PYDANTIC_REPORT = re.compile(
 @asynccontextmanager
 async def open_session(
     server: str, dispatcher: JSONRPCDispatcher, connection: ServerConnection
-) -> AsyncGenerator[Session]:
+) -> AsyncGenerator[McpSession]:
     """Shake hands with a server. Roots and sampling are not offered, as in Codex.
 
     Raises:
@@ -52,7 +52,7 @@ async def open_session(
             raise RequestFailed(
                 f"is no MCP server that we know: {_brief(error)}"
             ) from error
-        yield Session(
+        yield McpSession(
             f"{greeting.server_info.name} {greeting.server_info.version}".strip(),
             greeting.protocol_version,
             has_tools=greeting.capabilities.tools is not None,

@@ -17,7 +17,7 @@ from anyio.abc import ObjectReceiveStream, ObjectSendStream
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 
-from codex_py.mcp.connection import ServerConnection, Session
+from codex_py.mcp.connection import McpSession, ServerConnection
 from codex_py.mcp.session import open_session
 from codex_py.mcp.settings import ServerProcess
 from codex_py.protocol.messages import decode_json
@@ -33,7 +33,7 @@ _MAX_OPEN_REQUESTS = 1_000
 @asynccontextmanager
 async def connect(
     server: str, process: ServerProcess, connection: ServerConnection
-) -> AsyncGenerator[Session]:
+) -> AsyncGenerator[McpSession]:
     """Open a session with a process; see `codex_py.mcp.sdk.Connect`.
 
     The owner of the process stops it.

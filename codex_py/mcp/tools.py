@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from codex_py.mcp.connection import Session
+from codex_py.mcp.connection import McpSession
 from codex_py.protocol.json_fields import JsonObject, object_field, objects, text_field
 from codex_py.protocol.mcp import RequestFailed
 from codex_py.streams.terminal import some_of
@@ -66,7 +66,9 @@ async def read_pages(
     return False
 
 
-async def listed_tools(session: Session) -> tuple[tuple[ServerTool, ...], str | None]:
+async def listed_tools(
+    session: McpSession,
+) -> tuple[tuple[ServerTool, ...], str | None]:
     """Read all tools, in the server's order. Returns them and a complaint about the list or None.
 
     Raises:
