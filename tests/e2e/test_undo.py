@@ -337,7 +337,7 @@ def test_a_store_that_is_lost_in_the_turn_costs_only_the_undo_of_its_commands(
 
 def doubtful(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A turn with a long command, while which the user may have saved a file."""
-    monkeypatch.setattr("codex_py.patch.undo.copies.lives._LONG_NS", -1)
+    monkeypatch.setattr("codex_py.patch.undo.copies.run_times._LONG_NS", -1)
     turn = TurnRecorder(place.home, place.cwd, os.environ, "session")
     turn.copy()
     turn.begin_life()

@@ -26,7 +26,7 @@ from codex_py.patch.undo.copies.earlier import (
     has_any,
     was_link,
 )
-from codex_py.patch.undo.copies.lives import Lives, Writer
+from codex_py.patch.undo.copies.run_times import RunTimes, Writer
 from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.entries import Entries
@@ -58,7 +58,7 @@ class TurnRecorder:
         cwd: the working directory of the session, absolute.
         is_resumed: True if there may be entries of earlier turns.
         refuses: see `Snapshots`.
-        folder_times: see `Lives`.
+        folder_times: see `RunTimes`.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class TurnRecorder:
         self.loss: Exception | None = None
         """The error that lost the changes of commands in the last turn, though the turn began with
         a copy."""
-        self._lives = Lives(self._snapshots.root, folder_times)
+        self._run_times = RunTimes(self._snapshots.root, folder_times)
         self._reset()
 
     def _reset(self) -> None:
@@ -100,7 +100,7 @@ class TurnRecorder:
         """False if the turn itself may have switched the branch."""
         self._has_run = False
         """True if something ran since the last copy."""
-        self._lives.forget()
+        self._run_times.forget()
         self._folders: list[str] = []
         self._unkept: dict[str, None] = {}
         self._earlier: dict[Path, list[str]] = {}
@@ -155,10 +155,10 @@ class TurnRecorder:
     def begin_life(self) -> None:
         """Note that something that may change files begins to run; `end_life` ends this."""
         self._has_run = True
-        self._lives.begin()
+        self._run_times.begin()
 
     def end_life(self) -> None:
-        self._lives.end()
+        self._run_times.end()
 
     def recover(self) -> None:
         """Make entries of turns whose process died. Call this before a turn changes its first
@@ -272,7 +272,7 @@ class TurnRecorder:
 
     def _copied(self) -> "_Copy":
         branch = self._snapshots.branch()
-        began_ns = self._lives.now_ns()
+        began_ns = self._run_times.now_ns()
         before = self._running and self._running.record.before
         snapshot = replace(self._snapshots.take(before), began_ns=began_ns)
         return _Copy(snapshot, began_ns, branch)
@@ -281,7 +281,7 @@ class TurnRecorder:
         assert self._last is not None
         old = self._last
         has_run = self._has_run
-        self._has_run = self._lives.is_open
+        self._has_run = self._run_times.is_open
         try:
             new = self._copied()
             if self._running:
@@ -309,7 +309,7 @@ class TurnRecorder:
             # The other links to it are files of the copies too.
             self._in_place.discard(file.path)
             if has_run and (path not in written or written[path] != file.new):
-                writer = self._lives.writer(file.path, old.began_ns, new.began_ns)
+                writer = self._run_times.writer(file.path, old.began_ns, new.began_ns)
             if writer is Writer.ANOTHER:
                 self._add_change_of_another(file, patch)
             else:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo.copies import lives
+from codex_py.patch.undo.copies import run_times
 from codex_py.patch.undo.plan import plan_undo
 from tests.sandbox.local_backends import BACKENDS
 from tests.support.hooks import DONE, command, run
@@ -28,7 +28,7 @@ def files(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("one", "two", "folder/inner"):
         (place.cwd / name).write_text(f"{name}\n", encoding="utf-8")
     # However slow this machine is.
-    monkeypatch.setattr(lives, "_LONG_NS", 1 << 60)
+    monkeypatch.setattr(run_times, "_LONG_NS", 1 << 60)
 
 
 def once_released(

@@ -13,7 +13,7 @@ import pytest
 
 from codex_py.errors import CodexError
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo.copies import lives
+from codex_py.patch.undo.copies import run_times
 from codex_py.patch.undo.plan import EditedSince, plan_undo
 from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.protocol.event_items import CommandExecution
@@ -155,7 +155,7 @@ class Turn:
 
 def passed(root: Path) -> None:
     """Wait for the next step of the file system's clock."""
-    clock = lives.Lives(root)
+    clock = run_times.RunTimes(root)
     now = clock.now_ns()
     while clock.now_ns() == now:
         os.sched_yield()
@@ -177,7 +177,7 @@ def by_function(turn: Turn) -> None:
 
 
 def in_a_long_command(turn: Turn) -> None:
-    turn.monkeypatch.setattr(lives, "_LONG_NS", 0)
+    turn.monkeypatch.setattr(run_times, "_LONG_NS", 0)
     turn.within(turn.act)
 
 
@@ -235,7 +235,7 @@ def test_undo_keeps_its_promise(
 ) -> None:
     turn = Turn(place, monkeypatch)
     # However slow this machine is.
-    monkeypatch.setattr(lives, "_LONG_NS", 1 << 60)
+    monkeypatch.setattr(run_times, "_LONG_NS", 1 << 60)
     before = tree(place.cwd)
     ROWS[who](turn)
     after = tree(place.cwd)

@@ -10,7 +10,7 @@ import pytest
 from codex_py.commands.provenance.written import Repository
 from codex_py.config.config import load_config
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo.copies.lives import Lives
+from codex_py.patch.undo.copies.run_times import RunTimes
 from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.protocol.patched_file import PatchedFile
 from tests.support.patching import patch
@@ -177,7 +177,7 @@ class World:
 
     def tick(self) -> None:
         """Wait for the next time of the file system."""
-        lives = Lives(self.root)
+        lives = RunTimes(self.root)
         now = lives.now_ns()
         while lives.now_ns() == now:
             os.sched_yield()

@@ -8,7 +8,7 @@ import pytest
 
 from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo.copies import lives
+from codex_py.patch.undo.copies import run_times
 from codex_py.patch.undo.plan import plan_undo
 from codex_py.patch.undo.recorder import TurnRecorder
 from codex_py.sandbox.placeholders import Placeholders
@@ -53,7 +53,7 @@ THEIRS = {"theirs", "new", "src/theirs", "folder/inner"}
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     os.umask(0o022)
     # However slow this machine is.
-    monkeypatch.setattr(lives, "_LONG_NS", 1 << 60)
+    monkeypatch.setattr(run_times, "_LONG_NS", 1 << 60)
     root = tmp_path / "work"
     for folder in ("src", "folder"):
         (root / folder).mkdir(parents=True)

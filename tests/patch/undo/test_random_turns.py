@@ -21,8 +21,8 @@ from codex_py.errors import CodexError, PatchError
 from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo.copies import lives, snapshots
-from codex_py.patch.undo.copies.lives import Lives
+from codex_py.patch.undo.copies import run_times, snapshots
+from codex_py.patch.undo.copies.run_times import RunTimes
 from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.plan import EditedSince, UndoPlan, plan_undo
 from codex_py.patch.undo.recorder import TurnRecorder
@@ -412,7 +412,7 @@ def all_contents(nodes: Nodes) -> set[bytes]:
 
 def pass_time(root: Path) -> None:
     """Wait for the next step of the file system's time."""
-    clock = Lives(root)
+    clock = RunTimes(root)
     now, deadline = clock.now_ns(), time.monotonic() + 10
     while clock.now_ns() == now and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -473,6 +473,6 @@ def test_an_undo_loses_nothing_brings_back_what_is_kept_and_can_be_redone(
     monkeypatch.setattr(snapshots, "_MAX_FILE_BYTES", LARGE)
     monkeypatch.setattr(snapshots, "_MAX_IGNORED_BYTES", LARGE_IGNORED)
     # However slow this machine is.
-    monkeypatch.setattr(lives, "_LONG_NS", 1 << 60)
+    monkeypatch.setattr(run_times, "_LONG_NS", 1 << 60)
     steps = [step for seed in seeds(part) for step in try_case(tmp_path, seed)]
     assert steps.count("refused") < len(steps) / 4

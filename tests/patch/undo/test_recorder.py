@@ -14,7 +14,7 @@ from codex_py.patch.diff.writer import git_diff
 from codex_py.patch.envelope.apply import plan_patch
 from codex_py.patch.files.change import EntryChange, JournalEntry, patched_files
 from codex_py.patch.files.journal import Journal
-from codex_py.patch.undo.copies.lives import Lives
+from codex_py.patch.undo.copies.run_times import RunTimes
 from codex_py.patch.undo.entries import Entries
 from codex_py.patch.undo.plan import EditedSince, plan_undo
 from codex_py.patch.undo.recorder import TurnRecorder
@@ -54,9 +54,9 @@ def life(root: Path, turn: TurnRecorder, work: Callable[[], object]) -> None:
 
 
 def passed(root: Path) -> None:
-    lives = Lives(root)
-    now, deadline = lives.now_ns(), time.monotonic() + 10
-    while lives.now_ns() == now and time.monotonic() < deadline:
+    run_times = RunTimes(root)
+    now, deadline = run_times.now_ns(), time.monotonic() + 10
+    while run_times.now_ns() == now and time.monotonic() < deadline:
         os.sched_yield()
 
 
@@ -128,7 +128,7 @@ def test_a_folder_that_a_command_moves_is_its_change(root: Path) -> None:
 def test_a_change_in_a_long_command_may_be_that_of_another(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codex_py.patch.undo.copies.lives._LONG_NS", 0)
+    monkeypatch.setattr("codex_py.patch.undo.copies.run_times._LONG_NS", 0)
     turn = recorder(root)
     turn.copy()
     turn.begin_life()

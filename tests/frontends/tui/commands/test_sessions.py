@@ -332,7 +332,7 @@ def test_an_undo_asks_before_it_reaches_into_another_conversation(
 def test_an_undo_asks_about_what_may_be_the_users(
     start: Start, place: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codex_py.patch.undo.copies.lives._LONG_NS", -1)
+    monkeypatch.setattr("codex_py.patch.undo.copies.run_times._LONG_NS", -1)
     turn = TurnRecorder(place.home, place.cwd, os.environ, "another")
     turn.copy()
     turn.begin_life()

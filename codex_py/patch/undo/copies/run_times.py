@@ -25,7 +25,7 @@ class Writer(Enum):
     ANOTHER = auto()
 
 
-class Lives:
+class RunTimes:
     """The times in which calls or hooks of the session ran that may have changed files.
 
     Args:
