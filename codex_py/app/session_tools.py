@@ -290,7 +290,7 @@ class SessionTools:
 
 
 def _rules(setup: SessionSetup):
-    """Read the `Rules` of the system, of the user and of a trusted project, and the required rules.
+    """Read the `CommandRules` of the system, of the user and of a trusted project, and the required rules.
 
     No option switches the required rules off. Returns None if there are no rules.
     """

@@ -97,7 +97,7 @@ def test_those_of_a_child_that_has_answered_stop_too(place: Workplace) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(interrupt())
             await session.run_turn("go")
-            assert [child.state.status for child in agents.family.open] == [
+            assert [child.state.status for child in agents.registry.open] == [
                 *("completed", "interrupted"),
             ]
 
@@ -134,7 +134,7 @@ def test_a_bug_in_one_is_told_and_the_others_are_closed(place: Workplace) -> Non
         await session.run_turn("go")
         agents = session.feature(SubAgents)
         assert agents is not None
-        children.extend(agents.family.open)
+        children.extend(agents.registry.open)
 
     def waits_for_one(_: Any, ids: Sequence[str]) -> Any:
         assert hold.reached.wait(120)

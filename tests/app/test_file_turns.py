@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from codex_py.app.features.agents.family import taking_turns
+from codex_py.app.features.agents.agent_registry import taking_turns
 from codex_py.protocol.dispatch import Dispatch, ToolUse
 from codex_py.protocol.tools import FunctionPayload, ToolCall, ToolOutput
 from tests.support.tool_context import tool_context

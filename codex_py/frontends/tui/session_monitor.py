@@ -167,7 +167,7 @@ class SessionMonitor:
         # The opener of an agent without a name, such as a review, reports its failure.
         if (
             agents is not None
-            and (name := agents.family.names.get(thread_id)) is not None
+            and (name := agents.registry.names.get(thread_id)) is not None
         ):
             self._transcript.notice(f"{name} failed: {error.message}", "error")
 
@@ -177,7 +177,7 @@ class SessionMonitor:
             agents = None
         else:
             agents = session.feature(SubAgents)
-        names = {} if agents is None else agents.family.names
+        names = {} if agents is None else agents.registry.names
         return working_rows(self.agents, names, columns, self._status.asking)
 
     def _hook(self, event: events.HookProgress) -> None:

@@ -15,8 +15,8 @@ from functools import partial
 from itertools import chain, count
 from typing import Any, Final
 
+from codex_py.app.features.agents.agent_registry import AgentRegistry
 from codex_py.app.features.agents.child import ChildAgent
-from codex_py.app.features.agents.family import AgentFamily
 from codex_py.app.features.agents.role import RoleLimits, child_settings
 from codex_py.app.options import SessionSetup
 from codex_py.app.worktrees.worktree import new_worktree, open_worktree
@@ -82,23 +82,23 @@ class Children:
     """Implements `Agents` for a thread.
 
     Args:
-        family: all subagents of the session at the top.
+        registry: all subagents of the session at the top.
     """
 
     def __init__(
         self,
         setup: SessionSetup,
-        family: AgentFamily,
+        registry: AgentRegistry,
         roles: Callable[[], Roles],
         thread: Thread,
     ) -> None:
         self._setup = setup
-        self._family = family
+        self._registry = registry
         self._roles = roles
         self._thread = thread
         self._news: list[Note] = []
         self.thread_id = thread.thread_id
-        self.names: Mapping[str, str] = family.names
+        self.names: Mapping[str, str] = registry.names
         self.tools = {name: AgentTool(name, self) for name in AGENT_TOOLS}
 
     async def answer(
@@ -126,7 +126,7 @@ class Children:
         agent_id = ids[0]
         if isinstance(params, ResumeParams):
             # If two calls resume the same agent at once, the second one finds it open.
-            async with self._family.resuming:
+            async with self._registry.resuming:
                 child = self._child(agent_id) or await self._resume(agent_id)
             return {"status": data_of(child.state)}, {agent_id: child.state}
         child = self._child(agent_id)
@@ -169,7 +169,7 @@ class Children:
 
     async def aclose(self) -> None:
         await self._close(
-            [child for child in self._family.open if child.parent is self._thread]
+            [child for child in self._registry.open if child.parent is self._thread]
         )
 
     async def _wait(
@@ -182,7 +182,7 @@ class Children:
         with suppress(TimeoutError):
             async with asyncio.timeout(min(max(timeout_s, _MIN_WAIT_S), _MAX_WAIT_S)):
                 while True:
-                    changed = self._family.changed
+                    changed = self._registry.changed
                     states = ((each, self._state(each)) for each in ids)
                     idle = {
                         id_: state for id_, state in states if state.status not in _BUSY
@@ -201,7 +201,7 @@ class Children:
     def _lineage(self, thread_id: str) -> Iterator[str]:
         """The ids of the thread and of all threads above it."""
         yield thread_id
-        for child in self._family.open:
+        for child in self._registry.open:
             if child.id == thread_id:
                 yield from self._lineage(child.parent.thread_id)
 
@@ -210,7 +210,7 @@ class Children:
 
         Others are out of reach: they may have more rights.
         """
-        for child in self._family.open:
+        for child in self._registry.open:
             if self.thread_id in self._lineage(child.parent.thread_id):
                 yield child
 
@@ -243,12 +243,12 @@ class Children:
     ) -> ChildAgent:
         setup = self._setup
         thread = self._thread
-        family = self._family
+        registry = self._registry
         role = self._roles().found.get(params.agent_type or "default")
         if role is None:
             raise CallRefused(f"unknown agent_type '{params.agent_type}'")
         config, choices = child_settings(setup, thread.settings.choices, role, params)
-        if len(family.open) >= family.limit:
+        if len(registry.open) >= registry.limit:
             raise CallRefused("collab spawn failed: agent thread limit reached")
         nickname = nickname or self._nickname(role.nicknames)
         new = NewChild(
@@ -259,15 +259,15 @@ class Children:
             features=[RoleLimits(role)],
         )
         child = ChildAgent(thread, nickname, params.agent_type or "", self._changed)
-        family.open.append(child)
+        registry.open.append(child)
         try:
             await child.open(self._opened(child, new, role, config, resume))
         except BaseException as error:
-            family.open.remove(child)
+            registry.open.remove(child)
             if isinstance(error, CodexError):
                 raise CallRefused(f"collab spawn failed: {error}") from error
             raise
-        family.names[child.id] = nickname
+        registry.names[child.id] = nickname
         return child
 
     @asynccontextmanager
@@ -301,11 +301,11 @@ class Children:
     async def _close(self, children: Iterable[ChildAgent]) -> None:
         """Close the sessions of these children. Each session closes its own children."""
         for child in children:
-            self._family.open.remove(child)
+            self._registry.open.remove(child)
         ended = await asyncio.gather(
             *(c.close() for c in children), return_exceptions=True
         )
-        self._family.tell()
+        self._registry.tell()
         for error in filter(None, ended):
             raise error
 
@@ -314,8 +314,8 @@ class Children:
         names = candidates or _NICKNAMES
         numbered = (f"{name} {n}" for n in count(2) for name in names)
         taken = {
-            *self._family.names.values(),
-            *(child.nickname for child in self._family.open),
+            *self._registry.names.values(),
+            *(child.nickname for child in self._registry.open),
         }
         return next(name for name in chain(names, numbered) if name not in taken)
 
@@ -327,7 +327,7 @@ class Children:
             text = encode_json(news).decode().replace("</subagent", r"<\/subagent")
             tagged = f"<subagent_notification>\n{text}\n</subagent_notification>"
             self._news.append(Note(tagged, "user"))
-        self._family.tell()
+        self._registry.tell()
 
 
 def _not_found(agent_id: str) -> CallRefused:

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, Final
 
-from codex_py.app.features.agents.family import AgentFamily, taking_turns
+from codex_py.app.features.agents.agent_registry import AgentRegistry, taking_turns
 from codex_py.app.options import SessionSetup
 from codex_py.config.definition_folders import role_folders
 from codex_py.protocol.dispatch import Tool
@@ -30,16 +30,20 @@ _MAX_LISTED_CHARS: Final = 40_000
 class SubAgents:
     """The subagents of a session, and the subagents of those.
 
-    A frontend finds them in `AgentFamily.open`.
+    A frontend finds them in `AgentRegistry.open`.
 
-    A child has its own `SubAgents`, with the same `family`.
+    A child has its own `SubAgents`, with the same `registry`.
     """
 
-    def __init__(self, setup: SessionSetup, family: AgentFamily | None = None) -> None:
-        """`family`: the one of the parent; None for the session at the top."""
+    def __init__(
+        self, setup: SessionSetup, registry: AgentRegistry | None = None
+    ) -> None:
+        """`registry`: the one of the parent; None for the session at the top."""
         self.setup = setup
         self._settings = setup.config.settings.agents
-        self.family = family or AgentFamily(self._settings.max_threads or _MAX_THREADS)
+        self.registry = registry or AgentRegistry(
+            self._settings.max_threads or _MAX_THREADS
+        )
         self._children = None
         """The `Children` of the session; loaded with its tools."""
         self._at_end = AsyncExitStack()
@@ -55,10 +59,10 @@ class SubAgents:
         return roles
 
     def for_child(self, setup: SessionSetup) -> "SubAgents":
-        return SubAgents(setup, self.family)
+        return SubAgents(setup, self.registry)
 
     def __call__(self, thread: Thread) -> Extension:
-        wrap_dispatch = partial(taking_turns, self.family.turns)
+        wrap_dispatch = partial(taking_turns, self.registry.turns)
         if thread.parent is None:
             depth = 0
         else:
@@ -95,7 +99,7 @@ class SubAgents:
             )  # 9 ms behind the tools
 
             self._children = Children(
-                self.setup, self.family, lambda: self.roles, thread
+                self.setup, self.registry, lambda: self.roles, thread
             )
             self._at_end.push_async_callback(self._children.aclose)
         return self._children

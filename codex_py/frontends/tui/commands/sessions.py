@@ -99,7 +99,7 @@ async def _agents(context: CommandContext, _: str) -> None:
     conversation = context.conversation
     ui = context.ui
     agents = (await conversation.opened()).feature(SubAgents)
-    if agents is None or not agents.family.open:
+    if agents is None or not agents.registry.open:
         ui.hints.show("no agent is open; ask for some")
         return
     agent: ChildAgent | None = None
@@ -107,7 +107,7 @@ async def _agents(context: CommandContext, _: str) -> None:
         news = conversation.monitor.agents
         asking = ui.status.asking
         # Working agents come first.
-        found = sorted(agents.family.open, key=lambda each: not each.is_busy)
+        found = sorted(agents.registry.open, key=lambda each: not each.is_busy)
         rows = [agent_row(each, news[each.id], asking) for each in found]
         at = found.index(agent) if agent in found else 0
         agent = await ui.panels.show(Picker("Agents", rows, selected=at))

@@ -10,10 +10,11 @@ from codex_py.protocol.dispatch import Dispatch, ToolUse, changed_paths
 from codex_py.protocol.tools import ToolOutput
 
 
-class AgentFamily:
-    """
+class AgentRegistry:
+    """The subagents of a session and of its subagents.
+
     Attributes:
-        open: the open children, each a `Child`. A child that is still being opened has no id.
+        open: the open children, each a `ChildAgent`. A child that is still being opened has no id.
         limit: the largest number of open children, including those that have answered.
         names: nicknames by id, also of closed children.
         turns: see `taking_turns`.
