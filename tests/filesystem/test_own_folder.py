@@ -58,7 +58,7 @@ def test_the_folders_of_killed_programs_are_removed_and_no_others(
 
 
 ELSEWHERE = {
-    "app/agent/conversation.py": "a home of its own, which commands cannot write",
+    "app/agent/agent_session.py": "a home of its own, which commands cannot write",
     "app/exec_process.py": "a file without a name",
     "commands/batch/batch_command.py": "a file without a name",
     "frontends/demo/demo_session.py": "the project of the demo, with a home of its own",

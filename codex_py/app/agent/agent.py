@@ -10,8 +10,8 @@ from typing import Any, Generic, Self, TypeVar, overload
 
 import httpx
 
+from codex_py.app.agent.agent_session import AgentSession, AgentSetup
 from codex_py.app.agent.approval import Approve, Callback
-from codex_py.app.agent.conversation import AgentSession, AgentSetup
 from codex_py.app.agent.loop_thread import LoopThread
 from codex_py.app.agent.result import OutputT, Result
 from codex_py.app.agent.stream import EventStream
