@@ -14,7 +14,7 @@ from scripts.benchmarks.agent import Agent
 from scripts.benchmarks.app_server import app_server
 from scripts.benchmarks.batch import batch
 from scripts.benchmarks.figures import HEADING, rows
-from scripts.benchmarks.hops import hops, print_functions
+from scripts.benchmarks.hops import hops, print_functions, print_modules
 from scripts.benchmarks.samples import Benchmark, Sample
 from scripts.benchmarks.sandbox import sandbox
 from scripts.benchmarks.server import BenchmarkServer
@@ -71,6 +71,9 @@ def main() -> None:
         agents = [Agent("codex-py", program)]
         if arguments.functions:
             print_functions(agents[0])
+            return
+        if arguments.by_module:
+            print_modules(agents[0])
             return
         if arguments.peer is not None:
             agents.append(Agent("peer", arguments.peer.resolve()))
@@ -161,6 +164,11 @@ def _parser() -> argparse.ArgumentParser:
         "--functions",
         action="store_true",
         help="name the functions that `hops` counts, and measure nothing",
+    )
+    parser.add_argument(
+        "--by-module",
+        action="store_true",
+        help="name these functions below their modules, and measure nothing",
     )
     return parser
 

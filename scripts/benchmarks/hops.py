@@ -1,13 +1,14 @@
 """Hops: the modules and functions that run for a call, a patch, a start and a key, which a reader has to pass.
 
-`scripts/bench hops` counts them, `scripts/bench hops --functions` names them in the order of their first entry.
+`scripts/bench hops` counts them. `scripts/bench --functions` names them in the order of their first entry, and
+`scripts/bench --by-module` names them below their modules.
 """
 
 import os
 import shlex
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,6 +88,21 @@ def print_functions(agent: Agent) -> None:
             times = f"{entered[function]}x"
             place = f"{function.module}:{function.line}"
             print(f"{times:>5} {'  ' * entry.depth}{function.name}  {place}")
+
+
+def print_modules(agent: Agent) -> None:
+    """Name the functions of each path below their modules, with the number of functions and of their entries."""
+    for name, entries in _paths(agent):
+        entered = Counter(entry.function for entry in entries)
+        by_module: defaultdict[str, list[Function]] = defaultdict(list)
+        for function in entered:
+            by_module[function.module].append(function)
+        print(f"\n{name}: {len(entered)} functions in {len(by_module)} modules")
+        for module, functions in sorted(by_module.items()):
+            print(f"{len(functions):>4} {module}")
+            for function in functions:
+                times = f"{entered[function]}x"
+                print(f"{times:>10} {function.name}:{function.line}")
 
 
 def _paths(agent: Agent) -> Iterable[tuple[str, Sequence[Entry]]]:
