@@ -224,7 +224,9 @@ class Response:
             return
         self._session.log.record(item, place)
         if call is not None:
+            # Its tool shows it.
             self._start(call, place._replace(is_output=True), calls)
+            return
         for event in item_events(item, self._session.next_item_id):
             self._session.emit(event)
 

@@ -327,8 +327,8 @@ class Session(SessionState):
             self._idle.set()
             self.log.send_notes()
 
-    async def _answer(self, turn: RunningTurn, retries: RetryBudget) -> None:
-        await Turn(self, turn, self._compactor, retries).run()
+    def _answer(self, turn: RunningTurn, retries: RetryBudget) -> Awaitable[None]:
+        return Turn(self, turn, self._compactor, retries).run()
 
     async def _compact(self, _: RunningTurn, retries: RetryBudget) -> None:
         if not is_worth_compacting(self.items):

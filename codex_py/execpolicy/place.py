@@ -130,10 +130,6 @@ class CommandPlace:
             return None
         return self._find(name, self._folders)
 
-    def trusts_shell(self, word: str) -> bool:
-        path = self.program(word)
-        return path is not None and is_known_shell(path, self.shell)
-
     def can_change(self, path: str | Path) -> bool:
         """True if a path, as written or resolved, is in a writable folder. It need not exist."""
         ways = (Path(os.path.normpath(path)), Path(os.path.realpath(path)))

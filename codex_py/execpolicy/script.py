@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from codex_py.execpolicy.parse_budget import ParseBudget
-from codex_py.execpolicy.place import BY_NAME, CommandPlace
+from codex_py.execpolicy.place import BY_NAME, CommandPlace, is_known_shell
 from codex_py.execpolicy.words import UNKNOWN, Command, plain_script
 from codex_py.execpolicy.wrappers import (
     SHELLS,
@@ -46,7 +46,8 @@ def plain_commands(
     if program_name(argv) not in SHELLS:
         return (tuple(argv),)
     if len(argv) == 3 and argv[1] in {"-c", "-lc"}:
-        if not place.trusts_shell(argv[0]):
+        shell = place.program(argv[0])
+        if shell is None or not is_known_shell(shell, place.shell):
             return None
         script = argv[2]
         # The shell would take a script that begins like an option for one.

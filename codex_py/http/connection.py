@@ -56,7 +56,8 @@ class Connection(asyncio.Protocol):
         self._small_reads = 0
         self._transport.write(head + body[:_PIECE_BYTES])
         rest = memoryview(body)[_PIECE_BYTES:]
-        await self._taken(timeout_s)
+        if self._writing_paused:
+            await self._taken(timeout_s)
         while rest:
             # After an early answer, buffer the rest without waiting: the server may still read it,
             # and then accept another request.

@@ -78,7 +78,8 @@ class Guardian:
             OSError: it cannot be started; if that is due to the directory, `filename` is `cwd`.
             ValueError: an argument has a NUL or a character that the file system's encoding lacks.
         """
-        self._start()
+        if self._child is None:
+            self._start()
         self._count += 1
         value = f"{self._token}.{self._count}"
         with _default_keyboard_signals():
@@ -119,8 +120,6 @@ class Guardian:
         self._stop()
 
     def _start(self) -> None:
-        if self._child is not None:
-            return
         self._child = subprocess.Popen(
             ["/bin/sh", "-c", _SCRIPT, "guardian", self._mark],
             stdin=subprocess.PIPE,

@@ -28,7 +28,7 @@ class ItemIds:
         self._upcoming: str | None = None
 
     def __call__(self) -> str:
-        taken = self.upcoming
+        taken = self._upcoming or self._fresh()
         self._upcoming = None
         return taken
 

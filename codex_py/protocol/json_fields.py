@@ -138,7 +138,10 @@ def parse_event(data: str, name: str = "") -> JsonObject | None:
     Args:
         name: the name of the event. `….delta` marks a delta, as the same `type` does.
     """
-    event = json_or(data, None)
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
     if not isinstance(event, dict):
         return None
     fields = cast("JsonObject", event)

@@ -226,12 +226,12 @@ class RolloutWriter:
 
     def _append(self, data: bytes) -> None:
         try:
-            with _writing(self.path):
-                self._write(data)
-        except SessionError as error:
+            self._write(data)
+        except OSError as error:
             if not self._warned:
                 self._warned = True
-                self._warn(f"{error}; this session may not be resumable")
+                failure = _unwritable(self.path, f"{error.strerror}")
+                self._warn(f"{failure}; this session may not be resumable")
 
     def _write(self, data: bytes) -> None:
         self._unwritten += self._masked(data)
@@ -253,10 +253,11 @@ def _writing(path: Path, advice: str = "") -> Generator[None]:
     try:
         yield
     except OSError as error:
-        reason = f"{error.strerror}{advice}"
-        raise SessionError(
-            f"the session file {path} cannot be written: {reason}"
-        ) from error
+        raise _unwritable(path, f"{error.strerror}{advice}") from error
+
+
+def _unwritable(path: Path, reason: str) -> SessionError:
+    return SessionError(f"the session file {path} cannot be written: {reason}")
 
 
 class RolloutEvents:

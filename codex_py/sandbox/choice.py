@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from codex_py.errors import ToolError, cause
-from codex_py.filesystem.denials import DeniedPaths, denials_of
+from codex_py.filesystem.denials import NOTHING, DeniedPaths, denials_of
 from codex_py.filesystem.folder_times import FolderTimes
 from codex_py.protocol.approval import DEFAULT_LIMITS, SandboxLimits, SandboxPolicy
 from codex_py.protocol.domain_rules import DomainRules
+from codex_py.protocol.file_rules import FileRules
 from codex_py.sandbox.backends.backend import Backend
 from codex_py.sandbox.backends.linux import BubblewrapBackend, LauncherBackend
 from codex_py.sandbox.backends.seatbelt import SeatbeltBackend
@@ -63,6 +64,18 @@ def _free_view(denied: DeniedPaths, hidden: Sequence[Path]) -> Layout:
         hidden=(*hidden, *denied.hidden),
         opened=denied.opened,
     )
+
+
+def _denied(rules: FileRules, roots: Roots, cwd: Path, backend: str) -> DeniedPaths:
+    """The denied files of this moment. Raises a `ToolError` if the backend cannot deny them."""
+    denied = denials_of(rules).now((*roots.all, cwd))
+    links = [path for path in denied.links if is_inside(path, roots.all)]
+    if links and backend == "bwrap" and not rules.may_be_unenforced:
+        # `bwrap` would cover the link's target. Without the link, the next session would not
+        # deny it.
+        text = f"{links[0]} is denied and a symbolic link, which 'bwrap' cannot keep as it is"
+        raise ToolError(f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable")
+    return denied
 
 
 def _too_weak(backend: str, what: str, name: str) -> ToolError:
@@ -163,23 +176,17 @@ class PlatformSandbox:
             domains = None
         if is_free and not hides and domains is None:
             return argv
-        denied = denials_of(rules).now((*roots.all, cwd))
-        links = [path for path in denied.links if is_inside(path, roots.all)]
-        if links and self._backend.name == "bwrap" and not rules.may_be_unenforced:
-            # `bwrap` would cover the link's target. Without the link, the next session would not
-            # deny it.
-            text = f"{links[0]} is denied and a symbolic link, which 'bwrap' cannot keep as it is"
-            raise ToolError(
-                f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable"
-            )
+        denied = NOTHING
+        if rules.denies:
+            denied = _denied(rules, roots, cwd, name)
         hidden = secrets(self._home, denies=rules.denies)
-        if not is_free:
-            view = self._view(policy, roots, denied, hidden)
-        elif hides:
-            view = _free_view(denied, hidden)
+        if is_free:
+            view = _free_view(denied, hidden if hides else ())
         else:
-            view = _free_view(denied, ())
-        return self._confined(argv, self._reaching(view, domains), cwd)
+            view = self._view(policy, roots, denied, hidden)
+        if domains is not None and not view.offline:
+            view = self._reaching(view, domains)
+        return self._confined(argv, view, cwd)
 
     def _view(
         self,
@@ -218,10 +225,8 @@ class PlatformSandbox:
             )
         return view
 
-    def _reaching(self, view: Layout, domains: DomainRules | None) -> Layout:
-        """The view with these hosts as the only ones within reach, unless it is offline."""
-        if domains is None or view.offline:
-            return view
+    def _reaching(self, view: Layout, domains: DomainRules) -> Layout:
+        """The view with these hosts as the only ones within reach."""
         if self._report is None:
             return replace(view, offline=True)
         if self._network is None:

@@ -108,7 +108,19 @@ class ToolRouter:
         context = replace(context, emit=shown)
         try:
             output = await self._output(call, context, shown)
-            return self._items(call, output, context, shown)
+            if shown.any:
+                item = output_item(
+                    call, output, limit_tokens=context.output_token_limit
+                )
+            else:
+                item = self.answer(call, output, context)
+            made = [*output.notes, item]
+            if output.notes or not isinstance(item.output, str):
+                # A foreign tool may return values that JSON does not have. Encode here, where the call
+                # can still fail.
+                for each in made:
+                    each.encoded()
+            return made
         except ApproverFailed as failed:
             raise failed.error from None
         except BaseException as error:  # noqa: BLE001 - a call costs no more than itself
@@ -138,25 +150,6 @@ class ToolRouter:
             name = call.tool_name.removeprefix(AGENTS_NAMESPACE)
             context.emit(CallDenied(name, output.text, *why, output.error_code))
         return output
-
-    def _items(
-        self,
-        call: ToolCall,
-        output: ToolOutput,
-        context: ToolContext,
-        shown: "_ShownItems",
-    ) -> Sequence[Note | items.OutputItem]:
-        if shown.any:
-            item = output_item(call, output, limit_tokens=context.output_token_limit)
-        else:
-            item = self.answer(call, output, context)
-        made = [*output.notes, item]
-        if output.notes or not isinstance(item.output, str):
-            # A foreign tool may return values that JSON does not have. Encode here, where the call
-            # can still fail.
-            for each in made:
-                each.encoded()
-        return made
 
     def answer(
         self, call: ToolCall, output: ToolOutput, context: ToolContext

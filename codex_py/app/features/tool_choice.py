@@ -28,8 +28,8 @@ class ToolChoices:
     def __init__(self, setup: SessionSetup) -> None:
         """Raises a `ConfigError` if the setting cannot be read."""
         self._configured = ToolChoice.parse(setup.config.tool_choice)
-        self._choice = ANY_TOOL
-        """The choice of the running turn."""
+        self._choice: ToolChoice | None = None
+        """The choice of the running turn; None if the model may call any tool."""
         self._is_first = False
         """True if the next or the running response is the first one of its turn."""
         self._is_answered = False
@@ -51,7 +51,7 @@ class ToolChoices:
     def _watch(self, event: Event) -> None:
         match event:
             case ItemCompleted(WebSearch()) if (
-                self._is_first and not self._choice.names
+                self._is_first and self._choice is not None and not self._choice.names
             ):
                 # The provider runs its searches itself.
                 self._is_met = True
@@ -68,8 +68,9 @@ class ToolChoices:
         def stream(prompt: Prompt):
             self._is_first = self._is_first and not self._is_answered
             choice = self._choice
-            is_over = choice.mode == "required" and not self._is_first
-            if choice == ANY_TOOL or is_over or self._is_compacting or not prompt.tools:
+            if choice is None or self._is_compacting or not prompt.tools:
+                return inner(prompt)
+            if choice.mode == "required" and not self._is_first:
                 return inner(prompt)
             offered = [spec.name for spec in prompt.tools]
             missing = [name for name in choice.names if name not in offered]
@@ -85,7 +86,8 @@ class ToolChoices:
         """Refuse calls that the choice of tools for this turn excludes."""
 
         async def dispatch(use: ToolUse) -> ToolOutput:
-            _check_call(self._choice, use.call.tool_name, is_first=self._is_first)
+            if self._choice is not None:
+                _check_call(self._choice, use.call.tool_name, is_first=self._is_first)
             self._is_met = self._is_met or self._is_first
             if self._thread.settings.parallel_tool_calls:
                 return await inner(use)
@@ -96,13 +98,18 @@ class ToolChoices:
 
     @asynccontextmanager
     async def _around_turn(self, turn: TurnStart) -> AsyncGenerator[None]:
-        self._choice = turn.tool_choice or self._configured
+        choice = turn.tool_choice or self._configured
+        if choice == ANY_TOOL:
+            choice = None
+        self._choice = choice
         self._is_first = True
         self._is_answered = False
         self._is_met = False
         yield
-        if self._choice.mode == "required" and self._is_answered and not self._is_met:
-            self._thread.warn(_not_met(self._choice))
+        if choice is None or choice.mode != "required":
+            return
+        if self._is_answered and not self._is_met:
+            self._thread.warn(_not_met(choice))
 
     @asynccontextmanager
     async def _around_compaction(self, _: Compaction) -> AsyncGenerator[None]:

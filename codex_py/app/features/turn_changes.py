@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,54 +30,6 @@ _MAX_SHARE: Final = 0.1
 """The largest part of a turn's time that copies between its calls may take."""
 
 
-class _Activity:
-    """The calls, hooks and commands that may be changing files.
-
-    Commands in the background count too. The session at the top counts its subagents' activities.
-    """
-
-    def __init__(self) -> None:
-        self._calls = 0
-        """The number of running calls and hooks that may change files."""
-        self._writers: set[object] = set()
-        """The activities that run now and may change files."""
-        self._toolboxes: set[SessionTools] = set()
-        """The tools of sessions whose commands may still run in the background."""
-
-    def begin_call(self, toolbox: SessionTools | None) -> None:
-        if toolbox is not None:
-            self._toolboxes.add(toolbox)
-        self._calls += 1
-
-    def end_call(self) -> None:
-        self._calls -= 1
-
-    def begin_writing(self, writer: object) -> None:
-        self._writers.add(writer)
-
-    def end_writing(self, writer: object) -> None:
-        self._writers.discard(writer)
-
-    def forget_toolboxes(self) -> None:
-        """Let go of the tools of closed subagents, unless a call runs."""
-        if not self._calls:
-            self._toolboxes.clear()
-
-    @property
-    def may_change_files(self) -> bool:
-        """True while something writes, or a command runs in the background."""
-        return bool(self._writers) or not self._is_idle
-
-    @property
-    def is_quiet(self) -> bool:
-        """True if no call runs, and no command in the background."""
-        return not self._calls and self._is_idle
-
-    @property
-    def _is_idle(self) -> bool:
-        return all(toolbox.is_idle for toolbox in self._toolboxes)
-
-
 class TurnChanges:
     """Records the changes of turns.
 
@@ -95,7 +48,13 @@ class TurnChanges:
         self._recorder = None
         """The `TurnRecorder`; made by the first call or hook that may change files."""
         self._lock = asyncio.Lock()
-        self._activity = _Activity()
+        # The session at the top counts for its subagents too.
+        self._calls = 0
+        """The number of running calls and hooks that may change files."""
+        self._writers: set[object] = set()
+        """The calls, hooks and commands that may be changing files now, also in the background."""
+        self._toolboxes: set[SessionTools] = set()
+        """The tools of sessions whose commands may still run in the background."""
         self._copying: asyncio.Task[object] | None = None
         self._next_copy_s = 0.0
         self._thread: Thread | None = None
@@ -184,7 +143,7 @@ class TurnChanges:
         try:
             yield
         finally:
-            top._activity.end_call()
+            top._calls -= 1
             top._end_writing(writer)
             if not is_known and top._may_copy:
                 # The copy is made while the model thinks, so that the turn ends sooner.
@@ -211,7 +170,7 @@ class TurnChanges:
                 state = await to_its_end(asyncio.to_thread(recorder.look))
         except (CodexError, OSError):
             return None
-        if self._activity.is_quiet:
+        if self._is_quiet:
             return state
         return None
 
@@ -256,30 +215,44 @@ class TurnChanges:
             elif self._may_copy:
                 await _in_thread(self._make_copy)
             recorder.will_run(is_confined=is_confined or is_known)
-            self._activity.begin_call(toolbox)
+            if toolbox is not None:
+                self._toolboxes.add(toolbox)
+            self._calls += 1
             if writer is not None:
                 self._begin_writing(writer)
 
     def _begin_writing(self, writer: object) -> None:
-        self._activity.begin_writing(writer)
+        self._writers.add(writer)
         if self._recorder is not None:
             self._recorder.begin_life()
 
     def _end_writing(self, writer: object) -> None:
-        self._activity.end_writing(writer)
+        self._writers.discard(writer)
         self._settle()
 
     def _settle(self) -> None:
         """End the time in which files may change if nothing is running."""
-        if self._activity.may_change_files:
+        if self._writers or not self._is_idle:
             return
         if self._recorder is not None:
             self._recorder.end_life()
-        self._activity.forget_toolboxes()
+        if not self._calls:
+            # The subagents of closed sessions are forgotten.
+            self._toolboxes.clear()
+
+    @property
+    def _is_idle(self) -> bool:
+        """True if no command runs, not even in the background."""
+        return all(toolbox.is_idle for toolbox in self._toolboxes)
+
+    @property
+    def _is_quiet(self) -> bool:
+        """True if no call runs, and no command."""
+        return not self._calls and self._is_idle
 
     @property
     def _may_copy(self) -> bool:
-        return self._activity.is_quiet and time.monotonic() > self._next_copy_s
+        return self._is_quiet and time.monotonic() > self._next_copy_s
 
     def _make_copy(self) -> None:
         began_s = time.monotonic()
@@ -289,7 +262,7 @@ class TurnChanges:
 
     async def _copy(self) -> None:
         async with self._lock:
-            if self._activity.is_quiet:
+            if self._is_quiet:
                 await _in_thread(self._make_copy)
 
     @asynccontextmanager
@@ -361,10 +334,10 @@ class TurnChanges:
         )
         return is_final and policy.mode != "danger-full-access"
 
-    @property
+    @cached_property
     def _toolbox(self) -> SessionTools | None:
-        if self._thread is None:
-            return None
+        """The tools of the session, which never change once it has started."""
+        assert self._thread is not None
         return self._thread.feature(SessionTools)
 
 

@@ -54,6 +54,8 @@ class Slot:
         self.index = index
         self.kind = kind
         self.announced: JsonObject = {}
+        self.is_open = True
+        """False once the item was given out."""
         self.item: JsonObject | None = None
         """The item as it was given out; None while the slot is open."""
         self.is_reported = False
@@ -63,13 +65,10 @@ class Slot:
         self._unread: list[str] = []
         self._unread_size = 0
 
-    @property
-    def is_open(self) -> bool:
-        return self.item is None
-
     def announce(self, item: JsonObject) -> None:
         """Take the item of `output_item.added`, which some servers send whole."""
-        self._catch_up()
+        if self._unread:
+            self._catch_up()
         self.announced.update(item)
         for field in ("arguments", "input"):
             text = text_field(item, field)
@@ -231,6 +230,7 @@ class Slot:
 
     def close(self, item: JsonObject) -> None:
         """Keep the item as it was emitted, and drop the state that led to it."""
+        self.is_open = False
         self.item = item
         self._parts.clear()
         self._unread.clear()

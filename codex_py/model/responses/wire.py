@@ -43,14 +43,9 @@ class ResponsesWire(ProfiledWire):
         The items of the prompt are copied as they are. They come last, so that each request of a
         thread begins like the one before.
         """
-        functions_only = self._profile.function_tools_only
-        if functions_only:
-            freeform = ()
-        else:
-            freeform = freeform_names(prompt)
         settings: dict[str, Any] = {
             "model": prompt.model,
-            "tool_choice": _tool_choice(prompt, freeform),
+            "tool_choice": self._tool_choice(prompt),
             "parallel_tool_calls": prompt.parallel_tool_calls,
             "store": False,
             "stream": True,
@@ -79,6 +74,21 @@ class ResponsesWire(ProfiledWire):
         rest = [b"".join((*fragments, b',"input":[', first)), *rest]
         rest[-1] += b"]}"
         return b",".join(rest)
+
+    def _tool_choice(self, prompt: Prompt) -> str | dict[str, Any]:
+        choice = prompt.tool_choice
+        if not choice.names:
+            return choice.mode
+        freeform: Collection[str] = ()
+        if not self._profile.function_tools_only:
+            freeform = freeform_names(prompt)
+        kinds = dict.fromkeys(freeform, "custom")
+        tools = [
+            {"type": kinds.get(name, "function"), "name": name} for name in choice.names
+        ]
+        if choice.mode == "required" and len(tools) == 1:
+            return tools[0]
+        return {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
 
     def _tools(self, specs: Sequence[ToolSpec]) -> bytes:
         """The entries of `tools`, which are encoded once for requests with the same tools."""
@@ -149,19 +159,6 @@ def tool_entry(spec: ToolSpec) -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def _base_item(instructions: str) -> EncodedItem:
     return message("developer", [input_text(instructions)])
-
-
-def _tool_choice(prompt: Prompt, freeform: Collection[str]) -> str | dict[str, Any]:
-    choice = prompt.tool_choice
-    if not choice.names:
-        return choice.mode
-    kinds = dict.fromkeys(freeform, "custom")
-    tools = [
-        {"type": kinds.get(name, "function"), "name": name} for name in choice.names
-    ]
-    if choice.mode == "required" and len(tools) == 1:
-        return tools[0]
-    return {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
 
 
 def _text_settings(prompt: Prompt) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from codex_py.programs import find_program
@@ -70,7 +70,13 @@ class LauncherBackend:
     def __init__(self, name: str, limits: SandboxLimits) -> None:
         """`name`: `namespaces`, `views`, `supervised` or `landlock`; see the launcher."""
         self.name = name
-        self._limits = limits
+        self._limits = [
+            f"processes={limits.max_processes}",
+            f"files={limits.max_open_files}",
+        ]
+        """The words for the limits of a command."""
+        if limits.max_memory_mb is not None:
+            self._limits.append(f"memory={limits.max_memory_mb << 20}")
         self._spills: list[int] = []
 
     def command(
@@ -113,7 +119,7 @@ class LauncherBackend:
         words += [f"filter={without_sockets.hex()}", f"alive={alive}"]
         if with_sockets is not None:
             words.append(f"sockets={with_sockets.hex()}")
-        words += self._limit_words()
+        words += self._limits
         words += _network_words(view)
         words += self._spilt([self._writable(path, view) for path in view.writable])
         if is_landlock and Path("/tmp") in view.writable:
@@ -130,20 +136,11 @@ class LauncherBackend:
             words += [f"protect={path}" for path in absent_names(view.roots)]
         return [*words, "--", *argv]
 
-    @property
+    @cached_property
     def _reaches_own_processes_alone(self) -> bool:
         """True if a command can inspect only its own processes, in a view thanks to Landlock."""
         is_view = self.name == "views" and landlock.version() >= landlock.REFER_SINCE
         return self.name == "namespaces" or is_view
-
-    def _limit_words(self) -> list[str]:
-        words = [
-            f"processes={self._limits.max_processes}",
-            f"files={self._limits.max_open_files}",
-        ]
-        if self._limits.max_memory_mb is not None:
-            words.append(f"memory={self._limits.max_memory_mb << 20}")
-        return words
 
     def _writable(self, path: Path, view: Layout) -> str:
         """The word for a writable folder.
@@ -256,7 +253,8 @@ def _may_supervise() -> bool:
     return int(scope) < _ATTACH_BY_ADMINISTRATORS_ALONE
 
 
-def _python(module: str) -> list[str]:
+@cache
+def _python(module: str) -> Sequence[str]:
     """The words that run a module from the launcher's package."""
     start = _START.format(module)
     return [os.path.realpath(sys.executable), "-I", "-S", "-c", start, _CHILD]

@@ -17,6 +17,7 @@ from codex_py.process.process import Process
 from codex_py.process.sessions import ProcessSessions
 from codex_py.protocol import event_items, events
 from codex_py.protocol.annotations import OR_DEFAULT
+from codex_py.protocol.approval import ApprovalPolicy
 from codex_py.protocol.calls import PastCall, PastItems, past_command, read_report
 from codex_py.protocol.checked import WrongValue
 from codex_py.protocol.dispatch import ToolContext
@@ -144,9 +145,11 @@ class CommandRunner:
         try:
             verdict = await self.orchestrator.approve(call, context)
             process = await self._attempt(call, verdict, context, wait_s, snapshot)
-            if verdict.sandboxed and await self.orchestrator.may_leave(
-                call, process, context
-            ):
+            may_ask = (
+                verdict.sandboxed
+                and context.approval_policy is ApprovalPolicy.ON_FAILURE
+            )
+            if may_ask and await self.orchestrator.may_leave(call, process, context):
                 outside = Run(sandboxed=False)
                 process = await self._attempt(call, outside, context, wait_s, snapshot)
             return process

@@ -17,7 +17,6 @@ from codex_py.execpolicy.decision import CommandRules
 from codex_py.execpolicy.place import CommandPlace
 from codex_py.process.process import Process
 from codex_py.protocol.approval import (
-    ApprovalPolicy,
     ApprovalRequest,
     ReviewDecision,
     SandboxPolicy,
@@ -138,15 +137,15 @@ class Orchestrator:
     async def may_leave(
         self, call: CommandCall, process: Process, context: ToolContext
     ) -> bool:
-        """Under `on-failure`, if the sandbox seems to have blocked the command, ask whether to run
-        it again outside.
+        """If the sandbox seems to have blocked the command, ask whether to run it again outside.
+
+        Call this for a command in the sandbox, under the policy `on-failure`.
 
         Raises:
             ToolError: the user refused.
         """
         if (
-            context.approval_policy is not ApprovalPolicy.ON_FAILURE
-            or context.sandbox_policy.mode == "danger-full-access"
+            context.sandbox_policy.mode == "danger-full-access"
             or context.sandbox_policy.is_final
             or not process.finished.is_set()
             or not _looks_blocked(process.exit_code, process.all_output().text())
