@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from codex_py.errors import ToolError, cause
 from codex_py.filesystem.denials import NOTHING, DeniedPaths, denials_of
@@ -66,22 +67,53 @@ def _free_view(denied: DeniedPaths, hidden: Sequence[Path]) -> Layout:
     )
 
 
-def _denied(rules: FileRules, roots: Roots, cwd: Path, backend: str) -> DeniedPaths:
-    """The denied files of this moment. Raises a `ToolError` if the backend cannot deny them."""
-    denied = denials_of(rules).now((*roots.all, cwd))
-    links = [path for path in denied.links if is_inside(path, roots.all)]
-    if links and backend == "bwrap" and not rules.may_be_unenforced:
-        # `bwrap` would cover the link's target. Without the link, the next session would not
-        # deny it.
-        text = f"{links[0]} is denied and a symbolic link, which 'bwrap' cannot keep as it is"
-        raise ToolError(f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable")
-    return denied
-
-
-def _too_weak(backend: str, what: str, name: str) -> ToolError:
+def _too_weak(backend: str, task: str, name: str) -> ToolError:
     accept = f"`--allow-unenforced permissions.{name}` accepts that"
-    text = f"the sandbox backend {backend!r} cannot {what}; {accept}"
+    text = f"the sandbox backend {backend!r} cannot {task}; {accept}"
     return ToolError(text, code="SandboxUnavailable")
+
+
+class _Needs(NamedTuple):
+    """What must hold for the commands of a policy."""
+
+    limits_writes: bool
+    """True if a command may write only to some folders."""
+    hides: bool
+    """True if a command must not read some files."""
+    domains: DomainRules | None
+    """The only hosts that a command may reach; None if hosts are not restricted."""
+
+    @classmethod
+    def of(cls, policy: SandboxPolicy) -> "_Needs":
+        domains = None
+        if policy.network_access:
+            domains = policy.domains
+        limits_writes = policy.mode != "danger-full-access"
+        return cls(limits_writes, bool(policy.files.denies), domains)
+
+    @property
+    def nothing(self) -> bool:
+        """True if the command runs as it is."""
+        return not self.limits_writes and not self.hides and self.domains is None
+
+
+def _kept_by(backend: Backend, needs: _Needs, policy: SandboxPolicy) -> _Needs:
+    """The needs that the backend can meet. The user has accepted that others are left out.
+
+    Raises:
+        ToolError: the backend cannot meet a need, and the user has not accepted that.
+    """
+    if needs.hides and not _hides(backend.name):
+        if not policy.files.may_be_unenforced:
+            task = "keep commands from reading what is denied"
+            raise _too_weak(backend.name, task, "filesystem")
+        needs = needs._replace(hides=False)
+    if needs.domains is not None and backend.name not in _PROXIES:
+        if not needs.domains.may_be_unenforced:
+            task = "restrict the hosts that commands reach"
+            raise _too_weak(backend.name, task, "network")
+        needs = needs._replace(domains=None)
+    return needs
 
 
 class PlatformSandbox:
@@ -149,44 +181,44 @@ class PlatformSandbox:
         Raises:
             ToolError: the command cannot be confined, so it must not run.
         """
-        rules = policy.files
-        is_free = policy.mode == "danger-full-access"
-        if policy.network_access:
-            domains = policy.domains
-        else:
-            domains = None
-        if is_free and not rules.denies and domains is None:
+        needs = _Needs.of(policy)
+        if needs.nothing:
             return argv
         if policy not in self._roots:
             self._roots[policy] = resolve_roots(policy, self._tmpdir, self._home)
         roots = self._roots[policy]
         if self._backend is None:
             self._backend = self._working_backend(roots)
-        name = self._backend.name
-        hides = rules.denies and _hides(self._backend.name)
-        if rules.denies and not hides and not rules.may_be_unenforced:
-            raise _too_weak(
-                name, "keep commands from reading what is denied", "filesystem"
-            )
-        if domains is not None and name not in _PROXIES:
-            if not domains.may_be_unenforced:
-                raise _too_weak(
-                    name, "restrict the hosts that commands reach", "network"
-                )
-            domains = None
-        if is_free and not hides and domains is None:
+        needs = _kept_by(self._backend, needs, policy)
+        if needs.nothing:
             return argv
-        denied = NOTHING
-        if rules.denies:
-            denied = _denied(rules, roots, cwd, name)
-        hidden = secrets(self._home, denies=rules.denies)
-        if is_free:
-            view = _free_view(denied, hidden if hides else ())
-        else:
+        denied = denials_of(policy.files).now((*roots.all, cwd))
+        self._check_links(denied, roots, policy)
+        hidden = secrets(self._home, denies=policy.files.denies)
+        if needs.limits_writes:
             view = self._view(policy, roots, denied, hidden)
-        if domains is not None and not view.offline:
-            view = self._reaching(view, domains)
-        return self._confined(argv, view, cwd)
+        elif needs.hides:
+            view = _free_view(denied, hidden)
+        else:
+            view = _free_view(denied, ())
+        return self._confined(argv, self._reaching(view, needs.domains), cwd)
+
+    def _check_links(
+        self, denied: DeniedPaths, roots: Roots, policy: SandboxPolicy
+    ) -> None:
+        """Raises a `ToolError` if the backend cannot keep a denied link as it is.
+
+        `bwrap` would cover the link's target. Without the link, the next session would not deny it.
+        """
+        assert self._backend is not None
+        if self._backend.name != "bwrap" or policy.files.may_be_unenforced:
+            return
+        for path in denied.links:
+            if is_inside(path, roots.all):
+                text = f"{path} is denied and a symbolic link, which 'bwrap' cannot keep as it is"
+                raise ToolError(
+                    f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable"
+                )
 
     def _view(
         self,
