@@ -1,8 +1,9 @@
 """Reads server-sent events as real model servers send them.
 
 Specification: https://html.spec.whatwg.org/multipage/server-sent-events.html. Also accepted are a
-byte order mark, a last event without its blank line, and a plain JSON body; the content type does
-not matter. Nearly all events are a name and one line of data: they are split here, at 0.6 us each.
+byte order mark, a last event without its blank line, and a body that is JSON, a web page or plain
+words; the content type does not matter. Nearly all events are a name and one line of data: they are
+split here, at 0.6 us each.
 httpx-sse reads all others, at 4 to 30 us each.
 """
 
@@ -21,6 +22,12 @@ MAX_EVENT_BYTES = 64 * 1024 * 1024
 """The limit of one event, or of a plain JSON body: a server that never ends it must not fill the
 memory."""
 
+_MAX_WORDS = 2_000
+"""The number of characters that are kept of a body without events."""
+_DOCUMENT = ("{", "[", "<")
+"""The beginnings of bodies that are one document: JSON, or a web page."""
+_FIELD = re.compile(r":|(?:data|event|id|retry|error)\b")
+
 MAX_RESPONSE_BYTES = 512 * 1024 * 1024
 """The limit of a whole response, because its content is kept until it is complete."""
 
@@ -32,7 +39,8 @@ async def server_sent_events(
 
     The body of the response must not have been read.
     An event is its name (`message` by default) and its data. Events without data are left out. The
-    content type is ignored, and a body that is one JSON object becomes the data of one event.
+    content type is ignored. A body that is JSON or a web page becomes the data of one event, and so
+    does the beginning of any other body that has no events but has words.
     Closing the generator leaves the response open.
 
     Args:
@@ -78,23 +86,39 @@ class _Splitter:
         self._unfinished: list[str] = []
         """The start of an event, in pieces, so that a large one is not copied for each piece."""
         self._line_ended = False
-        self._is_json: bool | None = None
-        """True if the body is a JSON object, which no event begins like. None before the first
+        self._is_document: bool | None = None
+        """True if the body is JSON or a web page, which no event begins like. None before the first
         character."""
+        self._has_events = False
+        self._head = ""
+        """The beginning of a body without events so far."""
 
     def feed(self, piece: bytes, *, final: bool = False) -> Sequence[tuple[str, str]]:
         text = self._decoder.decode(piece, final)
-        if self._is_json is None:
+        if self._is_document is None:
             text = text.lstrip()
-            self._is_json = text.startswith("{") if text else None
+            if text:
+                self._is_document = text.startswith(_DOCUMENT)
+        events = self._events(text, final=final)
+        if self._has_events:
+            return events
+        if events:
+            self._has_events = True
+            return events
+        self._head += text[: _MAX_WORDS - len(self._head)]
+        if final and _is_words(self._head):
+            return [("message", self._head)]
+        return []
+
+    def _events(self, text: str, *, final: bool) -> Sequence[tuple[str, str]]:
         ends_event = "\n\n" in text or (self._line_ended and text.startswith("\n"))
         if text:
             self._unfinished.append(text)
             self._line_ended = text.endswith("\n")
-        if not final and (self._is_json or not ends_event):
+        if not final and (self._is_document or not ends_event):
             return []
         text = "".join(self._unfinished)
-        if self._is_json or not text:
+        if self._is_document or not text:
             if text:
                 return [("message", text)]
             return []
@@ -104,6 +128,11 @@ class _Splitter:
         if len(common) == len(events):
             return common
         return _any_events(events)
+
+
+def _is_words(head: str) -> bool:
+    """True if a body without events has words that are no fields of events either."""
+    return bool(head.strip()) and _FIELD.match(head) is None
 
 
 def _common_event(event: str) -> tuple[str, str] | None:

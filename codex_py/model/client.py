@@ -18,6 +18,7 @@ from codex_py.model.error_body import plain_line
 from codex_py.model.failures import http_failure
 from codex_py.model.providers import Provider
 from codex_py.model.refused_tools import refused_tool
+from codex_py.model.reported import no_answer
 from codex_py.protocol.addresses import shown_url
 from codex_py.protocol.items import ResponseItem
 from codex_py.protocol.messages import estimated_tokens
@@ -50,6 +51,8 @@ _KEY_HEADERS = {
 }
 _SECRET_HEADERS = {name for name, _ in _KEY_HEADERS.values()}
 _THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
+_WITHOUT_WORDS = {"{}", "[DONE]"}
+"""The data of events that explain nothing."""
 _LINGER_S = 0.25
 """The time to wait for the end of the body after the last event, so that the connection can be
 kept."""
@@ -157,14 +160,15 @@ class HttpModelClient:
         items: list[ResponseItem] = []
         source = server_sent_events(response, max_quiet_s=self._max_quiet_s)
         has_begun = False
-        is_empty = True
+        unread = ""
         try:
             async for batch in source:
-                is_empty = False
                 for name, data in batch:
                     for event in decoder.feed(data, name):
                         has_begun = True
                         yield _with_usage(event, prompt, items)
+                    if not has_begun and data.strip() not in _WITHOUT_WORDS:
+                        unread = data
                 if decoder.finished:
                     break
             try:
@@ -172,7 +176,15 @@ class HttpModelClient:
             except StreamError as error:
                 if has_begun:
                     raise error from None
-                raise self._no_stream(response, error, is_empty) from None
+                raise no_answer(
+                    error,
+                    unread,
+                    content_type=response.headers.get(
+                        "content-type", "no content type"
+                    ),
+                    address=self._shown_url,
+                    advice=self._advice,
+                ) from None
             for event in rest:
                 yield _with_usage(event, prompt, items)
             await _linger(source)
@@ -181,22 +193,6 @@ class HttpModelClient:
             raise
         finally:
             await source.aclose()
-
-    def _no_stream(
-        self, response: httpx.Response, error: StreamError, is_empty: bool
-    ) -> ModelError:
-        """The error of an answer without events: `error`, unless it is not a stream at all."""
-        kind = response.headers.get("content-type", "no content type")
-        others = {"html": "a web page", "json": "no stream"}
-        other = next((what for name, what in others.items() if name in kind), None)
-        is_silent = is_empty and "event-stream" not in kind
-        if error.code != "disconnected" or not (is_silent or other):
-            return error
-        text = f"the answer of {self._shown_url} is {other or 'empty'} ({plain_line(kind)}){self._advice}"
-        # A server in trouble may answer with nothing, and another attempt may succeed.
-        if other:
-            return ModelError(text, code="not_a_stream", status=200)
-        return StreamError.broke_off(text)
 
     def _not_answered(self, error: httpx.TransportError) -> StreamError:
         cause = str(error) or type(error).__name__

@@ -24,10 +24,13 @@ _MESSAGES = (
     "errorMessage",
     "error_msg",
     "error_message",
+    "status_msg",
 )
 """The names of fields that can have the message, the best first."""
 _ECHOES = frozenset({"input", "request_id", "requestid", "documentation_url"})
 """Fields that quote the request, or explain nothing."""
+_STATUSES = ("code", "status", "status_code", "statusCode", "http_status")
+"""The names of fields that can have an HTTP status."""
 
 # Patterns are compiled when they are first used: most runs see no error at all.
 _DELAY = r"(?:try again|retry)(?: again)? (?:in|after) ((?:\d{1,9}(?:\.\d{1,9})? ?[a-z]{1,12}[ ,]{0,2})+)"
@@ -48,7 +51,7 @@ class ServerError:
     """`error.code` if it is a name; servers also put the HTTP status there."""
     type: str | None = None
     status: int | None = None
-    """`error.code` or `error.status` if it is an HTTP status."""
+    """The HTTP status that the error, or the object around it, has in a field."""
     resets_at: float | None = None
     """The end of a usage limit in seconds since 1970."""
     words: str = ""
@@ -64,11 +67,11 @@ def server_error(value: object) -> ServerError:
     a string.
     """
     words = _words(value)
-    inner = _fields(value).get("error")
-    if isinstance(inner, str | dict) and inner:
-        value = cast("object", inner)
+    around = _fields(value)
+    value = _inner_error(around) or value
     if isinstance(value, str):
-        return ServerError(plain_line(value), words=words)
+        status = _first_status(around)
+        return ServerError(plain_line(value), status=status, words=words)
     fields = _fields(value)
     code = fields.get("code")
     kind = fields.get("type")
@@ -77,7 +80,7 @@ def server_error(value: object) -> ServerError:
         plain_line(_message(fields)),
         code=code if isinstance(code, str) and code and not code.isdigit() else None,
         type=kind if isinstance(kind, str) and kind not in {"", "error"} else None,
-        status=_status(code) or _status(fields.get("status")),
+        status=_first_status(fields) or _first_status(around),
         resets_at=resets_at if isinstance(resets_at, int | float) else None,
         words=words,
     )
@@ -85,6 +88,26 @@ def server_error(value: object) -> ServerError:
     if behind is None:
         return error
     return _with_error_behind(error, behind)
+
+
+def _inner_error(fields: dict[str, Any]) -> object:
+    """The error in a field of an object; None if the object itself is the error."""
+    error: Any = fields.get("error")
+    if isinstance(error, str | dict) and error:
+        return cast("object", error)
+    detail: Any = fields.get("detail")
+    if isinstance(detail, dict):
+        return cast("object", detail)
+    # MiniMax reports its success in the same field.
+    report = as_object(fields.get("base_resp"))
+    if report.get("status_code"):
+        return report
+    return None
+
+
+def _first_status(fields: dict[str, Any]) -> int | None:
+    found = (_status(fields.get(name)) for name in _STATUSES)
+    return next((status for status in found if status is not None), None)
 
 
 def _message(fields: dict[str, Any]) -> str:
@@ -174,12 +197,16 @@ def body_error(body: bytes) -> ServerError:
         if error.message or error.code or error.type:
             return error
     if stripped.startswith("<"):
-        title = re.search(r"(?i)<title[^>]{0,200}>([^<]{1,500})", stripped[:50_000])
-        if title:
-            stripped = title[1]
-        else:
-            stripped = "the answer is a web page"
+        stripped = page_title(stripped) or "the answer is a web page"
     return ServerError(plain_line(stripped), words=_words(stripped))
+
+
+def page_title(page: str) -> str:
+    """The title of a web page; empty if it has none."""
+    found = re.search(r"(?i)<title[^>]{0,200}>([^<]{1,500})", page[:50_000])
+    if found is None:
+        return ""
+    return found[1]
 
 
 def retry_after_s(headers: Mapping[str, str], message: str = "") -> float | None:

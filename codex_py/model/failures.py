@@ -173,7 +173,6 @@ def http_failure(
 def stream_failure(
     reported: object,
     *,
-    status: int | None = None,
     headers: Mapping[str, str] | None = None,
     fallback: str = "the server reported a failure without a reason",
 ) -> ModelError:
@@ -181,20 +180,14 @@ def stream_failure(
 
     Args:
         reported: the decoded error: `response.error`, an `error` event, or an object with an `error`.
-        status: the HTTP status that some servers report with the failure.
         headers: the headers that some servers report with the failure.
         fallback: the message if the server sent none.
     """
     error = server_error(reported)
-    status = status or error.status
-    code, kind = _named(error)
+    status = error.status
+    code, kind = _class_in_stream(error)
     if kind is None:
-        code = error.code or error.type
         kind = _Kind.TRANSIENT
-        if status is not None:
-            # A gateway says how the server behind it answered.
-            status_name, kind = _by_status(status)
-            code = code or status_name
     exit_code = _EXIT_CODES.get(kind, ExitCode.TURN_FAILED)
     if kind not in _RETRYABLE:
         text = _advised(code, error, error.message) or fallback
@@ -213,6 +206,12 @@ def stream_failure(
         started=True,
     )
     return _explained(failure, error)
+
+
+def is_known_failure(reported: object) -> bool:
+    """True if the class of a decoded error is known from its names, its status or its words."""
+    _, kind = _class_in_stream(server_error(reported))
+    return kind is not None
 
 
 def incomplete(reason: str) -> ModelError:
@@ -254,6 +253,23 @@ def _named(error: ServerError) -> tuple[str | None, _Kind | None]:
     if names:
         return (names[0], kinds[0])
     return (None, None)
+
+
+def _class_in_stream(error: ServerError) -> tuple[str | None, _Kind | None]:
+    """The code of an error that comes with HTTP status 200, and its kind; None if it is unknown."""
+    name, kind = _named(error)
+    if kind is not None:
+        return name, kind
+    code = error.code or error.type
+    if error.status is not None:
+        # A gateway says how the server behind it answered.
+        status_name, kind = _by_status(error.status)
+        return code or status_name, kind
+    if means("throttled", error.words):
+        return code or "rate_limited", _Kind.RATE_LIMIT
+    if means("unauthorized", error.words):
+        return code or "authentication", _Kind.AUTHENTICATION
+    return code, None
 
 
 def _explained(failure: ModelError, error: ServerError) -> ModelError:

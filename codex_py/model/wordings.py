@@ -19,6 +19,7 @@ Meaning: TypeAlias = Literal[
     "no_tools",
     "no_images",
     "bad_schema",
+    "unauthorized",
     "image",
 ]
 """The meanings of an error; see the head of `wordings.toml`."""

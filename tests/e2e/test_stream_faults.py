@@ -595,7 +595,10 @@ def test_a_web_page_in_place_of_a_stream_is_named(place: Workplace) -> None:
     with ScriptedServer([page]) as server:
         outcome = place.run(server)
     assert (outcome.code, outcome.error["code"]) == (1, "not_a_stream")
-    assert "is a web page (text/html); look at `base_url`" in outcome.error["message"]
+    assert (
+        "is a web page (text/html): Welcome; look at `base_url`"
+        in outcome.error["message"]
+    )
 
 
 def test_an_answer_that_is_no_stream_says_what_it_is(place: Workplace) -> None:
@@ -606,8 +609,8 @@ def test_an_answer_that_is_no_stream_says_what_it_is(place: Workplace) -> None:
         assert len(server.requests) == 1
     assert (outcome.code, outcome.error["code"]) == (1, "not_a_stream")
     assert outcome.error["message"] == (
-        f"the answer of {url} is no stream (application/json); look at `base_url` and `wire_api`,"
-        " which is 'responses'"
+        f"the answer of {url} is no stream (application/json): {json.dumps(whole)}; look at `base_url`"
+        " and `wire_api`, which is 'responses'"
     )
 
 

@@ -5,8 +5,9 @@ Specification: https://docs.anthropic.com/en/docs/build-with-claude/streaming.
 
 from codex_py.errors import ModelError, StreamError
 from codex_py.model.error_body import plain_line
-from codex_py.model.failures import incomplete, stream_failure
+from codex_py.model.failures import incomplete
 from codex_py.model.provider_data import Maker
+from codex_py.model.reported import reported_failure
 from codex_py.model.response_builder import BuildingDecoder, Kind, Piece
 from codex_py.protocol.json_fields import (
     JsonObject,
@@ -60,8 +61,12 @@ class AnthropicDecoder(BuildingDecoder):
 
     def _read(self, data: str, name: str) -> None:
         event = parse_event(data)
-        if event is not None:
-            self._take({"type": name, **event})
+        if event is None:
+            return
+        is_named = name != "message" or isinstance(event.get("content"), list)
+        if is_named:
+            event = {"type": name, **event}
+        self._take(event)
 
     def _close(self) -> None:
         if self._stop_reason:
@@ -95,11 +100,10 @@ class AnthropicDecoder(BuildingDecoder):
                 self._finish()
             case "message":
                 self._take_whole(event)
-            case "error":
-                self._fail(stream_failure(event))
             case _:
-                if event.get("error"):
-                    self._fail(stream_failure(event))
+                failure = reported_failure(event)
+                if failure is not None:
+                    self._fail(failure)
 
     def _take_whole(self, message: JsonObject) -> None:
         """Take a whole message that came instead of a stream."""
@@ -109,7 +113,10 @@ class AnthropicDecoder(BuildingDecoder):
             self._begin(index, block)
             self._end_block(index)
         self._stop_reason = text_field(message, "stop_reason")
-        self._finish()
+        if self._out.is_empty and not self._stop_reason:
+            self._fail(StreamError.broke_off("the message came without content"))
+        else:
+            self._finish()
 
     def _begin(self, index: int, block: JsonObject) -> None:
         kind = _KINDS.get(text_field(block, "type"), "opaque")

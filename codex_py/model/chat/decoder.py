@@ -11,6 +11,7 @@ from codex_py.errors import ModelError, StreamError
 from codex_py.model.failures import incomplete, stream_failure
 from codex_py.model.freeform import function_specs
 from codex_py.model.provider_data import Maker
+from codex_py.model.reported import reported_failure
 from codex_py.model.response_builder import BuildingDecoder, Piece, ResponseBuilder
 from codex_py.protocol.json_fields import (
     JsonObject,
@@ -69,6 +70,8 @@ class ChatDecoder(BuildingDecoder):
         """The last characters of the text, which may contain the beginning of a closing tag."""
         self._reason: str | None = None
         self._usage: JsonObject = {}
+        self._lacks_choice = False
+        """True after chunks with empty `choices`, until one has a choice."""
         self._is_counted = False
         """True if the last chunk had only the usage. Servers send such a chunk only after a
         complete answer."""
@@ -83,14 +86,18 @@ class ChatDecoder(BuildingDecoder):
         self._finish("stream closed before the end of the answer")
 
     def _take(self, chunk: JsonObject) -> None:
-        if chunk.get("error"):
-            self._fail(stream_failure(chunk))
-            return
-        self._out.created()
         choices = objects(chunk.get("choices"))
+        if chunk.get("error") or not choices:
+            failure = reported_failure(chunk)
+            if failure is not None:
+                self._fail(failure)
+                return
         choice = next(
             (c for c in choices if not integer_field(c, "index")), JsonObject()
         )
+        if "choices" in chunk:
+            self._lacks_choice = not choice and self._out.is_empty
+            self._out.created()
         usage = object_field(chunk, "usage") or object_field(choice, "usage")
         self._usage = (
             usage or object_field(object_field(chunk, "x_groq"), "usage") or self._usage
@@ -104,7 +111,7 @@ class ChatDecoder(BuildingDecoder):
         )
         # Some servers send an empty reason until the end.
         self._reason = text_field(choice, "finish_reason") or self._reason
-        is_whole = chunk.get("object") == "chat.completion"
+        is_whole = "choices" in chunk and chunk.get("object") == "chat.completion"
         is_failed = self._reason in _FAILED
         # After any other reason the usage may follow.
         if is_whole or is_failed or (self._reason is not None and self._usage):
@@ -253,6 +260,8 @@ class ChatDecoder(BuildingDecoder):
         is_end_told = self._is_counted and not self._calls.is_cut
         is_cut = cause.startswith("stream") and not is_end_told
         if reason is None and (is_cut or self._out.is_empty):
+            if self._lacks_choice:
+                cause = "the answer came without a choice"
             self._fail(StreamError.broke_off(cause))
         elif reason in _FILTERED:
             self._fail(incomplete("content_filter"))

@@ -12,6 +12,7 @@ from codex_py.errors import MalformedItem, ModelError, StreamError
 from codex_py.model.failures import incomplete, stream_failure
 from codex_py.model.freeform import unwrapped_item
 from codex_py.model.provider_data import Maker
+from codex_py.model.reported import reported_failure
 from codex_py.model.responses.named_events import typed_event
 from codex_py.model.responses.slot import CALLS, Slot, kind_of_item
 from codex_py.model.responses.slot_table import SlotTable
@@ -105,23 +106,23 @@ class ResponsesDecoder:
                 self._take_item(event, is_done=True)
             case str() if kind in _TERMINAL:
                 self._terminal(kind, object_field(event, "response") or event)
-            case "error":
-                self._error(event)
             case None | "response" if "response" in {kind, event.get("object")}:
                 self._take_whole(event)
-            case str():
+            case str() if kind.startswith("response."):
                 # The event reports progress, or has a type that this program does not know.
                 pass
-            case _ if event.get("error"):
-                # Gateways insert their own errors.
-                self._error(event)
             case _:
-                pass
+                # Gateways insert their own errors.
+                failure = reported_failure(event)
+                if failure is not None:
+                    self._fail(failure)
 
     def _take_whole(self, response: JsonObject) -> None:
         """Take a response that replaces a stream, or ends one without an event around it."""
         self._created()
-        has_result = any(field in response for field in ("status", "output", "usage"))
+        has_result = bool(response.get("error")) or any(
+            field in response for field in ("status", "output", "usage")
+        )
         if has_result and response.get("status") not in {"queued", "in_progress"}:
             self._terminal("response.completed", response)
 
@@ -174,18 +175,6 @@ class ResponsesDecoder:
         if not self._is_created:
             self._is_created = True
             self._out.append(stream.Created())
-
-    def _error(self, event: JsonObject) -> None:
-        sources = (event, object_field(event, "error"))
-        fields = [
-            field for each in sources for field in object_field(each, "headers").items()
-        ]
-        headers = {name.lower(): str(value) for name, value in fields}
-        self._fail(
-            stream_failure(
-                event, status=integer_field(event, "status"), headers=headers
-            )
-        )
 
     def _terminal(self, kind: str, response: JsonObject) -> None:
         # Servers report a cut or failed response as `response.completed` too: its status says so.
