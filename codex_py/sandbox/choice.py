@@ -67,6 +67,18 @@ def _free_view(denied: DeniedPaths, hidden: Sequence[Path]) -> Layout:
     )
 
 
+def _denied(rules: FileRules, roots: Roots, cwd: Path, backend: str) -> DeniedPaths:
+    """The denied files of this moment. Raises a `ToolError` if the backend cannot deny them."""
+    denied = denials_of(rules).now((*roots.all, cwd))
+    links = [path for path in denied.links if is_inside(path, roots.all)]
+    if links and backend == "bwrap" and not rules.may_be_unenforced:
+        # `bwrap` would cover the link's target. Without the link, the next session would not
+        # deny it.
+        text = f"{links[0]} is denied and a symbolic link, which 'bwrap' cannot keep as it is"
+        raise ToolError(f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable")
+    return denied
+
+
 def _too_weak(backend: str, task: str, name: str) -> ToolError:
     accept = f"`--allow-unenforced permissions.{name}` accepts that"
     text = f"the sandbox backend {backend!r} cannot {task}; {accept}"
@@ -192,8 +204,9 @@ class PlatformSandbox:
         needs = _kept_by(self._backend, needs, policy)
         if needs.nothing:
             return argv
-        denied = denials_of(policy.files).now((*roots.all, cwd))
-        self._check_links(denied, roots, policy)
+        denied = NOTHING
+        if policy.files.denies:
+            denied = _denied(policy.files, roots, cwd, self._backend.name)
         hidden = secrets(self._home, denies=policy.files.denies)
         if needs.limits_writes:
             view = self._view(policy, roots, denied, hidden)
@@ -201,24 +214,9 @@ class PlatformSandbox:
             view = _free_view(denied, hidden)
         else:
             view = _free_view(denied, ())
-        return self._confined(argv, self._reaching(view, needs.domains), cwd)
-
-    def _check_links(
-        self, denied: DeniedPaths, roots: Roots, policy: SandboxPolicy
-    ) -> None:
-        """Raises a `ToolError` if the backend cannot keep a denied link as it is.
-
-        `bwrap` would cover the link's target. Without the link, the next session would not deny it.
-        """
-        assert self._backend is not None
-        if self._backend.name != "bwrap" or policy.files.may_be_unenforced:
-            return
-        for path in denied.links:
-            if is_inside(path, roots.all):
-                text = f"{path} is denied and a symbolic link, which 'bwrap' cannot keep as it is"
-                raise ToolError(
-                    f"{text}; {_ACCEPT} accepts that", code="SandboxUnavailable"
-                )
+        if needs.domains is not None and not view.offline:
+            view = self._reaching(view, needs.domains)
+        return self._confined(argv, view, cwd)
 
     def _view(
         self,
