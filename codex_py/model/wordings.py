@@ -20,6 +20,7 @@ Meaning: TypeAlias = Literal[
     "no_images",
     "bad_schema",
     "unauthorized",
+    "arguments",
     "image",
 ]
 """The meanings of an error; see the head of `wordings.toml`."""

@@ -84,6 +84,16 @@ def strict_json_object(text: str) -> JsonObject | None:
     return None
 
 
+def arguments_object(text: str) -> JsonObject:
+    """The arguments of a call as an object; text that is none is put into its field `_raw`."""
+    if not text.strip():
+        return {}
+    value = strict_json_object(text)
+    if value is None:
+        return {"_raw": text}
+    return value
+
+
 def _refused(name: str) -> NoReturn:
     raise ValueError(name)
 

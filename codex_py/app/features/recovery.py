@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
+from codex_py.app.features.argument_refusals import broken_calls, refuses_arguments
 from codex_py.app.features.image_refusals import refused_images, takes_no_images
 from codex_py.app.features.refusals import remedy
 from codex_py.app.features.text_tools import FormatStrikes
@@ -74,6 +75,8 @@ class _Link:
         nothing is sent."""
         self.takes_images = True
         """False once its provider has refused all images, whatever the catalogue says."""
+        self.takes_any_arguments = True
+        """False once its provider has refused the arguments of a call that are no JSON object."""
         self.tools = ToolRefusals()
         self.stated_window: int | None = None
         """The tokens that the model takes, as its server said when it refused a request."""
@@ -260,7 +263,7 @@ class ModelChain:
             profile, what = found
             link.provider = replace(link.provider, profile=profile)
             link.client = self._connect(link.provider).stream
-        elif change := link.tools.change_all(error, prompt.tools):
+        elif change := self._with_other_arguments_or_tools(error, prompt):
             what = change
         else:
             return False
@@ -287,6 +290,26 @@ class ModelChain:
         link.stripped |= new
         count = "an image" if len(new) == 1 else "images"
         return f"refuses {count} of the conversation; a note is sent instead"
+
+    def _with_other_arguments_or_tools(
+        self, error: ModelError, prompt: Prompt
+    ) -> str | None:
+        """Change what the refusal seems to be about, although it names nothing. Returns the change, as a clause."""
+        change = self._without_broken_arguments(error, prompt)
+        return change or self._link.tools.change_all(error, prompt.tools)
+
+    def _without_broken_arguments(
+        self, error: ModelError, prompt: Prompt
+    ) -> str | None:
+        """Send broken arguments as objects if the server refuses them. Returns the change, as a clause."""
+        link = self._link
+        # The other wires send no broken arguments.
+        if link.provider.wire_api != "responses" or not link.takes_any_arguments:
+            return None
+        if not (refuses_arguments(error) and broken_calls(prompt.input)):
+            return None
+        link.takes_any_arguments = False
+        return "refuses the arguments of a call that are no JSON object: they are sent within one from now on"
 
     def _may_write(self, prompt: Prompt) -> bool:
         """True if calls may be written as text.
@@ -362,6 +385,8 @@ class ModelChain:
 
     def _adapted(self, prompt: Prompt, link: _Link) -> Prompt:
         """Adapt a request of the thread to the model of a link."""
+        if not link.takes_any_arguments:
+            link.stripped |= broken_calls(prompt.input)
         if link.stripped:
             items = [link.stripped.get(item, item) for item in prompt.input]
             prompt = replace(prompt, input=[item for item in items if item is not None])

@@ -16,8 +16,8 @@ from codex_py.model.profile import ProfiledWire
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.json_fields import (
     JsonObject,
+    arguments_object,
     objects,
-    strict_json_object,
     text_field,
 )
 from codex_py.protocol.messages import encode_json
@@ -139,10 +139,7 @@ def _blocks(block: dialogue.Block) -> Sequence[JsonObject]:
 def _input(call: dialogue.DialogueCall) -> JsonObject:
     if call.is_freeform:
         return {"input": call.arguments}
-    value = strict_json_object(call.arguments or "{}")
-    if value is None:
-        return {"_raw": call.arguments}
-    return value
+    return arguments_object(call.arguments)
 
 
 def _result(result: dialogue.DialogueResult) -> JsonObject:

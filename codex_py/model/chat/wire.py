@@ -23,6 +23,7 @@ from codex_py.model.freeform import function_specs, wrapped
 from codex_py.model.profile import ProfiledWire
 from codex_py.protocol.json_fields import (
     JsonObject,
+    arguments_object,
     objects,
     strict_json_object,
     text_field,
@@ -273,9 +274,7 @@ def _arguments(call: DialogueCall) -> str:
         return wrapped(call.arguments)
     if strict_json_object(call.arguments) is not None:
         return call.arguments
-    if call.arguments.strip():
-        return encode_json({"_raw": call.arguments}).decode()
-    return "{}"
+    return encode_json(arguments_object(call.arguments)).decode()
 
 
 def _part(part: JsonObject) -> JsonObject:
