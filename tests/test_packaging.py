@@ -1,3 +1,5 @@
+"""The built wheel and the source archive have all that users need."""
+
 import os
 import re
 import subprocess

@@ -1,4 +1,7 @@
-"""Subagents that end while something else goes on."""
+"""Subagents that end while something else goes on.
+
+Tests `app/features/agents/child.py`.
+"""
 
 import asyncio
 import gc

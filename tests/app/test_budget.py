@@ -1,4 +1,7 @@
-"""The limits of a run, through sessions. Shapes of `rollout_budget`: Codex 0.169, measured."""
+"""The limits of a run, through sessions. Shapes of `rollout_budget`: Codex 0.169, measured.
+
+Tests `app/features/budget.py` and `app/features/budget_meters.py`.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""An exception in a call is the output of that call: the turn, the session and the program go on."""
+"""An exception in a call is the output of that call: the turn, the session and the program go on.
+
+Tests `app/transcript.py`.
+"""
 
 import asyncio
 import json

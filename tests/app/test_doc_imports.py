@@ -1,3 +1,5 @@
+"""Tests `app/agents_md.py`."""
+
 from pathlib import Path
 
 import pytest

@@ -1,4 +1,7 @@
-"""Each seam of an extension, with public names alone."""
+"""Each seam of an extension, with public names alone.
+
+Tests `protocol/combined.py` and `protocol/extension.py`.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence

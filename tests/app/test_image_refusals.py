@@ -1,4 +1,7 @@
-"""Images that a server refuses, from outside."""
+"""Images that a server refuses, from outside.
+
+Tests `app/features/image_refusals.py`.
+"""
 
 import base64
 import json

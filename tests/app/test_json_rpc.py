@@ -1,3 +1,5 @@
+"""Also tests `streams/messages.py`."""
+
 import asyncio
 import json
 import socket

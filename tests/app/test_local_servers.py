@@ -1,4 +1,7 @@
-"""Servers on this machine that list their models, or something else."""
+"""Servers on this machine that list their models, or something else.
+
+Tests `app/providers/local_servers.py`.
+"""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,3 +1,5 @@
+"""Tests `app/features/loop_guard.py`."""
+
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,3 +1,5 @@
+"""Also tests `app/features/mcp.py`, `mcp/callback.py`, `mcp/login.py` and `mcp/oauth.py`."""
+
 import asyncio
 import json
 import re

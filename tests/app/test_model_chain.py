@@ -1,4 +1,7 @@
-"""What happens if a provider fails or refuses something in the middle of a turn, from outside."""
+"""What happens if a provider fails or refuses something in the middle of a turn, from outside.
+
+Tests `app/features/recovery.py`.
+"""
 
 import json
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""Also tests `app/features/output_schema.py`."""
+
 import json
 from pathlib import Path
 from typing import Any

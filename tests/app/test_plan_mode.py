@@ -1,4 +1,7 @@
-"""Plan mode and the questions of the model, from outside of a session."""
+"""Plan mode and the questions of the model, from outside of a session.
+
+Tests `app/features/plan_mode.py` and `tools/user_input.py`.
+"""
 
 import asyncio
 import json

@@ -1,3 +1,5 @@
+"""Tests `app/providers/findings.py`."""
+
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""What servers say of a request that they do not take."""
+"""What servers say of a request that they do not take.
+
+Tests `app/features/refusals.py`.
+"""
 
 from typing import Any
 

@@ -1,4 +1,7 @@
-"""What an administrator requires holds in a session, whatever it is told while it runs."""
+"""What an administrator requires holds in a session, whatever it is told while it runs.
+
+Tests `app/permissions.py`.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,7 @@
-"""What a role lets an agent call, whatever name or form the call has."""
+"""What a role lets an agent call, whatever name or form the call has.
+
+Tests `app/features/agents/role.py`.
+"""
 
 from typing import Any
 

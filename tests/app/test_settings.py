@@ -1,4 +1,7 @@
-"""Settings that change while a session is open."""
+"""Settings that change while a session is open.
+
+Also tests `protocol/settings.py`.
+"""
 
 import asyncio
 from dataclasses import replace

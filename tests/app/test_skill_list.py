@@ -1,3 +1,5 @@
+"""Tests `app/features/skills.py`."""
+
 from pathlib import Path
 
 import pytest

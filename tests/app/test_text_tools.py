@@ -1,4 +1,7 @@
-"""Models that write their calls as text, from outside."""
+"""Models that write their calls as text, from outside.
+
+Tests `app/features/text_tools.py`.
+"""
 
 import re
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""What an extension of a caller can do through its `Thread`, with public names alone."""
+"""What an extension of a caller can do through its `Thread`, with public names alone.
+
+Tests `app/user_commands.py`.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""`tool_choice` and `parallel_tool_calls`, from outside."""
+"""`tool_choice` and `parallel_tool_calls`, from outside.
+
+Tests `app/features/tool_choice.py`.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,7 @@
-"""Tools that a server does not accept, from outside."""
+"""Tools that a server does not accept, from outside.
+
+Tests `app/features/tool_refusals.py`.
+"""
 
 import json
 from collections.abc import Callable, Sequence

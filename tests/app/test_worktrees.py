@@ -1,3 +1,5 @@
+"""Tests `app/worktrees/changes.py` and `app/worktrees/worktree.py`."""
+
 import asyncio
 import os
 import subprocess

@@ -1,3 +1,5 @@
+"""Also tests `command_line/subcommand.py`."""
+
 import re
 from collections.abc import Iterator
 

@@ -1,4 +1,7 @@
-"""The real program, as far as it gets without a session."""
+"""The real program, as far as it gets without a session.
+
+Also tests `__main__.py` and `commands/explain.py`.
+"""
 
 import os
 import signal

@@ -1,3 +1,5 @@
+"""Also tests `command_line/target.py`."""
+
 import dataclasses
 import re
 from pathlib import Path

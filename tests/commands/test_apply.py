@@ -1,4 +1,8 @@
-"""`codex-py apply`, the real program."""
+"""`codex-py apply`, the real program.
+
+Tests `commands/apply/apply_command.py`, `commands/apply/input.py`,
+`commands/apply/report.py` and `commands/apply/unasked.py`.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""The schedule of a batch, with an engine that does nothing."""
+"""The schedule of a batch, with an engine that does nothing.
+
+Tests `commands/batch/schedule.py`.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence

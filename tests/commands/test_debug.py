@@ -1,3 +1,5 @@
+"""Also tests `app/wrappers.py`."""
+
 import json
 import subprocess
 from collections.abc import Mapping

@@ -1,3 +1,7 @@
+"""Tests `commands/doctor/check.py`, `commands/doctor/doctor_command.py`,
+`commands/doctor/machine.py` and `commands/doctor/setup.py`.
+"""
+
 import json
 import subprocess
 from collections.abc import Mapping

@@ -1,4 +1,7 @@
-"""`codex-py execpolicy check`, the real program. Outputs and codes are those of Codex 0.169, save where it is said."""
+"""`codex-py execpolicy check`, the real program. Outputs and codes are those of Codex 0.169, save where it is said.
+
+Tests `commands/explain.py`.
+"""
 
 import json
 from pathlib import Path

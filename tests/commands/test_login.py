@@ -1,4 +1,7 @@
-"""`login` and `logout`, compared with Codex 0.171: the same file, words and exit codes."""
+"""`login` and `logout`, compared with Codex 0.171: the same file, words and exit codes.
+
+Also tests `app/stored_login.py`.
+"""
 
 import json
 import os

@@ -1,4 +1,8 @@
-"""What is printed on standard output is what Codex 0.169 prints, but for the name of the program."""
+"""What is printed on standard output is what Codex 0.169 prints, but for the name of the program.
+
+Tests `commands/mcp/listing.py`, `commands/mcp/login.py` and
+`commands/mcp/mcp_command.py`.
+"""
 
 import json
 import subprocess

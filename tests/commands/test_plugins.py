@@ -1,4 +1,7 @@
-"""`codex-py plugin`, with plugins of friends and of others."""
+"""`codex-py plugin`, with plugins of friends and of others.
+
+Tests `commands/plugins/plugin_command.py` and `commands/plugins/store.py`.
+"""
 
 import json
 import os

@@ -1,3 +1,7 @@
+"""Tests `app/providers/first_answer.py`, `commands/providers/providers_command.py` and
+`commands/providers/trial.py`.
+"""
+
 import json
 from collections.abc import Sequence
 from pathlib import Path

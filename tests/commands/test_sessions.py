@@ -1,3 +1,5 @@
+"""Tests `commands/sessions/sessions_command.py`."""
+
 import json
 import os
 import signal

@@ -1,3 +1,5 @@
+"""Tests `commands/skills.py`."""
+
 from pathlib import Path
 
 import pytest

@@ -1,3 +1,5 @@
+"""Tests `config/limits.py`."""
+
 import pytest
 
 from codex_py.config.limits import Budget, RolloutBudget

@@ -1,4 +1,10 @@
-"""What the declaration of settings says agrees with the types of the program, and with `Config`."""
+"""What the declaration of settings says agrees with the types of the program, and with `Config`.
+
+Tests `config/declared/features.py`, `config/declared/kinds.py`,
+`config/declared/model.py`, `config/declared/permissions.py`,
+`config/declared/requirements.py`, `config/declared/section.py`,
+`config/declared/settings.py`, `config/declared/tools.py` and `config/declared/tui.py`.
+"""
 
 from __future__ import annotations
 

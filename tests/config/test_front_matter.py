@@ -1,3 +1,5 @@
+"""Tests `config/definitions.py`."""
+
 from pathlib import Path
 
 import pytest

@@ -1,4 +1,7 @@
-"""Where hooks come from, and which of them the user trusts. Keys, hashes and warnings are those of Codex 0.171."""
+"""Where hooks come from, and which of them the user trusts. Keys, hashes and warnings are those of Codex 0.171.
+
+Also tests `config/hook_files.py` and `config/hook_names.py`.
+"""
 
 import json
 import os

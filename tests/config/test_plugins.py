@@ -1,3 +1,5 @@
+"""Also tests `config/plugin_files.py` and `config/plugin_servers.py`."""
+
 import json
 from pathlib import Path
 from typing import Any

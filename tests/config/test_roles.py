@@ -1,3 +1,5 @@
+"""Also tests `config/role_files.py`."""
+
 import os
 from pathlib import Path
 

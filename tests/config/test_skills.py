@@ -1,3 +1,5 @@
+"""Also tests `config/definition_folders.py` and `config/definitions.py`."""
+
 from pathlib import Path
 
 import pytest

@@ -1,3 +1,5 @@
+"""Also tests `config/files.py`."""
+
 import tomllib
 from pathlib import Path
 

@@ -1,3 +1,8 @@
+"""How the trust in a folder is written to `config.toml`.
+
+Tests `config/edit.py`.
+"""
+
 import threading
 import tomllib
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Settings of Codex without an effect here are named in one warning."""
+
 from tests.config.conftest import Place
 
 

@@ -1,3 +1,5 @@
+"""Also tests `core/summary.py`."""
+
 import asyncio
 import re
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""Tests `core/context.py`."""
+
 import json
 from typing import Any
 

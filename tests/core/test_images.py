@@ -1,3 +1,5 @@
+"""Also tests `images/rule.py`."""
+
 import base64
 import os
 from pathlib import Path

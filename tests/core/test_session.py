@@ -1,3 +1,5 @@
+"""Also tests `core/session_turn.py`."""
+
 import asyncio
 from dataclasses import replace
 

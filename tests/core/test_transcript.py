@@ -1,3 +1,5 @@
+"""Tests `app/thread.py`, `core/history.py` and `protocol/prompts.py`."""
+
 import json
 from typing import Any
 

@@ -1,3 +1,8 @@
+"""Also tests `core/response.py`, `core/retry.py`, `core/running_turn.py`,
+`core/session_state.py`, `core/session_turn.py`, `core/thread_log.py` and
+`protocol/response_order.py`.
+"""
+
 import asyncio
 import json
 import re

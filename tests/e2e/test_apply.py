@@ -1,4 +1,7 @@
-"""Patches without a session: the program called `apply_patch`, and what applying one loads."""
+"""Patches without a session: the program called `apply_patch`, and what applying one loads.
+
+Tests `commands/apply/envelope.py`.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,7 @@
-"""Approval policies and rules in the real program; and with somebody who answers, in sessions of it."""
+"""Approval policies and rules in the real program; and with somebody who answers, in sessions of it.
+
+Tests `protocol/approval.py`.
+"""
 
 import os
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""`--approve-for-me`: a model answers what the approval policy asks."""
+"""`--approve-for-me`: a model answers what the approval policy asks.
+
+Tests `app/features/approval_review.py`.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,7 @@
-"""`archive`, `unarchive` and `delete`, with the messages and exit codes of Codex 0.171."""
+"""`archive`, `unarchive` and `delete`, with the messages and exit codes of Codex 0.171.
+
+Tests `commands/sessions/sessions_command.py` and `rollout/archive.py`.
+"""
 
 import json
 import os

@@ -1,4 +1,9 @@
-"""`codex-py batch` of the real program: what it keeps, what it runs again, and what is left after a kill."""
+"""`codex-py batch` of the real program: what it keeps, what it runs again, and what is left after a kill.
+
+Tests `commands/batch/attempt.py`, `commands/batch/batch_command.py`,
+`commands/batch/results.py`, `commands/batch/tasks.py`, `commands/batch/untrusted.py`
+and `commands/batch/view.py`.
+"""
 
 import json
 import os

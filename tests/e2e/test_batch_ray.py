@@ -1,4 +1,7 @@
-"""`codex-py batch --ray`: its errors, and what is left after kills, the latter with a Ray that is installed."""
+"""`codex-py batch --ray`: its errors, and what is left after kills, the latter with a Ray that is installed.
+
+Tests `commands/batch/ray_engine.py`.
+"""
 
 import asyncio
 import json

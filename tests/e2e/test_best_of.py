@@ -1,4 +1,8 @@
-"""`exec --best-of N`: several attempts, of which the best is applied, and nothing else changes."""
+"""`exec --best-of N`: several attempts, of which the best is applied, and nothing else changes.
+
+Tests `app/best_of/attempt.py`, `app/best_of/choice.py`, `app/best_of/snapshot.py`,
+`app/patching.py` and `frontends/exec/best_of.py`.
+"""
 
 import json
 import os

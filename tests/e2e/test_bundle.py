@@ -1,4 +1,7 @@
-"""Change bundles: `exec --bundle` in one checkout, `apply` in another."""
+"""Change bundles: `exec --bundle` in one checkout, `apply` in another.
+
+Tests `app/features/change_bundle.py` and `patch/bundle.py`.
+"""
 
 import hashlib
 import json

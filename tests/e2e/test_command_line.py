@@ -1,4 +1,7 @@
-"""What `exec` says of its command line, its input and its surroundings."""
+"""What `exec` says of its command line, its input and its surroundings.
+
+Tests `command_line/configuration.py`.
+"""
 
 import json
 

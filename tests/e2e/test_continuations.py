@@ -1,4 +1,7 @@
-"""Sessions of Codex that go on here, and homes that cannot be written."""
+"""Sessions of Codex that go on here, and homes that cannot be written.
+
+Tests `app/thread.py`.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""`codex-py cost`: the rows add up to the tokens of the session, whatever they went to."""
+"""`codex-py cost`: the rows add up to the tokens of the session, whatever they went to.
+
+Tests `app/views/cost.py` and `rollout/details.py`.
+"""
 
 import json
 from typing import Any

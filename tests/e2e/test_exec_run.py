@@ -1,4 +1,7 @@
-"""The real program against a loopback server: what it prints, writes and returns."""
+"""The real program against a loopback server: what it prints, writes and returns.
+
+Tests `frontends/exec/exec_run.py`.
+"""
 
 import asyncio
 import json

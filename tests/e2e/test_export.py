@@ -1,4 +1,7 @@
-"""`codex-py sessions export` after a real session."""
+"""`codex-py sessions export` after a real session.
+
+Tests `commands/sessions/export.py`.
+"""
 
 import json
 import re

@@ -1,4 +1,8 @@
-"""Gates of the real program: `--verify` and its like, and the evidence of what was run."""
+"""Gates of the real program: `--verify` and its like, and the evidence of what was run.
+
+Tests `app/features/gates/checks.py`, `app/features/gates/evidence.py`,
+`app/features/gates/feature.py` and `frontends/exec/step_summary.py`.
+"""
 
 import json
 import os

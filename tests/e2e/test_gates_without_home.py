@@ -1,4 +1,7 @@
-"""Gates that look at changes, in a home that cannot be written, or whose disk is full."""
+"""Gates that look at changes, in a home that cannot be written, or whose disk is full.
+
+Tests `app/features/gates/place.py`.
+"""
 
 import resource
 import signal

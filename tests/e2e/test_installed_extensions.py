@@ -1,4 +1,7 @@
-"""Extensions of installed packages, as `docs/extensions.md` shows one."""
+"""Extensions of installed packages, as `docs/extensions.md` shows one.
+
+Tests `app/guarded_extension.py` and `app/installed.py`.
+"""
 
 import asyncio
 import json

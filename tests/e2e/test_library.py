@@ -1,4 +1,7 @@
-"""The package as a library, against a scripted model."""
+"""The package as a library, against a scripted model.
+
+Tests `app/opening.py`, `app/options.py`, `app/session.py` and `testing/fake_model.py`.
+"""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""`--log`, through the real program."""
+"""`--log`, through the real program.
+
+Tests `app/features/debug_log.py`.
+"""
 
 import json
 import stat

@@ -1,4 +1,7 @@
-"""What is asked of a model depends on what is known of it. Values as Codex 0.169 sends them."""
+"""What is asked of a model depends on what is known of it. Values as Codex 0.169 sends them.
+
+Tests `app/model.py`.
+"""
 
 from typing import Any
 

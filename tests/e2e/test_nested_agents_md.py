@@ -1,4 +1,7 @@
-"""AGENTS.md of folders that a session did not start in."""
+"""AGENTS.md of folders that a session did not start in.
+
+Tests `app/features/nested_agents_md.py`.
+"""
 
 import re
 from pathlib import Path

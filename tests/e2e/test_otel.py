@@ -1,4 +1,8 @@
-"""`[otel]`, through the real program and with a collector that reads what is exported."""
+"""`[otel]`, through the real program and with a collector that reads what is exported.
+
+Tests `app/features/otel/export.py`, `app/features/otel/settings.py` and
+`app/features/otel/spans.py`.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,7 @@
-"""Sessions that are exported in one place and imported in another, here and in Codex."""
+"""Sessions that are exported in one place and imported in another, here and in Codex.
+
+Tests `app/patching.py` and `commands/sessions/portable.py`.
+"""
 
 import json
 import os

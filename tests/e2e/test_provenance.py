@@ -1,4 +1,8 @@
-"""`blame-agent` and `provenance`, the real program in real repositories."""
+"""`blame-agent` and `provenance`, the real program in real repositories.
+
+Tests `commands/provenance/lines.py`, `commands/provenance/provenance_command.py` and
+`commands/provenance/records.py`.
+"""
 
 import hashlib
 import json

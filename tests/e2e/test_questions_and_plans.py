@@ -1,4 +1,7 @@
-"""`exec --answers` and `exec --plan`: the questions of the model without a user, and a plan as the answer."""
+"""`exec --answers` and `exec --plan`: the questions of the model without a user, and a plan as the answer.
+
+Tests `frontends/exec/answers.py`.
+"""
 
 import json
 import subprocess

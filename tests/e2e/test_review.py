@@ -1,4 +1,8 @@
-"""`codex-py review`: a reviewer that cannot change anything, and what it finds."""
+"""`codex-py review`: a reviewer that cannot change anything, and what it finds.
+
+Tests `app/features/reviews.py`, `app/review/answer.py`, `app/review/change.py`,
+`app/review/target.py` and `frontends/exec/review.py`.
+"""
 
 import json
 import re

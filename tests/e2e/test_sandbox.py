@@ -1,4 +1,7 @@
-"""Policies hold for what a model runs, in the real program."""
+"""Policies hold for what a model runs, in the real program.
+
+Tests `commands/sandbox.py`.
+"""
 
 import asyncio
 import os

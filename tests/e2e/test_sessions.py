@@ -1,4 +1,7 @@
-"""Session files: what survives a fault, what can be resumed, and who may write."""
+"""Session files: what survives a fault, what can be resumed, and who may write.
+
+Tests `app/resumed.py`.
+"""
 
 import fcntl
 import json

@@ -1,3 +1,8 @@
+"""Advice to users who have a key of another provider than OpenAI.
+
+Tests `app/providers/set_keys.py` and `model/known_models.py`.
+"""
+
 import pytest
 
 from codex_py.model.known_models import known_models

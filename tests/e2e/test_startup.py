@@ -1,4 +1,7 @@
-"""What the program imports, and when: start-up is as quick as this list is short."""
+"""What the program imports, and when: start-up is as quick as this list is short.
+
+Tests `app/features/table.py`.
+"""
 
 import socket
 import time

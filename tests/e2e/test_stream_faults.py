@@ -1,4 +1,7 @@
-"""Streams as no server should send them, and some do: the program either understands or says what is wrong."""
+"""Streams as no server should send them, and some do: the program either understands or says what is wrong.
+
+Tests `model/reported.py`.
+"""
 
 import gzip
 import json

@@ -1,4 +1,7 @@
-"""Approvals that outlive the run: `exec --on-approval suspend`, then `exec resume --approve` or `--deny`."""
+"""Approvals that outlive the run: `exec --on-approval suspend`, then `exec resume --approve` or `--deny`.
+
+Tests `app/features/suspension.py` and `command_line/approvals.py`.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""What calls do to the machine, and what the model is told of them, through the real program."""
+"""What calls do to the machine, and what the model is told of them, through the real program.
+
+Tests `app/session_tools.py` and `app/tool_parts.py`.
+"""
 
 import base64
 import json

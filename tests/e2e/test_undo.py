@@ -1,4 +1,7 @@
-"""`undo` and `redo` of turns, the real program."""
+"""`undo` and `redo` of turns, the real program.
+
+Tests `patch/undo/running_turns.py`.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""Programs that the user has configured are not taken from the repository, nor what they load."""
+"""Programs that the user has configured are not taken from the repository, nor what they load.
+
+Tests `app/features/notify.py`.
+"""
 
 import json
 import os

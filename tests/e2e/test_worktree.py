@@ -1,4 +1,7 @@
-"""`exec --worktree`, and `worktree list` and `remove`."""
+"""`exec --worktree`, and `worktree list` and `remove`.
+
+Tests `app/worktrees/worktree.py`, `commands/worktree.py` and `frontends/worktrees.py`.
+"""
 
 import json
 import os

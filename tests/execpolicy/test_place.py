@@ -1,4 +1,7 @@
-"""What an allowed command may be: a program that the model cannot change, in a repository that it cannot change."""
+"""What an allowed command may be: a program that the model cannot change, in a repository that it cannot change.
+
+Also tests `execpolicy/git.py`.
+"""
 
 import os
 import subprocess

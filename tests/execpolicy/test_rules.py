@@ -1,4 +1,7 @@
-"""Files of rules. Where nothing else is said, Codex 0.169 takes and refuses the same texts."""
+"""Files of rules. Where nothing else is said, Codex 0.169 takes and refuses the same texts.
+
+Also tests `execpolicy/added_rule.py` and `execpolicy/starlark.py`.
+"""
 
 import multiprocessing
 import resource

@@ -1,3 +1,5 @@
+"""Also tests `execpolicy/wrappers.py`."""
+
 import sys
 
 import pytest

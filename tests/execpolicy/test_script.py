@@ -1,4 +1,7 @@
-"""What a command line is read as. The dangerous ones among them are only read."""
+"""What a command line is read as. The dangerous ones among them are only read.
+
+Also tests `execpolicy/grammar.py` and `execpolicy/words.py`.
+"""
 
 import pytest
 

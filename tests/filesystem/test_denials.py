@@ -1,3 +1,5 @@
+"""Also tests `protocol/file_rules.py`."""
+
 import os
 import time
 from collections.abc import Iterator

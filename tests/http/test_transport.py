@@ -1,3 +1,5 @@
+"""Also tests `http/connection.py`."""
+
 import asyncio
 import gzip
 import shutil

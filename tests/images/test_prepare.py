@@ -1,3 +1,5 @@
+"""Also tests `images/shrink.py`."""
+
 import base64
 import builtins
 import io

@@ -1,3 +1,5 @@
+"""Tests `mcp/connection.py`."""
+
 import asyncio
 from contextlib import ExitStack
 

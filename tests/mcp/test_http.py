@@ -1,3 +1,5 @@
+"""Also tests `mcp/bounded.py`."""
+
 import asyncio
 import gzip
 import json

@@ -1,3 +1,5 @@
+"""Tests `mcp/session.py` and `mcp/stdio.py`."""
+
 import math
 
 import pytest

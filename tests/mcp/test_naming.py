@@ -1,3 +1,5 @@
+"""Tests `mcp/servers.py`."""
+
 from codex_py.mcp.servers import MAX_NAME_CHARS, folded, wire_names
 
 

@@ -1,3 +1,5 @@
+"""Also tests `mcp/settings.py`, `mcp/tools.py` and `protocol/mcp.py`."""
+
 import asyncio
 import json
 import os

@@ -1,4 +1,7 @@
-"""Ids of calls, made to fit a provider."""
+"""Ids of calls, made to fit a provider.
+
+Tests `model/call_names.py`.
+"""
 
 import pytest
 

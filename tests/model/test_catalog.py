@@ -1,3 +1,5 @@
+"""Also tests `model/known_models.py`."""
+
 import json
 from pathlib import Path
 

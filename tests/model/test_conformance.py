@@ -1,4 +1,7 @@
-"""Sessions are the same on every wire: what they do, what they leave behind and what `exec --json` says."""
+"""Sessions are the same on every wire: what they do, what they leave behind and what `exec --json` says.
+
+Tests `protocol/stream.py`.
+"""
 
 import asyncio
 from itertools import product

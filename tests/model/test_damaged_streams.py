@@ -1,6 +1,8 @@
 """Streams that were cut or damaged anywhere: each is an answer or an error, and runs no call that is not complete.
 
 `WIRE_CASES` says how many are tried of each kind in each API.
+
+Tests `protocol/json_fields.py`.
 """
 
 import asyncio

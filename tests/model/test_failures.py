@@ -1,3 +1,5 @@
+"""Also tests `model/error_body.py`."""
+
 import json
 import time
 from email.utils import formatdate

@@ -1,3 +1,5 @@
+"""Also tests `process/child.py`."""
+
 import asyncio
 import errno
 import gc

@@ -1,4 +1,7 @@
-"""Reading of JSON after annotations."""
+"""Reading of JSON after annotations.
+
+Also tests `protocol/annotations.py`.
+"""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,7 @@
-"""Every event has a JSON form, those that only live frontends get too."""
+"""Every event has a JSON form, those that only live frontends get too.
+
+Tests `protocol/event_data.py`, `protocol/event_items.py` and `protocol/events.py`.
+"""
 
 import json
 from pathlib import Path

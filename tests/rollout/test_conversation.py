@@ -1,3 +1,5 @@
+"""Tests `rollout/reader.py`."""
+
 import json
 from pathlib import Path
 

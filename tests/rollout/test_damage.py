@@ -1,4 +1,7 @@
-"""A damaged line costs itself alone: what is left of a session can be sent."""
+"""A damaged line costs itself alone: what is left of a session can be sent.
+
+Tests `protocol/response_order.py`.
+"""
 
 import json
 import re

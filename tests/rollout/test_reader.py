@@ -1,3 +1,5 @@
+"""Also tests `rollout/lines.py` and `rollout/records.py`."""
+
 import json
 import time
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""A session is read from its last compaction on: with the same result as if all of it were read."""
+"""A session is read from its last compaction on: with the same result as if all of it were read.
+
+Tests `rollout/entries.py`.
+"""
 
 import json
 import random

@@ -1,4 +1,8 @@
-"""What commands can do all the same, on every way to hold them that this machine has."""
+"""What commands can do all the same, on every way to hold them that this machine has.
+
+Tests `sandbox/backends/linux.py`, `sandbox/child/landlock.py` and
+`sandbox/child/launcher.py`.
+"""
 
 import asyncio
 import os

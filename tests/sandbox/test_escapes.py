@@ -1,4 +1,8 @@
-"""Every known way out, on every way to hold a command that this machine has."""
+"""Every known way out, on every way to hold a command that this machine has.
+
+Tests `sandbox/child/confinement.py`, `sandbox/child/kernel.py`,
+`sandbox/child/namespaces.py` and `sandbox/child/path_policy.py`.
+"""
 
 import pytest
 

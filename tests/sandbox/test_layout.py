@@ -1,3 +1,5 @@
+"""Also tests `protocol/protected.py`."""
+
 import os
 from dataclasses import replace
 from pathlib import Path

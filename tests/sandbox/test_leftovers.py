@@ -1,4 +1,7 @@
-"""What a command leaves behind finishes its output, on every way to hold commands that this machine has."""
+"""What a command leaves behind finishes its output, on every way to hold commands that this machine has.
+
+Tests `sandbox/child/leftovers.py`.
+"""
 
 import os
 import subprocess

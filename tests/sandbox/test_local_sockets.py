@@ -1,4 +1,7 @@
-"""Servers that a command starts itself: it reaches them, and none of the machine."""
+"""Servers that a command starts itself: it reaches them, and none of the machine.
+
+Tests `sandbox/child/local_sockets.py`.
+"""
 
 import os
 import select

@@ -1,4 +1,9 @@
-"""What commands reach that have a list of domains, on each backend that holds it, with real programs."""
+"""What commands reach that have a list of domains, on each backend that holds it, with real programs.
+
+Tests `sandbox/child/network.py`, `sandbox/child/proxied.py`, `sandbox/network/gate.py`,
+`sandbox/network/http.py`, `sandbox/network/proxy.py`, `sandbox/network/server.py` and
+`sandbox/network/tunnel.py`.
+"""
 
 import asyncio
 import json

@@ -1,3 +1,5 @@
+"""Tests `sandbox/network/report.py`."""
+
 import pytest
 
 from codex_py.protocol.hosts import matches, pattern

@@ -1,4 +1,7 @@
-"""What the scripted server refuses of Chat Completions, one request for each rule."""
+"""What the scripted server refuses of Chat Completions, one request for each rule.
+
+Tests `testing/request.py`.
+"""
 
 import json
 from typing import Any

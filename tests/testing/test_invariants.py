@@ -1,3 +1,8 @@
+"""The rules of pairs and prefixes that every request of a test is checked with.
+
+Tests `testing/rules.py`.
+"""
+
 from typing import Any
 
 import pytest

@@ -1,3 +1,8 @@
+"""The scripts that `scripts/model-server` plays.
+
+Tests `testing/script.py`.
+"""
+
 import json
 import re
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Tests `testing/apis.py`."""
+
 import http.client
 import json
 import signal

@@ -1,4 +1,8 @@
-"""One script, answered in each API."""
+"""One script, answered in each API.
+
+Tests `testing/rendering/anthropic.py`, `testing/rendering/base.py`,
+`testing/rendering/chat.py` and `testing/whole.py`.
+"""
 
 import json
 from typing import Any

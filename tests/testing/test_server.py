@@ -1,3 +1,5 @@
+"""Also tests `testing/reply.py` and `testing/script.py`."""
+
 import http.client
 import json
 import re

@@ -1,4 +1,7 @@
-"""What a tool says of the files that a call will change."""
+"""What a tool says of the files that a call will change.
+
+Tests `protocol/dispatch.py` and `tools/past.py`.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Also tests `protocol/tools.py` and `tools/builtin.py`."""
+
 import json
 from dataclasses import MISSING, fields
 from pathlib import Path

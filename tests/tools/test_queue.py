@@ -1,3 +1,5 @@
+"""Tests `tools/router.py`."""
+
 import asyncio
 
 from codex_py.tools.router import CallQueue

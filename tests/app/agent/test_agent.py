@@ -1,4 +1,8 @@
-"""The front door of the library, with a fake model."""
+"""The front door of the library, with a fake model.
+
+Also tests `app/agent/agent_session.py`, `app/agent/result.py`, `app/agent/stream.py`
+and `protocol/output_model.py`.
+"""
 
 import asyncio
 import gc

@@ -1,4 +1,8 @@
-"""The forms of an export, from thread items."""
+"""The forms of an export, from thread items.
+
+Also tests `app/export/document.py`, `app/export/entries.py`, `app/export/markdown.py`,
+`app/export/page.py` and `app/views/item_text.py`.
+"""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""How answers, matchers and arguments are read. Source: Codex 0.169, measured."""
+"""How answers, matchers and arguments are read. Source: Codex 0.169, measured.
+
+Tests `app/features/hooks/answers.py`.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,7 @@
-"""Hooks around calls and approvals."""
+"""Hooks around calls and approvals.
+
+Tests `app/features/hooks/calls.py`.
+"""
 
 import os
 import sys

@@ -1,4 +1,7 @@
-"""How hooks are run, and what becomes of those that misbehave."""
+"""How hooks are run, and what becomes of those that misbehave.
+
+Tests `app/features/hooks/feature.py` and `app/features/hooks/runs.py`.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,7 @@
-"""What a turn changed: in its last event, and in the journal."""
+"""What a turn changed: in its last event, and in the journal.
+
+Also tests `protocol/patched_file.py`.
+"""
 
 import asyncio
 import json

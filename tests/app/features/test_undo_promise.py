@@ -1,4 +1,7 @@
-"""The table of docs/sessions.md that says what undo does with a change, tried cell by cell."""
+"""The table of docs/sessions.md that says what undo does with a change, tried cell by cell.
+
+Tests `patch/undo/copies/run_times.py`.
+"""
 
 import os
 import shlex

@@ -1,4 +1,7 @@
-"""The formats of findings, read by others: the schema of SARIF, and a reader of JUnit."""
+"""The formats of findings, read by others: the schema of SARIF, and a reader of JUnit.
+
+Also tests `app/review/findings.py`.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""Random work of sessions and a person in one repository: each line knows who wrote it."""
+"""Random work of sessions and a person in one repository: each line knows who wrote it.
+
+Tests `commands/provenance/lines.py`.
+"""
 
 import os
 import random

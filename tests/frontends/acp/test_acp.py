@@ -1,4 +1,8 @@
-"""`codex-py acp`, driven as an editor does; what it writes is checked with the schema of the protocol."""
+"""`codex-py acp`, driven as an editor does; what it writes is checked with the schema of the protocol.
+
+Tests `app/hosted.py`, `frontends/acp/acp_command.py`, `frontends/acp/agent.py`,
+`frontends/acp/questions.py` and `frontends/acp/session.py`.
+"""
 
 import json
 import re

@@ -1,4 +1,7 @@
-"""How single events are shown. Each update is checked with the schema, if it is here."""
+"""How single events are shown. Each update is checked with the schema, if it is here.
+
+Also tests `frontends/acp/calls.py`.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,7 @@
-"""Goals. Statuses and fields are those of Codex 0.169; its rounds are turns, ours are parts of one."""
+"""Goals. Statuses and fields are those of Codex 0.169; its rounds are turns, ours are parts of one.
+
+Tests `app/features/goals.py`.
+"""
 
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""Tests `frontends/demo/demo_session.py`."""
+
 import os
 import re
 import shutil

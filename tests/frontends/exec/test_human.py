@@ -1,3 +1,5 @@
+"""Also tests `app/views/item_text.py`."""
+
 import os
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""Tests `frontends/exec/exec_run.py`."""
+
 import os
 from collections.abc import Sequence
 

@@ -1,3 +1,5 @@
+"""Tests `frontends/exec/exec_run.py`."""
+
 from pathlib import Path
 
 import pytest

@@ -1,3 +1,5 @@
+"""Tests `frontends/exec/command.py`."""
+
 import os
 import pty
 import threading

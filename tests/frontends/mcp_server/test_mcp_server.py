@@ -1,4 +1,9 @@
-"""`codex-py mcp-server`, called by the client of the official SDK and by the agent itself."""
+"""`codex-py mcp-server`, called by the client of the official SDK and by the agent itself.
+
+Tests `frontends/mcp_server/client.py`, `frontends/mcp_server/mcp_server_command.py`,
+`frontends/mcp_server/messages.py`, `frontends/mcp_server/threads.py` and
+`frontends/mcp_server/tools.py`.
+"""
 
 import asyncio
 import json

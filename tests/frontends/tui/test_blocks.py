@@ -1,3 +1,5 @@
+"""Also tests `frontends/tui/markdown.py`."""
+
 import time
 
 import pytest

@@ -1,4 +1,9 @@
-"""Every kind of cell at several widths, in files: see `tests/support/snapshots.py`."""
+"""Every kind of cell at several widths, in files: see `tests/support/snapshots.py`.
+
+Tests `frontends/tui/cells/command.py`, `frontends/tui/cells/item.py`,
+`frontends/tui/cells/layout.py`, `frontends/tui/cells/patch.py` and
+`frontends/tui/highlighting.py`.
+"""
 
 from collections.abc import Callable
 from pathlib import Path

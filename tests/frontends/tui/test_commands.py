@@ -1,4 +1,8 @@
-"""Commands and keys of the program that change nothing in the conversation."""
+"""Commands and keys of the program that change nothing in the conversation.
+
+Tests `frontends/tui/commands/program.py`, `frontends/tui/commands/registry.py`,
+`frontends/tui/commands/settings.py` and `frontends/tui/session_half.py`.
+"""
 
 import base64
 import json

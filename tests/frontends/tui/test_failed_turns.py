@@ -1,4 +1,7 @@
-"""What the terminal does about a turn that failed, and while a request is tried again."""
+"""What the terminal does about a turn that failed, and while a request is tried again.
+
+Tests `frontends/tui/conversation.py`.
+"""
 
 import re
 import sys

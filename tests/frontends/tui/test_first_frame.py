@@ -1,4 +1,7 @@
-"""The frame that is drawn by hand, and the first one of prompt-toolkit in its place."""
+"""The frame that is drawn by hand, and the first one of prompt-toolkit in its place.
+
+Also tests `frontends/tui/start.py`.
+"""
 
 import copy
 import os

@@ -1,3 +1,8 @@
+"""The first frames of the terminal import nothing that only later ones need.
+
+Tests `frontends/tui/start.py` and `frontends/tui/terminal_run.py`.
+"""
+
 import subprocess
 import sys
 

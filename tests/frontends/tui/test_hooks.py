@@ -1,4 +1,7 @@
-"""What the terminal asks about hooks, and `/hooks`."""
+"""What the terminal asks about hooks, and `/hooks`.
+
+Tests `frontends/tui/commands/hooks.py`.
+"""
 
 import json
 import tomllib

@@ -1,4 +1,7 @@
-"""What the bytes of terminals are read as."""
+"""What the bytes of terminals are read as.
+
+Also tests `frontends/tui/key_codes.py`.
+"""
 
 import pytest
 from prompt_toolkit.key_binding.key_processor import KeyPress

@@ -1,4 +1,8 @@
-"""How the program starts and ends, and what it does with the terminal meanwhile."""
+"""How the program starts and ends, and what it does with the terminal meanwhile.
+
+Tests `frontends/tui/screen.py`, `frontends/tui/terminal_run.py` and
+`frontends/tui/terminal_ui.py`.
+"""
 
 import os
 import re

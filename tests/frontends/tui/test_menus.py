@@ -1,4 +1,7 @@
-"""The lists below the composer and those to pick from: how many there are, and what is said of each."""
+"""The lists below the composer and those to pick from: how many there are, and what is said of each.
+
+Tests `frontends/tui/fitting.py`, `frontends/tui/menu.py` and `frontends/tui/picker.py`.
+"""
 
 import re
 

@@ -1,3 +1,5 @@
+"""Tests `streams/plain_text.py`."""
+
 import pytest
 
 from codex_py.frontends.tui.cells.layout import one_line

@@ -1,3 +1,5 @@
+"""Prompts and turns of the real program in a terminal, from the start to the exit."""
+
 import pytest
 
 from codex_py.testing import ev_completed, ev_function_call, ev_message

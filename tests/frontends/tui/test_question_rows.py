@@ -1,4 +1,7 @@
-"""What a question about a call shows on screens of several sizes, and what its full view has."""
+"""What a question about a call shows on screens of several sizes, and what its full view has.
+
+Tests `frontends/tui/panel.py`.
+"""
 
 import asyncio
 import io

@@ -1,3 +1,5 @@
+"""Tests `frontends/tui/screen.py`."""
+
 import os
 import re
 import shlex

@@ -1,4 +1,7 @@
-"""What is hostile, in every field: rows stay in their width, and nothing raw reaches the terminal."""
+"""What is hostile, in every field: rows stay in their width, and nothing raw reaches the terminal.
+
+Also tests `frontends/tui/markdown.py`.
+"""
 
 import re
 import time

@@ -1,4 +1,7 @@
-"""`/review` in the terminal: what is reviewed, the list of findings, and the prompt that has them fixed."""
+"""`/review` in the terminal: what is reviewed, the list of findings, and the prompt that has them fixed.
+
+Tests `frontends/tui/commands/review.py` and `frontends/tui/findings.py`.
+"""
 
 import json
 from pathlib import Path

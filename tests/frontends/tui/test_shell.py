@@ -1,4 +1,7 @@
-"""`!COMMAND`: it has the terminal, and what it prints is kept."""
+"""`!COMMAND`: it has the terminal, and what it prints is kept.
+
+Also tests `frontends/tui/relay.py`.
+"""
 
 import signal
 

@@ -1,3 +1,5 @@
+"""Also tests `frontends/tui/running.py`."""
+
 import re
 from dataclasses import replace
 

@@ -1,4 +1,7 @@
-"""A word that is typed while a panel is open goes to the prompt; no letter of it answers."""
+"""A word that is typed while a panel is open goes to the prompt; no letter of it answers.
+
+Tests `frontends/tui/panels.py`.
+"""
 
 from collections.abc import Callable
 

@@ -1,3 +1,8 @@
+"""The first run in a folder: the question of trust, and a start without a key.
+
+Tests `frontends/tui/first_run.py` and `frontends/tui/session_half.py`.
+"""
+
 import tomllib
 
 from codex_py.testing import ev_completed, ev_message

@@ -1,4 +1,7 @@
-"""Streams of the Anthropic API."""
+"""Streams of the Anthropic API.
+
+Also tests `model/response_builder.py`.
+"""
 
 import json
 import time

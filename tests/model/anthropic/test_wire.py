@@ -1,4 +1,7 @@
-"""Requests of the Anthropic API."""
+"""Requests of the Anthropic API.
+
+Also tests `model/freeform.py`.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,7 @@
-"""Streams of chat completions as servers send them."""
+"""Streams of chat completions as servers send them.
+
+Also tests `model/response_builder.py`.
+"""
 
 import json
 import time

@@ -1,4 +1,7 @@
-"""Requests of Chat Completions."""
+"""Requests of Chat Completions.
+
+Also tests `model/freeform.py` and `model/profile.py`.
+"""
 
 import json
 from typing import Any

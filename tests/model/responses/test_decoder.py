@@ -1,4 +1,8 @@
-"""Each stream is one that a server was seen to send, or a fault that one could."""
+"""Each stream is one that a server was seen to send, or a fault that one could.
+
+Also tests `model/responses/slot.py`, `model/responses/slot_table.py` and
+`model/responses/texts.py`.
+"""
 
 import json
 import random

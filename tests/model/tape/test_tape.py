@@ -1,3 +1,5 @@
+"""Tests `model/tape/transports.py`."""
+
 import asyncio
 import json
 import os

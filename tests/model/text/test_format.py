@@ -1,4 +1,7 @@
-"""Calls in the text of messages."""
+"""Calls in the text of messages.
+
+Also tests `model/text/calls_in_text.py` and `model/text/decoder.py`.
+"""
 
 import json
 

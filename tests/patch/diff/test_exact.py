@@ -1,3 +1,5 @@
+"""Tests `patch/diff/writer.py`."""
+
 from pathlib import Path
 
 import pytest

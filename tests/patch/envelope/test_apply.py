@@ -1,3 +1,5 @@
+"""Also tests `patch/files/tree.py`."""
+
 import os
 import socket
 import stat

@@ -1,4 +1,7 @@
-"""Places and line ends as in Codex 0.169, unless a test says otherwise."""
+"""Places and line ends as in Codex 0.169, unless a test says otherwise.
+
+Also tests `patch/report.py`.
+"""
 
 import pytest
 

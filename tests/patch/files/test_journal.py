@@ -1,3 +1,7 @@
+"""Also tests `patch/files/change.py`, `patch/files/commit.py`, `patch/files/entry_file.py`,
+`patch/files/rollback.py` and `patch/files/transaction.py`.
+"""
+
 import errno
 import fcntl
 import os

@@ -1,4 +1,8 @@
-"""Turns with files that are not kept, because they were ignored when the turn began, or large: undo deletes none."""
+"""Turns with files that are not kept, because they were ignored when the turn began, or large: undo deletes none.
+
+Tests `patch/undo/copies/births.py`, `patch/undo/copies/earlier.py` and
+`patch/undo/copies/folders.py`.
+"""
 
 import os
 import subprocess

@@ -1,3 +1,5 @@
+"""Also tests `patch/undo/entries.py`."""
+
 import random
 import stat
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Links, submodules and directories, as `git apply` has them. Each expectation holds for git too."""
+"""Links, submodules and directories, as `git apply` has them. Each expectation holds for git too.
+
+Tests `patch/files/tree.py`, `patch/unified/content.py` and `patch/unified/tree.py`.
+"""
 
 import os
 import shutil

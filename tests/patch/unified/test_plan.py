@@ -1,3 +1,5 @@
+"""Also tests `patch/files/modes.py`, `patch/plan.py` and `patch/unified/target.py`."""
+
 import shutil
 from pathlib import Path
 

@@ -1,3 +1,5 @@
+"""Tests `patch/unified/hunks.py`."""
+
 from codex_py.patch.unified.hunks import written_hunks
 from codex_py.patch.unified.reader import read_diff
 

@@ -1,4 +1,8 @@
-"""What a command can do where Landlock holds it and we help, and what it cannot."""
+"""What a command can do where Landlock holds it and we help, and what it cannot.
+
+Also tests `sandbox/child/notifications.py`, `sandbox/child/notified.py`,
+`sandbox/child/path_policy.py` and `sandbox/child/supervised.py`.
+"""
 
 import os
 import shutil

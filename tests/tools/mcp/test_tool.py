@@ -1,3 +1,5 @@
+"""Also tests `tools/mcp/item.py` and `tools/mcp/own.py`."""
+
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

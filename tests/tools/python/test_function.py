@@ -1,3 +1,5 @@
+"""Also tests `tools/python/arguments.py` and `tools/python/threads.py`."""
+
 import subprocess
 import sys
 from collections.abc import Callable

@@ -1,3 +1,5 @@
+"""Also tests `tools/shell/command.py`."""
+
 import asyncio
 import json
 import os

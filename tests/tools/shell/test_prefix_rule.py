@@ -1,3 +1,5 @@
+"""Tests `execpolicy/decision.py`."""
+
 from pathlib import Path
 
 import pytest

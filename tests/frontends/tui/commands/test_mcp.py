@@ -1,3 +1,5 @@
+"""`/mcp` in the terminal shows the servers and their tools."""
+
 import json
 from pathlib import Path
 

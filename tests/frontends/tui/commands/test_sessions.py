@@ -1,3 +1,5 @@
+"""Also tests `frontends/tui/commands/undoing.py` and `frontends/tui/session_picker.py`."""
+
 import os
 import re
 from datetime import UTC, datetime

@@ -1,3 +1,5 @@
+"""Tests `frontends/tui/compose/attachments.py`."""
+
 import os
 from pathlib import Path
 

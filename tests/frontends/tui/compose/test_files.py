@@ -1,3 +1,5 @@
+"""Also tests `frontends/tui/compose/completion.py`."""
+
 import asyncio
 import os
 import subprocess

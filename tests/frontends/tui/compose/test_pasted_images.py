@@ -1,3 +1,5 @@
+"""Tests `frontends/tui/compose/attachments.py`."""
+
 from pathlib import Path
 
 import pytest

@@ -1,4 +1,7 @@
-"""Copies of a work tree, and what was changed between two of them."""
+"""Copies of a work tree, and what was changed between two of them.
+
+Also tests `patch/undo/copies/changes.py` and `patch/undo/copies/store.py`.
+"""
 
 import os
 import resource
