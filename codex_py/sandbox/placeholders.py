@@ -67,9 +67,9 @@ class Placeholders:
                 # It is no error if the name is taken, or if no command could create it either.
                 if not os.path.lexists(path) and _may_get_entries(path.parent, error):
                     text = (
-                        f"the command was not run: {path.parent} cannot be written to"
-                        f" ({error.strerror}), so {path.name} in it cannot be protected from"
-                        " commands; with `-s read-only` it need not be"
+                        f"{path.parent} cannot be written to ({error.strerror}), so no command can run"
+                        f" with `-s workspace-write`, which protects {path.name} in it: use"
+                        " `-s read-only`, or make the folder writable"
                     )
                     raise ToolError(text, code="SandboxUnavailable") from error
         return [path for path in wanted if path in held]

@@ -130,8 +130,9 @@ def test_a_name_that_only_a_command_might_make_later_is_an_error(
     )
     assert done.stdout.decode().splitlines() == [
         "[]",
-        "the command was not run:  cannot be written to (No space left on device), so .codex in it"
-        " cannot be protected from commands; with `-s read-only` it need not be",
+        " cannot be written to (No space left on device), so no command can run with"
+        " `-s workspace-write`, which protects .codex in it: use `-s read-only`, or make the folder"
+        " writable",
         "[]",
     ]
 
@@ -163,8 +164,9 @@ def test_a_command_might_make_a_name_in_a_folder_of_its_user_that_is_read_only(
     )
     tmp_path.chmod(0o755)
     assert done.stdout.decode() == (
-        "the command was not run:  cannot be written to (Permission denied), so .codex in it"
-        " cannot be protected from commands; with `-s read-only` it need not be\n"
+        " cannot be written to (Permission denied), so no command can run with"
+        " `-s workspace-write`, which protects .codex in it: use `-s read-only`, or make the folder"
+        " writable\n"
     )
 
 

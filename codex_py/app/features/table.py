@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from codex_py.app.features.otel.settings import has_exporter
+from codex_py.app.features.unwritable import unwritable_folders
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
 from codex_py.config.definition_folders import skill_folders
@@ -68,8 +69,8 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
     )
     return (
         (
-            (config.files.denies or domains) and is_top,
-            "codex_py.app.features.denied_files:denied_files",
+            (config.files.denies or domains or unwritable_folders(setup)) and is_top,
+            "codex_py.app.features.sandbox_check:sandbox_check",
         ),
         # Around the hooks: a call that they refuse runs no command, so it reaches no host.
         (domains, "codex_py.app.features.network:NetworkList"),

@@ -1,0 +1,49 @@
+"""Refuses to begin a session whose commands could not run as the sandbox promises.
+
+The session fails before the first request, not at the first command.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from codex_py.app.features.unwritable import unwritable_folders
+from codex_py.app.options import SessionSetup
+from codex_py.errors import CodexError, ExitCode, ToolError
+from codex_py.protocol.extension import Extension, Feature, Thread
+from codex_py.sandbox.choice import PlatformSandbox
+
+
+def sandbox_check(setup: SessionSetup) -> Feature:
+    def feature(thread: Thread) -> Extension:
+        @asynccontextmanager
+        async def around_session() -> AsyncGenerator[None]:
+            await asyncio.to_thread(_try_command, setup)
+            for folder in unwritable_folders(setup):
+                thread.warn(
+                    f"{folder} cannot be written to: commands change nothing in it"
+                )
+            yield
+
+        return Extension(around_session=around_session)
+
+    return feature
+
+
+def _try_command(setup: SessionSetup) -> None:
+    """Prepare a command as the sandbox would run it. Raises a `CodexError` if none can run."""
+    policy = setup.config.sandbox_policy(setup.options.add_dirs)
+    sandbox = PlatformSandbox(
+        setup.environment,
+        home=setup.config.home,
+        problems=setup.backend_problems,
+        folder_times=setup.folder_times,
+    )
+    try:
+        sandbox.command(["true"], policy, setup.config.cwd)
+    except ToolError as error:
+        raise CodexError(
+            str(error), code="sandbox", exit_code=ExitCode.SANDBOX
+        ) from error
+    finally:
+        sandbox.release()
