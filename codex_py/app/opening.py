@@ -241,7 +241,7 @@ class Opening:
     async def _open_child(
         self, thread: Thread, new: NewChild, config: Config, resume: str | None
     ) -> AsyncGenerator[Session]:
-        """Open a child; see `OpenChild`."""
+        """Open a child session of a thread; see `Thread.open_child`."""
         options = replace(
             self._setup.options,
             parent=_parent(thread, new),

@@ -119,7 +119,7 @@ class Agents(Protocol):
             prompt: the message of the call; None for calls of tools without one.
 
         Raises:
-            Refused: the call cannot be carried out.
+            CallRefused: the call cannot be carried out.
         """
         ...
 
@@ -202,7 +202,7 @@ def _prompt_of(params: MessageParams, cwd: Path) -> UserPrompt:
     """The message of a call. `cwd`: the absolute folder of relative paths of images.
 
     Raises:
-        Refused: the message is missing, or cannot be sent to an agent.
+        CallRefused: the message is missing, or cannot be sent to an agent.
     """
     message = params.message
     items = params.items

@@ -86,11 +86,13 @@ class PathPolicy:
             PermissionError: its attributes may not be changed.
             OSError: it does not exist.
         """
-        path = call.path(address) if address else ""
-        if not path and (
-            signed(folder) == kernel.AT_FDCWD or (address and not flags & _EMPTY_PATH)
-        ):
-            raise FileNotFoundError(errno.ENOENT, "no path")
+        path = ""
+        if address:
+            path = call.path(address)
+        if not path:
+            may_be_empty = not address or flags & _EMPTY_PATH
+            if not may_be_empty or signed(folder) == kernel.AT_FDCWD:
+                raise FileNotFoundError(errno.ENOENT, "no path")
         if path and flags & _NO_FOLLOW:
             no_follow = os.O_NOFOLLOW
         else:
@@ -98,10 +100,14 @@ class PathPolicy:
         opened = self._open(call, folder, path, no_follow)
         own = f"/proc/self/fd/{opened}"
         real = os.readlink(own)  # noqa: PTH115
-        # A file without a name, such as a pipe or a removed file, belongs to the caller if the
-        # caller has it open. A path such as /dev/fd/3 leads to one of our own descriptors.
-        named = real.startswith("/") and os.fstat(opened).st_nlink
-        if path if not named else not self._is_writable(real):
+        has_name = real.startswith("/") and os.fstat(opened).st_nlink
+        if has_name:
+            may_change = self._is_writable(real)
+        else:
+            # Such as a pipe or a removed file: it belongs to the caller, who has it open. A path
+            # such as /dev/fd/3 leads to one of our own descriptors instead.
+            may_change = not path
+        if not may_change:
             raise PermissionError(errno.EPERM, "outside")
         return own
 

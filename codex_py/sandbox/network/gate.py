@@ -7,6 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address
 from typing import Final, Literal, TypeAlias
 
 from codex_py.protocol.domain_rules import DomainRules
@@ -47,7 +48,7 @@ class ConnectionGate:
         """Connect to a host. It is resolved once, and only checked addresses are used.
 
         Raises:
-            Refused: it may not be reached; the connection was added to the report.
+            ConnectionBlocked: it may not be reached; the connection was added to the report.
             ValueError: this is not a host.
             OSError: it cannot be reached.
         """
@@ -74,38 +75,66 @@ class ConnectionGate:
         raise problem
 
     async def _addresses(
-        self, host: str, port: int, kind: Kind, method: str
+        self,
+        host: str,
+        port: int,
+        kind: Kind,
+        method: str,
     ) -> Sequence[str]:
-        rules = self.rules
+        """The addresses to connect to, if the rules or the user allow the host.
+
+        Raises:
+            ConnectionBlocked: the host, all of its addresses or this kind of request is refused.
+            OSError: the host has no address.
+        """
         own = address(host)
-        is_local = host == "localhost" or (own is not None and not is_public(own))
-        if any(matches(each, host, port) for each in rules.deny):
-            raise self._refused(host, port, "denied")
-        named = {host, f"{host}:{port}", f"[{host}]:{port}"}.intersection(rules.allow)
-        is_listed = bool(named) or any(
-            matches(each, host, port) for each in rules.allow
-        )
-        if is_local and not named and not (is_listed and rules.allows_local):
-            raise self._refused(host, port, "not_allowed_local")
-        if not is_listed:
-            await self._ask(Blocked(self.call_id, host, port, "not_allowed"))
-        if rules.is_limited and kind != "http":
-            # The requests in a tunnel cannot be seen.
-            raise self._refused(host, port, "mitm_required")
-        if rules.is_limited and method not in _SAFE_METHODS:
-            raise self._refused(host, port, "method_not_allowed")
+        spellings = {host, f"{host}:{port}", f"[{host}]:{port}"}
+        is_named = not spellings.isdisjoint(self.rules.allow)
+        await self._check_host(host, port, own, is_named=is_named)
+        self._check_kind(host, port, kind, method)
         if own is not None:
-            found = [host]
-        else:
-            found = await self.resolve(host, port)
-        if host == "localhost" and named:
-            return [each for each in found if (at := address(each)) and at.is_loopback]
-        if own is not None:
-            return found
+            return [host]
+        found = await self.resolve(host, port)
+        if host == "localhost" and is_named:
+            return [each for each in found if _is_loopback(each)]
         allowed = [each for each in found if self._may_have(each, port)]
         if found and not allowed:
             raise self._refused(host, port, "not_allowed_local")
         return allowed
+
+    async def _check_host(
+        self,
+        host: str,
+        port: int,
+        own: IPv4Address | IPv6Address | None,
+        *,
+        is_named: bool,
+    ) -> None:
+        """Raise `ConnectionBlocked` if the host may not be reached, and the user does not allow it.
+
+        `own`: the host as an address; None if it is a name. `is_named`: a rule that allows it has
+        exactly this host, and no pattern.
+        """
+        rules = self.rules
+        if any(matches(each, host, port) for each in rules.deny):
+            raise self._refused(host, port, "denied")
+        is_listed = is_named or any(matches(each, host, port) for each in rules.allow)
+        is_local = host == "localhost" or (own is not None and not is_public(own))
+        is_open = is_named or (is_listed and rules.allows_local)
+        if is_local and not is_open:
+            raise self._refused(host, port, "not_allowed_local")
+        if not is_listed:
+            await self._ask(Blocked(self.call_id, host, port, "not_allowed"))
+
+    def _check_kind(self, host: str, port: int, kind: Kind, method: str) -> None:
+        """Raise `ConnectionBlocked` if limited rules refuse this kind of request."""
+        if not self.rules.is_limited:
+            return
+        if kind != "http":
+            # The requests in a tunnel cannot be seen.
+            raise self._refused(host, port, "mitm_required")
+        if method not in _SAFE_METHODS:
+            raise self._refused(host, port, "method_not_allowed")
 
     def _may_have(self, text: str, port: int) -> bool:
         """True if an allowed name may have this address."""
@@ -131,15 +160,21 @@ class ConnectionGate:
         """Ask the user while the command waits.
 
         Raises:
-            Refused: the user said no, or nobody can be asked.
+            ConnectionBlocked: the user said no, or nobody can be asked.
         """
-        ask = None if self.rules.is_closed else self.report.ask
-        if ask is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_ASK_TIMEOUT_S):
-                    if await asyncio.wrap_future(ask(blocked)):
-                        return
-        raise ConnectionBlocked(blocked)
+        if self.rules.is_closed or self.report.ask is None:
+            raise ConnectionBlocked(blocked)
+        is_allowed = False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ASK_TIMEOUT_S):
+                is_allowed = await asyncio.wrap_future(self.report.ask(blocked))
+        if not is_allowed:
+            raise ConnectionBlocked(blocked)
+
+
+def _is_loopback(text: str) -> bool:
+    found = address(text)
+    return found is not None and found.is_loopback
 
 
 def opens(rules: DomainRules, host: str) -> bool:
@@ -174,7 +209,7 @@ async def resolved(host: str, port: int) -> Sequence[str]:
             if error is not None:
                 answer.set_exception(error)
             else:
-                (answer.set_result(found))
+                answer.set_result(found)
 
     def ask() -> None:
         found: Sequence[str] = ()

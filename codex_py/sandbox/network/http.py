@@ -28,6 +28,7 @@ _Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 _MAX_HEAD_BYTES: Final = 256 << 10
 _LINGER_S: Final = 1.0
+_HTTP_PORT: Final = 80
 _URL: Final = re.compile(
     r"http://(?:[^/?#@\\]*@)?(\[[0-9a-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?(/[^#]*|\?[^#]*)?(?:#.*)?",
     re.ASCII | re.IGNORECASE,
@@ -90,9 +91,10 @@ class _Client:
 
     async def serve(self) -> None:
         try:
-            while isinstance(
-                request := await _next(self._http, self._streams), h11.Request
-            ):
+            while True:
+                request = await _next(self._http, self._streams)
+                if not isinstance(request, h11.Request):
+                    return
                 if not await self._answer(request):
                     return
                 self._http.start_next_cycle()
@@ -102,7 +104,9 @@ class _Client:
     async def _answer(self, request: h11.Request) -> bool:
         """Answer a request. False if the connection accepts no further request."""
         is_tunnel = request.method == b"CONNECT"
-        kind: Kind = "https_connect" if is_tunnel else "http"
+        kind: Kind = "http"
+        if is_tunnel:
+            kind = "https_connect"
         self._has_body = request.method != b"HEAD"
         try:
             target = _target(request)
@@ -121,9 +125,8 @@ class _Client:
                 if is_tunnel:
                     await self._tunnel(upstream)
                     return False
-                is_whole = await _Exchange(self._http, self._streams, upstream).run(
-                    request, target
-                )
+                exchange = _Exchange(self._http, self._streams, upstream)
+                is_whole = await exchange.run(request, target)
                 if not is_whole and self._http.our_state is h11.SEND_RESPONSE:
                     await self._say(502, "the host gave no answer")
                 return is_whole
@@ -141,13 +144,15 @@ class _Client:
         await join(self._streams, upstream)
 
     async def _refuse(self, blocked: Blocked, kind: Kind) -> None:
-        is_method = blocked.reason in {"method_not_allowed", "mitm_required"}
+        source = "baseline_policy"
+        if blocked.reason in {"method_not_allowed", "mitm_required"}:
+            source = "mode_guard"
         facts = {
             "status": "blocked",
             "host": blocked.host,
             "reason": blocked.reason,
             "decision": "deny",
-            "source": "mode_guard" if is_method else "baseline_policy",
+            "source": source,
             "protocol": kind,
             "port": blocked.port,
             "message": _MESSAGES[blocked.reason],
@@ -175,18 +180,16 @@ class _Client:
             (b"content-type", kind),
             (b"content-length", b"%d" % len(body)),
             *more,
+            (b"connection", b"close"),
         ]
-        headers.append((b"connection", b"close"))
         if self._http.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return
         # The answer to a refused CONNECT has a body too.
         phrase = HTTPStatus(status).phrase.encode()
         response = h11.Response(status_code=status, headers=headers, reason=phrase)
-        for event in (
-            response,
-            h11.Data(data=body if self._has_body else b""),
-            h11.EndOfMessage(),
-        ):
+        if not self._has_body:
+            body = b""
+        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
             await _send(self._http, self._streams, event)
         reader, writer = self._streams
         writer.write_eof()
@@ -231,15 +234,15 @@ class _Exchange:
 
     async def _send_body(self) -> None:
         if self._http.they_are_waiting_for_100_continue:
-            go_on = h11.InformationalResponse(status_code=100, headers=[])
-            await _send(self._http, self._client, go_on)
-        while not isinstance(
-            event := await _next(self._http, self._client), h11.EndOfMessage
-        ):
+            interim = h11.InformationalResponse(status_code=100, headers=[])
+            await _send(self._http, self._client, interim)
+        while True:
+            event = await _next(self._http, self._client)
             if isinstance(event, h11.ConnectionClosed):
                 raise ConnectionAbortedError
             await self._pass_on(event)
-        await self._pass_on(event)
+            if isinstance(event, h11.EndOfMessage):
+                return
 
     async def _pass_on(self, event: h11.Data | h11.EndOfMessage) -> None:
         # A server that reads no more may already have answered.
@@ -279,29 +282,38 @@ def _target(request: h11.Request) -> _Target:
     names = [name for name, _ in request.headers]
     if b"transfer-encoding" in names and b"content-length" in names:
         raise _BadRequest("a request has one length")
-    is_tunnel = request.method == b"CONNECT"
-    found = (_AUTHORITY if is_tunnel else _URL).fullmatch(
-        request.target.decode("ascii")
-    )
+    target = request.target.decode("ascii")
+    if request.method == b"CONNECT":
+        found = _AUTHORITY.fullmatch(target)
+    else:
+        found = _URL.fullmatch(target)
     if found is None:
         raise _BadRequest(
             "this is a proxy: ask for `http://HOST/PATH`, or `CONNECT HOST:PORT`"
         )
     host = found[1]
-    port = int(found[2] or 80)
+    port = int(found[2] or _HTTP_PORT)
+    if request.method == b"CONNECT":
+        return _Target(host, port, "", target.encode())
     for name, value in request.headers:
-        if name == b"host" and not is_tunnel:
-            said = _HOST.fullmatch(value.decode("latin-1"))
-            if (
-                said is None
-                or normal_host(said[1]) != normal_host(host)
-                or int(said[2] or 80) != port
-            ):
-                raise _BadRequest("Host header does not match request target")
-    path = "" if is_tunnel else found[3] or "/"
-    authority = f"{host}:{found[2]}" if found[2] else host
-    path = f"/{path}" if path.startswith("?") else path
+        if name == b"host" and not _is_host(value, host, port):
+            raise _BadRequest("Host header does not match request target")
+    path = found[3] or "/"
+    if path.startswith("?"):
+        path = f"/{path}"
+    authority = host
+    if found[2]:
+        authority = f"{host}:{found[2]}"
     return _Target(host, port, path, authority.encode())
+
+
+def _is_host(value: bytes, host: str, port: int) -> bool:
+    """True if the value of a `Host` header means this host and port."""
+    found = _HOST.fullmatch(value.decode("latin-1"))
+    if found is None:
+        return False
+    is_same_host = normal_host(found[1]) == normal_host(host)
+    return is_same_host and int(found[2] or _HTTP_PORT) == port
 
 
 def _kept(headers: _Headers) -> list[tuple[bytes, bytes]]:

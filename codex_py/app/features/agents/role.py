@@ -42,7 +42,7 @@ def child_settings(
         own: the current choices of the parent.
 
     Raises:
-        Refused: the call names a model or an effort that is not possible.
+        CallRefused: the call names a model or an effort that is not possible.
     """
     config = setup.config
     defaults = config.settings.agents
