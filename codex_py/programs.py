@@ -85,6 +85,16 @@ class Programs:
         why = f"{ONLY_INSIDE}; to allow it, configure its path, {inside}"
         raise FileNotFoundError(errno.ENOENT, why, name, None, inside)
 
+    def passed_over(self, name: str, environment: Mapping[str, str]) -> str | None:
+        """The program that a shell would start by this name, if `find` takes another one."""
+        if "/" in name:
+            return None
+        search_path = environment.get("PATH", os.defpath)
+        first = find_program(name, search_path)
+        if first == find_program(name, search_path, self.test()):
+            return None
+        return first
+
     def environment(
         self, environment: Mapping[str, str], *lists: str
     ) -> dict[str, str]:

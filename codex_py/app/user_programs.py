@@ -122,6 +122,22 @@ class UserPrograms(Programs):
         filtered = self.environment(environment, *lists)
         return Start([program, *argv[1:]], folder, filtered)
 
+    def passed_over_note(
+        self, name: str, environment: Mapping[str, str], setting: str
+    ) -> str | None:
+        """Return a sentence for the user if another program is started than a shell would start.
+
+        `setting`: the name of the setting that has the program.
+        """
+        barred = self.passed_over(name, environment)
+        if barred is None:
+            return None
+        return (
+            f"The program {name!r} of {setting} is not {barred}, which comes first on `PATH`, because a"
+            " project or a command could have put it there; to use it, write this path into your"
+            " configuration"
+        )
+
     def start(
         self,
         command: str | Sequence[str],

@@ -131,6 +131,45 @@ def test_a_server_that_is_in_the_repository_alone_is_told(
     assert not (repository / "ran-from-repository").exists()
 
 
+def warnings(outcome: Outcome) -> list[str]:
+    return [item["message"] for item in outcome.items if item["type"] == "error"]
+
+
+@pytest.mark.parametrize("name", ["python", "node", "uvx", "notifier"])
+def test_a_program_of_an_active_environment_that_is_passed_over_is_told(
+    place: Workplace, name: str
+) -> None:
+    barred = program(place.cwd / ".venv/bin" / name, "#!/bin/sh\n: >ran-from-venv\n")
+    program(place.home.parent / "bin" / name, "#!/bin/sh\n")
+    with answered() as server:
+        env = configure(place, server, f"notify = [{name!r}]\n")
+        with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+            config.write(f"[mcp_servers.mine]\ncommand = {name!r}\n")
+        outcome = place.rerun(env={**env, "VIRTUAL_ENV": f"{place.cwd}/.venv"})
+    assert outcome.code == 0
+    told = [text for text in warnings(outcome) if str(barred) in text]
+    settings = ["`notify`", "the MCP server `mine`"]
+    assert sorted(
+        text.removeprefix(f"The program {name!r} of ").split(" is not ")[0]
+        for text in told
+    ) == sorted(settings)
+    assert all("write this path into your configuration" in text for text in told)
+    assert not (place.cwd / "ran-from-venv").exists()
+
+
+def test_a_program_that_a_shell_would_start_too_is_not_told(place: Workplace) -> None:
+    own = program(place.home.parent / "bin/node", "#!/bin/sh\n")
+    program(place.cwd / ".venv/bin/python", "#!/bin/sh\n")
+    with answered() as server:
+        env = configure(place, server, "notify = ['node']\n")
+        with (place.home / "config.toml").open("a", encoding="utf-8") as config:
+            config.write(
+                f"[mcp_servers.a]\ncommand = 'node'\n[mcp_servers.b]\ncommand = {str(own)!r}\n"
+            )
+        outcome = place.rerun(env=env)
+    assert not [text for text in warnings(outcome) if "is not /" in text]
+
+
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_server_starts_in_the_working_directory_of_a_trusted_project(
     place: Workplace, tmp_path: Path, trusted: bool

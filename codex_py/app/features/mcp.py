@@ -49,6 +49,8 @@ class McpFeature(McpServers):
         self.configs = {name: c for name, c in allowed.items() if c.enabled}
         self._programs = user_programs(config, environment, setup.options.add_dirs)
         self._guardian = Guardian()
+        self._told: set[str] = set()
+        """The servers whose programs were told of."""
         servers: list[McpServer] = []
         for name, server in self.configs.items():
             if server.url is None:
@@ -70,7 +72,7 @@ class McpFeature(McpServers):
             servers.append(
                 McpServer(
                     settings,
-                    spawn=self._spawn,
+                    spawn=partial(self._spawn, name),
                     elicitor=setup.elicitor,
                     warn=partial(self._warn_of, settings.name),
                 )
@@ -99,14 +101,24 @@ class McpFeature(McpServers):
             if layer.name not in {"command line", "-c"}
         )
 
-    def _spawn(self, transport: StdioTransport) -> PipedProcess:
+    def _spawn(self, name: str, transport: StdioTransport) -> PipedProcess:
         # Search each time: the program may have been replaced in the meantime.
         start = self._programs.outside(
             transport.argv, transport.environment, transport.cwd
         )
+        self._tell_program(name, transport)
         return PipedProcess(
             self._guardian, start.argv, cwd=start.cwd, environment=start.environment
         )
+
+    def _tell_program(self, name: str, transport: StdioTransport) -> None:
+        """Warn once if a shell would start another program than this one."""
+        note = self._programs.passed_over_note(
+            transport.argv[0], transport.environment, f"the MCP server `{name}`"
+        )
+        if note is not None and name not in self._told:
+            self._told.add(name)
+            self._setup.warn(note)
 
     def _stdio_transport(self, server: McpServerConfig) -> StdioTransport:
         assert server.command is not None

@@ -16,10 +16,10 @@ from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnSt
 from codex_py.protocol.extension import Extension, Thread
 
 
-def missing_program(
+def program_problem(
     argv: Sequence[str], environment: Mapping[str, str], programs: UserPrograms
 ) -> str | None:
-    """Return a warning if the program cannot be found, else None."""
+    """Return a warning if the program cannot be found, or another one than in a shell; else None."""
     try:
         found = programs.find(argv[0], environment, programs.cwd())
     except FileNotFoundError as error:
@@ -28,7 +28,10 @@ def missing_program(
         )
     if not os.access(programs.cwd() / found, os.X_OK):
         return f"The program {argv[0]!r} of `notify` cannot be found."
-    return None
+    note = programs.passed_over_note(argv[0], environment, "`notify`")
+    if note is None:
+        return None
+    return f"{note}."
 
 
 _MAX_ARGUMENT = 120_000
@@ -49,7 +52,7 @@ class TurnNotifier:
         self._programs = user_programs(
             setup.config, setup.environment, setup.options.add_dirs
         )
-        problem = missing_program(self._argv, self._environment, self._programs)
+        problem = program_problem(self._argv, self._environment, self._programs)
         if problem is not None:
             setup.warn(problem)
 
