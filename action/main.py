@@ -22,6 +22,7 @@ from codex_py.app.review.formats import command_text
 from codex_py.command_line.arguments import parse_arguments
 from codex_py.command_line.configuration import load_exec_config
 from codex_py.command_line.parser import HelpRequested
+from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, UsageError
@@ -64,7 +65,6 @@ def start(environment: Mapping[str, str]) -> int:
         raise UsageError(f"the agent is not run: {reason}")
     if inputs["safety-strategy"] == "unprivileged-user" or inputs["codex-user"]:
         raise UsageError("there is no `unprivileged-user`: run the job as another user")
-    _require_strategy(inputs, environment)
     key = inputs.pop("openai-api-key").strip()
     provider, model = "openai", inputs["model"]
     if not key:
@@ -86,6 +86,17 @@ def start(environment: Mapping[str, str]) -> int:
     else:
         found = resolve_provider(provider, {})
         wire_api, address = found.wire_api, found.base_url + WIRES[found.wire_api][1]
+    plan: dict[str, Any] = {
+        "inputs": inputs,
+        "provider": provider,
+        "model": model,
+        "wire_api": wire_api,
+        "address": address,
+        "key": "the input `openai-api-key`" if key else "the token of the job",
+        "base": event.get("pull_request", {}).get("base", {}).get("sha", ""),
+        "port": 0,
+    }
+    _require_inputs(plan, environment)
     header = "x-api-key" if wire_api == "anthropic" else "authorization"
     proxy = subprocess.Popen(
         [*_PYTHON, str(_KEY_PROXY), f"/v1{WIRES[wire_api][1]}", address, header],
@@ -103,16 +114,9 @@ def start(environment: Mapping[str, str]) -> int:
     assert proxy.stdout is not None
     with proxy.stdin as stdin:
         stdin.write((key or environment["GITHUB_TOKEN"]).encode())
-    plan = {
-        "inputs": inputs,
-        "provider": provider,
-        "model": model,
-        "wire_api": wire_api,
-    }
     if not (line := proxy.stdout.readline()):
         raise UsageError("the proxy of the key did not start")
     plan |= json.loads(line)
-    plan["base"] = event.get("pull_request", {}).get("base", {}).get("sha", "")
     print(f"::add-mask::{plan['token']}")
     _output(environment, "plan", json.dumps(plan))
     return 0
@@ -129,47 +133,29 @@ def run(environment: Mapping[str, str]) -> int:
     lifeline.request("GET", "/until-closed", headers=headers)
     lifeline.getresponse()
     inputs: dict[str, str] = plan["inputs"]
-    workspace = Path(environment["GITHUB_WORKSPACE"]).resolve()
-
-    def inside(name: str) -> Path:
-        path = (workspace / inputs[name]).resolve()
-        if not path.is_relative_to(workspace):
-            raise UsageError(f"`{name}`: {inputs[name]!r} is not in the workspace")
-        return path
-
-    output_file, cwd = inside("output-file"), inside("working-directory")
-    prompt = inputs["prompt"]
-    if inputs["prompt-file"]:
-        prompt = inside("prompt-file").read_text(encoding="utf-8")
-    if not (prompt or inputs["review"]):
-        raise UsageError("give `prompt`, `prompt-file` or `review`")
+    places = _Places(inputs, environment)
     temporary = Path(tempfile.mkdtemp(dir=environment["RUNNER_TEMP"]))
-    schema_file = inside("output-schema-file") if inputs["output-schema-file"] else None
+    schema_file = places.schema_file
     if inputs["output-schema"]:
         schema_file = temporary / "schema"
         schema_file.write_text(inputs["output-schema"], encoding="utf-8")
     schema = [] if schema_file is None else [f"--output-schema={schema_file}"]
-    (temporary / "prompt").write_text(prompt, encoding="utf-8")
-    agent = Agent(plan, environment, cwd, temporary)
-    code = agent.run("exec", *schema, "-") if prompt else 0
+    (temporary / "prompt").write_text(places.prompt, encoding="utf-8")
+    agent = Agent(plan, environment, places.cwd, temporary)
+    code = agent.run("exec", *schema, "-") if places.prompt else 0
     if inputs["review"] and not code:
-        kind, _, name = inputs["review"].partition(" ")
-        name = name or {"base": plan["base"], "commit": environment["GITHUB_SHA"]}.get(
-            kind, ""
-        )
-        target = f"--{kind}={name}" if name else f"--{kind}"
-        fail_on = (
-            [f"--fail-on={inputs['review-fail-on']}"]
-            if inputs["review-fail-on"]
-            else []
-        )
         # A folder that is made now: no command of the agent has seen it, and the lines are commands to the runner.
         notes = Path(tempfile.mkdtemp(dir=environment["RUNNER_TEMP"]), "annotations")
-        code = agent.run("review", "--format=github", f"-o{notes}", target, *fail_on)
+        code = agent.run(
+            "review", "--format=github", f"-o{notes}", *_review_words(plan, environment)
+        )
         if notes.exists():
             print(notes.read_text(encoding="utf-8"))
-    if inputs["output-file"] and inside("output-file") == output_file:
-        output_file.write_text(agent.message, encoding="utf-8")
+    # The agent may have put a link in its place.
+    if inputs["output-file"] and _inside("output-file", inputs, environment) == (
+        places.output_file
+    ):
+        places.output_file.write_text(agent.message, encoding="utf-8")
     _output(environment, "final-message", agent.message)
     _output(
         environment,
@@ -183,6 +169,54 @@ def run(environment: Mapping[str, str]) -> int:
             f"::error title=codex-py::{command_text(printable(agent.error))} (exit code {code})"
         )
     return code
+
+
+class _Places:
+    """The files and the folder that the inputs name, and the task.
+
+    Raises:
+        UsageError: one of them is not in the workspace, or there is nothing to do.
+        OSError: the file with the task cannot be read.
+    """
+
+    def __init__(
+        self, inputs: Mapping[str, str], environment: Mapping[str, str]
+    ) -> None:
+        self.output_file = _inside("output-file", inputs, environment)
+        self.cwd = _inside("working-directory", inputs, environment)
+        self.prompt = inputs["prompt"]
+        if inputs["prompt-file"]:
+            file = _inside("prompt-file", inputs, environment)
+            self.prompt = file.read_text(encoding="utf-8")
+        if not (self.prompt or inputs["review"]):
+            raise UsageError("give `prompt`, `prompt-file` or `review`")
+        self.schema_file: Path | None = None
+        if inputs["output-schema-file"]:
+            self.schema_file = _inside("output-schema-file", inputs, environment)
+
+
+def _inside(
+    name: str, inputs: Mapping[str, str], environment: Mapping[str, str]
+) -> Path:
+    """The path in an input. Raises a `UsageError` if it is not in the workspace."""
+    workspace = Path(environment["GITHUB_WORKSPACE"]).resolve()
+    path = (workspace / inputs[name]).resolve()
+    if not path.is_relative_to(workspace):
+        raise UsageError(f"`{name}`: {inputs[name]!r} is not in the workspace")
+    return path
+
+
+def _review_words(plan: Mapping[str, Any], environment: Mapping[str, str]) -> list[str]:
+    """What is reviewed, and which findings fail the job."""
+    inputs: dict[str, str] = plan["inputs"]
+    kind, _, name = inputs["review"].partition(" ")
+    name = name or {"base": plan["base"], "commit": environment["GITHUB_SHA"]}.get(
+        kind, ""
+    )
+    words = [f"--{kind}={name}" if name else f"--{kind}"]
+    if inputs["review-fail-on"]:
+        words.append(f"--fail-on={inputs['review-fail-on']}")
+    return words
 
 
 class Agent:
@@ -199,6 +233,7 @@ class Agent:
         self.findings: list[Any] = []
         self._cwd, self._temporary = cwd, temporary
         self._options = _options(plan)
+        self._plan = plan
         token: str = plan["token"]
         self._environment = {
             name: value
@@ -234,7 +269,8 @@ class Agent:
             for line in process.stdout or ():
                 self._take(json.loads(line))
         self.message = message or self.message
-        warnings = printable(said.read_text(encoding="utf-8", errors="replace")).strip()
+        text = said.read_text(encoding="utf-8", errors="replace")
+        warnings = printable(self._told(text)).strip()
         print(f"{warnings}\n::{end}::", flush=True)
         if process.returncode and not self.error:
             self.error = (
@@ -258,6 +294,8 @@ class Agent:
                 shown = f"$ {shown}\n{output}(exit code {item['exit_code']})"
             if item["type"] == "agent_message":
                 self.message = shown
+            if item["type"] == "error":
+                shown = self._told(shown)
             print(printable(shown), flush=True)
         elif event["type"] in {"turn.completed", "turn.failed"}:
             self.patch += event.get("diff", "")
@@ -274,14 +312,31 @@ class Agent:
                     printable(each["output"]) for each in gates if "output" in each
                 )
             )
-            self.error = event.get("error", {}).get("message") or "; ".join(failed)
+            error: str = event.get("error", {}).get("message") or ""
+            self.error = self._told(error) or "; ".join(failed)
+
+    def _told(self, text: str) -> str:
+        """A message of the program with the provider's address and key, which it does not know."""
+        address: str = self._plan["address"]
+        end = WIRES[self._plan["wire_api"]][1]
+        provider = urlsplit(address)
+        base = (
+            f"{provider.scheme}://{provider.hostname}{provider.path.removesuffix(end)}"
+        )
+        if provider.port is not None:
+            base = base.replace(
+                f"//{provider.hostname}", f"//{provider.hostname}:{provider.port}", 1
+            )
+        variable = _key_variable(self._plan["provider"])
+        text = text.replace(_proxy_address(self._plan), base)
+        return text.replace(f"environment variable {variable}", self._plan["key"])
 
 
 def _options(plan: Mapping[str, Any]) -> list[str]:
     """What `exec` and `review` get alike."""
     inputs: dict[str, str] = plan["inputs"]
     provider: str = plan["provider"]
-    address = f"http://127.0.0.1:{plan['port']}/v1"
+    address = _proxy_address(plan)
     settings: dict[str, Any] = {"model_provider": provider}
     if provider == "openai":
         settings["openai_base_url"] = address
@@ -305,6 +360,11 @@ def _options(plan: Mapping[str, Any]) -> list[str]:
     if inputs["require-change"] == "true":
         words.append("--require-change")
     return words + _extra_words(inputs)
+
+
+def _proxy_address(plan: Mapping[str, Any]) -> str:
+    """The address that the program has in place of the provider's."""
+    return f"http://127.0.0.1:{plan['port']}/v1"
 
 
 def _key_variable(provider: str) -> str:
@@ -361,29 +421,39 @@ def _home(
     return {"CODEX_HOME": str(home)}
 
 
-def _require_strategy(
-    inputs: Mapping[str, str], environment: Mapping[str, str]
-) -> None:
-    """Refuse inputs that give the agent more than the safety strategy says, by the permissions that come out of all.
+def _require_inputs(plan: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+    """Refuse what the program would refuse, before the key has a proxy.
 
     Raises:
-        UsageError: they contradict each other, or an option is wrong.
+        CodexError: an input is wrong, or inputs contradict each other.
+        OSError: a file that an input names cannot be read.
     """
+    inputs: dict[str, str] = plan["inputs"]
     strategy = inputs["safety-strategy"]
     if strategy not in _STRATEGIES:
         names = ", ".join(_STRATEGIES)
         raise UsageError(f"`safety-strategy: {strategy}` is none of {names}")
-    if strategy == "unsafe":
-        return
-    cwd = Path(environment["GITHUB_WORKSPACE"], inputs["working-directory"])
-    words = ["exec", "--skip-git-repo-check", f"--cd={cwd}"]
-    words += [*_permission_words(inputs), *_extra_words(inputs)]
+    places = _Places(inputs, environment)
+    options = _options(plan)
     variables = {**environment, **_home(inputs, environment)}
     try:
+        if inputs["review"]:
+            parse_arguments(["review", *options, *_review_words(plan, environment)])
+        words = ["exec", f"--cd={places.cwd}", *options, "-"]
         arguments = parse_arguments(words)
     except HelpRequested:
         raise UsageError("`codex-args`: `--help` runs no agent") from None
-    config = load_exec_config(arguments, variables)
+    _require_strategy(strategy, load_exec_config(arguments, variables))
+
+
+def _require_strategy(strategy: str, config: Config) -> None:
+    """Refuse inputs that give the agent more than the safety strategy says, by the permissions that come out of all.
+
+    Raises:
+        UsageError: they contradict each other.
+    """
+    if strategy == "unsafe":
+        return
     mode = config.sandbox_policy().mode
     if strategy == "read-only" and mode != "read-only":
         raise UsageError(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from codex_py.testing import ev_completed, ev_custom_tool_call, ev_message
+from codex_py.testing import Reply, ev_completed, ev_custom_tool_call, ev_message
 from tests.action.conftest import KEY, git
 from tests.support.hooks import DONE, command
 from tests.support.privileges import respect_processes
@@ -405,6 +405,20 @@ _READ_ONLY = {"safety-strategy": "read-only"}
             "is no endpoint of the provider openai: it must end in /responses",
         ),
         ({"max-turns": "many"}, 2, "--max-turns"),
+        ({"max-cost": "much"}, 2, "--max-cost"),
+        ({"fail-on": "nothing"}, 2, "--fail-on"),
+        ({"prompt-file": "missing"}, 2, "No such file or directory"),
+        ({"output-schema-file": "/etc/passwd"}, 2, "`output-schema-file`"),
+        ({"working-directory": "missing"}, 2, "missing"),
+        ({"review": "everything"}, 2, "--everything"),
+        ({"review": "base main", "review-fail-on": "p9"}, 2, "--fail-on"),
+        ({"codex-args": "--no-such-option"}, 2, "--no-such-option"),
+        (
+            {"safety-strategy": "unsafe", "codex-args": "--no-such-option"},
+            2,
+            "--no-such-option",
+        ),
+        ({"safety-strategy": "unsafe", "codex-home": ".ch"}, 2, "is in the workspace"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_nothing_is_sent(
@@ -418,6 +432,8 @@ def test_a_mistake_is_one_sentence_and_nothing_is_sent(
     assert message in shown[1]
     assert end[1] == f"Process completed with exit code {code}."
     assert (server.requests, result.left_behind) == ([], [])
+    # The key had no proxy yet.
+    assert not any("plan" in each for each in result.all_outputs)
 
 
 @pytest.mark.parametrize(
@@ -437,6 +453,20 @@ def test_a_home_in_the_workspace_is_refused_whoever_names_it(
         in messages(result)[0][1]
     )
     assert server.requests == []
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 400])
+def test_a_failure_names_the_provider_and_not_the_proxy_of_the_key(
+    start: Callable[..., Job], status: int
+) -> None:
+    body = json.dumps({"error": {"message": "we do not know you"}}).encode()
+    with ScriptedServer([Reply(status=status, body=body)]) as server:
+        result = start().run(workflow(server), "mend")
+    error = messages(result)[0][1]
+    assert f"we do not know you, url: {server.base_url}/responses" in error
+    assert ("key from the input `openai-api-key`" in error) == (status in {401, 403})
+    (plan,) = [json.loads(o["plan"]) for o in result.all_outputs if "plan" in o]
+    assert f"127.0.0.1:{plan['port']}" not in result.log
 
 
 def test_a_stranger_starts_nothing(start: Callable[..., Job]) -> None:
