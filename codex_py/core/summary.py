@@ -56,7 +56,8 @@ def size_for(failure: ModelError | None) -> Size:
 class _Summary:
     """The requests of one compaction.
 
-    Only the last text of the model is kept. Of the events, only `Reconnecting` is emitted.
+    Only the last text of the model is kept. The only events are `Reconnecting`, and `UsageReported`
+    with the tokens of each response.
     """
 
     def __init__(self, session: SessionState, retries: RetryBudget) -> None:
