@@ -9,9 +9,11 @@ Source of the layout: gitrepository-layout(5), git-worktree(1), index-format(5).
 
 import os
 import re
+import stat
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +37,9 @@ _UNREAD: Final = frozenset(
     {"hooks", "lfs", "annex", "branches", "description", "rr-cache"}
 )
 """Entries of the folder of a repository that we never read; people link hooks, for instance."""
+_RULES: Final = frozenset({".gitignore", ".gitattributes", ".gitmodules"})
+"""The files of a work tree that git opens to read rules from them."""
+_MAX_FOLDERS: Final = 20_000
 _SECTION: Final = re.compile(r'\s*\[\s*([\w.-]+)\s*("(?:[^"\\]|\\.)*")?\s*\]')
 _ESCAPED: Final = re.compile(r"\\(.)")
 
@@ -111,6 +116,7 @@ def check_contents(repository: OwnRepository) -> None:
         ForeignRepository: a link, a list of further objects or a named pipe does.
         OSError: it cannot be read.
     """
+    check_rules(repository.top)
     own = (repository.folder, repository.common)
     seen = {*own, *(folder / "info" for folder in own)}
     for folder in [*seen]:
@@ -126,6 +132,45 @@ def check_contents(repository: OwnRepository) -> None:
             raise ForeignRepository(
                 f"{store} leads to too many folders; they are not read"
             )
+
+
+def check_rules(folder: Path) -> None:
+    """Make sure that git waits for no file with rules in a folder.
+
+    Raises:
+        ForeignRepository: a named pipe, a socket or a device has the name of such a file.
+    """
+    for name in _RULES:
+        check_plain(folder / name)
+
+
+def check_plain(path: Path) -> None:
+    """Raise a `ForeignRepository` if git would wait for what is at a path."""
+    if _is_special(path):
+        raise ForeignRepository(
+            f"{path} is neither a file nor a folder; it is not read"
+        )
+
+
+def special_rules(tree: Path) -> Path | None:
+    """A file with rules, anywhere in a work tree, for which git would wait; None if none is found."""
+    for folder, inner, names in islice(os.walk(tree), _MAX_FOLDERS):
+        if ".git" in inner:
+            inner.remove(".git")
+        for name in _RULES.intersection(names):
+            path = Path(folder, name)
+            if _is_special(path):
+                return path
+    return None
+
+
+def _is_special(path: Path) -> bool:
+    """True for a named pipe, a socket or a device. Git follows no link to a file with rules."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
 
 
 def _check_folder(folder: Path, repository: OwnRepository, seen: set[Path]) -> None:

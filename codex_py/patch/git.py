@@ -14,8 +14,11 @@ https://git-scm.com/docs/git-config
 """
 
 import os
+import re
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -27,6 +30,7 @@ from codex_py.filesystem.repository import (
     OwnRepository,
     check_contents,
     own_repository,
+    special_rules,
 )
 from codex_py.programs import ONLY_INSIDE, Programs
 
@@ -67,6 +71,21 @@ _VARIABLES = {
 }
 
 
+_KEPT = {
+    *("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER", "LOGNAME", "EMAIL", "TZ"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"),
+    "DEVELOPER_DIR",
+}
+"""The variables of ours that git gets: no keys, and nothing that names a repository or a program."""
+_ABOUT_SETTINGS = re.compile(
+    r"(?i)\bconfig|does not contain a section|invalid (?:key|section)|bad (?:numeric|boolean)"
+)
+"""Errors of git that may quote a file that is no configuration at all."""
+SETTINGS_PROBLEM = (
+    "its configuration, or a file that the configuration includes, cannot be read"
+)
+BLOCKED = "git_blocked"
+"""The code of the error if git waits for a named pipe or the like."""
 _PLACES = ("GIT_DIR", "GIT_WORK_TREE")
 _SAFE = "safe.directory"
 """The setting in git's advice about a repository that belongs to another user."""
@@ -105,17 +124,19 @@ class Git:
         run, or did not end."""
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         try:
-            return subprocess.run(
+            return self._completed(
                 [self.program, "--no-pager", *settings, *words],
-                cwd=folder,
-                env=self.variables,
-                input=stdin,
-                capture_output=True,
-                timeout=timeout_s,
-                check=False,
-                process_group=0 if self.is_shielded else None,
+                folder,
+                stdin,
+                timeout_s,
             )
         except subprocess.TimeoutExpired as error:
+            special = special_rules(folder)
+            if special is not None:
+                message = (
+                    f"git cannot read {special}, which is neither a file nor a folder"
+                )
+                raise CodexError(message, code=BLOCKED) from error
             message = f"git {words[0]} did not end within {timeout_s:g} s in {folder}"
             raise CodexError(message, code="git") from error
         except OSError as error:
@@ -124,6 +145,32 @@ class Git:
             raise CodexError(
                 f"git could not be run in {folder}: {cause}", code="git"
             ) from error
+
+    def _completed(
+        self, argv: list[str], folder: Path, stdin: bytes, timeout_s: float
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """Run a program to its end. If that is not waited for, nothing of it is left."""
+        with subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=self.variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            process_group=0 if self.is_shielded else None,
+        ) as process:
+            try:
+                out, err = process.communicate(stdin, timeout_s)
+            except BaseException:
+                self._kill(process)
+                raise
+        return subprocess.CompletedProcess(argv, process.returncode, out, err)
+
+    def _kill(self, process: "subprocess.Popen[bytes]") -> None:
+        if self.is_shielded:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
 
     def output(self, folder: Path, *words: str, stdin: bytes = b"") -> str:
         """Run a command. Returns its output, without blank ends. Raises a `CodexError` if it failed
@@ -144,6 +191,8 @@ class Git:
             said = done.stderr.decode(errors="replace").strip().splitlines()
             errors = (line for line in said if line.startswith(("error:", "fatal:")))
             reason = next(errors, "; ".join(said)) or f"exit code {done.returncode}"
+            if _ABOUT_SETTINGS.search(reason):
+                reason = SETTINGS_PROBLEM
             advice = next((line.strip() for line in said if _SAFE in line), None)
             if advice is not None:
                 reason += f"; if you trust it, run: {advice}"
@@ -156,8 +205,8 @@ class Git:
         asked = ("--show-scope", "--get-regexp", r"^(filter\.|core\.excludesfile$)")
         done = self.run(tree, "config", "-z", *asked)
         if done.returncode not in {0, _FOUND_NONE}:
-            reason = done.stderr.decode(errors="replace").strip()
-            raise CodexError(f"git config failed in {tree}: {reason}", code="git")
+            message = f"git config failed in {tree}: {SETTINGS_PROBLEM}"
+            raise CodexError(message, code="git")
         words = [os.fsdecode(word) for word in done.stdout.split(b"\0")]
         listed = [
             (scope, *setting.partition("\n")[::2])
@@ -307,7 +356,6 @@ def find_git(programs: Programs, environment: Mapping[str, str]) -> Git:
         name: value
         # git looks for parts of itself on `PATH`.
         for name, value in programs.environment(environment).items()
-        # Drops GIT_DIR, GIT_CONFIG_COUNT, GIT_EXTERNAL_DIFF, SSH_ASKPASS and the like.
-        if not name.startswith(("GIT_", "SSH_"))
+        if name in _KEPT
     }
     return Git(program, programs.home, kept | _VARIABLES)

@@ -23,9 +23,16 @@ from typing import Any, Final
 from codex_py.errors import CodexError
 from codex_py.filesystem.private import locked, make_private
 from codex_py.filesystem.reading import read_whole
-from codex_py.filesystem.repository import OwnRepository, check_contents, own_repository
+from codex_py.filesystem.repository import (
+    ForeignRepository,
+    OwnRepository,
+    check_contents,
+    check_plain,
+    check_rules,
+    own_repository,
+)
 from codex_py.patch.blobs import blob_name
-from codex_py.patch.git import Git, batched_contents, find_git
+from codex_py.patch.git import BLOCKED, Git, batched_contents, find_git
 from codex_py.programs import programs_outside
 
 _MAX_KB: Final = 512 * 1024
@@ -104,6 +111,7 @@ class CopyStore:
         """Make or update the store, once. The caller holds the lock."""
         if self._git is not None:
             return
+        self._check_plain()
         if self._dot_git is None and _is_too_general(self.root, self._environment):
             raise SnapshotError(f"{self.root} is no project", is_too_large=True)
         programs = programs_outside(self._home, self._environment, self.root)
@@ -127,6 +135,18 @@ class CopyStore:
             for path in (self.path / "objects").iterdir():
                 shutil.rmtree(path)
             self.empty()
+
+    def _check_plain(self) -> None:
+        """Raise a `SnapshotError` if git would wait for a file of the work tree or its repository."""
+        index: Path | None = None
+        with suppress(OSError, ValueError):
+            index = self._repository().folder / "index"
+        try:
+            check_rules(self.root)
+            if index is not None:
+                check_plain(index)
+        except ForeignRepository as error:
+            raise SnapshotError(str(error), is_too_large=True) from error
 
     def run(
         self,
@@ -158,7 +178,10 @@ class CopyStore:
         try:
             done = git.run(root, *words, stdin=stdin, timeout_s=timeout_s)
         except CodexError as error:
-            if isinstance(error.__cause__, subprocess.TimeoutExpired):
+            is_slow = isinstance(error.__cause__, subprocess.TimeoutExpired)
+            if error.code == BLOCKED:
+                raise SnapshotError(str(error), is_too_large=True) from error
+            if is_slow:
                 raise SnapshotError(
                     f"{self.root} has too many files", is_too_large=True
                 ) from error
