@@ -95,12 +95,10 @@ class Composer:
             config.home / "history.jsonl" if is_kept else None,
             config.settings.history.max_bytes,
         )
-        self.buffer = _Text(
-            multiline=True,
-            on_text_changed=self._updated,
-            on_cursor_position_changed=self._updated,
-        )
+        self.buffer = _Text(multiline=True)
         self.completion = Completion(self.buffer, sources, changed)
+        self.buffer.on_text_changed += self.completion.update
+        self.buffer.on_cursor_position_changed += self.completion.update
 
     @property
     def text(self) -> str:
@@ -259,9 +257,6 @@ class Composer:
             self._images[text] = images
             self.history.remember(text)
 
-    def _updated(self, _buffer: Buffer) -> None:
-        self.completion.update()
-
     def _show(self, text: str) -> None:
         self.buffer.document = Document(text, len(text))
         self._changed()
@@ -271,7 +266,8 @@ def composer_window(
     composer: Composer, screen: Screen, keys: KeyBindings
 ) -> layout.Window:
     def height() -> layout.Dimension:
-        return layout.Dimension(min=1, max=max(1, min(_MAX_ROWS, screen.height // 2)))
+        most = min(_MAX_ROWS, screen.size().rows // 2)
+        return layout.Dimension(min=1, max=max(1, most))
 
     def mark(line: int, wrap: int) -> Fragments:
         if (line, wrap) != (window.vertical_scroll, window.vertical_scroll_2):

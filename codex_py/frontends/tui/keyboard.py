@@ -127,7 +127,7 @@ class KeyParser(Vt100Parser):
         late_s = now - self._read_at
         # A busy program may read before it learns that nothing has followed for a while.
         is_key = late_s > ESCAPE_S and _ESCAPE_AND_TEXT.match(self._unfinished + data)
-        if self._paste is None and (is_key or late_s > _REST_S):
+        if self._paste is None and self._unfinished and (is_key or late_s > _REST_S):
             self.flush()
             self._unfinished = ""
         self._read_at = now

@@ -123,13 +123,13 @@ def _draw(
 
 def live_rows(ui: TerminalUI) -> list[Fragments]:
     """The rows above the composer, which may still change."""
-    screen = ui.screen
+    size = ui.screen.size()
     outbox = ui.outbox
     rows: list[Fragments] = []
     if ui.session_half is not None:
-        most = max(_LEAST_ROWS, screen.height - _OTHER_ROWS)
-        rows += ui.session_half.live(screen.width, most)
-    working = ui.status.working(screen.width)
+        most = max(_LEAST_ROWS, size.rows - _OTHER_ROWS)
+        rows += ui.session_half.live(size.columns, most)
+    working = ui.status.working(size.columns)
     if working:
         rows += [[], working]
     for submissions, heading in (
@@ -138,13 +138,13 @@ def live_rows(ui: TerminalUI) -> list[Fragments]:
         (outbox.queue, _QUEUED),
     ):
         if submissions:
-            if screen.height >= LOW and rows[-1:] == [working]:
+            if size.rows >= LOW and rows[-1:] == [working]:
                 rows.append([])
             rows.append([("class:quiet", ui.keymap.named(heading))])
         for each in submissions:
             text = fit(
                 printable((each.shown or each.text).splitlines()[0]),
-                screen.width - _BESIDE_TEXT,
+                size.columns - _BESIDE_TEXT,
             )
             rows.append([("class:quiet", f"  {PROMPT} {text}")])
     return [*rows, []]
@@ -152,16 +152,15 @@ def live_rows(ui: TerminalUI) -> list[Fragments]:
 
 def rows_below(ui: TerminalUI) -> list[Fragments]:
     """The suggestions for the word that is being written, and the status."""
-    screen = ui.screen
+    size = ui.screen.size()
     completion = ui.composer.completion
     rows: list[Fragments] = []
     if completion.is_shown and ui.panels.top is None:
-        rows += completion.rows(screen.width, screen.height)
-    return [*rows, *[[]] * status_gap(screen.height), _status(ui)]
+        rows += completion.rows(size.columns, size.rows)
+    return [*rows, *[[]] * status_gap(size.rows), _status(ui, size.columns)]
 
 
-def _status(ui: TerminalUI) -> Fragments:
-    columns = ui.screen.width
+def _status(ui: TerminalUI, columns: int) -> Fragments:
     hint = ui.panels.hint or ui.hints.text
     if hint:
         return [("class:quiet", INDENT + fit(hint, columns - len(INDENT)))]

@@ -115,7 +115,7 @@ class Screen:
         self._timer: asyncio.TimerHandle | None = None
         self._is_paused = False
         self._is_covered: Callable[[], bool] = bool
-        self._output = terminal_output(theme, writer, self._size, self._find_first_row)
+        self._output = terminal_output(theme, writer, self.size, self._find_first_row)
         self._end_borrower: Callable[[], object] = lambda: None
         self._returned = asyncio.Event()
         """Set while no command has the terminal."""
@@ -139,11 +139,11 @@ class Screen:
 
     @property
     def width(self) -> int:
-        return self._size().columns
+        return self.size().columns
 
     @property
     def height(self) -> int:
-        return self._size().rows
+        return self.size().rows
 
     def show(
         self,
@@ -346,7 +346,7 @@ class Screen:
             self._write_finished()
         elif (last := renderer.last_rendered_screen) is not None:
             # Erase a frame that is higher than needed: prompt-toolkit never makes it lower.
-            size = self._size()
+            size = self.size()
             needed = self.app.layout.container.preferred_height(
                 size.columns, size.rows
             ).preferred
@@ -418,7 +418,8 @@ class Screen:
         ):
             self.use_theme(replace(self.theme, background=background))
 
-    def _size(self) -> Size:
+    def size(self) -> Size:
+        """The size of the terminal; a usual one if the terminal does not tell it."""
         try:
             columns, rows = os.get_terminal_size(self._writer.fileno())
         except OSError:

@@ -172,6 +172,8 @@ class SessionMonitor:
             self._transcript.notice(f"{name} failed: {error.message}", "error")
 
     def agent_rows(self, columns: int) -> list[Fragments]:
+        if not self.agents:
+            return []
         session = self._session()
         if session is None or not self._status.agents:
             agents = None

@@ -56,7 +56,8 @@ class Hints:
 
     def key_pressed(self, _processor: object) -> None:
         self.answered = self.text
-        self._end(self.text)
+        if self.text:
+            self.show("")
 
     def _end(self, text: str) -> None:
         if text and self.text == text:

@@ -91,7 +91,7 @@ class Completion:
     def is_shown(self) -> bool:
         """True if suggestions are shown, or a message that there are none."""
         is_none = self._tells_of_none and self._closed is None and self._task is None
-        return self.is_open or is_none
+        return bool(self._found) or self._is_slow or is_none
 
     @property
     def is_at_name(self) -> bool:
@@ -105,7 +105,7 @@ class Completion:
         self._then = work
         return True
 
-    def update(self) -> None:
+    def update(self, _: Buffer | None = None) -> None:
         """Find suggestions again after the text or the cursor has changed."""
         before = self._buffer.document.text_before_cursor
         word = suggestions = None
