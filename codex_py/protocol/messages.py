@@ -16,6 +16,13 @@ MAX_IMAGE_BYTES = 20 * 1024 * 1024
 """Limit on the size of an image file. Providers refuse larger ones, and requests must stay
 bounded."""
 
+_COMPACT: dict[str, Any] = {
+    "ensure_ascii": False,
+    "allow_nan": False,
+    "separators": (",", ":"),
+}
+"""How `json.dumps` encodes. It raises a `ValueError` for a number that is not finite."""
+
 _BYTES_PER_TOKEN = 4
 _IMAGE_TOKENS = 1_500
 """The approximate count of providers for an image, however large its file is."""
@@ -28,18 +35,13 @@ def encode_json(value: object) -> bytes:
     them.
     """
     try:
-        text = _compact(value)
+        text = json.dumps(value, **_COMPACT)
     except ValueError:
-        text = _compact(_with_finite_numbers(value))
+        text = json.dumps(_with_finite_numbers(value), **_COMPACT)
     try:
         return text.encode()
     except UnicodeEncodeError:
         return encode_json(replace_surrogates(value))
-
-
-def _compact(value: object) -> str:
-    """Encode a value. Raises a `ValueError` if a number is not finite."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _with_finite_numbers(value: Any) -> Any:

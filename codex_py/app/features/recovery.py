@@ -88,6 +88,8 @@ class ModelChain:
     _thread: Thread
     """The thread; set when the session is made, as the links are."""
     _links: list[_Link]
+    _link: _Link
+    """The link in use."""
 
     def __init__(self, setup: SessionSetup) -> None:
         self._setup = setup
@@ -109,8 +111,10 @@ class ModelChain:
         """Raises a `ConfigError` if there is no such provider, or a fallback is configured wrongly."""
         self._thread = thread
         first = configured_provider(self._setup.config, self._setup.environment)
-        others = [_Link(*fallback) for fallback in fallbacks(self._setup)]
-        self._links = [_Link(first, None), *others]
+        self._links = [_Link(first, None)]
+        if self._setup.config.model_fallbacks:
+            self._links += [_Link(*fallback) for fallback in fallbacks(self._setup)]
+        self._link = self._links[0]
         return Extension(
             wrap_model=self._wrap_model,
             recover=self._recover,
@@ -164,7 +168,7 @@ class ModelChain:
             if self._current == 0:
                 self._rest(error)
             failed = self._link
-            self._current = place
+            self._use(place)
             self._last_fallback = 0
             self._thread.warn(
                 f"provider {failed.provider.id} failed: {error}; going on with {self._name(link)}"
@@ -177,7 +181,7 @@ class ModelChain:
         has_other_model = self._thread.settings.model != self._failed_first_model
         if self._current and (is_due or has_other_model):
             self._last_fallback = self._current
-            self._current = 0
+            self._use(0)
             self._thread.warn(f"trying {self._name(self._link)} again")
         else:
             # A request to the first provider has succeeded in the meantime.
@@ -210,9 +214,10 @@ class ModelChain:
         provider, model = self.in_use
         return {"model": model, "provider": provider}
 
-    @property
-    def _link(self) -> _Link:
-        return self._links[self._current]
+    def _use(self, place: int) -> None:
+        """Send the next requests to the link at this place of the chain."""
+        self._current = place
+        self._link = self._links[place]
 
     @property
     def _writes_calls(self) -> bool:
@@ -394,7 +399,9 @@ class ModelChain:
             prompt = self._for_another_model(prompt, link, link.settings)
         if not link.takes_images:
             prompt = replace(prompt, abilities=replace(prompt.abilities, images=False))
-        return replace(prompt, tools=link.tools.offered(prompt.tools))
+        if link.tools.changes:
+            prompt = replace(prompt, tools=link.tools.offered(prompt.tools))
+        return prompt
 
     def _for_another_model(
         self, prompt: Prompt, link: _Link, settings: TurnSettings

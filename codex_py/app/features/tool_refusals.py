@@ -40,7 +40,8 @@ class ToolRefusals:
     """
 
     def __init__(self) -> None:
-        self._changes: dict[str, _Change] = {}
+        self.changes: dict[str, _Change] = {}
+        """The changed tools by name."""
         self._at_places: list[str] = []
         """The tools that were changed because of their places."""
         self._guesses: list[str] = []
@@ -77,7 +78,7 @@ class ToolRefusals:
         if not new:
             # The guess did not help.
             for name in self._guesses:
-                del self._changes[name]
+                del self.changes[name]
             self._guesses = []
             return None
         self._offer_again(tools)
@@ -90,11 +91,9 @@ class ToolRefusals:
 
     def offered(self, tools: Sequence[ToolSpec]) -> Sequence[ToolSpec]:
         """Return the tools in the form that the server takes."""
-        if not self._changes:
-            return tools
         offered: list[ToolSpec] = []
         for spec in tools:
-            match self._changes.get(spec.name):
+            match self.changes.get(spec.name):
                 case None:
                     offered.append(spec)
                 case "left out":
@@ -107,7 +106,7 @@ class ToolRefusals:
         change = self._next_change(spec)
         if change is None:
             return None
-        self._changes[spec.name] = change
+        self.changes[spec.name] = change
         what = "its schema is now part of its description"
         if change == "left out":
             what = "it is left out"
@@ -141,13 +140,13 @@ class ToolRefusals:
         if not self._at_places:
             return False
         last = self._at_places[-1]
-        if self._changes.get(last) != "left out":
+        if self.changes.get(last) != "left out":
             return False
         names = [tool.name for tool in tools if not isinstance(tool, HostedSpec)]
         if last not in names:
             return False
         behind = names[names.index(last) + 1 :]
-        left = [name for name in behind if self._changes.get(name) != "left out"]
+        left = [name for name in behind if self.changes.get(name) != "left out"]
         return left[:1] == [spec.name]
 
     def _offer_again(self, tools: Sequence[ToolSpec]) -> None:
@@ -158,9 +157,9 @@ class ToolRefusals:
         for spec in tools:
             if spec.name not in self._at_places:
                 continue
-            self._changes.pop(spec.name, None)
+            self.changes.pop(spec.name, None)
             if _is_foreign(spec):
-                self._changes[spec.name] = "schema in description"
+                self.changes[spec.name] = "schema in description"
         self._at_places.clear()
 
     def _describe_all(self, tools: Sequence[ToolSpec]) -> Sequence[str]:
@@ -171,17 +170,17 @@ class ToolRefusals:
         new = [
             spec.name
             for spec in tools
-            if _is_foreign(spec) and spec.name not in self._changes
+            if _is_foreign(spec) and spec.name not in self.changes
         ]
-        self._changes |= dict.fromkeys(new, "schema in description")
+        self.changes |= dict.fromkeys(new, "schema in description")
         return new
 
     def _next_change(self, spec: ToolSpec) -> _Change | None:
-        is_changed = spec.name in self._changes
+        is_changed = spec.name in self.changes
         if isinstance(spec, FunctionSpec) and not is_changed:
             return "schema in description"
         may_go = isinstance(spec, HostedSpec) or _is_foreign(spec)
-        if may_go and self._changes.get(spec.name) != "left out":
+        if may_go and self.changes.get(spec.name) != "left out":
             return "left out"
         return None
 

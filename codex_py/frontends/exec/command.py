@@ -127,7 +127,10 @@ def _prompt_with_input(
         return argument
     # Empty input, as in CI jobs, is not announced, although Codex does so.
     announce = partial(notice, "Reading additional input from stdin...")
-    extra = decode_prompt(_read_all(fd, announce))
+    data = _read_all(fd, announce)
+    if not data:
+        return argument
+    extra = decode_prompt(data)
     if extra.strip():
         # Tell the user: a shell loop that reads a list from standard input would miss the rest.
         lines = len(extra.splitlines())
