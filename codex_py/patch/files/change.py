@@ -73,16 +73,9 @@ class EntryChange:
         """The absolute path that messages name. Symbolic links are not followed."""
         self.location = location
         """The real path: absolute, and only the last name may be a symbolic link."""
+        self.folder, self.name = split(location)
         self.before = before
         """The old status of the entry itself; None if it did not exist."""
-
-    @property
-    def folder(self) -> str:
-        return split(self.location)[0]
-
-    @property
-    def name(self) -> str:
-        return split(self.location)[1]
 
     @property
     def beside(self) -> str:
