@@ -51,6 +51,8 @@ class Entry:
     """On the clock of `time.monotonic`."""
     depth: int
     """The number of functions of the program around it."""
+    begins: bool
+    """False if the function continues behind an `await` or a `yield`."""
     function: Function
 
 
@@ -97,12 +99,17 @@ def print_modules(agent: Agent) -> None:
         by_module: defaultdict[str, list[Function]] = defaultdict(list)
         for function in entered:
             by_module[function.module].append(function)
-        print(f"\n{name}: {len(entered)} functions in {len(by_module)} modules")
+        begun = {entry.function for entry in entries if entry.begins}
+        print(
+            f"\n{name}: {len(entered)} functions in {len(by_module)} modules;"
+            f" {len(entered) - len(begun)} functions only continue behind an await"
+        )
         for module, functions in sorted(by_module.items()):
             print(f"{len(functions):>4} {module}")
             for function in functions:
                 times = f"{entered[function]}x"
-                print(f"{times:>10} {function.name}:{function.line}")
+                how = "" if function in begun else " (continues)"
+                print(f"{times:>10} {function.name}:{function.line}{how}")
 
 
 def _paths(agent: Agent) -> Iterable[tuple[str, Sequence[Entry]]]:
@@ -226,6 +233,6 @@ def _traced(agent: Agent) -> Generator[tuple[Agent, Path]]:
 def _entries(file: Path) -> Iterable[Entry]:
     with file.open(encoding="utf-8") as lines:
         for line in lines:
-            time_s, depth, name, module, number = line.rstrip("\n").split("\t")
-            function = Function(name, module, number)
-            yield Entry(float(time_s), int(depth), function)
+            time_s, depth, how, *place = line.rstrip("\n").split("\t")
+            function = Function(*place)
+            yield Entry(float(time_s), int(depth), how == "begins", function)

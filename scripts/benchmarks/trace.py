@@ -1,7 +1,8 @@
 """Run codex-py and write down each function of it that is entered: `python trace.py FILE ARGUMENT…`.
 
-A line of the file is a time in seconds of `time.monotonic`, the number of functions of codex-py around this one, its
-name, its file and its line, with tabs between them. It is run by path, with the Python of the program that is measured.
+A line of the file has, with tabs between them: a time in seconds of `time.monotonic`, the number of functions of
+codex-py around this one, `begins` or `continues` (behind an `await` or a `yield`), and the function's name, file and
+line. It is run by path, with the Python of the program that is measured.
 """
 
 import inspect
@@ -14,6 +15,8 @@ from types import CodeType, FrameType
 from typing import Any, NoReturn
 
 _FLUSH_BYTES = 1 << 20
+_RESUME_PLACE = 3
+"""The bits of the argument of `RESUME` that are 0 at the start of a function."""
 
 
 class Trace:
@@ -41,7 +44,9 @@ class Trace:
             return
         place = self._place(frame.f_code)
         if place is not None:
-            self._stream.write(f"{time.monotonic()}\t{self._depth(frame)}\t{place}\n")
+            how = "begins" if _begins(frame) else "continues"
+            depth = self._depth(frame)
+            self._stream.write(f"{time.monotonic()}\t{depth}\t{how}\t{place}\n")
 
     def _depth(self, frame: FrameType) -> int:
         depth = 0
@@ -67,6 +72,11 @@ class Trace:
             return None
         module = code.co_filename.removeprefix(self._package)
         return f"{code.co_qualname}\t{module}\t{code.co_firstlineno}"
+
+
+def _begins(frame: FrameType) -> bool:
+    """False if the function continues behind an `await` or a `yield`, as its `RESUME` instruction says."""
+    return not frame.f_code.co_code[frame.f_lasti + 1] & _RESUME_PLACE
 
 
 def main() -> None:
