@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NoReturn
@@ -74,9 +75,16 @@ class Trace:
         return f"{code.co_qualname}\t{module}\t{code.co_firstlineno}"
 
 
+@cache
+def _instructions(code: CodeType) -> bytes:
+    """The instructions, which Python copies for each caller."""
+    return code.co_code
+
+
 def _begins(frame: FrameType) -> bool:
     """False if the function continues behind an `await` or a `yield`, as its `RESUME` instruction says."""
-    return not frame.f_code.co_code[frame.f_lasti + 1] & _RESUME_PLACE
+    argument = _instructions(frame.f_code)[frame.f_lasti + 1]
+    return not argument & _RESUME_PLACE
 
 
 def main() -> None:
