@@ -214,13 +214,9 @@ class ModelClients:
         self._home = home
         self._sent = sent
         self._http: httpx.AsyncClient | None = None
-        self._answered = set[bytes]()
-
-    @property
-    def _root(self) -> "ModelClients":
-        if self._of_parent is None:
-            return self
-        return self._of_parent._root
+        self._answered: set[bytes] = set()
+        if of_parent is not None:
+            self._answered = of_parent._answered
 
     def connect(self, provider: Provider) -> ModelClient:
         """Make the client for a provider.
@@ -279,7 +275,7 @@ class ModelClients:
             headers=headers,
             environment=environment,
             sent=self._sent,
-            answered=self._root._answered,
+            answered=self._answered,
         )
 
     async def aclose(self) -> None:
@@ -288,7 +284,7 @@ class ModelClients:
 
     def _connections(self) -> httpx.AsyncClient:
         if self._of_parent is not None:
-            return self._root._connections()
+            return self._of_parent._connections()
         if self._http is None:
             transport = _transport(self._setup)
             self._http = http_client(

@@ -114,8 +114,7 @@ class Opening:
     async def opened(self, sink: EventSink) -> AsyncGenerator[Session]:
         """Announce the session, which is then ready for its first turn."""
         async with AsyncExitStack() as stack:
-            provider = self._provider()
-            settings = self._settings(provider)
+            provider, settings = self._choices()
             thread, file = self._thread(settings)
             stack.callback(file.close)
             try:
@@ -141,24 +140,22 @@ class Opening:
         No feature starts anything, and no request can be sent.
         """
         async with AsyncExitStack() as stack:
-            provider = self._provider()
-            settings = self._settings(provider)
+            provider, settings = self._choices()
             open_thread = new_thread(self._setup, settings)
             stack.callback(open_thread[1].discard)
             yield self._session(open_thread, provider, settings, lambda _: None, stack)
 
-    def _provider(self) -> Provider:
-        provider = configured_provider(self._setup.config, self._setup.environment)
+    def _choices(self) -> tuple[Provider, TurnSettings]:
+        """The provider, and the settings of the first turn."""
+        setup = self._setup
+        options = setup.options
+        provider = configured_provider(setup.config, setup.environment)
         if provider.warning is not None:
-            self._setup.warn(provider.warning)
-        return provider
-
-    def _settings(self, provider: Provider) -> TurnSettings:
-        options = self._setup.options
+            setup.warn(provider.warning)
         choices = options.choices
         if choices is None:
-            choices = configured_choices(self._setup.config, options.add_dirs)
-        return turn_settings(self._setup, provider, choices)
+            choices = configured_choices(setup.config, options.add_dirs)
+        return provider, turn_settings(setup, provider, choices)
 
     def _thread(self, settings: TurnSettings) -> OpenThread:
         path = session_to_resume(self._setup)
