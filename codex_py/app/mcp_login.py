@@ -35,7 +35,7 @@ def login_store(config: Config, name: str) -> StoredLogins | None:
     if server.url is None or server.auth not in {None, "oauth"} or _has_token(server):
         return None
     return StoredLogins(
-        config.home, config.mcp_oauth_credentials_store, name, server.url
+        config.home, config.settings.mcp_oauth_credentials_store, name, server.url
     )
 
 
@@ -108,13 +108,13 @@ async def log_in(
     try:
         async with (
             asyncio.timeout(timeout_s),
-            answers.listening(config.mcp_oauth_callback_port or 0) as port,
+            answers.listening(config.settings.mcp_oauth_callback_port or 0) as port,
         ):
             login = await LoginFlow(
                 server=name,
                 url=server.url,
                 headers=headers,
-                redirect_uri=config.mcp_oauth_callback_url
+                redirect_uri=config.settings.mcp_oauth_callback_url
                 or f"http://127.0.0.1:{port}{PATH}",
                 client_id=server.oauth_client_id,
                 scopes=tuple(scopes) or server.scopes,
@@ -127,7 +127,7 @@ async def log_in(
         ) from error
     except OSError as error:
         raise CodexError(
-            f"cannot listen on port {config.mcp_oauth_callback_port} of 127.0.0.1"
+            f"cannot listen on port {config.settings.mcp_oauth_callback_port} of 127.0.0.1"
             f" (`mcp_oauth_callback_port`): {error.strerror}"
         ) from error
     with store.locked():

@@ -81,9 +81,12 @@ def configured_provider(config: Config, environment: Mapping[str, str]) -> Provi
 def _require_known_efforts(config: Config) -> None:
     # Models of the user's own catalogue, and models that are not known here, may have other
     # efforts.
-    if config.model_catalog_json is None and model_info(config.model).known:
-        for key in ("model_reasoning_effort", "plan_mode_reasoning_effort"):
-            effort = getattr(config, key)
+    if config.settings.model_catalog_json is None and model_info(config.model).known:
+        efforts = {
+            "model_reasoning_effort": config.model_reasoning_effort,
+            "plan_mode_reasoning_effort": config.settings.plan_mode_reasoning_effort,
+        }
+        for key, effort in efforts.items():
             if effort not in (None, *EFFORTS):
                 text = f"`{key}`: {config.model} has no effort {effort!r}; use one of {', '.join(EFFORTS)}"
                 raise ConfigError(text, key=(key,))
@@ -134,7 +137,7 @@ def named_provider(
         provider = resolve_provider(
             name,
             config.model_providers,
-            openai_base_url=config.openai_base_url,
+            openai_base_url=config.settings.openai_base_url,
             environment=environment,
         )
     except ConfigError as error:

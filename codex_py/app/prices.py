@@ -8,6 +8,7 @@ from typing import Any
 
 from codex_py.config.check import dotted
 from codex_py.config.config import Config
+from codex_py.config.declared.section import raw
 from codex_py.errors import ConfigError
 from codex_py.model.known_models import Price, known_model
 
@@ -22,10 +23,15 @@ def price_of(config: Config, model: str, provider: str) -> Price | None:
     Raises:
         ConfigError: `same_as` names no model of the table.
     """
+    prices = config.settings.model_prices
     full = f"{provider}/{model}"
-    name = full if full in config.model_prices else model
-    own: dict[str, Any] = dict(config.model_prices.get(name, {}))
-    same_as: str | None = own.pop("same_as", None)
+    name = full if full in prices else model
+    own: dict[str, Any] = {}
+    same_as = None
+    if name in prices:
+        own = {**raw(prices[name])}
+        own.pop("same_as", None)
+        same_as = prices[name].same_as
     if "input" in own:
         own = {"cached_input": own["input"], **own}
     if same_as is None and {"input", "output"} <= own.keys():

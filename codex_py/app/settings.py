@@ -12,6 +12,8 @@ from codex_py.app.model import misspelt_provider
 from codex_py.app.options import SessionSetup
 from codex_py.app.prices import price_of
 from codex_py.config.config import Config
+from codex_py.config.declared.section import raw
+from codex_py.config.declared.tools import WebSearch
 from codex_py.config.model_name import split_model
 from codex_py.errors import ConfigError, nearest
 from codex_py.images.rule import image_rule
@@ -57,8 +59,10 @@ def selectable_models(config: Config, environment: Mapping[str, str]) -> list[st
         if model.provider == config.model_provider
     ]
     if config.model_provider == "openai" or not own:
-        own = [model.slug for model in catalog_models(config.model_catalog_json)]
-        if config.model_catalog_json is None:
+        own = [
+            model.slug for model in catalog_models(config.settings.model_catalog_json)
+        ]
+        if config.settings.model_catalog_json is None:
             # One of our entries stands for several models.
             full = [
                 model.slug for model in known_models() if model.provider == "openai"
@@ -112,7 +116,7 @@ def model_choice(config: Config, model: str) -> ModelChoice:
     `model`: one of `selectable_models`, or any other. Raises the errors of `selectable_models`.
     """
     provider, name = provider_and_model(config, model)
-    info = model_info(name, config.model_catalog_json)
+    info = model_info(name, config.settings.model_catalog_json)
     price = price_of(config, name, provider)
     if info.display_name.lower() != name.lower():
         title = info.display_name
@@ -148,7 +152,8 @@ def described_models(
     """Return the `selectable_models` in the form of Codex's catalogue; see `in_form_of_codex`."""
     names = selectable_models(config, environment)
     return [
-        in_form_of_codex(model_info(name, config.model_catalog_json)) for name in names
+        in_form_of_codex(model_info(name, config.settings.model_catalog_json))
+        for name in names
     ]
 
 
@@ -186,7 +191,7 @@ def configured_choices(config: Config, add_dirs: Sequence[Path]) -> Choices:
     return Choices(
         model=config.model,
         reasoning_effort=config.model_reasoning_effort,
-        reasoning_summary=config.model_reasoning_summary,
+        reasoning_summary=config.settings.model_reasoning_summary,
         approval_policy=config.approval_policy or ApprovalPolicy.ON_REQUEST,
         sandbox_policy=config.sandbox_policy(add_dirs),
     )
@@ -224,7 +229,7 @@ def turn_settings(
     warning = misspelt_provider(provider, choices.model, config.model_providers)
     if warning:
         setup.warn(warning)
-    info = model_info(choices.model, config.model_catalog_json)
+    info = model_info(choices.model, config.settings.model_catalog_json)
     window = config.model_context_window or info.context_window
     if not info.known:
         setup.warn(
@@ -239,9 +244,9 @@ def turn_settings(
         # The Messages API is the only one that requires a limit.
         max_output_tokens = info.max_output_tokens
     shell = info.shell_tool
-    if config.features.get("shell_tool") is False:
+    if config.features.shell_tool is False:
         shell = "disabled"
-    parallel_tool_calls = config.parallel_tool_calls
+    parallel_tool_calls = config.settings.parallel_tool_calls
     if parallel_tool_calls is None:
         parallel_tool_calls = info.parallel_tool_calls
     return TurnSettings(
@@ -258,12 +263,12 @@ def turn_settings(
         max_output_tokens=max_output_tokens or None,
         abilities=Abilities(images=info.images, thinking=info.thinking),
         verbosity=info.default_verbosity
-        and (config.model_verbosity or info.default_verbosity),
-        service_tier=config.service_tier,
+        and (config.settings.model_verbosity or info.default_verbosity),
+        service_tier=config.settings.service_tier,
         image_rule=image_rule(info.image_detail, provider.wire_api),
         tools=tool_specs(
             shell=shell,
-            login=config.allow_login_shell,
+            login=config.settings.allow_login_shell,
             freeform_patch=info.freeform_apply_patch,
             left_out=_left_out(config, info),
             web_search=_web_search(config, info),
@@ -297,8 +302,8 @@ def _reasoning(choices: Choices, info: ModelInfo) -> dict[str, str] | None:
 
 def _left_out(config: Config, info: ModelInfo) -> list[str]:
     switches = {
-        "update_plan": config.update_plan_enabled,
-        "view_image": config.features.get("view_image") if info.images else False,
+        "update_plan": config.settings.tools.update_plan.enabled,
+        "view_image": config.features.view_image if info.images else False,
     }
     return [name for name, switch in switches.items() if switch is False]
 
@@ -309,14 +314,14 @@ def _web_search(config: Config, info: ModelInfo) -> dict[str, Any] | None:
     search: dict[str, Any] = {"external_web_access": config.web_search == "live"}
     if info.known:
         search["search_content_types"] = ["text", "image"]
-    configured = config.web_search_options
-    domains = configured.get("allowed_domains")
-    if domains:
-        search["filters"] = {"allowed_domains": domains}
-    location = configured.get("location")
+    configured = config.settings.tools.web_search
+    if not isinstance(configured, WebSearch):
+        return search
+    if configured.allowed_domains:
+        search["filters"] = {"allowed_domains": list(configured.allowed_domains)}
+    location = raw(configured.location)
     if location:
         search["user_location"] = {"type": "approximate", **location}
-    size = configured.get("context_size")
-    if size:
-        search["search_context_size"] = size
+    if configured.context_size:
+        search["search_context_size"] = configured.context_size
     return search

@@ -148,7 +148,7 @@ def thread_context(
         home=config.home,
         folders=folders_between(config.project_root, config.cwd),
         max_bytes=config.project_doc_max_bytes,
-        fallback_filenames=config.project_doc_fallback_filenames,
+        fallback_filenames=config.settings.project_doc_fallback_filenames,
         rules=settings.sandbox_policy.files,
     )
     permissions = permissions_instructions(
@@ -168,9 +168,9 @@ def thread_context(
         # A tag marks this text, so that a continued thread is told too.
         required
         and f"{ADMINISTRATORS}\n{required}\n{ADMINISTRATORS.replace('<', '</')}",
-        permissions if config.include_permissions_instructions else None,
+        permissions if config.settings.include_permissions_instructions else None,
     ]
-    user = [agents.text, place if config.include_environment_context else None]
+    user = [agents.text, place if config.settings.include_environment_context else None]
     return initial_items(developer, user), agents.warnings
 
 

@@ -78,7 +78,7 @@ def make_parts(
     """
     config = setup.config
     extension = session.extension
-    info = model_info(config.model, config.model_catalog_json)
+    info = model_info(config.model, config.settings.model_catalog_json)
     processes = ProcessSessions()
     processes.on_last_finished = last_finished
     plan = UpdatePlan()
@@ -116,13 +116,13 @@ def make_parts(
         login_shell=login_shell,
         script_shell=[
             user_shell(setup.environment),
-            "-lc" if config.allow_login_shell else "-c",
+            "-lc" if config.settings.allow_login_shell else "-c",
         ],
         environment=environment,
         hidden=hidden,
         record=cache(partial(record_writable_roots, config.home, environment)),
         output_token_limit=(
-            config.tool_output_token_limit or info.truncation_limit_tokens
+            config.settings.tool_output_token_limit or info.truncation_limit_tokens
         ),
     )
 
@@ -190,7 +190,7 @@ def _login_shell(
         session.settings.cwd,
         setup.shell_snapshots,
     )
-    if config.allow_login_shell:
+    if config.settings.allow_login_shell:
         shell.begin()
     return shell
 
@@ -214,10 +214,10 @@ def _tools(
         shell=user_shell(setup.environment),
         structured_shell=not info.freeform_apply_patch,
         image_rule=session.settings.image_rule,
-        max_poll_ms=config.background_terminal_max_timeout_ms,
-        allow_login_shell=config.allow_login_shell,
-        login_shell=login_shell if config.allow_login_shell else None,
-        unambiguous_patches=config.patch_ambiguous == "refuse",
+        max_poll_ms=config.settings.background_terminal_max_timeout,
+        allow_login_shell=config.settings.allow_login_shell,
+        login_shell=login_shell if config.settings.allow_login_shell else None,
+        unambiguous_patches=config.settings.patch.ambiguous == "refuse",
     )
 
 

@@ -178,7 +178,7 @@ def _session_config(
     if arguments.oss:
         from codex_py.app.providers.local_servers import local_settings  # 65 ms
 
-        wanted = arguments.local_provider or config.oss_provider
+        wanted = arguments.local_provider or config.settings.oss_provider
         local = local_settings(config, wanted, arguments.model, environment)
         config = read_config(arguments, environment, {**flags, **local})
     for name in arguments.add_dir:

@@ -26,6 +26,7 @@ from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import read_config
 from codex_py.command_line.parser import CommandParser, given
 from codex_py.config.config import Config
+from codex_py.config.declared.section import changed
 from codex_py.errors import CodexError, UsageError
 from codex_py.protocol.event_items import ErrorItem
 from codex_py.protocol.events import Event, ItemCompleted
@@ -143,7 +144,9 @@ async def next_request(
         CodexError: the session cannot be opened, or the turn ended before its request.
     """
     capture = _Capture()
-    config = replace(config, features={**config.features, "hooks": False}, notify=None)
+    config = replace(
+        config, features=changed(config.features, hooks=False), notify=None
+    )
     if not starts_servers:
         config = replace(config, mcp_servers={})
     options = replace(options, ephemeral=True, transport=capture)

@@ -13,6 +13,7 @@ from codex_py.command_line.subcommand import (
 from codex_py.config.check import lookup
 from codex_py.config.config import Config
 from codex_py.config.declared.names import feature_lines, feature_names
+from codex_py.config.declared.section import raw
 from codex_py.config.edit import set_in_config
 from codex_py.errors import CodexError
 from codex_py.streams.standard import print_out
@@ -48,7 +49,7 @@ def _switch(
     # Write nothing to a file that cannot be read.
     config = command_config(options, environment, warns=False)
     key = ["features", name]
-    has_settings = isinstance(config.features.get(name), Mapping)
+    has_settings = isinstance(raw(config.features).get(name), Mapping)
     if has_settings:
         key.append("enabled")
     set_in_config(config.home, tuple(key), value)
@@ -56,8 +57,9 @@ def _switch(
 
 
 def _state(config: Config, name: str, default: bool) -> bool:
-    is_table = isinstance(config.features.get(name), Mapping)
-    found = lookup(config.features, (name, "enabled") if is_table else (name,))
+    features = raw(config.features)
+    is_table = isinstance(features.get(name), Mapping)
+    found = lookup(features, (name, "enabled") if is_table else (name,))
     if found is None:
         return default
     return found

@@ -2,11 +2,15 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Literal
 
 from codex_py.config.check import without_effect
+from codex_py.config.declared import permissions, tools
+from codex_py.config.declared.features import Features
+from codex_py.config.declared.permissions import GranularApproval, SandboxWorkspaceWrite
+from codex_py.config.declared.section import is_set
 from codex_py.config.declared.settings import Settings
 from codex_py.config.domains import domain_rules
 from codex_py.config.environment import ShellEnvironmentPolicy
@@ -18,7 +22,7 @@ from codex_py.config.limits import (
     configured_budget,
     configured_gates,
 )
-from codex_py.config.mcp import McpServerConfig, StoreKind, mcp_servers
+from codex_py.config.mcp import McpServerConfig, mcp_servers
 from codex_py.config.model_name import fallback_model, named_provider
 from codex_py.config.paths import project_root
 from codex_py.config.permission_profiles import (
@@ -46,23 +50,14 @@ from codex_py.protocol.file_rules import NO_RULES, FileRules
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 
-_T = TypeVar("_T", SandboxLimits, SandboxPolicy, ShellEnvironmentPolicy)
-_NOT_IN_FILES: Final = {
-    "is_final": False,
-    "files": NO_RULES,
-    "domains": None,
-    "profile": "",
-}
-
-
-def value_of(key: str | None = None) -> Any:
-    """Declare a field with the value of a key in `Settings`, by default the key of its name."""
-    return field(metadata={"key": key})
-
 
 @frozen(kw_only=True)
 class Config:
-    """The settings, named and defined as the keys in `config.toml`; None for an unset key."""
+    """The configuration of a session.
+
+    The fields are derived from the settings, or are settings that a session replaces; all others
+    are read from `settings`. None for an unset key.
+    """
 
     home: Path
     """`$CODEX_HOME`; it need not exist yet."""
@@ -74,47 +69,25 @@ class Config:
     project_trust: ProjectTrust
     """Tells if the files in the project's `.codex` folders are used, and has their contents."""
 
-    model: str = value_of()
+    model: str
     """The model without its provider, even if the setting is `provider/model`."""
-    model_provider: str = value_of()
+    model_provider: str
     model_providers: Mapping[str, Mapping[str, Any]]
     """The tables as the user wrote them. A built-in provider is among them only if the user sets a
     key of it."""
-    oss_provider: str | None = value_of()
-    openai_base_url: str | None = value_of()
-    model_context_window: int | None = value_of()
-    model_max_output_tokens: int | None = value_of()
+    model_context_window: int | None
+    model_max_output_tokens: int | None
     """The limit of every request; None: as the provider and the model need it."""
-    model_auto_compact_token_limit: int | None = value_of()
-    model_reasoning_effort: str | None = value_of()
-    plan_mode_reasoning_effort: str | None = value_of()
-    """The reasoning effort in plan mode; None: the same as in other turns."""
-    model_reasoning_summary: Literal["auto", "concise", "detailed", "none"] | None = (
-        value_of()
-    )
-    model_verbosity: Literal["low", "medium", "high"] | None = value_of()
-    model_catalog_json: Path | None = value_of()
+    model_auto_compact_token_limit: int | None
+    model_reasoning_effort: str | None
     model_fallbacks: tuple[tuple[str, str], ...]
     """Pairs of provider and model that take over if one fails, in this order."""
-    model_prices: Mapping[str, Mapping[str, float | str]]
-    """Dollars per million tokens, by model: `input`, `cached_input`, `output`; and `same_as`, a
-    known model."""
-    service_tier: str | None = value_of()
-    review_model: str | None = value_of()
-    tool_choice: str = value_of()
-    """The text that `ToolChoice.parse` reads."""
-    parallel_tool_calls: bool | None = value_of()
-    """None: as the catalogue says for the model."""
 
     base_instructions: str | None
     """The contents of `model_instructions_file`, or `instructions`."""
-    developer_instructions: str | None = value_of()
+    developer_instructions: str | None
     compact_prompt: str | None
-    include_permissions_instructions: bool = value_of()
-    include_environment_context: bool = value_of()
-    include_collaboration_mode_instructions: bool = value_of()
-    project_doc_max_bytes: int = value_of()
-    project_doc_fallback_filenames: tuple[str, ...] = value_of()
+    project_doc_max_bytes: int
 
     approval_policy: AskForApproval | None
     sandbox_mode: SandboxMode | None
@@ -131,42 +104,21 @@ class Config:
     sandbox_limits: SandboxLimits
 
     shell_environment: ShellEnvironmentPolicy
-    allow_login_shell: bool = value_of()
     budget: Budget
     """The limits of a run. A project can only tighten them."""
     gates: GateSettings
-    tool_output_token_limit: int | None = value_of()
-    background_terminal_max_timeout_ms: int = value_of(
-        "background_terminal_max_timeout"
-    )
     web_search: Literal["disabled", "cached", "indexed", "live"]
-    web_search_options: Mapping[str, Any]
-    """`[tools.web_search]`: `context_size`, `allowed_domains`, `location`."""
-    update_plan_enabled: bool | None = value_of("tools.update_plan.enabled")
-    request_user_input_enabled: bool | None = value_of(
-        "tools.experimental_request_user_input.enabled"
-    )
     mcp_servers: Mapping[str, McpServerConfig]
-    mcp_oauth_credentials_store: StoreKind = value_of()
-    mcp_oauth_callback_port: int | None = value_of()
-    """The port to which a browser returns from a login; None: any free port."""
-    mcp_oauth_callback_url: str | None = value_of()
-    """The address to which a browser is sent instead, such as a proxy in front of this machine."""
 
     plugins: tuple[Plugin, ...]
     """The plugins, sorted by name. Only their MCP servers are in the layers."""
-    notify: tuple[str, ...] | None = value_of()
-    patch_ambiguous: Literal["first", "refuse"] = value_of("patch.ambiguous")
-    """The treatment of a hunk that fits several places."""
-    history_persistence: Literal["save-all", "none"] = value_of("history.persistence")
-    hide_agent_reasoning: bool = value_of()
-    features: Mapping[str, Any]
+    notify: tuple[str, ...] | None
+    features: Features
 
     requirements: Requirements
     layers: Layers
     settings: Settings
-    """All keys of the merged layers. The fields above are derived from them, or replaceable by a
-    session."""
+    """All keys of the merged layers."""
     warnings: tuple[str, ...]
     """One sentence each, for the user."""
     unenforced: tuple[str, ...]
@@ -275,25 +227,12 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         values["model_provider"], values["model"] = named
 
     settings = Settings(values)
-
-    def section(cls: type[_T], key: str, **given: Any) -> _T:
-        names = [each.name for each in fields(cls) if each.name not in given]
-        return cls(
-            **given, **{name: _value(settings, f"{key}.{name}") for name in names}
-        )
-
     servers, server_warnings = mcp_servers(
         values.get("mcp_servers", {}), lambda name: layers.where(("mcp_servers", name))
     )
-    searching: Any = values.get("tools", {}).get("web_search", {})
     sandbox_mode, profile = chosen_permissions(layers)
     workspace = (layers.cwd, *(() if profile is None else profile.roots))
-    configured = section(
-        SandboxPolicy,
-        "sandbox_workspace_write",
-        mode="workspace-write",
-        **_NOT_IN_FILES,
-    )
+    configured = _workspace_write(settings.sandbox_workspace_write)
     if profile is not None and profile.decides:
         configured = profile.policy(workspace)
     denied = requirements.files
@@ -306,33 +245,37 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
         inside_git=project_root(layers.cwd, (".git",)) is not None,
         trust=layers.trust,
         project_trust=layers.project_trust,
-        model_fallbacks=tuple(map(fallback_model, values.get("model_fallbacks", ()))),
+        model=settings.model,
+        model_provider=settings.model_provider,
         model_providers=tables,
-        model_prices=values.get("model_prices", {}),
+        model_context_window=settings.model_context_window,
+        model_max_output_tokens=settings.model_max_output_tokens,
+        model_auto_compact_token_limit=settings.model_auto_compact_token_limit,
+        model_reasoning_effort=settings.model_reasoning_effort,
+        model_fallbacks=tuple(map(fallback_model, settings.model_fallbacks)),
         budget=configured_budget(layers),
         gates=configured_gates(layers),
         base_instructions=_text(
-            layers, values, files, "model_instructions_file", "instructions"
+            layers, files, "model_instructions_file", settings.instructions
         ),
+        developer_instructions=settings.developer_instructions,
         compact_prompt=_text(
-            layers, values, files, "experimental_compact_prompt_file", "compact_prompt"
+            layers, files, "experimental_compact_prompt_file", settings.compact_prompt
         ),
-        approval_policy=_approval(values.get("approval_policy")),
+        project_doc_max_bytes=settings.project_doc_max_bytes,
+        approval_policy=_approval(settings.approval_policy),
         sandbox_mode=sandbox_mode,
         sandbox_workspace_write=configured,
         permission_profile=profile,
         files=replace(files, may_be_unenforced=accepts),
         domains=domain_rules(layers, accepted_lacks(layers)),
-        sandbox_limits=section(SandboxLimits, "sandbox_limits"),
-        shell_environment=section(ShellEnvironmentPolicy, "shell_environment_policy"),
-        # The old switch `tools.web_search = false` still turns it off.
-        web_search=values.get(
-            "web_search", "disabled" if searching is False else Settings.web_search
-        ),
-        web_search_options={} if isinstance(searching, bool) else searching,
+        sandbox_limits=_sandbox_limits(settings.sandbox_limits),
+        shell_environment=_shell_environment(settings.shell_environment_policy),
+        web_search=_web_search(settings),
         mcp_servers=servers,
         plugins=layers.plugins,
-        features=values.get("features", {}),
+        notify=settings.notify,
+        features=settings.features,
         requirements=requirements,
         layers=layers,
         settings=settings,
@@ -344,11 +287,6 @@ def _config(layers: Layers, requirements: Requirements) -> Config:
             *_missing_roots(configured, sandbox_mode),
         ),
         unenforced=unenforced(layers),
-        **{
-            each.name: _value(settings, each.metadata["key"] or each.name)
-            for each in fields(Config)
-            if "key" in each.metadata
-        },
     )
 
 
@@ -361,21 +299,50 @@ def _missing_roots(policy: SandboxPolicy, mode: str | None) -> Iterator[str]:
             yield f"The writable root {root} does not exist, and commands cannot make it."
 
 
-def _value(settings: Settings, key: str) -> Any:
-    """The value of a dotted key, or its default, converted to the key's type."""
-    value: Any = settings
-    for part in key.split("."):
-        value = getattr(value, part)
-    return value
+def _workspace_write(section: SandboxWorkspaceWrite) -> SandboxPolicy:
+    return SandboxPolicy(
+        mode="workspace-write",
+        writable_roots=section.writable_roots,
+        network_access=section.network_access,
+        exclude_tmpdir_env_var=section.exclude_tmpdir_env_var,
+        exclude_slash_tmp=section.exclude_slash_tmp,
+    )
+
+
+def _sandbox_limits(section: permissions.SandboxLimits) -> SandboxLimits:
+    return SandboxLimits(
+        max_processes=section.max_processes,
+        max_open_files=section.max_open_files,
+        max_memory_mb=section.max_memory_mb,
+    )
+
+
+def _shell_environment(section: tools.ShellEnvironmentPolicy) -> ShellEnvironmentPolicy:
+    return ShellEnvironmentPolicy(
+        inherit=section.inherit,
+        ignore_default_excludes=section.ignore_default_excludes,
+        exclude=section.exclude,
+        set=section.set,
+        include_only=section.include_only,
+    )
+
+
+def _web_search(
+    settings: Settings,
+) -> Literal["disabled", "cached", "indexed", "live"]:
+    # The old switch `tools.web_search = false` still turns it off.
+    if settings.tools.web_search is False and not is_set(settings, "web_search"):
+        return "disabled"
+    return settings.web_search
 
 
 def _text(
-    layers: Layers, values: Mapping[str, Any], files: FileRules, file_key: str, key: str
+    layers: Layers, files: FileRules, file_key: str, otherwise: str | None
 ) -> str | None:
-    """The contents of the file that `file_key` names, else the value of `key`."""
+    """The contents of the file that `file_key` names; `otherwise` if no layer names one."""
     layer = next((layer for layer in layers.layers if file_key in layer.values), None)
     if layer is None:
-        return values.get(key)
+        return otherwise
     if layer.name == "project":
         root = layers.project_root
     else:
@@ -389,22 +356,23 @@ def _text(
     return text
 
 
-def _approval(value: Any) -> AskForApproval | None:
-    match value:
-        case None:
-            return None
-        case str():
-            return ApprovalPolicy(value)
-        case _:
-            granular = value.get("granular", {})
-            for key in ("sandbox_approval", "rules", "mcp_elicitations"):
-                if key not in granular:
-                    # The user could only guess a default.
-                    raise ConfigError(
-                        f"`approval_policy.granular` needs `{key}`: true or false"
-                    )
-            names = {each.name for each in fields(GranularPolicy)}
-            # Unknown keys have already caused a warning.
-            return GranularPolicy(
-                **{key: granular[key] for key in names & granular.keys()}
-            )
+def _approval(policy: str | GranularApproval | None) -> AskForApproval | None:
+    if policy is None:
+        return None
+    if isinstance(policy, str):
+        return ApprovalPolicy(policy)
+    granular = policy.granular
+    return GranularPolicy(
+        sandbox_approval=_decided(granular.sandbox_approval, "sandbox_approval"),
+        rules=_decided(granular.rules, "rules"),
+        mcp_elicitations=_decided(granular.mcp_elicitations, "mcp_elicitations"),
+        request_permissions=granular.request_permissions or False,
+        skill_approval=granular.skill_approval or False,
+    )
+
+
+def _decided(answer: bool | None, key: str) -> bool:
+    if answer is None:
+        # The user could only guess a default.
+        raise ConfigError(f"`approval_policy.granular` needs `{key}`: true or false")
+    return answer

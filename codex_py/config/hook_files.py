@@ -151,9 +151,8 @@ def _of_project(
 
 
 def _enabled(config: Config) -> bool:
-    return all(
-        config.features.get(name) is not False for name in ("hooks", "codex_hooks")
-    )
+    features = config.features
+    return features.hooks is not False and features.codex_hooks is not False
 
 
 def _tables(

@@ -72,6 +72,10 @@ class Layer:
     path: Path | None = None
     text: str = ""
 
+    @property
+    def settings(self) -> Settings:
+        return Settings(self.values)
+
     def sets(self, key: KeyPath) -> bool:
         return lookup(self.values, key) is not None
 

@@ -7,14 +7,18 @@ ones and cannot remove any: a project adds to the user's gates, the command line
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Literal, TypeAlias, TypeVar
 
-from codex_py.config.check import KeyPath, dotted, lookup
+from codex_py.config.check import KeyPath, dotted
+from codex_py.config.declared import features as declared
+from codex_py.config.declared.section import is_set
+from codex_py.config.declared.settings import Settings
 from codex_py.config.layers import Layers
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
 
+_T = TypeVar("_T")
 _ROLLOUT: Final = ("features", "rollout_budget")
 LIMITS: Final = {
     "max_turns": ({"": 1}, "responses: write a whole number from 1"),
@@ -107,67 +111,96 @@ def configured_budget(layers: Layers) -> Budget:
     Raises:
         ConfigError: an amount cannot be read, or the rollout budget has no limit.
     """
-
-    def limit(name: str) -> Any:
-        key = ("budget", name)
-        return _tightest(layers, lambda values: _amount(name, key, lookup(values, key)))
-
-    guard = _tightest(
-        layers, lambda values: lookup(values, ("budget", "loop_guard")), max, True
+    turns = _values(layers, lambda settings: settings.budget.max_turns)
+    costs = _values(layers, lambda settings: settings.budget.max_cost)
+    guards = _values(layers, _loop_guard, declared.Budget.loop_guard)
+    return Budget(
+        max_turns=min(turns, default=None),
+        max_tokens=min(_values(layers, _max_tokens), default=None),
+        max_cost=min(costs, default=None),
+        max_time=min(_values(layers, _max_time), default=None),
+        rollout=_rollout(layers),
+        loop_guard=any(guards),
     )
-    limits: Any = {name: limit(name) for name in LIMITS}
-    return Budget(**limits, rollout=_rollout(layers), loop_guard=guard)
+
+
+def _loop_guard(settings: Settings) -> bool | None:
+    if is_set(settings.budget, "loop_guard"):
+        return settings.budget.loop_guard
+    return None
+
+
+def _max_tokens(settings: Settings) -> int | None:
+    tokens = _amount("max_tokens", ("budget", "max_tokens"), settings.budget.max_tokens)
+    if tokens is None:
+        return None
+    return int(tokens)
+
+
+def _max_time(settings: Settings) -> float | None:
+    return _amount("max_time", ("budget", "max_time"), settings.budget.max_time)
 
 
 def _rollout(layers: Layers) -> RolloutBudget | None:
-    def is_enabled(values: Mapping[str, Any]) -> Any:
-        own = lookup(values, _ROLLOUT)
-        if isinstance(own, bool):
-            return own
-        return lookup(values, (*_ROLLOUT, "enabled"))
-
-    def read(
-        name: str, pick: Callable[[Sequence[Any]], Any], default: Any = None
-    ) -> Any:
-        return _tightest(
-            layers, lambda values: lookup(values, (*_ROLLOUT, name)), pick, default
-        )
-
-    if not _tightest(layers, is_enabled, max):
+    if not any(_values(layers, _has_rollout)):
         return None
-    tokens = read("limit_tokens", min)
-    if tokens is None:
+    limits = _values(layers, lambda settings: _rollout_of(settings).limit_tokens)
+    if not limits:
         message = "features.rollout_budget.limit_tokens is required when rollout_budget is enabled"
         raise ConfigError(message, key=_ROLLOUT)
+    tokens = min(limits)
+    reminders = _values(
+        layers,
+        lambda settings: _rollout_of(settings).reminder_at_remaining_tokens,
+        (tokens // 5,),
+    )
+    input_weights = _values(
+        layers, lambda settings: _rollout_of(settings).prefill_token_weight, 1.0
+    )
+    output_weights = _values(
+        layers, lambda settings: _rollout_of(settings).sampling_token_weight, 1.0
+    )
     return RolloutBudget(
-        tokens,
-        read("reminder_at_remaining_tokens", max, [tokens // 5]),
-        read("prefill_token_weight", max, 1),
-        read("sampling_token_weight", max, 1),
+        limit_tokens=tokens,
+        reminders=max(reminders),
+        input_weight=max(input_weights),
+        output_weight=max(output_weights),
     )
 
 
-def _tightest(
+def _has_rollout(settings: Settings) -> bool | None:
+    own = settings.features.rollout_budget
+    if isinstance(own, declared.RolloutBudget):
+        return own.enabled
+    return own
+
+
+def _rollout_of(settings: Settings) -> declared.RolloutBudget:
+    own = settings.features.rollout_budget
+    if isinstance(own, declared.RolloutBudget):
+        return own
+    return declared.RolloutBudget({})
+
+
+def _values(
     layers: Layers,
-    value_of: Callable[[Mapping[str, Any]], Any],
-    pick: Callable[[Sequence[Any]], Any] = min,
-    default: Any = None,
-) -> Any:
-    found: list[Any] = []
+    value_of: Callable[[Settings], _T | None],
+    default: _T | None = None,
+) -> list[_T]:
+    """The values of a limit, of which the tightest holds.
+
+    They are those of the projects, and that of the strongest other layer, or else the default.
+    """
+    found: list[_T] = []
     for layer in layers.layers:
-        value = value_of(layer.values)
+        value = value_of(layer.settings)
         if value is not None:
             found.append(value)
             if layer.name != "project":
-                break
-    else:
-        if default is None:
-            found += []
-        else:
-            found += [default]
-    if found:
-        return pick(found)
-    return None
+                return found
+    if default is not None:
+        found.append(default)
+    return found
 
 
 def configured_gates(layers: Layers) -> GateSettings:
@@ -176,39 +209,51 @@ def configured_gates(layers: Layers) -> GateSettings:
     Raises:
         ConfigError: an amount cannot be read, or a script is empty.
     """
-
-    def found(name: str) -> list[Any]:
-        """The values of all layers, the strongest first."""
-        values = (lookup(layer.values, ("gates", name)) for layer in layers.layers)
-        return [value for value in values if value is not None]
-
-    def listed(name: str) -> tuple[Any, ...]:
-        return tuple(
-            dict.fromkeys(one for value in reversed(found(name)) for one in value)
-        )
-
-    if not all(script.strip() for script in listed("verify")):
+    # The strongest first.
+    gates = [layer.settings.gates for layer in layers.layers]
+    verify = _listed(each.verify for each in gates)
+    if not all(script.strip() for script in verify):
         # An unset variable may have been meant. An empty script would always succeed.
         raise ConfigError("`gates.verify` has an empty script", key=("gates", "verify"))
-    timeout = next(iter(found("verify_timeout")), _TIMEOUT_S)
+    timeout = _first((each.verify_timeout for each in gates), _TIMEOUT_S)
     return GateSettings(
-        verify=listed("verify"),
-        verify_tries=next(iter(found("verify_tries")), _TRIES),
-        verify_timeout_s=_amount("max_time", ("gates", "verify_timeout"), timeout),
-        require_change=any(found("require_change")),
-        forbid_path=listed("forbid_path"),
-        max_diff_lines=min(found("max_diff_lines"), default=None),
-        require_evidence=listed("require_evidence"),
-        fail_on=listed("fail_on"),
+        verify=verify,
+        verify_tries=_first((each.verify_tries for each in gates), _TRIES),
+        verify_timeout_s=_parsed("max_time", ("gates", "verify_timeout"), timeout),
+        require_change=any(each.require_change for each in gates),
+        forbid_path=_listed(each.forbid_path for each in gates),
+        max_diff_lines=min(_given(each.max_diff_lines for each in gates), default=None),
+        require_evidence=_listed(each.require_evidence for each in gates),
+        fail_on=_listed(each.fail_on for each in gates),
     )
 
 
-def _amount(limit: str, key: KeyPath, value: Any) -> Any:
+def _given(values: Iterable[_T | None]) -> list[_T]:
+    return [value for value in values if value is not None]
+
+
+def _first(values: Iterable[_T | None], default: _T) -> _T:
+    return next(iter(_given(values)), default)
+
+
+def _listed(values: Iterable[Sequence[_T] | None]) -> tuple[_T, ...]:
+    """The entries of all layers, those of the weakest layer first, each once."""
+    entries = [entry for value in reversed(_given(values)) for entry in value]
+    return tuple(dict.fromkeys(entries))
+
+
+def _amount(limit: str, key: KeyPath, value: float | str | None) -> float | None:
+    if value is None:
+        return None
+    return _parsed(limit, key, value)
+
+
+def _parsed(limit: str, key: KeyPath, value: float | str) -> float:
     """The value of a setting; a text is parsed by `amount`."""
-    try:
-        if isinstance(value, str):
-            return amount(limit, value)
+    if not isinstance(value, str):
         return value
+    try:
+        return amount(limit, value)
     except ConfigError as error:
         raise ConfigError(f"`{dotted(key)}`: {error}", key=key) from None
 

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields
+from dataclasses import field
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from codex_py.config.check import dotted, problems
+from codex_py.config.declared.section import is_set
+from codex_py.config.declared.tools import InheritedVariable, McpServer
 from codex_py.config.edit import set_in_config
 from codex_py.errors import ConfigError
 from codex_py.protocol.frozen import frozen
@@ -97,23 +99,21 @@ def mcp_servers(
     servers: dict[str, McpServerConfig] = {}
     warnings: list[str] = []
     for name, table in tables.items():
-        is_enabled = table.get("enabled", True)
+        server = McpServer(table)
+        is_enabled = server.enabled is not False
         is_usable = SERVER_NAME.fullmatch(name) is not None
-        if (
-            not is_usable
-            and where is not None
-            and not (is_enabled and table.get("required"))
-        ):
+        is_needed = is_enabled and server.required is True
+        if not is_usable and where is not None and not is_needed:
             if is_enabled:
                 warnings.append(
                     f"{where(name)}: MCP server {name!r} is not started: {_NAME_RULE}"
                 )
             continue
-        if is_enabled and _is_elsewhere(table):
+        if is_enabled and _is_elsewhere(server):
             warnings.append(
                 f"MCP server `{name}` is not started: its `environment_id` names another machine"
             )
-        servers[name] = _server(name, table)
+        servers[name] = _server(name, server)
     return servers, tuple(warnings)
 
 
@@ -128,7 +128,7 @@ def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
     """
     for problem in problems({"mcp_servers": {name: table}}):
         raise ConfigError(f"`{dotted(problem.key)}` {problem.text}")
-    _server(name, table)
+    _server(name, McpServer(table))
     return set_in_config(home, ("mcp_servers", name), table)
 
 
@@ -140,66 +140,77 @@ def remove_server(home: Path, name: str) -> bool:
     return set_in_config(home, ("mcp_servers", name), None)
 
 
-def _is_elsewhere(table: Mapping[str, Any]) -> bool:
-    return table.get("environment_id", _THIS_MACHINE) != _THIS_MACHINE
+def _is_elsewhere(server: McpServer) -> bool:
+    return server.environment_id not in {None, _THIS_MACHINE}
 
 
-def _server(name: str, table: Mapping[str, Any]) -> McpServerConfig:
+def _server(name: str, server: McpServer) -> McpServerConfig:
     key = dotted(("mcp_servers", name))
     if not SERVER_NAME.fullmatch(name):
         raise ConfigError(f"{key}: {_NAME_RULE}")
-    if "bearer_token" in table:
+    if is_set(server, "bearer_token"):
         raise ConfigError(
             f"{key}: `bearer_token` is not supported; name a variable in `bearer_token_env_var` instead"
         )
-    _check_kind(key, table)
-    names = {each.name for each in fields(McpServerConfig)}
-    settings: dict[str, Any] = {}
-    for setting, value in table.items():
-        if setting in names and isinstance(value, list):
-            settings[setting] = tuple(cast("list[str]", value))
-        elif setting in names:
-            settings[setting] = value
-    settings["env_vars"] = tuple(
-        _variable(key, entry) for entry in table.get("env_vars", ())
-    )
-    settings["oauth_client_id"] = table.get("oauth", {}).get("client_id")
-    settings["enabled"] = table.get("enabled", True) and not _is_elsewhere(table)
-    settings["tools_approval_modes"] = {
-        tool: its["approval_mode"]
-        for tool, its in table.get("tools", {}).items()
-        if "approval_mode" in its
-    }
-    startup_timeout_ms = table.get(
-        "startup_timeout_ms", DEFAULT_STARTUP_TIMEOUT_S * 1000
-    )
+    _check_kind(key, server)
+    variables = server.env_vars or ()
+    modes: dict[str, ApprovalMode] = {}
+    for tool, its in server.tools.items():
+        if its.approval_mode is not None:
+            modes[tool] = its.approval_mode
     return McpServerConfig(
-        **settings,
-        startup_timeout_s=float(
-            table.get("startup_timeout_sec", startup_timeout_ms / 1000)
-        ),
-        tool_timeout_s=float(table.get("tool_timeout_sec", DEFAULT_TOOL_TIMEOUT_S)),
+        command=server.command,
+        args=server.args or (),
+        env=server.env,
+        env_vars=tuple(_variable(key, entry) for entry in variables),
+        cwd=server.cwd,
+        url=server.url,
+        bearer_token_env_var=server.bearer_token_env_var,
+        http_headers=server.http_headers,
+        env_http_headers=server.env_http_headers,
+        auth=server.auth,
+        scopes=server.scopes or (),
+        oauth_client_id=server.oauth.client_id,
+        oauth_resource=server.oauth_resource,
+        enabled=server.enabled is not False and not _is_elsewhere(server),
+        required=server.required or False,
+        startup_timeout_s=_startup_timeout_s(server),
+        tool_timeout_s=float(server.tool_timeout_sec or DEFAULT_TOOL_TIMEOUT_S),
+        enabled_tools=server.enabled_tools,
+        disabled_tools=server.disabled_tools or (),
+        supports_parallel_tool_calls=server.supports_parallel_tool_calls or False,
+        default_tools_approval_mode=server.default_tools_approval_mode or "auto",
+        tools_approval_modes=modes,
     )
 
 
-def _check_kind(key: str, table: Mapping[str, Any]) -> None:
-    if ("command" in table) == ("url" in table):
-        if "url" in table:
+def _startup_timeout_s(server: McpServer) -> float:
+    if server.startup_timeout_sec is not None:
+        return float(server.startup_timeout_sec)
+    if server.startup_timeout_ms is not None:
+        return server.startup_timeout_ms / 1000
+    return DEFAULT_STARTUP_TIMEOUT_S
+
+
+def _check_kind(key: str, server: McpServer) -> None:
+    if (server.command is None) == (server.url is None):
+        if server.url is not None:
             both = "not both"
         else:
             both = "one of them is required"
         raise ConfigError(f"{key}: `command` or `url`, {both}")
-    kind, others = (
-        ("stdio", _HTTP_ONLY)
-        if "command" in table
-        else ("streamable_http", _STDIO_ONLY)
-    )
+    if server.url is None:
+        kind = "stdio"
+        others = _HTTP_ONLY
+    else:
+        kind = "streamable_http"
+        others = _STDIO_ONLY
     for other in others:
-        if other in table:
+        if is_set(server, other):
             raise ConfigError(f"{key}.{other} is not supported for {kind}")
-    if table.get("command") == "":
+    if server.command == "":
         raise ConfigError(f"{key}.command is empty")
-    if "url" in table and (problem := url_problem(table["url"])) is not None:
+    if server.url is not None and (problem := url_problem(server.url)) is not None:
         raise ConfigError(f"{key}.url {problem}")
 
 
@@ -217,9 +228,9 @@ def url_problem(url: str) -> str | None:
     return None
 
 
-def _variable(key: str, entry: str | Mapping[str, str]) -> str:
+def _variable(key: str, entry: str | InheritedVariable) -> str:
     if isinstance(entry, str):
         return entry
-    if "name" not in entry:
+    if entry.name is None:
         raise ConfigError(f"{key}.env_vars: a table needs a `name`")
-    return entry["name"]
+    return entry.name

@@ -1,7 +1,9 @@
 """Reads `provider/model` in settings that name a model. LIGHT."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
+from codex_py.config.declared.model import ModelFallback
+from codex_py.config.declared.section import raw
 from codex_py.config.layers import Layers
 from codex_py.errors import ConfigError
 
@@ -43,7 +45,7 @@ def split_model(name: str, providers: Collection[str]) -> tuple[str, str] | None
     return None
 
 
-def fallback_model(entry: str | Mapping[str, str]) -> tuple[str, str]:
+def fallback_model(entry: str | ModelFallback) -> tuple[str, str]:
     """The provider and the model of an entry of `model_fallbacks`: `provider/model`, or a table of both.
 
     Raises:
@@ -51,12 +53,14 @@ def fallback_model(entry: str | Mapping[str, str]) -> tuple[str, str]:
     """
     if isinstance(entry, str):
         provider, _, model = entry.partition("/")
+        shown = repr(entry)
     else:
-        provider = entry.get("provider", "")
-        model = entry.get("model", "")
+        provider = entry.provider
+        model = entry.model
+        shown = repr(raw(entry))
     if not provider or not model:
         raise ConfigError(
-            f'model_fallbacks: {entry!r} names no provider or no model; write "provider/model"',
+            f'model_fallbacks: {shown} names no provider or no model; write "provider/model"',
             key=("model_fallbacks",),
         )
     return provider, model

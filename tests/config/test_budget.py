@@ -102,14 +102,14 @@ def test_a_project_can_only_tighten_the_limits(place: Place) -> None:
 
 def test_the_budget_of_codex_is_read(place: Place) -> None:
     place.user("features.rollout_budget = { enabled = true, limit_tokens = 5000 }\n")
-    assert place.load().budget.rollout == RolloutBudget(5000, [1000], 1, 1)
+    assert place.load().budget.rollout == RolloutBudget(5000, (1000,), 1, 1)
     place.user(
         "[features.rollout_budget]\nenabled = true\nlimit_tokens = 5000\n"
         "reminder_at_remaining_tokens = [4000, 100]\nprefill_token_weight = 0.5\n"
         "sampling_token_weight = 2\n"
     )
     assert place.load(strict=True).budget.rollout == RolloutBudget(
-        5000, [4000, 100], 0.5, 2
+        5000, (4000, 100), 0.5, 2
     )
     assert (
         place.load(overrides=["features.rollout_budget=false"]).budget.rollout is None

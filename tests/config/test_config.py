@@ -4,7 +4,9 @@ from pathlib import Path
 import pytest
 
 from codex_py.config.config import Config
+from codex_py.config.declared.features import Features
 from codex_py.config.declared.settings import Settings
+from codex_py.config.declared.tools import WebSearch
 from codex_py.config.environment import ShellEnvironmentPolicy
 from codex_py.config.limits import Budget, GateSettings
 from codex_py.config.project_trust import Untrusted
@@ -32,36 +34,20 @@ def test_without_any_file_everything_has_its_default(place: Place):
         model="gpt-6.1-sol",
         model_provider="openai",
         model_providers={},
-        oss_provider=None,
-        openai_base_url=None,
         model_context_window=None,
         model_max_output_tokens=None,
         model_auto_compact_token_limit=None,
         model_reasoning_effort=None,
-        plan_mode_reasoning_effort=None,
-        model_reasoning_summary=None,
-        model_verbosity=None,
-        model_catalog_json=None,
         model_fallbacks=(),
-        model_prices={},
-        service_tier=None,
-        review_model=None,
-        tool_choice="auto",
-        parallel_tool_calls=None,
         base_instructions=None,
         developer_instructions=None,
         compact_prompt=None,
-        include_permissions_instructions=True,
-        include_environment_context=True,
-        include_collaboration_mode_instructions=True,
         project_doc_max_bytes=32768,
-        project_doc_fallback_filenames=(),
         approval_policy=None,
         sandbox_mode=None,
         sandbox_workspace_write=SandboxPolicy(mode="workspace-write"),
         sandbox_limits=SandboxLimits(),
         shell_environment=ShellEnvironmentPolicy(),
-        allow_login_shell=True,
         gates=GateSettings(),
         budget=Budget(
             max_turns=None,
@@ -71,22 +57,11 @@ def test_without_any_file_everything_has_its_default(place: Place):
             rollout=None,
             loop_guard=True,
         ),
-        tool_output_token_limit=None,
-        background_terminal_max_timeout_ms=300_000,
         web_search="cached",
-        web_search_options={},
-        update_plan_enabled=None,
-        request_user_input_enabled=None,
         mcp_servers={},
-        mcp_oauth_credentials_store="auto",
-        mcp_oauth_callback_port=None,
-        mcp_oauth_callback_url=None,
         plugins=(),
         notify=None,
-        patch_ambiguous="first",
-        history_persistence="save-all",
-        hide_agent_reasoning=False,
-        features={},
+        features=Features({}),
         settings=Settings({}),
         warnings=(),
         unenforced=(),
@@ -225,10 +200,8 @@ def test_web_search_has_a_mode_and_options(place: Place):
     config = place.load(
         overrides=["web_search=live", "tools.web_search={context_size='low'}"]
     )
-    assert (config.web_search, config.web_search_options) == (
-        "live",
-        {"context_size": "low"},
-    )
+    assert config.web_search == "live"
+    assert config.settings.tools.web_search == WebSearch({"context_size": "low"})
 
 
 def test_trust_is_found_by_any_path_that_leads_to_the_folder(
@@ -282,7 +255,8 @@ def test_instructions_of_the_user_may_be_a_link(place: Place, tmp_path: Path):
 
 
 def test_what_becomes_of_an_ambiguous_patch_is_set(place: Place):
-    assert place.load().patch_ambiguous == "first"
-    assert place.load(overrides=["patch.ambiguous=refuse"]).patch_ambiguous == "refuse"
+    assert place.load().settings.patch.ambiguous == "first"
+    refusing = place.load(overrides=["patch.ambiguous=refuse"])
+    assert refusing.settings.patch.ambiguous == "refuse"
     with pytest.raises(ConfigError, match=r"patch\.ambiguous"):
         place.load(overrides=["patch.ambiguous=ask"])

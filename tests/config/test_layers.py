@@ -93,7 +93,7 @@ def test_relative_paths_start_at_the_folder_of_their_file(place: Place):
     place.trusted("model_catalog_json = 'catalog.json'\nlog_dir = '~/log'")
     place.project("[sandbox_workspace_write]\nwritable_roots = ['data', '/abs']\n")
     config = place.load(overrides=["sqlite_home=here"])
-    assert config.model_catalog_json == place.home / "catalog.json"
+    assert config.settings.model_catalog_json == place.home / "catalog.json"
     assert config.settings.log_dir == place.home.parent / "log"
     assert config.settings.sqlite_home == place.cwd / "here"
     assert config.sandbox_workspace_write.writable_roots == (

@@ -95,7 +95,8 @@ def test_the_file_of_this_program_alone_is_stronger_than_that_of_codex(
 
 def test_prices_are_numbers(place: Place) -> None:
     place.user('[model_prices."a/b"]\ninput = 1\noutput = 2.5\n')
-    assert place.load().model_prices == {"a/b": {"input": 1, "output": 2.5}}
+    price = place.load().settings.model_prices["a/b"]
+    assert (price.input, price.output, price.same_as) == (1, 2.5, None)
     with pytest.raises(
         ConfigError,
         match=r"model_prices\.m\.input` must be a finite number of 0 or more",

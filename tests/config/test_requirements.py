@@ -388,8 +388,8 @@ def test_features_are_pinned_and_an_unknown_one_is_told(place: Place) -> None:
             "features.multi_agent=true",
         ]
     )
-    assert config.features["hooks"] is config.features["codex_hooks"] is True
-    assert config.features["multi_agent"] is False
+    assert config.features.hooks is config.features.codex_hooks is True
+    assert config.features.multi_agent is False
     assert (
         f"Ignoring unknown `features` requirement `nonesuch` from {path}"
         in config.warnings

@@ -102,7 +102,7 @@ class NestedAgentsMd:
             root=self._folders[0],
             folders=[folder],
             max_bytes=max(1, self._room),
-            fallback_filenames=self._config.project_doc_fallback_filenames,
+            fallback_filenames=self._config.settings.project_doc_fallback_filenames,
             rules=self._config.files,
         )
         if found.text is not None and self._room <= 0:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from codex_py.app.options import SessionSetup
+from codex_py.config.declared.features import NetworkProxy
 from codex_py.config.edit import TomlValue, set_in_config
 from codex_py.errors import CodexError, ConfigError, ToolError
 from codex_py.protocol.approval import ApprovalRequest, ReviewDecision, may_ask
@@ -136,8 +137,8 @@ class NetworkList:
     def _write(self, host: str) -> None:
         key = ("features", "network_proxy")
         value = {host: "allow"}
-        found = self._setup.config.features.get("network_proxy")
-        is_table = isinstance(found, dict)
+        found = self._setup.config.features.network_proxy
+        is_table = isinstance(found, NetworkProxy)
         table: TomlValue = "allow" if is_table else {"enabled": True, "domains": value}
         try:
             set_in_config(

@@ -40,7 +40,7 @@ _REFUSED: Final = (
 
 def planning_choices(config: Config, choices: Choices) -> Choices:
     """Return the choices for Plan mode: commands are read-only, and no approval lifts that."""
-    effort = config.plan_mode_reasoning_effort or choices.reasoning_effort
+    effort = config.settings.plan_mode_reasoning_effort or choices.reasoning_effort
     return _confined(replace(choices, reasoning_effort=effort))
 
 
@@ -86,7 +86,10 @@ class PlanMode:
 
             return dispatch
 
-        is_off = self._setup.config.request_user_input_enabled is False
+        is_off = (
+            self._setup.config.settings.tools.experimental_request_user_input.enabled
+            is False
+        )
         return Extension(
             tools=[] if is_off else [self._questions(thread)],
             wrap_dispatch=wrap_dispatch,
@@ -137,7 +140,7 @@ class PlanMode:
         self._may_differ = told is not None or mode == "plan"
         if (
             mode == (told or "default")
-            or not self._setup.config.include_collaboration_mode_instructions
+            or not self._setup.config.settings.include_collaboration_mode_instructions
         ):
             return ()
         text = instruction_text(f"modes/{mode}.md").strip()
@@ -149,7 +152,7 @@ class PlanMode:
         # As in Codex, a terminal is asked in Plan mode only. Other callers that give an elicitor
         # want to be asked.
         any_mode = setup.options.source != "cli" or bool(
-            setup.config.features.get("default_mode_request_user_input")
+            setup.config.features.default_mode_request_user_input
         )
 
         def unavailable() -> str | None:

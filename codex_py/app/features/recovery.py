@@ -323,7 +323,7 @@ class ModelChain:
         """
         link = self._link
         model = link.model or self._thread.settings.model
-        info = model_info(model, self._setup.config.model_catalog_json)
+        info = model_info(model, self._setup.config.settings.model_catalog_json)
         return bool(prompt.tools) and not (
             info.known and link.provider.wire_api == "responses"
         )
@@ -382,7 +382,8 @@ class ModelChain:
         if link.model is None and config.model_context_window is not None:
             return config.model_context_window
         info = model_info(
-            link.model or self._thread.settings.model, config.model_catalog_json
+            link.model or self._thread.settings.model,
+            config.settings.model_catalog_json,
         )
         if info.known:
             return info.context_window

@@ -19,6 +19,7 @@ from codex_py.app.review.formats import as_text, unread_text
 from codex_py.app.review.target import ReviewTarget
 from codex_py.app.settings import configured_choices, provider_and_model
 from codex_py.config.config import Config
+from codex_py.config.declared.section import changed
 from codex_py.errors import CodexError, ExitCode
 from codex_py.instructions import instruction_text
 from codex_py.protocol.approval import ApprovalPolicy
@@ -167,7 +168,11 @@ async def _reviewed(
 
 
 def _reviewers(config: Config, change: ReviewedChange) -> Config:
-    names = {"AGENTS.md", "AGENTS.override.md", *config.project_doc_fallback_filenames}
+    names = {
+        "AGENTS.md",
+        "AGENTS.override.md",
+        *config.settings.project_doc_fallback_filenames,
+    }
     touched = {
         path.name for file in change.files for path in (file.path, file.destination)
     }
@@ -175,12 +180,12 @@ def _reviewers(config: Config, change: ReviewedChange) -> Config:
     if touched & names:
         config = replace(config, project_doc_max_bytes=0)
     if "SKILL.md" in touched:
-        config = replace(config, features={**config.features, "skills": False})
-    model = config.review_model
+        config = replace(config, features=changed(config.features, skills=False))
+    model = config.settings.review_model
     if model is not None:
         provider, model = provider_and_model(config, model)
         config = replace(config, model_provider=provider, model=model)
-    features = {**config.features, "multi_agent": False}
+    features = changed(config.features, multi_agent=False)
     rubric = instruction_text("review.md")
     return replace(
         config, base_instructions=rubric, web_search="disabled", features=features

@@ -10,6 +10,7 @@ from codex_py.app.features.otel.settings import has_exporter
 from codex_py.app.features.unwritable import unwritable_folders
 from codex_py.app.loading import load
 from codex_py.app.options import SessionSetup
+from codex_py.config.declared.section import raw
 from codex_py.config.definition_folders import skill_folders
 from codex_py.config.hook_files import has_hooks
 from codex_py.protocol.extension import Feature
@@ -53,18 +54,18 @@ def _table(setup: SessionSetup) -> Sequence[tuple[object, str]]:
     switched = config.features
     settings = config.settings
     is_top = options.parent is None
-    agents = (
-        switched.get("multi_agent") is not False
-        and settings.agents.enabled is not False
-    )
+    agents = switched.multi_agent is not False and settings.agents.enabled is not False
     reviewer = settings.approvals_reviewer not in {None, "user"}
     # Clients of an app server set goals unasked; elsewhere the tools would add to every request.
-    goals = switched.get("goals", options.source == "vscode")
+    goals = switched.goals
+    if goals is None:
+        goals = options.source == "vscode"
     gates = config.gates.is_any and options.source == "exec"
     servers = any(server.enabled for server in config.mcp_servers.values())
     # The sandbox mode need not use the list of domains.
     domains = config.domains is not None or config.requirements.domains is not None
-    skills = switched.get("skills") is not False and skill_folders(
+    # Codex has no such feature: only a review switches skills off.
+    skills = raw(switched).get("skills") is not False and skill_folders(
         config, setup.environment
     )
     return (

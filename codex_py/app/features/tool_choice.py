@@ -27,7 +27,7 @@ class ToolChoices:
 
     def __init__(self, setup: SessionSetup) -> None:
         """Raises a `ConfigError` if the setting cannot be read."""
-        self._configured = ToolChoice.parse(setup.config.tool_choice)
+        self._configured = ToolChoice.parse(setup.config.settings.tool_choice)
         self._choice: ToolChoice | None = None
         """The choice of the running turn; None if the model may call any tool."""
         self._is_first = False

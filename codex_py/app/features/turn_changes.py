@@ -40,7 +40,7 @@ class TurnChanges:
         """`top`: the feature of the session at the top; None if this one is it."""
         self._setup = setup
         self._top = top or self
-        self._is_kept = setup.config.features.get("undo") is not False
+        self._is_kept = setup.config.features.undo is not False
         self._is_on = self._is_kept or setup.config.gates.is_any
         """True if changes by commands are recorded."""
         self._home: Path = setup.config.home

@@ -24,6 +24,7 @@ from codex_py.commands.plugins.store import (
 )
 from codex_py.config.config import Config
 from codex_py.config.custom_prompts import find_custom_prompts
+from codex_py.config.declared.features import Features
 from codex_py.config.hooks import Hook, find_hooks, trust
 from codex_py.config.plugin_files import find_plugins, read_plugin
 from codex_py.config.plugins import Plugin, plugin_variables, plugins_folder
@@ -122,7 +123,7 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _with(config: Config, plugin: Plugin) -> Config:
     """The configuration with only this plugin, and with its hooks switched on."""
-    return replace(config, plugins=(plugin,), features={})
+    return replace(config, plugins=(plugin,), features=Features({}))
 
 
 def _description(

@@ -74,7 +74,9 @@ def run_catalogue(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """
     options = command_parser("--bundled").parse_args(list(argv))
     config = command_config(options, environment)
-    models = catalog_models(None if options.bundled else config.model_catalog_json)
+    models = catalog_models(
+        None if options.bundled else config.settings.model_catalog_json
+    )
     told = {"base_instructions": instruction_text("base.md")}
     return print_json(
         {"models": [in_form_of_codex(model) | told for model in models]}, indent=2
@@ -180,14 +182,20 @@ def listed_models_of_all(config: Config) -> list[dict[str, Any]]:
         ConfigError: the configured catalogue cannot be read.
     """
     owners = {
-        **{model.slug: "openai" for model in catalog_models(config.model_catalog_json)},
+        **{
+            model.slug: "openai"
+            for model in catalog_models(config.settings.model_catalog_json)
+        },
         **{model.slug: model.provider for model in known_models()},
-        **{name: provider_and_model(config, name)[0] for name in config.model_prices},
+        **{
+            name: provider_and_model(config, name)[0]
+            for name in config.settings.model_prices
+        },
     }
     outputs = {model.slug: model.output for model in known_models()}
     rows: list[dict[str, Any]] = []
     for name, provider in owners.items():
-        info = model_info(name, config.model_catalog_json)
+        info = model_info(name, config.settings.model_catalog_json)
         prices = price_of(config, name, provider)
         rows.append(
             {
@@ -199,7 +207,9 @@ def listed_models_of_all(config: Config) -> list[dict[str, Any]]:
                 "images": info.images,
                 "reasoning": info.default_reasoning_effort,
                 "prices": prices and asdict(prices),
-                "date": "config" if name in config.model_prices else str(table_date()),
+                "date": "config"
+                if name in config.settings.model_prices
+                else str(table_date()),
             }
         )
     return rows

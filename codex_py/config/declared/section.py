@@ -13,7 +13,7 @@ else there, and a run looks at a tenth of them.
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache, cached_property
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, TypeVar, cast, get_args
 
 from codex_py.protocol.annotations import (
     Declares,
@@ -23,6 +23,7 @@ from codex_py.protocol.annotations import (
     plain,
 )
 
+SectionT = TypeVar("SectionT", bound="Section")
 REST: Final = "*"
 """Stands for the names of keys that have none of their own."""
 
@@ -125,7 +126,13 @@ class Section(Declares):
         return names
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and raw(other) == self._values
+        """True if all keys have the same values, be they set or defaults."""
+        if type(other) is not type(self):
+            return False
+        if raw(other) == self._values:
+            return True
+        names = [each.attribute for each in keys_of(type(self))]
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     def __hash__(self) -> int:
         return hash(type(self))
@@ -134,6 +141,11 @@ class Section(Declares):
 def raw(section: Section) -> Mapping[str, Any]:
     """The values as they are in the file, without defaults."""
     return section._values  # pyright: ignore[reportPrivateUsage]
+
+
+def changed(section: SectionT, **values: Any) -> SectionT:
+    """A copy of a section with other values of these keys."""
+    return type(section)({**raw(section), **values})
 
 
 def is_set(section: Section, name: str) -> bool:

@@ -121,7 +121,7 @@ class ServedThread(HostedThread):
             return None
         folder = str(own.cwd / (cwd or "."))
         config = self._configure(folder, {**self.table, **table}, self._texts)
-        is_same = replace(config, layers=own.layers, settings=own.settings) == own
+        is_same = replace(config, layers=own.layers) == own
         if is_same and _reopened_for(config) == _reopened_for(own):
             return None
         return config
@@ -258,4 +258,4 @@ class ServedThread(HostedThread):
 def _reopened_for(config: Config) -> tuple[Any, ...]:
     """The settings that cannot change while a session is open."""
     reviewer = config.settings.approvals_reviewer or "user"
-    return config.cwd, reviewer, config.service_tier
+    return config.cwd, reviewer, config.settings.service_tier

@@ -109,7 +109,7 @@ class ExecRun:
         style = Style(
             color=wants_color(arguments.color, environment, isatty=os.isatty(2))
         )
-        shows = not self.config.hide_agent_reasoning
+        shows = not self.config.settings.hide_agent_reasoning
         if arguments.json:
             self.human = None
         else:

@@ -90,7 +90,7 @@ class Composer:
         self._images: dict[str, Sequence[Path]] = {}
         """The images of texts that were written in this session, by text."""
         self.attachments = Attachments()
-        is_kept = config.history_persistence != "none"
+        is_kept = config.settings.history.persistence != "none"
         self.history = PromptHistory(
             config.home / "history.jsonl" if is_kept else None,
             config.settings.history.max_bytes,

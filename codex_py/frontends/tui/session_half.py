@@ -12,6 +12,7 @@ from codex_py.app.options import SessionOptions
 from codex_py.app.views.item_text import script_of
 from codex_py.config.config import Config
 from codex_py.config.custom_prompts import find_custom_prompts
+from codex_py.config.declared.section import raw
 from codex_py.config.paths import folders_between
 from codex_py.config.project_trust import Changed, Trusted, trust_project
 from codex_py.errors import CodexError, nearest
@@ -86,7 +87,7 @@ class SessionHalf:
             renderer,
             emit,
             changed=screen.changed,
-            show_reasoning=not launch.config.hide_agent_reasoning,
+            show_reasoning=not launch.config.settings.hide_agent_reasoning,
         )
         overlays = Overlays(ui, renderer)
         unused = ui.keymap.without_effect
@@ -136,7 +137,7 @@ class SessionHalf:
             *PROGRAM,
         )
         named = self._ui.keymap.named
-        on = self._conversation.config.features
+        on = raw(self._conversation.config.features)
         self._by_name = {
             name: each for each in built_in for name in (each.name, *each.aliases)
         }

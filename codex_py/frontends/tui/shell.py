@@ -40,7 +40,7 @@ class UserShell:
         sink: events.EventSink,
     ) -> None:
         self._cwd = config.cwd
-        if config.allow_login_shell:
+        if config.settings.allow_login_shell:
             self._shell_option = "-lc"
         else:
             self._shell_option = "-c"

@@ -210,7 +210,9 @@ def findings(width: int, theme: Theme) -> str:
 def composer(width: int, theme: Theme) -> str:
     """Empty, with a folded paste and an image, with many lines, and with a command of the user's."""
     config: Any = SimpleNamespace(
-        cwd=Path("/"), home=Path("/"), settings=Settings({}), history_persistence="none"
+        cwd=Path("/"),
+        home=Path("/"),
+        settings=Settings({"history": {"persistence": "none"}}),
     )
 
     async def rows() -> str:

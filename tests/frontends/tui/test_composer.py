@@ -493,7 +493,9 @@ def test_a_text_that_is_written_for_long_is_undone_in_steps_that_are_not_kept_fo
     None
 ):
     config: Any = SimpleNamespace(
-        cwd=Path("/"), home=Path("/"), settings=Settings({}), history_persistence="none"
+        cwd=Path("/"),
+        home=Path("/"),
+        settings=Settings({"history": {"persistence": "none"}}),
     )
     buffer = Composer(config, lambda _: None, sources=(), changed=lambda: None).buffer
     for n in range(20_000):

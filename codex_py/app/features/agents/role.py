@@ -55,7 +55,7 @@ def child_settings(
             )
     wanted = role.model or params.model or defaults.default_subagent_model or own.model
     provider, model = _named(config, role, wanted)
-    is_known = model_info(model, config.model_catalog_json).known
+    is_known = model_info(model, config.settings.model_catalog_json).known
     if is_known and params.reasoning_effort not in {None, *_EFFORTS}:
         raise CallRefused(
             f"Reasoning effort `{params.reasoning_effort}` is not supported for model `{model}`."

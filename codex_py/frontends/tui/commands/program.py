@@ -104,7 +104,7 @@ async def _transcript(context: CommandContext, _: str) -> None:
         monitor.said,
         context.transcript,
         context.overlays.renderer,
-        show_reasoning=not context.config.hide_agent_reasoning,
+        show_reasoning=not context.config.settings.hide_agent_reasoning,
     )
     with listening(monitor.readers, reader):
         await context.overlays.show(pages)
