@@ -129,6 +129,8 @@ class Response:
         """True if a call was left out because it ran before. Reasoning before it is then not the
         response's end."""
         self._failure: ModelError | None = None
+        self._open_call: OpenCall | None = None
+        """The call of an earlier response that `answer` runs."""
         self.follow_up = False
         """True if the response asks for another request."""
 
@@ -158,26 +160,16 @@ class Response:
                 if call is not None:
                     self._start(call, open_call.place, calls)
 
+        self._open_call = open_call
         await self._answered(run())
 
     async def _answered(self, work: Coroutine[Any, Any, None]) -> None:
         """Do the work, a group of calls, and answer each call."""
-        # Run a separate task: before Python 3.12, a group whose call fails at the end leaves its
-        # task cancelled.
-        task = asyncio.create_task(work)
-        current = asyncio.current_task()
-        assert current is not None
-        cancellations = current.cancelling()
         end: BaseException | None = None
         try:
-            await task
-            end = next((each.suspended for each in self._calls if each.suspended), None)
-        except BaseExceptionGroup as group:
-            end = single_error(group)
-            if isinstance(end, CodexError) and current.cancelling() > cancellations:
-                # A call that answers its cancellation with an error makes the group forget the cancellation:
-                # https://github.com/python/cpython/issues/116720
-                end = asyncio.CancelledError()
+            end = await _failure_of_group(work)
+            if end is None:
+                end = next((c.suspended for c in self._calls if c.suspended), None)
         finally:
             self._settle(end)
         if end is not None:
@@ -248,8 +240,10 @@ class Response:
         for call in self._calls:
             if not call.is_answered:
                 call.abort(self._aborted(end))
-        is_whole = self._is_whole and not self._has_repeated
-        self._session.log.settle(whole=is_whole)
+        log = self._session.log
+        if self._is_whole and not self._has_repeated:
+            log.mark_response_complete()
+        log.insert_response(self._open_call)
 
     def _aborted(self, end: BaseException | None) -> str:
         """The output of a call that did not end."""
@@ -262,3 +256,32 @@ class Response:
                     return "aborted by user"
                 return _SERVICE_FAILED
         return f"aborted: {end if isinstance(end, CodexError) else 'internal error'}"
+
+
+async def _failure_of_group(work: Coroutine[Any, Any, None]) -> BaseException | None:
+    """Run a group of calls to its end. Returns the error with which it failed.
+
+    A `TaskGroup` that fails cancels the task that it runs in, and does not always take this back:
+
+    - Before Python 3.12, a group whose call fails at the very end leaves its task cancelled.
+    - A call that answers its cancellation with an error makes the group forget that its task was
+      cancelled from outside: https://github.com/python/cpython/issues/116720
+
+    So the group gets a task of its own, which ends with it. The task of the turn can go on, and
+    still counts the cancellations that it got itself.
+
+    Raises:
+        CancelledError: the turn was cancelled while the group ran.
+    """
+    turn = asyncio.current_task()
+    assert turn is not None
+    cancellations_before = turn.cancelling()
+    try:
+        await asyncio.create_task(work)
+    except BaseExceptionGroup as group:
+        failure = single_error(group)
+        was_cancelled = turn.cancelling() > cancellations_before
+        if was_cancelled and isinstance(failure, CodexError):
+            raise asyncio.CancelledError from group
+        return failure
+    return None

@@ -134,7 +134,6 @@ class ThreadLog:
         self.ran: list[ToolCall] = []
         """The calls that ran for a response that broke off: a retry must not run them again."""
         self._open_call = thread.open_call
-        self._output_index: int | None = None
         """The index in the history at which the response's outputs are inserted; None: at the
         end."""
         self._left_open: set[HistoryPlace] = set()
@@ -266,14 +265,10 @@ class ThreadLog:
             self._recorder.response_item(encoded, place)
 
     def take_open_call(self) -> OpenCall | None:
-        """Take the open call to run it now. The next output recorded must be its own."""
-        call = self._open_call
-        if call is not None:
-            self._open_call, self._output_index = (
-                None,
-                len(self._base) + call.output_index,
-            )
-        return call
+        """Return the open call once, to run it now. Only its output may be recorded next."""
+        open_call = self._open_call
+        self._open_call = None
+        return open_call
 
     def leave_open(self, place: HistoryPlace) -> None:
         """Keep the output of this place out of the session file.
@@ -282,17 +277,34 @@ class ThreadLog:
         """
         self._left_open.add(place)
 
-    def settle(self, *, whole: bool) -> None:
-        """Add the items of the response to the history. `whole`: the response is complete."""
-        own = {place: kind for place, kind, _ in self._response if not place.is_output}
-        if whole and own and own[last := max(own)] == "reasoning":
-            place = last._replace(position=last.position + 1, arrival=last.arrival + 1)
-            self._response.append((place, COMPLETED, EncodedItem(b"")))
-            self._recorder.event_msg({"type": COMPLETED}, place)
-        at = self._output_index
-        self._output_index = None
-        at = len(self.items) if at is None else at
-        self.items[at:at] = in_order(self._response)
+    def mark_response_complete(self) -> None:
+        """Record that the response is complete, if its last item is reasoning.
+
+        Without the mark, `in_order` drops reasoning that no item follows.
+        """
+        kinds = {
+            place: kind for place, kind, _ in self._response if not place.is_output
+        }
+        if not kinds:
+            return
+        last = max(kinds)
+        if kinds[last] != "reasoning":
+            return
+        place = last._replace(position=last.position + 1, arrival=last.arrival + 1)
+        self._response.append((place, COMPLETED, EncodedItem(b"")))
+        self._recorder.event_msg({"type": COMPLETED}, place)
+
+    def insert_response(self, open_call: OpenCall | None = None) -> None:
+        """Add the recorded items of the response to the history.
+
+        Args:
+            open_call: the items answer this call, and are inserted directly after it. None: they
+                follow everything else.
+        """
+        index = len(self.items)
+        if open_call is not None:
+            index = len(self._base) + open_call.output_index
+        self.items[index:index] = in_order(self._response)
         self._response.clear()
 
     def abort(self, error: CodexError | None) -> None:
