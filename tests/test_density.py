@@ -73,7 +73,7 @@ def _written(folder: Path, text: str) -> Path:
     ("why", "line"),
     [(why, line) for why, lines in FORBIDDEN.items() for line in lines],
 )
-def test_what_must_not_be_is_named_with_its_line_and_fails(
+def test_forbidden_code_is_named_with_its_line_and_fails(
     why: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # The figures alone break no limit here.
@@ -84,7 +84,7 @@ def test_what_must_not_be_is_named_with_its_line_and_fails(
 
 
 @pytest.mark.parametrize("line", ALLOWED)
-def test_what_reads_at_once_is_let_through(line: str, tmp_path: Path) -> None:
+def test_readable_code_passes(line: str, tmp_path: Path) -> None:
     path = _written(tmp_path, line)
     assert count([path]).forbidden == []
 
@@ -138,7 +138,7 @@ def test_a_formatted_string_is_one_token(tmp_path: Path) -> None:
     assert counts.tokens == 3
 
 
-def test_what_the_demo_patches_is_not_counted(
+def test_the_files_that_the_demo_patches_are_not_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = _written(tmp_path, "x = 1").parent

@@ -159,7 +159,9 @@ def test_a_script_of_an_action_adds_to_the_path(
     assert run(tmp_path, actions, steps).outputs == {"o": "poetry 1.8"}
 
 
-def test_what_follows_a_failure_runs_only_if_it_asks_for_it(tmp_path: Path) -> None:
+def test_steps_after_a_failure_run_only_if_their_condition_asks_for_it(
+    tmp_path: Path,
+) -> None:
     steps = """
 - {id: first, run: "echo '::error file=a.py,line=3,title=T%3A::one%0Atwo'; exit 3"}
 - {id: second, run: 'true'}
@@ -198,7 +200,7 @@ def test_secrets_and_masks_are_not_in_the_log_and_stopped_commands_do_nothing(
     ]
 
 
-def test_what_a_step_leaves_running_is_ended_with_the_job(
+def test_processes_that_a_step_leaves_running_end_with_the_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.support.workflow_runner.LEAVING_S", 0.5)

@@ -81,7 +81,9 @@ def test_a_message_that_was_not_read_does_not_go_on(place: Workplace) -> None:
     assert len(server.of_children()) == 1
 
 
-def test_those_of_a_child_that_has_answered_stop_too(place: Workplace) -> None:
+def test_the_commands_of_a_subagent_that_has_answered_are_stopped_too(
+    place: Workplace,
+) -> None:
     hold = Pause()
 
     def child(request: RecordedRequest, _: Any) -> Any:

@@ -249,7 +249,7 @@ def test_every_spelling_is_understood(place: Workplace) -> None:
         ),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_the_words_of_codex(
+def test_impossible_calls_are_refused_in_the_words_of_codex(
     place: Workplace, name: str, arguments: dict[str, Any], refusal: str
 ) -> None:
     server = AgentServer([calls(name, **arguments), says("done")])
@@ -634,7 +634,9 @@ def test_warnings_of_a_child_have_its_name(place: Workplace) -> None:
     ]
 
 
-def test_what_the_caller_hands_in_is_that_of_children_too(place: Workplace) -> None:
+def test_subagents_get_the_tools_and_extensions_of_the_caller_too(
+    place: Workplace,
+) -> None:
     asked: list[str] = []
 
     @tool

@@ -114,7 +114,7 @@ def test_bytes_that_are_no_text_are_replaced(home: Path, folders: tuple[Path, ..
     assert "a\ufffdb" in found.text
 
 
-def test_what_cannot_be_read_is_a_warning(home: Path, folders: tuple[Path, ...]):
+def test_an_unreadable_agents_md_is_a_warning(home: Path, folders: tuple[Path, ...]):
     loop = folders[0] / "AGENTS.md"
     loop.symlink_to(loop)
     (folders[1] / "AGENTS.md").mkdir()
@@ -187,7 +187,7 @@ def test_a_byte_order_mark_names_the_encoding(
     assert f"\nUse café.\n@style.md\n\n{imported}\n</INSTR" in found.text
 
 
-def test_what_is_not_valid_text_is_told_and_the_rest_is_used(
+def test_bytes_that_are_no_text_are_a_warning_and_the_rest_is_used(
     home: Path, folders: tuple[Path, ...]
 ):
     (home / "AGENTS.md").write_bytes(b"mine\n\x93x\x94")

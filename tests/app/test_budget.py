@@ -207,7 +207,7 @@ def test_a_request_waits_for_others_that_may_take_what_it_needs(
     asyncio.run(check())
 
 
-def test_what_was_cached_weighs_nothing_in_the_budget_of_codex_alone(
+def test_cached_tokens_weigh_nothing_in_the_budget_of_codex_alone(
     place: Workplace,
 ) -> None:
     async def check() -> None:

@@ -432,7 +432,7 @@ def _mute() -> str:
         (_mute, "Mute: <exception str() failed>"),
     ],
 )
-def test_what_a_python_function_raises_is_its_own_failure(
+def test_an_exception_of_a_python_function_is_its_own_failure(
     place: Workplace, function: Any, text: str
 ) -> None:
     function.__name__ = "fragile"

@@ -853,7 +853,7 @@ def gives_nothing(_: Thread) -> None:
     ("wrong", "name"),
     [(gives_nothing, "gives_nothing"), (Extension(), "Extension"), ("echo", "str")],
 )
-def test_what_is_no_feature_is_told_in_one_sentence(
+def test_an_object_that_is_no_feature_is_refused_in_one_sentence(
     place: Workplace, wrong: Any, name: str
 ) -> None:
     talk = run(place, [], wrong)

@@ -25,7 +25,9 @@ def listed_by(url: str, home: Path) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b'{"data": 1}', b'{"data": ["m"]}', b'{"data": [{}]}']
 )
-def test_what_lists_no_models_is_no_model_server(tmp_path: Path, body: bytes) -> None:
+def test_a_server_that_lists_no_models_is_no_model_server(
+    tmp_path: Path, body: bytes
+) -> None:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)

@@ -45,7 +45,7 @@ def much(*more: object) -> Script:
 
 @pytest.mark.parametrize("how", REFUSALS)
 @pytest.mark.parametrize("wire", ["responses", "chat", "anthropic", "text"])
-def test_what_a_server_calls_too_long_is_sent_shorter(
+def test_a_request_that_a_server_calls_too_long_is_sent_again_shorter(
     place: Workplace, wire: str, how: str
 ) -> None:
     async def work(session: Session) -> None:

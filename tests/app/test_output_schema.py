@@ -112,7 +112,7 @@ def test_an_answer_that_satisfies_the_schema_has_nothing_wrong() -> None:
     ],
     ids=["type", "required", "prose", "no JSON number"],
 )
-def test_what_breaks_the_schema_is_said_with_its_place(
+def test_a_value_that_breaks_the_schema_is_reported_with_its_place(
     answer: str, violation: str
 ) -> None:
     assert broken(_SCHEMA, answer) == violation
@@ -137,7 +137,7 @@ def test_a_reference_within_the_schema_is_followed() -> None:
     assert broken(schema, '"1"') is not None
 
 
-def test_what_is_too_deep_to_be_checked_breaks_the_schema() -> None:
+def test_an_answer_that_is_nested_too_deep_breaks_the_schema() -> None:
     schema = {
         "$defs": {"n": {"additionalProperties": {"$ref": "#/$defs/n"}}},
         "$ref": "#/$defs/n",

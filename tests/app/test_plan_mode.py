@@ -266,7 +266,7 @@ def test_a_command_writes_nothing_whatever_the_policy_is(
     assert "read-only sandbox" in answers["c4"]
 
 
-def test_what_was_approved_for_the_session_does_not_hold(folder: Place) -> None:
+def test_approvals_for_the_session_do_not_hold_in_plan_mode(folder: Place) -> None:
     class Always:
         async def review(self, request: ApprovalRequest) -> Review:
             return Review(ReviewDecision.APPROVED_FOR_SESSION)

@@ -538,7 +538,7 @@ def test_changes_of_every_kind_are_carried_over(repository: Repository) -> None:
     assert tree.path.is_dir()
 
 
-def test_what_cannot_be_carried_over_leaves_nothing_behind(
+def test_a_worktree_that_cannot_be_filled_leaves_nothing_behind(
     repository: Repository,
 ) -> None:
     for branch, text in (("one", "1\n"), ("two", "2\n")):

@@ -372,7 +372,7 @@ def test_nothing_is_imported_from_pythonpath(tmp_path: Path, how: str) -> None:
 @pytest.mark.parametrize(
     "words", [["features", "enable", "undo"], ["mcp", "add", "x", "--", "y"]]
 )
-def test_what_a_slim_installation_leaves_out_is_told(
+def test_a_slim_installation_names_the_part_that_it_lacks(
     tmp_path: Path, environment: dict[str, str], words: list[str]
 ) -> None:
     program = "import sys; sys.modules['tomlkit'] = None; from codex_py.__main__ import main; main()"

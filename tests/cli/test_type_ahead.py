@@ -114,7 +114,7 @@ def test_ctrl_c_as_the_keyboard_is_taken_gives_it_back(place: Workplace) -> None
 @pytest.mark.parametrize(
     "words", [["--help"], ["-s", "nonsense"], ["-c", "a.b=1", "features"]]
 )
-def test_what_begins_no_session_leaves_the_terminal_as_it_was(
+def test_a_command_without_a_session_leaves_the_terminal_as_it_was(
     start: Start, words: list[str]
 ) -> None:
     with ScriptedServer([]) as server:

@@ -402,7 +402,7 @@ def test_help_fits_a_terminal(word: str) -> None:
     assert max(map(len, help_text(word).splitlines())) <= 80
 
 
-def test_what_is_replayed_cannot_be_recorded() -> None:
+def test_a_replay_cannot_be_recorded() -> None:
     with pytest.raises(UsageError, match="exclude each other") as caught:
         parse_arguments(["exec", "--record", "a.tape", "--replay", "b.tape", "go"])
     assert caught.value.exit_code == 2

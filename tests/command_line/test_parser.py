@@ -26,7 +26,7 @@ def test_a_folder_is_absolute_and_without_links(
         ("x" * 256, "File name too long"),
     ],
 )
-def test_what_is_no_folder_is_refused(
+def test_a_working_folder_that_is_no_folder_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, reason: str
 ):
     monkeypatch.chdir(tmp_path)

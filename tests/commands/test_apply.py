@@ -127,7 +127,7 @@ def test_a_check_changes_nothing(place: Place) -> None:
     assert not (place.home / "codex-py").exists()
 
 
-def test_what_was_applied_can_be_undone(place: Place) -> None:
+def test_an_applied_patch_can_be_undone(place: Place) -> None:
     assert place.apply(stdin=ENVELOPE)[0] == 0
     assert run_codex_py(["undo"], place.home, place.root).returncode == 0
     assert place.tree() == place.before
@@ -212,7 +212,7 @@ def test_a_failure_changes_nothing_and_says_why(
         ".GIT/config",
     ],
 )
-def test_what_is_protected_is_not_copied_to_another_name(
+def test_a_protected_file_is_not_copied_to_another_name(
     place: Place, source: str, how: str, hunk: str
 ) -> None:
     path = place.root / source

@@ -67,7 +67,7 @@ def check(place: Path, *argv: str) -> tuple[int, str, str]:
         ("-r a.rules --resolve-host-executables", "/opt/git push", [], None),
     ],
 )
-def test_what_the_rules_say_is_one_line_of_json(
+def test_the_decision_of_the_rules_is_one_line_of_json(
     place: Path, options: str, command: str, matched: list[str], decision: str | None
 ) -> None:
     rules = ",".join(f'{{"prefixRuleMatch":{match}}}' for match in matched)
@@ -87,7 +87,7 @@ def test_a_script_is_looked_into(place: Path) -> None:
     assert (code, json.loads(out)["decision"]) == (0, "prompt")
 
 
-def test_what_rules_say_does_not_steer_a_terminal(place: Path) -> None:
+def test_texts_of_rules_do_not_steer_a_terminal(place: Path) -> None:
     text = "no\\x1b[31m \\u009b \\u202e für"
     (place / "odd.rules").write_text(
         f'prefix_rule(pattern=["ls"], justification="{text}")', encoding="utf-8"

@@ -79,7 +79,7 @@ def test_a_new_key_replaces_the_old_one_and_a_file_that_others_could_read(
 @pytest.mark.parametrize(
     "key", ["", " \n", "sk a", "sk\nsk", "sk\x1b[2J", "schlüssel", "k" * 70_000]
 )
-def test_what_can_be_no_key_is_not_stored(home: Path, key: str) -> None:
+def test_text_that_cannot_be_a_key_is_not_stored(home: Path, key: str) -> None:
     code, err = log_in(home, stdin=key)
     assert (code, err.count("\n"), err.count("Error: ")) == (1, 2, 1)
     assert not (home / "auth.json").exists()

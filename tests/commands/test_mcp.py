@@ -268,7 +268,7 @@ def test_overrides_count_before_and_behind_the_word(home: Path) -> None:
         (["test", "nope"], 1, "No MCP server named 'nope' found."),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(
+def test_an_impossible_command_is_refused_in_one_sentence(
     home: Path, args: list[str], code: int, message: str
 ) -> None:
     (home / "config.toml").write_text(CONFIG, encoding="utf-8")

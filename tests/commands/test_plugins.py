@@ -60,7 +60,7 @@ def refused(home: Path, *args: str | Path, **env: str) -> str:
     return err
 
 
-def test_what_a_plugin_runs_is_shown_before_it_is_added(
+def test_the_programs_of_a_plugin_are_shown_before_it_is_added(
     home: Path, tmp_path: Path
 ) -> None:
     files = {
@@ -274,7 +274,7 @@ def _bytes(folder: Path) -> None:
         (_bytes, "'\\udcff' is no name for a file of a plugin"),
     ],
 )
-def test_what_is_no_ordinary_tree_is_refused(
+def test_a_tree_with_unusual_entries_is_refused(
     home: Path, source: Path, spoil: Callable[[Path], None], reason: str
 ) -> None:
     spoil(source)
@@ -342,7 +342,7 @@ def test_only_the_link_to_a_plugin_is_removed(home: Path, source: Path) -> None:
     source.chmod(0o700)
 
 
-def test_one_of_two_that_are_added_at_once_wins(home: Path, source: Path) -> None:
+def test_of_two_plugins_added_at_once_one_wins(home: Path, source: Path) -> None:
     command = [sys.executable, "-m", "codex_py", "plugin", "add", source, "--yes"]
     programs = [
         subprocess.Popen(

@@ -109,7 +109,7 @@ def test_a_test_says_what_works(place: Workplace, wire_api: str) -> None:
     assert len(mock.requests) == 7
 
 
-def test_what_does_not_work_is_told_and_used_by_later_sessions(
+def test_abilities_that_do_not_work_are_reported_and_later_sessions_do_without(
     place: Workplace,
 ) -> None:
     script = [

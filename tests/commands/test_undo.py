@@ -198,7 +198,7 @@ def test_a_folder_that_is_not_there_is_told(journal: Journal):
     )
 
 
-def test_what_was_cut_off_is_recovered_first(journal: Journal):
+def test_an_interrupted_change_is_recovered_before_the_undo(journal: Journal):
     patch(journal, "*** Add File: first")
     for moment in range(40):
         assert killed_at(moment, lambda: patch(journal, *UPDATE))

@@ -150,7 +150,7 @@ def test_types_are_checked_inside_the_tables_of_codex(values: dict[str, Any]):
         {"skills": {"max_context_tokens": 5}, "cloud": {}, "goals": {}},
     ],
 )
-def test_what_codex_takes_is_known(values: dict[str, Any]):
+def test_keys_that_codex_takes_are_known(values: dict[str, Any]):
     assert problems(values) == []
 
 
@@ -187,7 +187,7 @@ def test_the_name_of_a_variable_may_be_any(name: str) -> None:
         ("mcp_servers", "env_http_headers"),
     ],
 )
-def test_what_is_no_name_of_a_variable_is_not_shown(
+def test_a_text_that_is_no_name_of_a_variable_is_not_shown(
     table: str, name: str, key: str
 ) -> None:
     value = {"x-key": key} if name == "env_http_headers" else key

@@ -31,7 +31,9 @@ def test_arguments_are_put_in_their_places(
 @pytest.mark.parametrize(
     ("arguments", "said"), [("", "give it FILE=…"), ("'open", "cannot be read")]
 )
-def test_what_is_missing_is_told(arguments: str, said: str) -> None:
+def test_missing_arguments_of_a_custom_prompt_are_reported(
+    arguments: str, said: str
+) -> None:
     with pytest.raises(CodexError, match=said):
         expanded("$FILE", arguments)
 

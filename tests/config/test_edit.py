@@ -107,7 +107,7 @@ def test_a_file_that_is_broken_stays_as_it_is(
     assert path.read_text(encoding="utf-8") == before
 
 
-def test_what_is_no_server_is_not_written(tmp_path: Path) -> None:
+def test_a_table_that_is_no_mcp_server_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must begin with http"):
         put_server(tmp_path, "docs", {"url": "docs"})
     with pytest.raises(ConfigError, match="must be an array"):

@@ -51,7 +51,7 @@ def test_by_default_everything_but_the_providers_key_is_passed_on():
     }
 
 
-def test_what_a_command_cannot_do_without_is_no_secret():
+def test_variables_that_commands_cannot_do_without_are_no_secrets():
     variables = child_environment(
         ShellEnvironmentPolicy(),
         {"PATH": "/bin", "USER": "u", "Token": "t"},

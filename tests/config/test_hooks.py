@@ -353,7 +353,7 @@ def test_a_lost_hook_is_an_error_in_every_form_of_our_own_files(place: Place):
 
 
 @pytest.mark.parametrize(("group", "told"), _LOST)
-def test_what_files_of_claude_code_have_more_is_a_warning(
+def test_settings_that_only_claude_code_has_are_a_warning(
     place: Place, group: dict[str, Any], told: str
 ):
     document = {"hooks": {_EVENT: [group, {"hooks": [command("kept")]}]}}

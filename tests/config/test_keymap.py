@@ -50,7 +50,7 @@ def test_a_key_has_one_name_however_it_is_spelled(text: str, name: str) -> None:
         *("enter,tab", "hyper-x", "leader", "ctrl-"),
     ],
 )
-def test_what_is_no_key_is_refused(text: str) -> None:
+def test_a_text_that_names_no_key_is_refused(text: str) -> None:
     assert key_name(text) is None
     assert problems({"tui": {"keymap": {"list": {"accept": ["enter", text]}}}}) != []
 

@@ -269,7 +269,7 @@ def test_old_profiles_are_refused(place: Place):
         (b"a = " + b"9" * 5000, "{path}:1:1: Exceeds the limit"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_in_a_sentence(
+def test_a_wrong_file_is_reported_in_one_sentence(
     place: Place, content: bytes, message: str
 ):
     path = place.home / "config.toml"

@@ -81,7 +81,7 @@ def test_every_key_of_an_address_is_read(place: Place):
     }
 
 
-def test_what_has_no_effect_is_said(place: Place):
+def test_settings_of_a_server_without_effect_are_reported(place: Place):
     place.user("[mcp_servers.s]\nurl = 'http://h'\nhttp_headers_helper = 'e'\n")
     assert place.load().warnings == (
         "This setting has no effect in this version: mcp_servers.s.http_headers_helper.",

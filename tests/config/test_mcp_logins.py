@@ -67,7 +67,7 @@ def test_a_login_is_for_one_name_at_one_address(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_keyring")
-def test_those_who_renew_a_login_take_turns(tmp_path: Path) -> None:
+def test_processes_that_renew_a_login_take_turns(tmp_path: Path) -> None:
     store = StoredLogins(tmp_path, "file", "web", "http://a/mcp")
     inside = threading.Lock()
 

@@ -132,7 +132,7 @@ def test_a_plugin_that_changed_is_not_used(tmp_path: Path) -> None:
     )
 
 
-def test_what_was_not_added_is_not_used(tmp_path: Path) -> None:
+def test_a_plugin_that_was_not_added_is_not_used(tmp_path: Path) -> None:
     root = installed(tmp_path)
     root.rename(other := root.with_name("other"))
     (unfinished := root.with_name(".new-x")).mkdir()
@@ -272,7 +272,7 @@ def test_plugins_can_be_turned_off(place: Place) -> None:
     assert (config.plugins, config.mcp_servers, config.warnings) == ((), {}, ())
 
 
-def test_what_changes_after_the_check_is_not_used(place: Place) -> None:
+def test_a_plugin_that_changes_after_the_check_is_not_used(place: Place) -> None:
     hook = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "good"}]}]}}
     files = {
         "hooks.json": hook,
@@ -304,7 +304,7 @@ def test_what_changes_after_the_check_is_not_used(place: Place) -> None:
     assert place.load().plugins == ()
 
 
-def test_one_of_two_servers_of_one_name_is_used(place: Place) -> None:
+def test_of_two_servers_with_the_same_name_one_is_used(place: Place) -> None:
     installed(place.home, {".mcp.json": {"docs": {"command": "first"}}}, name="a")
     installed(place.home, {".mcp.json": {"docs": {"command": "second"}}}, name="b")
     config = place.load()

@@ -34,7 +34,7 @@ def files(place: Place) -> dict[Path, str]:
     return {write(place, name, text): text for name, text in texts.items()}
 
 
-def test_what_is_there_when_a_trusted_project_is_first_seen_is_used(
+def test_files_that_exist_when_a_trusted_project_is_first_seen_are_used(
     place: Place, files: dict[Path, str]
 ) -> None:
     write(place, ".codex/rules/notes.txt", "no rule")
@@ -71,7 +71,7 @@ def test_after_a_change_nothing_is_used_until_it_is_trusted_again(
     assert config.project_trust == Trusted(files | {path: f"\n{files[path]}"})
 
 
-def test_what_comes_and_what_goes_is_a_change_too(
+def test_new_and_removed_files_count_as_changes_too(
     place: Place, files: dict[Path, str]
 ) -> None:
     place.load()

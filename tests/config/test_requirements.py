@@ -90,7 +90,7 @@ def test_a_mistake_stops_the_start_with_its_place(
     assert raised.value.exit_code == 78
 
 
-def test_what_cannot_be_read_stops_the_start(place: Place) -> None:
+def test_unreadable_requirements_stop_the_start(place: Place) -> None:
     path = place.system / "requirements.toml"
     path.symlink_to("nowhere")
     with pytest.raises(ConfigError, match="cannot be read"):

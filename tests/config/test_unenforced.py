@@ -64,7 +64,7 @@ def test_a_protection_that_is_not_enforced_is_told_with_its_place_and_can_be_acc
         'approvals_reviewer = "auto_review"\nauto_review.policy = "be strict"',
     ],
 )
-def test_what_asks_for_no_protection_stops_nothing(place: Place, text: str):
+def test_a_setting_that_asks_for_no_protection_stops_nothing(place: Place, text: str):
     place.user(text)
     assert place.load().unenforced == ()
 

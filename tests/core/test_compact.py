@@ -254,7 +254,7 @@ def test_a_resumed_thread_that_is_full_is_compacted_first() -> None:
     assert texts(model.inputs[1]) == ["note: the note", "go"]
 
 
-def test_what_is_said_during_a_compaction_comes_behind_the_summary() -> None:
+def test_prompts_during_a_compaction_come_after_the_summary() -> None:
     async def steer() -> None:
         assert session.steer("wait")
 
@@ -343,7 +343,7 @@ def test_a_prompt_that_is_too_long_by_itself_fails_at_once() -> None:
     assert asyncio.run(make_session(model).run_turn("go")).error is TOO_LONG
 
 
-def test_what_is_too_long_to_be_summarised_loses_its_oldest_part() -> None:
+def test_a_history_too_long_to_be_summarised_loses_its_oldest_part() -> None:
     model = ScriptedModel(
         *[[calls(f"c{n}"), completed()] for n in range(8)],
         ONE_TURN,

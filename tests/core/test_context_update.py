@@ -38,7 +38,7 @@ def told(update: list[EncodedItem]) -> list[tuple[str, list[str]]]:
     ]
 
 
-def test_what_is_as_it_was_is_not_said_again() -> None:
+def test_unchanged_context_is_not_sent_again() -> None:
     context = [developer("Mine.", PERMISSIONS), user(AGENTS, HERE)]
     assert context_update([*context, user("hi")], context) == []
 
@@ -105,7 +105,7 @@ def test_a_thread_begins_with_the_developer_and_the_place():
     ] == [("developer", ["dev", "perms"]), ("user", ["agents", "env"])]
 
 
-def test_what_is_turned_off_or_blank_is_left_out():
+def test_context_that_is_turned_off_or_blank_is_left_out():
     only_user = initial_items([" ", None], ["agents", None])
     assert only_user == initial_items([], ["agents"])
     assert initial_items([" ", None], [None, None]) == []

@@ -192,7 +192,7 @@ def test_a_session_of_many_turns_ends_well(summary: str, turns: int) -> None:
     assert model.summaries <= 10 * len(compactions)
 
 
-def test_what_went_is_told_in_one_warning() -> None:
+def test_the_dropped_items_are_reported_in_one_warning() -> None:
     talk = Talk(SmallModel(SUMMARIES["empty"]))
     assert talk.say(*"abcdefghijklmnopqrst") is None
     warning, *_ = talk.warnings

@@ -55,7 +55,7 @@ def test_a_signal_while_a_turn_is_tidied_up_still_gives_it_one_end() -> None:
     assert (type(events[0]), events[-1]) == (TurnStarted, ends[0])
 
 
-def test_what_is_said_during_a_turn_goes_out_behind_the_outputs_of_its_calls() -> None:
+def test_a_steered_prompt_is_sent_after_the_outputs_of_the_calls() -> None:
     async def tool(_: ToolCall) -> str:
         assert session.steer("hurry")
         return "ok"
@@ -90,7 +90,7 @@ def test_a_turn_that_would_be_over_goes_on_for_what_was_said_meanwhile() -> None
     assert model.inputs[1][-2:] == [user("one more thing"), user("and another")]
 
 
-def test_what_is_said_when_no_request_follows_is_not_taken() -> None:
+def test_a_steered_prompt_is_refused_when_no_request_follows() -> None:
     answers: list[bool] = []
 
     async def end_turn(session: Session) -> None:
@@ -105,7 +105,7 @@ def test_what_is_said_when_no_request_follows_is_not_taken() -> None:
     assert (answers, session.take_unsent()) == ([False], [])
 
 
-def test_what_was_said_into_a_turn_that_failed_can_be_had_back() -> None:
+def test_a_steered_prompt_of_a_failed_turn_is_given_back() -> None:
     async def steer() -> None:
         assert session.steer("hello?")
 
@@ -187,7 +187,7 @@ def test_an_interrupted_turn_ends_at_once_and_another_can_follow() -> None:
     assert prompt == user("again")
 
 
-def test_what_runs_within_a_turn_can_end_it() -> None:
+def test_code_that_runs_within_a_turn_can_end_it() -> None:
     async def run() -> ScriptedModel:
         session: Session
 

@@ -95,7 +95,7 @@ def calls_and_outputs(
 
 @pytest.mark.parametrize("size", [weight, len])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_comes_out_fits_and_is_whole(seed: int, size: Size) -> None:
+def test_a_shortened_history_fits_and_is_whole(seed: int, size: Size) -> None:
     items = random_history(seed)
     last = max(n for n, each in enumerate(items) if user_prompt(each))
     for percent in (95, 60, 30, 10, 3, 0):
@@ -127,7 +127,7 @@ def test_what_comes_out_fits_and_is_whole(seed: int, size: Size) -> None:
         assert all(each in rest for each in left if each in items)
 
 
-def test_what_fits_is_left_alone() -> None:
+def test_a_history_that_fits_is_left_alone() -> None:
     items = random_history(1)
     short = shortened(items, total(items))
     assert short.items == items

@@ -231,7 +231,7 @@ def test_calls_that_failed_are_shown_as_they_were_live() -> None:
         ("{", None, "{"),
     ],
 )
-def test_what_a_command_came_to_is_read_from_its_output(
+def test_the_result_of_a_command_is_read_from_its_output(
     output: str, code: int | None, text: str
 ) -> None:
     for name, arguments in (
@@ -315,7 +315,7 @@ def test_a_command_that_the_user_has_run_is_shown_again() -> None:
     ]
 
 
-def test_what_cannot_be_read_is_left_out_or_shown_bare() -> None:
+def test_unreadable_items_are_left_out_or_shown_without_details() -> None:
     odd = [
         item("news", text="x"),
         item("compaction", encrypted_content="opaque"),

@@ -568,7 +568,7 @@ class WrappedModel(ScriptedModel):
         (KeyError("x"), "aborted: internal error"),
     ],
 )
-def test_what_a_wrapper_of_the_model_raises_ends_the_turn_and_its_calls(
+def test_an_error_of_a_model_wrapper_ends_the_turn_and_its_calls(
     moment: str, error: Exception, aborted: str
 ) -> None:
     async def tool(_: ToolCall) -> str:
@@ -601,7 +601,7 @@ def test_what_a_wrapper_of_the_model_raises_ends_the_turn_and_its_calls(
         (KeyError("x"), "aborted: internal error"),
     ],
 )
-def test_what_a_call_raises_ends_the_turn_and_the_other_calls(
+def test_an_error_of_a_call_ends_the_turn_and_the_other_calls(
     moment: str, error: Exception, aborted: str
 ) -> None:
     async def run() -> FakeSession:
@@ -687,7 +687,7 @@ def test_text_is_passed_on_as_it_arrives() -> None:
     assert session.events == [MessageDelta("he"), MessageDelta("llo")]
 
 
-def test_what_comes_all_at_once_does_not_keep_others_waiting() -> None:
+def test_a_response_that_arrives_all_at_once_does_not_block_other_tasks() -> None:
     seen: list[str] = []
 
     class AtOnce(ScriptedModel):

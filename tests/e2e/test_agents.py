@@ -266,7 +266,7 @@ def test_a_session_that_is_read_back_shows_its_calls(place: Workplace) -> None:
     assert waited.agents_states == {child: AgentState("completed", "three")}
 
 
-def test_what_a_child_changes_and_is_refused_is_told_of_the_turn(
+def test_changes_and_refusals_of_a_subagent_are_reported_for_the_turn(
     place: Workplace,
 ) -> None:
     patch = "*** Begin Patch\n*** Add File: made.txt\n+made\n*** End Patch"

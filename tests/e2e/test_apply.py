@@ -121,7 +121,9 @@ def test_it_is_the_tool_by_an_option(
     assert run(codex_py, "--version") == (0, f"codex-py {__version__}\n", "")
 
 
-def test_what_fails_changes_nothing_and_what_fits_can_be_undone(program: Path) -> None:
+def test_a_failed_patch_changes_nothing_and_an_applied_one_can_be_undone(
+    program: Path,
+) -> None:
     work = program.parents[1] / "work"
     code, _, stderr = run(
         program, enveloped("*** Add File: new", "+x", "*** Delete File: old")

@@ -279,7 +279,7 @@ def test_by_configuration_alone_exec_still_asks_nobody(
     assert not (place.cwd / "never").exists()
 
 
-def test_a_reviewer_within_a_budget(place: Workplace) -> None:
+def test_requests_of_a_reviewer_count_towards_max_turns(place: Workplace) -> None:
     script = [asks("true"), verdict(), DONE]
     outcome, server = run(place, script, "--approve-for-me", "--max-turns", "2")
     assert (outcome.code, len(server.requests)) == (53, 2)

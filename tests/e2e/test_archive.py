@@ -167,7 +167,9 @@ def test_a_session_in_use_is_refused(place: Workplace, command: list[str]) -> No
     assert len(files(place)) == 2
 
 
-def test_what_a_fork_of_codex_begins_with_is_not_deleted(place: Workplace) -> None:
+def test_a_session_that_a_fork_of_codex_begins_with_is_not_deleted(
+    place: Workplace,
+) -> None:
     base, _ = stored(place)
     fork = meta(str(place.cwd))
     payload = {

@@ -197,7 +197,9 @@ def test_the_change_of_the_winner_is_applied_exactly_and_undone_as_one(
     assert tree(place) == (place.home / "tree").read_text(encoding="utf-8").strip()
 
 
-def test_what_only_ignored_files_make_pass_does_not_pass(place: Workplace) -> None:
+def test_an_attempt_that_passes_through_ignored_files_alone_does_not_pass(
+    place: Workplace,
+) -> None:
     before = state(place)
     outcome, server = run(
         place,
@@ -357,7 +359,7 @@ ODD_REPORTS = (
 )
 
 
-def test_what_is_no_report_is_left_out(place: Workplace) -> None:
+def test_a_file_that_is_no_junit_report_is_left_out(place: Workplace) -> None:
     good = f"{ODD_REPORTS}; echo '<x>{CASE}</x>' > good.xml"
     options = ("--best-of", "1", "--verify", good, "--junit", "**/*.xml")
     outcome, _ = run(place, [command("echo > b"), DONE], *options)
@@ -431,7 +433,7 @@ def test_prompts_vary(place: Workplace) -> None:
     assert prompts == {"first, with a comma", "second"}
 
 
-def test_one_budget_is_for_all(place: Workplace) -> None:
+def test_all_attempts_share_one_budget(place: Workplace) -> None:
     large = [*ev_message("done"), ev_completed(input_tokens=70_000, cached=0)]
     options = ("--best-of", "3", "--max-tokens", "100k", "--jobs", "1")
     outcome, server = run(place, [large], *options)
@@ -441,7 +443,7 @@ def test_one_budget_is_for_all(place: Workplace) -> None:
     assert (outcome.code, result(outcome)["winner"]) == (0, 1)
 
 
-def test_what_runs_ends_when_another_has_used_the_budget(
+def test_a_running_attempt_ends_when_another_has_used_the_budget(
     place: Workplace, tmp_path: Path
 ) -> None:
     with Lifeline(tmp_path) as line:

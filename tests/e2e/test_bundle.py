@@ -159,7 +159,7 @@ def test_files_that_differ_are_refused_or_merged(
     assert (other / "text").read_text(encoding="utf-8") == merged
 
 
-def test_what_was_tampered_with_is_refused(
+def test_a_bundle_that_was_tampered_with_is_refused(
     place: Workplace, repository: Path, tmp_path: Path
 ) -> None:
     bundle = tmp_path / "out.cxb"
@@ -344,7 +344,7 @@ def test_own_output_is_no_change_and_a_failed_turn_leaves_the_file_empty(
     assert apply(place, repository, bundle)[0] == 65
 
 
-def test_what_cannot_be_written_costs_no_request(
+def test_a_bundle_that_cannot_be_written_costs_no_request(
     place: Workplace, repository: Path
 ) -> None:
     with ScriptedServer([]) as server:

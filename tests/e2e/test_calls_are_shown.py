@@ -121,7 +121,7 @@ def test_text_mode_has_a_line_for_each(arranged: Workplace) -> None:
         assert line in err
 
 
-def test_what_was_refused_is_summed_up_with_the_option_that_allows_it(
+def test_refused_calls_are_summed_up_with_the_option_that_allows_them(
     place: Workplace,
 ) -> None:
     add = "*** Begin Patch\n*** Add File: f\n+x\n*** End Patch"

@@ -147,7 +147,7 @@ def test_a_session_goes_on_in_turn(place: Workplace, name: str) -> None:
     assert said(items) == case.expected
 
 
-def test_what_codex_takes_back_stays_so(place: Workplace) -> None:
+def test_turns_that_codex_takes_back_stay_away(place: Workplace) -> None:
     home = environment(place.home)
     with ScriptedServer(
         [says("1"), says("2"), says("3"), says("4")], check_prefix=False

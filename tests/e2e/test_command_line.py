@@ -50,7 +50,7 @@ _NO_IMAGE = "it is not a PNG, JPEG, GIF or WebP image"
         (["--add-dir", "a.png", "go"], "--add-dir: there is no folder 'a.png'"),
     ],
 )
-def test_what_an_option_names_has_to_be_there_and_of_its_kind(
+def test_a_path_of_an_option_has_to_exist_and_be_of_the_right_kind(
     place: Workplace, argv: list[str], message: str
 ) -> None:
     (place.cwd / "a.png").touch()
@@ -83,7 +83,7 @@ def test_what_an_option_names_has_to_be_there_and_of_its_kind(
         ),
     ],
 )
-def test_what_no_model_has_is_refused_before_a_request(
+def test_a_setting_that_no_model_has_is_refused_before_a_request(
     place: Workplace, argv: list[str], message: str
 ) -> None:
     with ScriptedServer() as server:

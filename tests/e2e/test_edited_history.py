@@ -117,7 +117,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("work", "script", "expected"), CASES)
-def test_what_was_replaced_or_taken_back_stays_so(
+def test_replaced_and_taken_back_history_stays_away(
     place: Workplace, work: Talk, script: list[Any], expected: list[str]
 ) -> None:
     with ScriptedServer(

@@ -46,7 +46,9 @@ def lines(variables: Mapping[str, str]) -> set[str]:
     return {f"{name}={value}" for name, value in variables.items()}
 
 
-def test_what_keys_are_sent_from_is_not_for_commands(place: Workplace) -> None:
+def test_commands_do_not_see_the_variables_that_keys_come_from(
+    place: Workplace,
+) -> None:
     seen = seen_by_commands(place, "")
     assert seen & lines({**SECRETS, "MOCK_KEY": KEY}) == set()
     assert "SHELL=/bin/bash" in seen

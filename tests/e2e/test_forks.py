@@ -93,7 +93,7 @@ def test_runs_do_not_share_what_is_random(place: Workplace) -> None:
 
 
 @pytest.mark.parametrize("variable", ["PYTHONPATH", "LC_ALL"])
-def test_what_an_interpreter_reads_when_it_starts_is_read(
+def test_a_run_with_variables_of_the_interpreter_is_no_fork(
     place: Workplace, variable: str
 ) -> None:
     value = {"PYTHONPATH": str(place.cwd), "LC_ALL": "C.UTF-8"}[variable]

@@ -63,7 +63,7 @@ def test_a_verified_turn_ends_well(place: Workplace) -> None:
     assert gates(outcome) == [("verify: test -e made", "passed", 0)]
 
 
-def test_what_fails_goes_back_to_the_model(place: Workplace) -> None:
+def test_the_output_of_a_failed_gate_goes_back_to_the_model(place: Workplace) -> None:
     script = [DONE, command("touch made"), DONE]
     outcome, server = run(place, script, "--verify", "echo looked; test -e made")
     assert outcome.code == 0
@@ -167,7 +167,7 @@ def test_a_gate_has_the_sandbox_and_not_the_key(
     assert not (outside / "x").exists()
 
 
-def test_what_a_gate_changes_is_in_the_diff_and_is_undone(place: Workplace) -> None:
+def test_changes_by_a_gate_are_in_the_diff_and_are_undone(place: Workplace) -> None:
     (place.cwd / "code").write_text("a\n", encoding="utf-8")
     outcome, _ = run(
         place, [command("echo b >> code"), DONE], "--verify", "echo formatted >> code"
@@ -343,7 +343,7 @@ def test_a_path_is_forbidden_however_it_is_written(
     )
 
 
-def test_what_is_ignored_is_no_change(place: Workplace) -> None:
+def test_a_change_to_an_ignored_file_is_no_change(place: Workplace) -> None:
     (place.cwd / ".gitignore").write_text("*.log\n__pycache__/\n", encoding="utf-8")
     (place.cwd / "tests").mkdir()
     (place.cwd / "tests/a").write_text("a\n", encoding="utf-8")
@@ -399,7 +399,7 @@ def test_a_turn_whose_copy_failed_fails_no_later_one(place: Workplace) -> None:
     assert [result.exit_code for result in hooked.results] == [78, 0]
 
 
-def test_what_the_model_left_running_is_stopped_before_the_gates_look(
+def test_commands_that_the_model_left_running_stop_before_the_gates_run(
     place: Workplace,
 ) -> None:
     left = "(setsid sh -c 'sleep 2; echo x > late' </dev/null >/dev/null 2>&1 &); true"

@@ -113,7 +113,7 @@ def test_a_misspelt_event_stops_the_start_before_a_request(place: Workplace) -> 
 
 
 @needs_codex
-def test_what_one_program_trusts_the_other_runs(place: Workplace) -> None:
+def test_hooks_that_one_program_trusts_run_in_the_other(place: Workplace) -> None:
     assert CODEX is not None
     write_hooks(place, "ours", "theirs", "new", "off")
     with ScriptedServer([DONE] * 2, check_prefix=False) as server:

@@ -269,7 +269,7 @@ _LATE = [
 ]
 
 
-def test_what_fails_after_the_turn_is_told_behind_no_last_event(
+def test_a_failure_after_the_turn_is_reported_without_a_further_event(
     place: Workplace,
 ) -> None:
     wait = "until [ -e ended ]; do sleep 0.05; done; exit 4"
@@ -290,7 +290,7 @@ def test_what_fails_after_the_turn_is_told_behind_no_last_event(
     assert set(told) <= set(shown.stderr.decode().splitlines())
 
 
-def test_what_fails_after_an_interrupted_turn_is_told_behind_no_last_event(
+def test_a_failure_after_an_interrupted_turn_is_reported_without_a_further_event(
     place: Workplace, tmp_path: Path
 ) -> None:
     configure(place, {"SessionEnd": _AT_END})

@@ -46,7 +46,9 @@ def test_a_session_and_its_undo(place: Workplace, hostile: HostileRepository) ->
     assert not hostile.marker.exists()
 
 
-def test_a_merge(place: Workplace, hostile: HostileRepository) -> None:
+def test_a_three_way_apply_starts_nothing_that_the_repository_names(
+    place: Workplace, hostile: HostileRepository
+) -> None:
     done = run_codex_py(
         ["apply", "--3way"],
         place.home,

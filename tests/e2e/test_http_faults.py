@@ -78,7 +78,7 @@ def says_once(outcome: Outcome, *words: str, retries: int = 0) -> None:
         ),
     ],
 )
-def test_what_stays_wrong_is_asked_once(
+def test_a_permanent_failure_is_not_tried_again(
     place: Workplace, status: int, code: int, name: str, message: str
 ) -> None:
     refusal = answer(status, {"message": "no such thing", "type": "x", "code": None})
@@ -122,7 +122,7 @@ def test_a_key_that_the_server_echoes_is_not_shown(place: Workplace) -> None:
         (529, "overloaded", 75),
     ],
 )
-def test_what_may_pass_is_tried_again_within_bounds(
+def test_a_temporary_failure_is_tried_again_within_bounds(
     place: Workplace, status: int, name: str, code: int
 ) -> None:
     failure = answer(status, {"message": "not now"})
@@ -581,7 +581,7 @@ def test_a_missing_key_fails_the_turn_before_any_request(place: Workplace) -> No
     says_once(outcome, "Missing environment variable: `MOCK_KEY`.")
 
 
-def test_one_connection_serves_a_whole_turn(place: Workplace) -> None:
+def test_a_whole_turn_uses_a_single_connection(place: Workplace) -> None:
     connections: list[socket.socket] = []
 
     def serve(connection: socket.socket, request: bytes) -> None:
@@ -618,7 +618,7 @@ def test_a_kept_connection_that_the_server_closed_is_replaced_unseen(
         assert place.run(server, base_url=url).messages == ["one", "done"]
 
 
-def test_retries_take_their_time(place: Workplace) -> None:
+def test_retries_wait_as_long_as_they_announce(place: Workplace) -> None:
     with ScriptedServer([answer(500, {"message": "no"})] * 3) as server:
         outcome = place.run(server, request_max_retries=2)
         gaps = [

@@ -97,7 +97,9 @@ def test_an_installed_extension_works_once_it_is_named(
         assert last_message(place) == "one two three four"
 
 
-def test_one_that_fails_is_one_sentence(place: Workplace, packages: Path) -> None:
+def test_an_extension_that_fails_is_reported_in_one_sentence(
+    place: Workplace, packages: Path
+) -> None:
     install(packages, "import no_such_module\n")
     with ScriptedServer([]) as server:
         configure(place, server, "[extensions.shout]\n")
@@ -166,7 +168,7 @@ _NAME = "the extension 'shout' (codex_py_shout:feature)"
         ),
     ],
 )
-def test_one_that_opens_no_session_is_one_sentence_with_its_name(
+def test_an_extension_that_cannot_be_opened_is_reported_with_its_name(
     place: Workplace, packages: Path, feature: str, told: str
 ) -> None:
     install(packages, f"{_HEAD}\nfeature = {feature}\n")
@@ -259,7 +261,7 @@ def test_others_find_a_feature_by_its_class(place: Workplace, packages: Path) ->
         assert "7 times" in str(server.requests[1].input[-1])
 
 
-def test_one_that_is_not_installed_ends_the_program(place: Workplace) -> None:
+def test_an_extension_that_is_not_installed_ends_the_program(place: Workplace) -> None:
     with ScriptedServer([]) as server:
         configure(place, server, "[extensions.missing]\n")
         outcome = place.rerun()

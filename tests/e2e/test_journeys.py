@@ -252,7 +252,7 @@ def taken_back(world: World, *args: str) -> str:
 
 
 @in_both
-def test_demo(world: World) -> None:
+def test_the_demo_runs(world: World) -> None:
     world.write_config('model = "gpt-5.5"\n')
     before = state_of(world.cwd)
     code, out, err = said(world.run("demo", real=True))
@@ -276,7 +276,9 @@ def test_exec_answers_on_standard_output(world: World) -> None:
 
 
 @in_both
-def test_exec_through_the_gateway_of_the_environment(world: World) -> None:
+def test_exec_reaches_the_model_through_the_gateway_of_the_environment(
+    world: World,
+) -> None:
     world.write_config('model = "gpt-5.5"\n')
     with ScriptedServer([says("Hello!")]) as server:
         gateway = {
@@ -307,7 +309,7 @@ def test_exec_runs_commands_and_resumes(command_world: World) -> None:
 
 
 @with_each_backend
-def test_undo_and_redo_of_a_turn(command_world: World) -> None:
+def test_a_turn_can_be_undone_and_redone(command_world: World) -> None:
     """Patch, command and formatter together; every byte, mode and link comes back, and git sees nothing of it."""
     world = command_world
     before = state_of(world.cwd), git_state(world.cwd)
@@ -494,7 +496,7 @@ def test_a_worktree_of_ones_own(command_world: World) -> None:
 
 @pytest.mark.parametrize("world", [LIVED_IN], indirect=True)
 @pytest.mark.parametrize("inside", ["vendor/lib", "inner"])
-def test_a_worktree_of_a_submodule_or_of_a_repository_inside(
+def test_exec_works_in_a_worktree_of_a_submodule_or_of_an_inner_repository(
     world: World, inside: str
 ) -> None:
     before = state_of(world.cwd), git_state(world.cwd)

@@ -302,7 +302,7 @@ def test_a_profile_that_hangs_ends_with_the_session(
 
 
 @pytest.mark.skipif(not BACKENDS, reason="needs a way to hold commands")
-def test_in_the_sandbox_too(place: Workplace) -> None:
+def test_the_profile_runs_in_the_sandbox_too(place: Workplace) -> None:
     """The profile itself cannot write to the workspace."""
     profile(
         place,

@@ -211,7 +211,7 @@ def test_an_exporter_that_fails_costs_a_second_at_most_and_is_told_once(
 @pytest.mark.parametrize(
     "more", ['headers = { x = "a\\nb" }', 'tls = { ca-certificate = "/nonexistent" }']
 )
-def test_what_cannot_be_sent_is_told(place: Workplace, more: str) -> None:
+def test_a_failed_export_is_reported(place: Workplace, more: str) -> None:
     at = 'endpoint = "https://127.0.0.1:9/", protocol = "json"'
     with ScriptedServer([DONE]) as server:
         configure(

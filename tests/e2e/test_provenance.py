@@ -125,7 +125,7 @@ def read(place: Workplace, name: str) -> str:
     return (place.cwd / name).read_text(encoding="utf-8")
 
 
-def test_what_a_person_changes_is_the_persons(place: Workplace):
+def test_lines_that_a_person_changes_belong_to_the_person(place: Workplace):
     session = turn(place, APPEND)
     changed = AGENT.replace("* 2", "* 3")
     write(place, "a.py", f"import this\n{FIRST}# by Ada\n{changed}")
@@ -136,7 +136,9 @@ def test_what_a_person_changes_is_the_persons(place: Workplace):
     ]
 
 
-def test_what_a_command_changes_is_the_turns_and_marked(place: Workplace):
+def test_lines_that_a_command_changes_belong_to_the_turn_and_are_marked(
+    place: Workplace,
+):
     session = turn(
         place,
         "echo '# by a command' >> a.py",
@@ -181,7 +183,7 @@ def test_two_sessions_and_turns_in_one_file(place: Workplace):
     ]
 
 
-def test_what_is_undone_is_not_claimed_until_it_is_done_again(place: Workplace):
+def test_undone_lines_are_not_claimed_until_they_are_redone(place: Workplace):
     session = turn(place, APPEND)
     assert run(place, "undo")[0] == 0
     assert blame(place) == whose(FIRST)
@@ -242,7 +244,7 @@ def test_a_copy_by_a_person_is_the_persons(place: Workplace):
     assert blame(place, "copy.py") == whose(LONG)
 
 
-def test_what_a_turn_moves_stays_whose_it_was(place: Workplace):
+def test_lines_that_a_turn_moves_keep_their_author(place: Workplace):
     write(place, "mine.py", LONG)
     commit(place)
     session = turn(
@@ -264,7 +266,7 @@ def on_branch(place: Workplace) -> None:
     git(place.cwd, "checkout", "-qb", "topic")
 
 
-def test_rebase_amend_squash_and_cherry_pick(place: Workplace):
+def test_authors_survive_rebase_amend_squash_and_cherry_pick(place: Workplace):
     on_branch(place)
     session = turn(place, APPEND)
     commit(place, "one")
@@ -318,7 +320,7 @@ def test_lines_that_come_back_from_another_branch(place: Workplace):
     ]
 
 
-def test_what_git_brings_in_a_turn_is_not_the_turns(place: Workplace):
+def test_lines_that_git_brings_in_a_turn_do_not_belong_to_the_turn(place: Workplace):
     on_branch(place)
     write(place, "a.py", FIRST + LONG)
     write(place, "other.py", LONG)
@@ -340,7 +342,7 @@ def test_what_git_brings_in_a_turn_is_not_the_turns(place: Workplace):
         git(place.cwd, "checkout", "-q", "other.py")
 
 
-def test_what_is_in_doubt_is_marked_and_in_no_record(place: Workplace):
+def test_doubtful_lines_are_marked_and_in_no_record(place: Workplace):
     # Before the first command, nobody looks who else edits a patched file.
     turn(place, APPEND, "echo '# in_doubt' >> a.py")
     out = run(place, "blame-agent", "a.py")[1]
@@ -437,7 +439,7 @@ def test_common_lines_are_claimed_only_beside_others(place: Workplace):
     assert {author for _, author in blame(place, "c.c")} == {""}
 
 
-def test_a_fork_and_a_worktree(place: Workplace):
+def test_lines_of_forks_and_of_worktrees_name_their_session(place: Workplace):
     one = turn(place, APPEND)
     commit(place)
     two = turn(place, add("f.py", "FORKED = 'session'"), args=("fork", one, "Go on"))
@@ -770,7 +772,7 @@ def test_mistakes_are_one_sentence(place: Workplace, tmp_path: Path):
     assert (code, out, err) == (1, "", "Error: git is not installed\n")
 
 
-def test_a_repository_without_a_commit(place: Workplace):
+def test_a_repository_without_a_commit_is_read(place: Workplace):
     shutil.rmtree(place.cwd / ".git")
     git(place.cwd, "init", "-q")
     session = turn(place, APPEND)

@@ -106,7 +106,9 @@ def drive(place: Workplace) -> Callable[[str], dict[str, Any]]:
     return run
 
 
-def test_a_session(drive: Callable[[str], dict[str, Any]], place: Workplace) -> None:
+def test_the_sdk_runs_a_session(
+    drive: Callable[[str], dict[str, Any]], place: Workplace
+) -> None:
     said = drive(str(_PROGRAM))
 
     assert "not understood by the SDK" not in json.dumps(said)

@@ -338,7 +338,7 @@ def bad(text: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_can_be_read_of_an_answer_that_breaks_the_schema_is_kept(
+def test_the_readable_part_of_an_answer_that_breaks_the_schema_is_kept(
     place: Workplace, repository: Path, name: str
 ) -> None:
     text, expected, unread = BROKEN[name]

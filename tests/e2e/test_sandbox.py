@@ -217,7 +217,7 @@ def test_words_that_mean_nothing_are_an_error(place: Workplace) -> None:
     assert (done.returncode, done.stdout) == (2, b"")
 
 
-def test_what_every_backend_holds_is_printed(place: Workplace) -> None:
+def test_the_protections_of_every_backend_are_printed(place: Workplace) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "codex_py", "sandbox", "--test"],
         cwd=place.cwd,

@@ -330,7 +330,7 @@ def test_a_failed_turn_says_why(
     assert streamed["error"]["message"].startswith("Codex Exec exited with code 1: ")
 
 
-def test_what_fails_before_the_turn_reaches_the_caller(
+def test_a_failure_before_the_turn_reaches_the_caller(
     sdk: Sdk, place: Workplace
 ) -> None:
     with ScriptedServer() as server:

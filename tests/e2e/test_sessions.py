@@ -351,7 +351,7 @@ def test_a_session_file_that_may_not_be_written_is_named(place: Workplace) -> No
     assert "Traceback" not in outcome.err
 
 
-def test_what_is_no_file_is_no_session(place: Workplace) -> None:
+def test_an_entry_that_is_no_file_is_no_session(place: Workplace) -> None:
     with ScriptedServer([DONE, DONE]) as server:
         name = thread_id(place.run(server).events)
         (path,) = place.rollouts()

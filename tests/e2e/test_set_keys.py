@@ -78,6 +78,6 @@ def test_a_key_that_is_set_but_empty_is_told_apart_from_one_that_is_not(
     assert "It is set, but empty." in done["blank"]
 
 
-def test_one_model_of_a_provider_is_suggested() -> None:
+def test_a_single_model_of_a_provider_is_suggested() -> None:
     suggested = [model.provider for model in known_models() if model.suggested]
     assert len(suggested) == len(set(suggested))

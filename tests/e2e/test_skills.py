@@ -159,7 +159,7 @@ def test_a_resumed_thread_is_told_of_skills_that_changed_alone(
     assert "not there any more" in lists(server.requests[3])[2]
 
 
-def test_what_the_model_knows_of_skills_survives_compactions_and_resumes(
+def test_the_list_of_skills_survives_compactions_and_resumes(
     place: Workplace,
 ) -> None:
     write(place.home / "skills", "named", "First text.\n")

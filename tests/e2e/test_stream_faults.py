@@ -274,7 +274,7 @@ def test_a_response_that_failed_fails_the_turn(
     assert message in (None, outcome.error["message"])
 
 
-def test_what_is_not_known_is_kept_and_sent_back(place: Workplace) -> None:
+def test_unknown_items_are_kept_and_sent_back(place: Workplace) -> None:
     unknown: Event = {
         "type": "hologram",
         "id": "h_1",

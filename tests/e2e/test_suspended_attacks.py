@@ -188,7 +188,9 @@ def test_a_folder_behind_a_link_is_not_the_one_that_was_there(
         assert f"for the folder {tmp_path}/first, not {tmp_path}/second" in outcome.err
 
 
-def test_what_is_no_file_is_no_request(place: Workplace, tmp_path: Path) -> None:
+def test_an_entry_that_is_no_file_is_no_request(
+    place: Workplace, tmp_path: Path
+) -> None:
     os.mkfifo(tmp_path / "pipe")
     with ScriptedServer([asks("touch never")]) as server:
         _, thread = one_suspended(place, server)

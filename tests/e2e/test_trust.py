@@ -70,7 +70,7 @@ def test_settings_that_changed_wait_until_they_are_trusted_again(
         assert warnings(outcome) == []
 
 
-def test_what_was_trusted_with_codex_is_trusted_as_it_is(
+def test_a_project_that_was_trusted_with_codex_is_trusted_as_it_is(
     place: Workplace, settings: Path
 ) -> None:
     (place.home / "config.toml").write_text(

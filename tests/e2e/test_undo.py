@@ -349,7 +349,7 @@ def doubtful(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     turn.end_turn(1, is_new=True)
 
 
-def test_what_may_be_the_users_is_named_before_it_is_undone(
+def test_changes_that_may_be_the_users_are_named_before_the_undo(
     place: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     doubtful(place, monkeypatch)
@@ -397,7 +397,7 @@ def test_the_modes_of_files_and_what_is_in_submodules_are_brought_back(
     assert files(tree(place.cwd)) == before
 
 
-def test_what_a_turn_changed_that_is_not_kept_is_named_even_alone(
+def test_changed_files_that_are_not_kept_are_named_even_alone(
     place: Workplace,
 ) -> None:
     (place.cwd / ".gitignore").write_text("build/\n", encoding="utf-8")

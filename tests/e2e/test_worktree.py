@@ -280,7 +280,9 @@ def test_a_worktree_is_not_removed_while_a_session_from_elsewhere_works_in_it(
     assert worktree(place, "remove", "fix")[0] == 0
 
 
-def test_what_is_no_worktree_is_removed_by_force_alone(place: Workplace) -> None:
+def test_a_folder_that_is_no_worktree_is_removed_by_force_alone(
+    place: Workplace,
+) -> None:
     (place.home / "worktrees" / "dead" / "work").mkdir(parents=True)
     (place.home / "worktrees" / "empty").mkdir()
     assert [each["state"] for each in listed(place)] == ["broken", "broken"]

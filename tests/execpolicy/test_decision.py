@@ -153,7 +153,7 @@ def test_a_rule_can_be_about_the_shell_itself() -> None:
 
 
 @pytest.mark.parametrize("decision", [PROMPT, FORBIDDEN])
-def test_what_cannot_be_read_counts_as_covered_by_the_strictest_rule(
+def test_an_unreadable_script_counts_as_covered_by_the_strictest_rule(
     decision: Decision,
 ) -> None:
     script = lc("git push 2>&1\n: $x\n" + "cat <<A " * 15_000)

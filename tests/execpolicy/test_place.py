@@ -108,7 +108,7 @@ def test_a_relative_path_into_the_workspace_is_not(disk: Disk) -> None:
 @pytest.mark.parametrize(
     "command", ["sudo ./evil", "env A=1 ./evil", "cd sub && git fetch"]
 )
-def test_what_runs_in_the_end_counts(command: str, disk: Disk) -> None:
+def test_the_program_that_runs_in_the_end_counts(command: str, disk: Disk) -> None:
     disk.program(disk.ws / "evil")
     (disk.bin / "cd").symlink_to("tool")
     assert not disk.allows(command)
@@ -262,7 +262,7 @@ def test_git_contacts_no_repository_that_a_command_can_make(
         assert disk.allows(f"git {command} {name}")
 
 
-def test_one_git_does_not_prepare_what_the_next_one_runs(disk: Disk) -> None:
+def test_a_git_command_does_not_prepare_what_the_next_one_runs(disk: Disk) -> None:
     assert disk.allows("git add -A")
     assert disk.allows("git add -A && tool")
     assert not disk.allows("git add -A && git status")

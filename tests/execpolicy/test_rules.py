@@ -225,7 +225,9 @@ def test_an_allowed_prefix_is_written_once(tmp_path: Path) -> None:
         ("# {a}\n", "# {a}\n{a}\n"),
     ],
 )
-def test_what_is_in_the_file_stays(before: str, after: str, tmp_path: Path) -> None:
+def test_existing_rules_in_the_file_stay(
+    before: str, after: str, tmp_path: Path
+) -> None:
     line = 'prefix_rule(pattern=["a"], decision="allow")'
     file = tmp_path / "default.rules"
     file.write_bytes(before.replace("{a}", line).encode())
@@ -258,7 +260,9 @@ def _allow_several(folder: Path, first: int) -> None:
 
 
 @pytest.mark.parametrize("prefix", [[], ["\ud800"]])
-def test_what_no_file_can_say_is_not_written(prefix: list[str], tmp_path: Path) -> None:
+def test_a_rule_that_no_file_can_express_is_not_written(
+    prefix: list[str], tmp_path: Path
+) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 (two reasons)
         allow_prefix(tmp_path, prefix)
     assert list(tmp_path.iterdir()) == []

@@ -30,7 +30,7 @@ def lc(script: str) -> list[str]:
         ["/bin/zsh", "-c", "ls\npwd"],
     ],
 )  # fmt: skip
-def test_what_only_reads_is_safe(argv: list[str]) -> None:
+def test_commands_that_only_read_are_safe(argv: list[str]) -> None:
     assert is_known_safe(argv)
 
 
@@ -102,7 +102,7 @@ def test_nothing_else_is_dangerous(script: str) -> None:
     assert dangerous(lc(script)) is None
 
 
-def test_what_cannot_be_searched_counts_as_dangerous() -> None:
+def test_scripts_that_cannot_be_searched_count_as_dangerous() -> None:
     unread = "the command is too long or too deeply nested to be checked"
     assert dangerous(lc("touch v; r''m -f v\n: $x\n" + "cat <<A " * 15_000)) == unread
     assert dangerous(["sudo"] * 20 + ["rm", "-f"]) == unread
@@ -117,6 +117,6 @@ def test_a_program_that_is_not_in_a_shell_is_looked_at_too() -> None:
     assert dangerous([]) is None
 
 
-def test_what_is_not_certain_is_not_safe_either() -> None:
+def test_uncertain_commands_are_not_safe_either() -> None:
     assert not is_known_safe(lc("$(echo rm) -rf x"))
     assert not is_known_safe(lc("echo $(rm -f x)"))

@@ -142,7 +142,7 @@ def test_commands_are_found_wherever_they_are(script: str, found: list[str]) -> 
         )
 
 
-def test_what_is_nested_too_deep_is_not_followed() -> None:
+def test_scripts_that_are_nested_too_deep_are_not_followed() -> None:
     argv = ["sudo"] * 100_000
     assert [len(command) for command in all_commands(argv).commands] == list(
         range(100_000, 99_991, -1)
@@ -190,7 +190,7 @@ def test_a_large_script_takes_bounded_time(script: str) -> None:
     ids=range(7),
 )  # fmt: skip
 @pytest.mark.timeout(60)
-def test_what_is_too_much_to_read_is_told(script: str) -> None:
+def test_scripts_that_are_too_long_to_read_are_reported(script: str) -> None:
     padded = "git push 2>&1\n: $x\n" + script
     assert not all_commands(["bash", "-lc", padded]).is_complete
 

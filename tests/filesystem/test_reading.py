@@ -63,7 +63,9 @@ def test_no_link_leads_out_of_the_root(repo: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rooted", [True, False])
-def test_what_is_asked_about_is_what_is_opened(repo: Path, *, rooted: bool) -> None:
+def test_the_opened_file_is_the_one_that_was_asked_about(
+    repo: Path, *, rooted: bool
+) -> None:
     # As a command does that exchanges a link all the time.
     (repo / "sub" / "secret").write_text("denied", encoding="ascii")
     (repo / "link").symlink_to("file")
@@ -83,13 +85,15 @@ def test_what_is_asked_about_is_what_is_opened(repo: Path, *, rooted: bool) -> N
     assert [Path(path).name for path in asked] == ["file", "file", "secret"]
 
 
-def test_what_begins_elsewhere_may_be_anywhere(repo: Path, tmp_path: Path) -> None:
+def test_a_path_outside_of_the_root_may_lead_anywhere(
+    repo: Path, tmp_path: Path
+) -> None:
     (tmp_path / "link").symlink_to("secret")
     assert read_whole(tmp_path / "link", 10, root=repo) == b"outside"
 
 
 @pytest.mark.timeout(10)
-def test_what_is_no_file_is_refused_without_waiting(repo: Path) -> None:
+def test_an_entry_that_is_no_file_is_refused_without_waiting(repo: Path) -> None:
     os.mkfifo(repo / "pipe")
     (repo / "dangling").symlink_to("nowhere/at/all")
     assert reason(repo / "sub") == "it is a folder"

@@ -309,7 +309,7 @@ def leads_by_a_link_to_links(tree: Path, other: Path) -> None:
         ),
     ],
 )
-def test_what_leads_to_another_repository_is_refused(
+def test_a_tree_that_leads_to_another_repository_is_refused(
     tmp_path: Path, other: Path, lead: Callable[[Path, Path], None]
 ) -> None:
     tree = make(tmp_path / "tree")

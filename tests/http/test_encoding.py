@@ -44,7 +44,7 @@ def test_a_packed_body_is_unpacked_wherever_it_is_split(
     assert unpacked(encoding, body, size) == TEXT
 
 
-def test_what_the_server_has_flushed_is_there_at_once() -> None:
+def test_bytes_that_the_server_has_flushed_are_there_at_once() -> None:
     packer, unpacker = zlib.compressobj(wbits=31), Unpacker("gzip")
     for text in (b"one", b"two"):
         sent = packer.compress(text) + packer.flush(zlib.Z_SYNC_FLUSH)

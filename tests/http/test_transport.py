@@ -224,7 +224,7 @@ async def read_until_error(response: httpx.Response) -> tuple[bytes, str]:
     return content, ""
 
 
-def test_what_came_before_a_cut_is_given_out() -> None:
+def test_bytes_before_a_broken_connection_are_given_out() -> None:
     async def use(client: Client, server: RawServer) -> bytes:
         async with client.stream("POST", server.url) as response:
             return (await read_until_error(response))[0]

@@ -47,7 +47,7 @@ def test_a_moving_image_is_whole(kind: str) -> None:
 
 @pytest.mark.parametrize("tail", [b"\0", b"trailing bytes of a camera"])
 @pytest.mark.parametrize("data", [PNG, GIF, JPEG, WEBP])
-def test_what_follows_an_image_does_not_matter(data: bytes, tail: bytes) -> None:
+def test_bytes_after_an_image_do_not_matter(data: bytes, tail: bytes) -> None:
     assert image_info(data + tail) == image_info(data)
 
 

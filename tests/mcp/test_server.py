@@ -55,7 +55,7 @@ def test_a_server_gets_no_more_of_our_environment_than_it_is_given(
     asyncio.run(run())
 
 
-def test_those_that_fail_say_why_and_the_others_work(tmp_path: Path) -> None:
+def test_servers_that_fail_say_why_and_the_others_work(tmp_path: Path) -> None:
     async def run() -> None:
         absent = ServerSettings(
             name="absent", transport=StdioTransport(("nope",), tmp_path, {})
@@ -140,7 +140,7 @@ def test_a_required_server_that_fails_ends_it_all(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_what_is_no_message_is_skipped_and_told_once(tmp_path: Path) -> None:
+def test_a_line_that_is_no_message_is_skipped_and_reported_once(tmp_path: Path) -> None:
     async def run() -> None:
         async with started(tmp_path, "banner") as it:
             assert await it.call("banner", "echo") == text("{}")

@@ -389,7 +389,7 @@ def plain_turns(draw: st.DrawFn) -> list[JsonObject]:
 
 @given(plain_turns())
 @settings(deadline=None, max_examples=EXAMPLES)
-def test_what_is_said_is_said_in_each_api(items: list[JsonObject]) -> None:
+def test_messages_of_a_history_are_sent_in_each_api(items: list[JsonObject]) -> None:
     expected = carried(of_items(items))
     history = encoded(items)
     first, *rest = sent(make("chat"), history)["messages"][1:]

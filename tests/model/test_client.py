@@ -160,7 +160,7 @@ def test_the_request_carries_headers_key_and_query() -> None:
     assert body == b'{"model": "m"}'
 
 
-def test_what_came_before_a_broken_stream_is_given_out() -> None:
+def test_events_before_a_broken_stream_are_given_out() -> None:
     async def main() -> tuple[list[ResponseEvent], StreamError]:
         response = HEAD + b"\r\n" + chunks("data: a\n\n")
         events: list[ResponseEvent] = []

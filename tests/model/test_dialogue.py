@@ -81,7 +81,7 @@ def test_the_calls_of_a_response_and_their_results_are_one_turn() -> None:
     assert model_turn(after).blocks == [DialogueText("!")]
 
 
-def test_what_is_said_between_a_call_and_its_result_comes_after_it() -> None:
+def test_a_message_between_a_call_and_its_result_comes_after_the_result() -> None:
     turn, note = dialogue(call("a"), told("a note", "developer"), output("a"))
     assert model_turn(turn).complete_results()[0].text == "done"
     assert isinstance(note, InputMessage)

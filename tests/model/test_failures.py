@@ -106,7 +106,9 @@ def test_class_of_each_status(
         (b"a\x1b[31m\r\nb\x9b\xe2\x80\xae", "a[31m b\ufffd"),
     ],
 )
-def test_message_of_each_shape_of_body(body: object, message: str) -> None:
+def test_the_message_is_read_from_each_shape_of_body(
+    body: object, message: str
+) -> None:
     assert (
         str(http(401, body))
         == f"unexpected status 401 Unauthorized: {message}, url: {URL}"

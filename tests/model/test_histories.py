@@ -109,7 +109,7 @@ def test_ids_of_calls_that_another_provider_would_refuse_are_no_obstacle(
 
 
 @pytest.mark.parametrize("wire", OTHERS)
-def test_what_only_the_responses_api_has_is_translated_or_left_out(
+def test_items_that_only_the_responses_api_has_are_translated_or_left_out(
     ours: AnyWire, wire: str
 ) -> None:
     first = ends(

@@ -48,7 +48,7 @@ def test_another_provider_gets_neither_its_reasoning_nor_its_ids() -> None:
     assert call == {k: v for k, v in CALL.items() if k != "id"}
 
 
-def test_what_another_provider_made_comes_back_to_it_alone() -> None:
+def test_data_of_a_provider_goes_back_to_that_provider_alone() -> None:
     away = Maker("b", "a")
     made = [away.marked(REASONING), away.marked(CALL)]
     assert sent(away, *made) == [REASONING, CALL]

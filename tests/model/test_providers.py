@@ -143,7 +143,7 @@ def test_an_address_may_have_the_endpoint_and_for_messages_no_version(
         ("m", {"m": {**FULL, "auth": {"args": []}}}, "m.auth.command is missing"),
     ],
 )
-def test_what_cannot_be_used_is_a_config_error(
+def test_an_unusable_provider_is_a_config_error(
     provider_id: str, table: dict[str, dict[str, Any]], message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -224,7 +224,7 @@ def test_an_answer_without_choices_says_so_and_is_asked_for_again(
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_what_is_shown_of_a_body_is_bounded_and_has_no_key(wire: str) -> None:
+def test_the_shown_part_of_a_body_is_bounded_and_has_no_key(wire: str) -> None:
     body = json.dumps({"key": "sk-secret-of-the-user", "x": "y\x1b[2J" * 100_000})
     error = failure(wire, body, JSON)
     assert len(str(error)) < 1_000

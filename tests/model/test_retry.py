@@ -38,7 +38,7 @@ def test_a_server_of_this_machine_that_is_not_there_is_waited_for_some_seconds()
     assert (len(waits), sum(waits)) == (4, pytest.approx(3.0))
 
 
-def test_one_count_goes_through_all_retries_of_a_request() -> None:
+def test_all_retries_of_a_request_share_one_count() -> None:
     for error, most in (
         (failure(), 29),
         (failure(started=True), 5),

@@ -123,7 +123,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("peer", "wire", "case", "exchange"), CASES)
-def test_what_a_server_said_is_read(
+def test_recorded_responses_of_servers_are_read(
     peer: str, wire: str, case: str, exchange: Exchange
 ) -> None:
     events, error = read(wire, case, exchange)

@@ -303,7 +303,7 @@ def test_a_model_without_images_is_known(message: str) -> None:
         "unsupported image format",
     ],
 )
-def test_what_is_wrong_with_one_image_says_nothing_of_the_model(message: str) -> None:
+def test_an_error_about_one_image_says_nothing_of_the_model(message: str) -> None:
     assert means("image", message)
     assert not means("no_images", message)
 

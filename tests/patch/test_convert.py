@@ -134,7 +134,9 @@ def test_a_copy_is_an_added_file(tmp_path: Path):
         ),
     ],
 )
-def test_what_an_envelope_cannot_say_is_refused(tmp_path: Path, diff: str, reason: str):
+def test_changes_that_an_envelope_cannot_express_are_refused(
+    tmp_path: Path, diff: str, reason: str
+):
     write(tmp_path, {"f": b"1\n"})
     (tmp_path / "f").chmod(0o644)
     with pytest.raises(PatchError) as caught:
@@ -165,7 +167,7 @@ def test_what_an_envelope_cannot_say_is_refused(tmp_path: Path, diff: str, reaso
         ),
     ],
 )
-def test_what_an_envelope_cannot_say_of_entries_is_refused(
+def test_entries_that_an_envelope_cannot_express_are_refused(
     tmp_path: Path, diff: str, reason: str
 ):
     write(tmp_path, {"f": b"1\n", "d/f": b"2\n"})

@@ -177,7 +177,9 @@ OURS = [sys.executable, "-m", "codex_py"]
 @pytest.mark.parametrize(
     "difference", DIFFERENCES, ids=lambda found: found.why.replace(" ", "-")
 )
-def test_we_differ_on_purpose(tmp_path: Path, difference: Difference) -> None:
+def test_each_difference_from_codex_is_on_purpose(
+    tmp_path: Path, difference: Difference
+) -> None:
     fill(tmp_path / "tree", difference.files)
     found = outcome(tmp_path / "tree", OURS, difference.patch.encode())
     assert (found.code, found.tree) == difference.ours

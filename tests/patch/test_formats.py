@@ -75,7 +75,7 @@ def test_the_patch_is_found(text: str, expected: Detected | str):
         ),
     ],
 )
-def test_what_is_no_single_patch_is_refused(text: str, message: str):
+def test_text_that_is_no_single_patch_is_refused(text: str, message: str):
     with pytest.raises(PatchError) as caught:
         detect(text)
     assert caught.value.kind == "parse"

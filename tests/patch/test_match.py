@@ -54,7 +54,7 @@ def test_other_characters_match_only_themselves(line: str, wanted: str):
     assert find([line], [wanted]) is None
 
 
-def test_one_level_applies_to_all_lines_of_a_block():
+def test_a_single_level_of_tolerance_applies_to_all_lines_of_a_block():
     assert find(["a ", "b", " a", "b-"], [" a", "b\u2013"]) == Match(
         2, 2, Level.PUNCTUATION
     )

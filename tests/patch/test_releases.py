@@ -19,7 +19,7 @@ def test_there_are_releases_to_compare() -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("old", "new"), PAIRS, ids=[new.name for _, new in PAIRS])
-def test_one_release_is_made_of_the_one_before(
+def test_a_release_is_made_from_the_one_before_by_its_diff(
     tmp_path: Path, old: Path, new: Path
 ) -> None:
     outcome = apply_release(old, new, [sys.executable, "-m", "codex_py"], tmp_path)

@@ -71,7 +71,7 @@ def test_a_command_that_is_killed_has_ended(tmp_path: Path) -> None:
     assert code == 137
 
 
-def test_what_is_left_in_the_background_is_not_hung_up(tmp_path: Path) -> None:
+def test_background_processes_get_no_hangup(tmp_path: Path) -> None:
     async def work() -> None:
         sessions = ProcessSessions()
         script = "(sleep 0.3; echo late; echo on >there) & exit 0"

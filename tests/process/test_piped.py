@@ -50,7 +50,9 @@ def test_the_end_of_stderr_is_kept(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_what_does_not_end_is_killed_with_what_it_started(tmp_path: Path) -> None:
+def test_a_program_that_does_not_end_is_killed_with_its_children(
+    tmp_path: Path,
+) -> None:
     async def run() -> None:
         with Lifeline(tmp_path) as lifeline:
             script = f"{lifeline.hold} trap '' TERM; setsid sleep 1000 & while :; do sleep 1; done"
@@ -65,7 +67,7 @@ def test_what_does_not_end_is_killed_with_what_it_started(tmp_path: Path) -> Non
     asyncio.run(run())
 
 
-def test_what_a_program_leaves_behind_ends_with_it(tmp_path: Path) -> None:
+def test_processes_that_a_program_leaves_behind_end_with_it(tmp_path: Path) -> None:
     async def run() -> None:
         with Lifeline(tmp_path) as lifeline:
             async with running(
@@ -133,7 +135,9 @@ def test_output_is_read_that_comes_just_after_the_end(
 @pytest.mark.parametrize(
     "leftover", ["sleep 600", "yes", "yes >&2", "yes >/dev/null 2>&1"]
 )
-def test_what_goes_on_for_long_is_ended_soon(tmp_path: Path, leftover: str) -> None:
+def test_processes_that_go_on_for_long_are_ended_soon(
+    tmp_path: Path, leftover: str
+) -> None:
     with Lifeline(tmp_path) as line:
         began = time.monotonic()
         code, _, _ = asyncio.run(

@@ -153,7 +153,7 @@ def test_a_background_child_that_never_stops_printing_delays_the_end_only_a_litt
     assert asyncio.run(main()) < 15
 
 
-def test_what_stays_in_the_background_can_go_on_printing(tmp_path: Path) -> None:
+def test_a_background_process_can_go_on_printing(tmp_path: Path) -> None:
     """A server that was started with `&` must not die of a broken pipe, nor fill it and stand still."""
     go, done = tmp_path / "go", tmp_path / "done"
     os.mkfifo(go)

@@ -158,7 +158,7 @@ def test_commands_can_be_started_again_after_closing() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what has ended")
-def test_what_has_ended_and_is_never_reaped_does_not_run_in_the_background() -> None:
+def test_an_ended_process_that_is_never_reaped_does_not_count_as_running() -> None:
     # The child of a process that does not wait for it, and has a group of its own.
     code = (
         "import os, time\n"

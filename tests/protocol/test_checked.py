@@ -79,7 +79,9 @@ def test_fields_are_read_as_they_are_annotated(data: Any, whole: Whole) -> None:
         ({"name": "", "line": [1]}, "invalid value 1 for `line.0`"),
     ],
 )
-def test_what_does_not_fit_is_told_by_its_place(data: Any, words: str) -> None:
+def test_a_value_that_does_not_fit_is_reported_with_its_place(
+    data: Any, words: str
+) -> None:
     with pytest.raises(WrongValue) as error:
         checked(Whole, data)
     assert words in str(error.value)

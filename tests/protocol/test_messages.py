@@ -24,7 +24,7 @@ def _refuse(name: str) -> NoReturn:
         ({"a": 1e308, "b": 10**400}, {"a": 1e308, "b": 10**400}),
     ],
 )
-def test_what_is_written_is_json_for_every_parser(value: Any, read: Any) -> None:
+def test_encoded_messages_are_json_for_every_parser(value: Any, read: Any) -> None:
     assert json.loads(encode_json(value), parse_constant=_refuse) == read
 
 

@@ -157,7 +157,7 @@ def test_a_line_that_is_there_twice_or_runs_into_the_next_costs_nothing(
         assert (stored.items, stored.damaged_lines) == (WHOLE, 0)
 
 
-def test_what_was_written_behind_a_torn_line_is_read(path: Path) -> None:
+def test_lines_after_a_torn_line_are_read(path: Path) -> None:
     data = path.read_bytes()
     lines = data.splitlines(keepends=True)
     for cut in range(1, len(lines[-1]) - 1):

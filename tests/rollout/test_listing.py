@@ -123,7 +123,7 @@ def test_a_session_is_found_by_the_beginning_of_its_id_alone(tmp_path: Path) -> 
     assert _previews(tmp_path, search=f"fix {id_[-3:]}") == []
 
 
-def test_what_no_one_would_resume_is_not_listed(tmp_path: Path) -> None:
+def test_sessions_that_no_one_would_resume_are_not_listed(tmp_path: Path) -> None:
     _session(tmp_path, "a child's", source={"subagent": "review"})
     session_file(tmp_path, ["not a session"], new_thread_id())
     empty = meta()

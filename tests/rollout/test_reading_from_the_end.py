@@ -212,7 +212,7 @@ def _decoded(stored: StoredSession) -> list[Any]:
     return [*values, [json.loads(item) for item in stored.items]]
 
 
-def test_what_a_compaction_replaced_is_not_read(tmp_path: Path) -> None:
+def test_history_that_a_compaction_replaced_is_not_read(tmp_path: Path) -> None:
     session = meta()
     lines = [
         record("session_meta", session.payload()),

@@ -100,7 +100,7 @@ def test_devices_that_keep_nothing_can_be_written(
     assert sh(backend, script, SandboxPolicy(), tmp_path) == (0, "2\nout\nerr\nsub\n")
 
 
-def test_what_is_in_the_workspace_can_be_changed(
+def test_files_in_the_workspace_can_be_changed(
     backend: Backend, tmp_path: Path
 ) -> None:
     script = (
@@ -332,7 +332,7 @@ def test_names_are_held_again_after_somebody_removed_them(
     ] == []
 
 
-def test_what_a_killed_agent_left_is_gone_after_the_next_command(
+def test_leftovers_of_a_killed_agent_are_gone_after_the_next_command(
     backend: Backend, tmp_path: Path
 ) -> None:
     policy = workspace(tmp_path)
@@ -700,7 +700,7 @@ def test_a_stream_can_be_opened_anew_by_its_name(
     assert (tmp_path / "out").read_text(encoding="ascii") == "through\n"
 
 
-def test_what_is_open_for_reading_is_not_opened_for_writing(
+def test_a_file_that_is_open_for_reading_is_not_opened_for_writing(
     backend: Backend, tmp_path: Path
 ) -> None:
     if backend.name == "bwrap":
@@ -749,7 +749,7 @@ print(os.listdir(folder / "later"))
 """
 
 
-def test_what_is_mounted_later_cannot_be_written(
+def test_a_file_system_that_is_mounted_later_cannot_be_written(
     backend: Backend, tmp_path: Path
 ) -> None:
     if backend.name == "bwrap":

@@ -176,7 +176,7 @@ def test_a_moved_folder_shows_nothing_in_the_next_command(
 
 @pytest.mark.parametrize("mode", ["read-only", "danger-full-access"])
 @pytest.mark.parametrize("backend", HIDING, ids=lambda backend: backend.name)
-def test_what_earlier_sessions_have_read_is_hidden_too(
+def test_the_copies_that_earlier_sessions_kept_are_hidden_too(
     backend: Backend, mode: SandboxMode, cwd: Path
 ) -> None:
     home = cwd.parent / "home"
@@ -294,7 +294,7 @@ def test_the_deeper_entry_decides(backend: Backend, cwd: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", HIDING, ids=lambda backend: backend.name)
-def test_what_is_not_there_cannot_be_made_and_leaves_nothing_behind(
+def test_a_missing_denied_file_cannot_be_made_and_leaves_nothing_behind(
     backend: Backend, cwd: Path
 ) -> None:
     before = sorted(cwd.rglob("*"))

@@ -58,7 +58,9 @@ def test_folders_between_two_roots_cannot_be_moved(tmp_path: Path) -> None:
     )
 
 
-def test_what_is_ours_is_protected_where_it_could_be_written(tmp_path: Path) -> None:
+def test_our_own_files_are_protected_where_they_could_be_written(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "home").mkdir()
     seen = view(
         workspace(tmp_path), tmp_path / "home", tmp_path / "missing", Path("/usr")

@@ -63,7 +63,7 @@ def test_output_is_kept_whole_that_comes_just_after_the_end(
         "(while :; do :; done)",
     ],
 )
-def test_what_goes_on_for_long_is_ended_soon(
+def test_processes_that_go_on_for_long_are_ended_soon(
     backend: Backend, tmp_path: Path, leftover: str
 ) -> None:
     with Lifeline(tmp_path) as line:

@@ -42,7 +42,7 @@ if sys.argv[1:]:
 
 
 @every_backend
-def test_what_a_command_leaves_behind_dies_with_it(
+def test_processes_that_a_command_leaves_behind_die_with_it(
     backend: Backend, tmp_path: Path
 ) -> None:
     sandbox = PlatformSandbox(dict(os.environ), backends=[backend])
@@ -56,7 +56,7 @@ def test_what_a_command_leaves_behind_dies_with_it(
 
 
 @every_backend
-def test_what_a_killed_command_leaves_behind_dies_too(
+def test_processes_that_a_killed_command_leaves_behind_die_too(
     backend: Backend, tmp_path: Path
 ) -> None:
     async def run(line: Lifeline) -> None:

@@ -155,7 +155,7 @@ _REACHED = {
 
 @needs_root
 @on_each
-def test_what_is_allowed_is_reached_by_real_programs(backend: Backend, world: Path):
+def test_allowed_hosts_are_reached_by_real_programs(backend: Backend, world: Path):
     prelude = "export HOME=$PWD; U=http://allowed.test P=http://127.0.0.1:28128 ALL=127.0.0.1:28128\n"
     lines = [
         f"out=$( ({command}) 2>&1) && echo '{name}: ok' || echo \"{name}: $out\""

@@ -35,7 +35,7 @@ def test_the_last_agent_gives_it_back(held: Path) -> None:
     assert not held.exists()
 
 
-def test_what_a_killed_agent_left_is_taken_away_by_the_next(held: Path) -> None:
+def test_placeholders_of_a_killed_agent_are_removed_by_the_next(held: Path) -> None:
     script = (
         "import os, sys\nfrom pathlib import Path\n"
         "from codex_py.sandbox.placeholders import Placeholders\n"
@@ -53,7 +53,7 @@ def test_what_a_killed_agent_left_is_taken_away_by_the_next(held: Path) -> None:
     assert not held.exists()
 
 
-def test_what_was_put_into_it_meanwhile_stays(held: Path) -> None:
+def test_files_that_were_put_into_a_placeholder_meanwhile_stay(held: Path) -> None:
     placeholders = Placeholders()
     placeholders.hold([held])
     (held / "config.toml").touch()
@@ -81,7 +81,7 @@ def test_nothing_is_touched_that_is_no_empty_folder(held: Path) -> None:
 
 
 @pytest.mark.parametrize("is_moved", [False, True], ids=["removed", "moved"])
-def test_one_that_is_gone_is_made_anew(held: Path, is_moved: bool) -> None:
+def test_a_placeholder_that_is_gone_is_made_again(held: Path, is_moved: bool) -> None:
     placeholders = Placeholders()
     placeholders.hold([held])
     if is_moved:
@@ -184,7 +184,9 @@ def _hold_and_die(listed: Path, *paths: Path) -> None:
     )
 
 
-def test_what_a_killed_agent_left_is_taken_away_from_elsewhere(tmp_path: Path) -> None:
+def test_placeholders_of_a_killed_agent_are_removed_from_elsewhere(
+    tmp_path: Path,
+) -> None:
     listed, names = (
         tmp_path / "home/listed",
         (".codex", ".agents\nodd", ".claude", ".aws", ".git"),

@@ -83,7 +83,7 @@ NO_SCRIPTS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("written", "problem"), NO_SCRIPTS)
-def test_what_is_no_script_is_said_with_its_place(
+def test_a_wrong_script_is_reported_with_its_place(
     tmp_path: Path, written: Any, problem: str
 ):
     path = script(tmp_path, written)

@@ -41,7 +41,7 @@ def test_a_patch_changes_the_files_that_it_names() -> None:
     assert sorted(map(str, paths)) == ["/c", "/repo/a", "/repo/d", "/repo/sub/b"]
 
 
-def test_what_a_command_or_a_patch_without_headings_changes_is_unknown() -> None:
+def test_the_changes_of_a_command_or_of_a_patch_without_headings_are_unknown() -> None:
     assert changes("exec_command", cmd="make") is None
     assert changes("shell", command=["touch", "a"]) is None
     assert changes("write_stdin", session_id=1) is None

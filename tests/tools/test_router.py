@@ -298,7 +298,7 @@ def test_a_call_that_shows_an_item_has_no_other() -> None:
     assert events == [ItemCompleted(AgentMessage(id="item_0", text="shown"))]
 
 
-def test_what_reaches_the_model_is_bounded_whatever_the_tool_returns() -> None:
+def test_output_for_the_model_is_bounded_whatever_the_tool_returns() -> None:
     output = answer(custom("apply_patch", "x" * 1_000_000))
     assert isinstance(output, CustomToolCallOutput)
     assert len(output.output) < 50_000

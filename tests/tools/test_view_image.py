@@ -50,7 +50,7 @@ def test_a_damaged_image_is_not_shown(tmp_path: Path, name: str):
     )
 
 
-def test_what_cannot_be_shown_is_an_error(tmp_path: Path):
+def test_a_file_that_cannot_be_shown_is_an_error(tmp_path: Path):
     (tmp_path / "text").write_text("RIFF but no picture", encoding="utf-8")
     (tmp_path / "dir").mkdir()
     os.mkfifo(tmp_path / "pipe")

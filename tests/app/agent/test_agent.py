@@ -238,7 +238,7 @@ def test_a_model_of_models_is_strict_all_the_way_down() -> None:
 
 
 @pytest.mark.parametrize("kind", [int, "Rating", dict[str, int]])
-def test_what_is_no_pydantic_model_is_refused_at_once(kind: Any) -> None:
+def test_an_output_type_that_is_no_pydantic_model_is_refused_at_once(kind: Any) -> None:
     with pytest.raises(TypeError, match="`output_type` must be a pydantic model"):
         Agent(FakeModel(), output_type=kind)
 
@@ -482,7 +482,7 @@ def test_a_loop_may_end_while_a_conversation_opens(
     assert caplog.messages == []
 
 
-def test_one_turn_runs_at_a_time() -> None:
+def test_a_second_turn_does_not_run_beside_the_first() -> None:
     pause = Pause()
     model = FakeModel([ev_created(), pause, *ev_message("done"), ev_completed()])
 
@@ -784,7 +784,7 @@ def test_output_of_the_agent_is_not_on_stdout(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("images", ["picture.png", Path("picture.png")])
-def test_one_image_in_place_of_several_is_a_type_error(images: Any) -> None:
+def test_a_single_image_in_place_of_a_list_is_a_type_error(images: Any) -> None:
     with (
         Agent(FakeModel("x")) as agent,
         pytest.raises(TypeError, match=r"images=\['picture.png'\]"),
@@ -792,7 +792,7 @@ def test_one_image_in_place_of_several_is_a_type_error(images: Any) -> None:
         agent.run_sync("look", images=images)
 
 
-def test_one_function_in_place_of_several_tools_is_a_type_error() -> None:
+def test_a_single_function_in_place_of_a_list_of_tools_is_a_type_error() -> None:
     tools: Any = len
     with pytest.raises(TypeError, match=r"tools=\[function\]"):
         Agent(FakeModel("x"), tools=tools)

@@ -32,7 +32,7 @@ PEM = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3Bl\n-----END OPENSSH PRIVATE KEY--
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijk",
     ],
 )
-def test_what_looks_like_a_key_is_taken_out(tmp_path: Path, key: str) -> None:
+def test_text_that_looks_like_a_key_is_redacted(tmp_path: Path, key: str) -> None:
     redact = Redactor({}, tmp_path)
     assert redact(f"export K='{key}'; x") == "export K='[redacted]'; x"
     assert redact.count == 1
@@ -78,7 +78,7 @@ def test_a_key_in_json_is_taken_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "key", [f"ghp_{'a1' * 18}", f"sk-proj-{'a-_1' * 12}", "AKIAIOSFODNN7EXAMPLE"]
 )
-def test_what_is_escaped_in_front_of_a_key_is_no_part_of_its_word(
+def test_an_escape_sequence_before_a_key_is_not_part_of_the_key(
     tmp_path: Path, before: str, key: str
 ) -> None:
     assert Redactor({}, tmp_path)(before + key) == f"{before}[redacted]"

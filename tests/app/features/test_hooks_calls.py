@@ -141,7 +141,7 @@ def _typing(chars: str, call_id: str) -> Any:
     return reply
 
 
-def test_what_is_typed_into_a_command_is_shown_to_the_hooks_of_commands(
+def test_input_to_a_running_command_is_shown_to_the_hooks_of_commands(
     place: Workplace,
 ) -> None:
     guard = "grep -q '\"command\":\"git push' && { echo 'not without me' >&2; exit 2; }; true"

@@ -71,7 +71,7 @@ def undo(place: Workplace) -> Sequence[str]:
     ],
 )
 @pytest.mark.parametrize("thinks_long", [False, True])
-def test_what_a_confined_command_removed_is_undone_unasked(
+def test_files_that_a_confined_command_removed_come_back_without_a_question(
     place: Workplace, lines: Sequence[str], thinks_long: bool
 ) -> None:
     before = tree(place.cwd)

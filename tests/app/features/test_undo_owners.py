@@ -67,7 +67,7 @@ WRITES = command("true", "c2")
         {"PostToolUse": ["echo other > two.py"]},
     ],
 )
-def test_what_hooks_make_of_changes_is_the_change_of_the_turn(
+def test_changes_by_hooks_belong_to_the_turn(
     place: Workplace, replies: list[Any], hooks: Mapping[str, Sequence[Any]]
 ) -> None:
     before = tree(place.cwd)

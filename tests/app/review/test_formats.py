@@ -99,7 +99,7 @@ def test_the_text_is_that_of_codex() -> None:
     assert as_text(NONE, Path("/r")) == "No findings."
 
 
-def test_one_line_is_no_range() -> None:
+def test_a_finding_on_a_single_line_is_written_without_a_range() -> None:
     one = replace(FINDING, end=3)
     assert (place(one), place(FINDING)) == ("src/a b%.py:3", "src/a b%.py:3-5")
     # For Codex it is one.

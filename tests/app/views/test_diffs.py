@@ -54,7 +54,7 @@ def test_an_envelope_is_read_as_well() -> None:
     ]
 
 
-def test_what_is_no_diff_has_no_files() -> None:
+def test_text_that_is_no_diff_has_no_files() -> None:
     assert read_diff("") == []
     assert read_diff("hello\n@@ -1 +1 @@\n") == []
 

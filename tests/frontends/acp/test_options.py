@@ -34,7 +34,7 @@ def options(tmp_path: Path, requirements: Requirements) -> EditorOptions:
         (Requirements(modes=("read-only",), approvals=("never",)), []),
     ],
 )
-def test_what_the_administrator_forbids_is_neither_offered_nor_chosen(
+def test_options_that_the_administrator_forbids_are_neither_offered_nor_chosen(
     tmp_path: Path, requirements: Requirements, allowed: list[str]
 ) -> None:
     offered = options(tmp_path, requirements)

@@ -291,7 +291,7 @@ def steering(thread: str, turn: str) -> Message:
     return {"threadId": thread, "expectedTurnId": turn, "input": said}
 
 
-def test_what_was_steered_into_an_interrupted_turn_is_not_said_in_the_next(
+def test_a_prompt_steered_into_an_interrupted_turn_is_not_sent_in_the_next(
     place: Workplace,
 ) -> None:
     pause = Pause()

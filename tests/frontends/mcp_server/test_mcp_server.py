@@ -257,7 +257,7 @@ def test_a_thread_that_goes_on_may_write_where_the_command_line_says(
         (None, False),
     ],
 )
-def test_what_needs_a_yes_is_put_to_the_client(
+def test_calls_that_need_an_approval_are_put_to_the_client(
     answer: dict[str, Any] | None, runs_it: bool, place: Workplace
 ) -> None:
     command = "echo ran > it"

@@ -40,7 +40,7 @@ def test_code_inside_of_an_item_stays_with_it() -> None:
     assert blocks(item + "2. b") == [Block(item), Block("2. b", is_first=False)]
 
 
-def test_what_may_still_change_is_the_rest() -> None:
+def test_text_that_may_still_change_is_the_rest() -> None:
     splitter = Blocks()
     splitter.feed("one\n\ntw")
     assert (splitter.take(), splitter.rest) == ([Block("one\n")], Block("tw"))

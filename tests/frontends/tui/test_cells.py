@@ -379,7 +379,7 @@ def test_small_files_of_a_patch_leave_their_rows_to_the_others(
     assert len(shown.lines) <= 20
 
 
-def test_what_is_shown_of_a_folded_patch_is_its_change() -> None:
+def test_a_folded_patch_shows_its_change() -> None:
     shown = Shown()
     diff = diff_of(**dict.fromkeys("abcd", "   -+" + " " * 30))
     shown.complete(FileChange(id="1", changes=[], status="completed", diff=diff))
@@ -419,7 +419,7 @@ def test_how_a_command_ended_stands_behind_it_and_narrows_no_other_row() -> None
     assert last.split()[0].startswith("word")
 
 
-def test_what_is_done_with_a_goal_is_told_in_words() -> None:
+def test_the_calls_of_a_goal_are_shown_in_words() -> None:
     shown = Shown()
 
     def called(

@@ -28,7 +28,7 @@ SEQUENCES = (
 @pytest.mark.parametrize(
     "text", [SEQUENCES, "漢字…→ \u00e9 e\u0301 \ufb01 ½ ✔ \u2500\x1b[0m"]
 )
-def test_what_stands_for_a_character_is_as_wide(text: str) -> None:
+def test_a_replacement_is_as_wide_as_its_character(text: str) -> None:
     assert [get_cwidth(alone(char)) for char in text] == [
         get_cwidth(char) for char in text
     ]

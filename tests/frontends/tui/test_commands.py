@@ -99,7 +99,7 @@ def test_a_slash_before_a_search_is_not_searched_for(start: Start) -> None:
         program.wait_for("light background")
 
 
-def test_what_goes_on_in_the_background_is_listed_and_stopped(start: Start) -> None:
+def test_background_commands_are_listed_and_stopped(start: Start) -> None:
     call = {"cmd": "sleep 418", "yield_time_ms": 250}
     replies = [
         [*ev_function_call("call_1", "exec_command", call), ev_completed()],

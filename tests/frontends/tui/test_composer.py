@@ -105,7 +105,7 @@ def test_a_long_paste_is_folded_and_sent_whole(start: Start, columns: int) -> No
         assert prompts(server) == [f"read{pasted} now"]
 
 
-def test_what_is_pasted_steers_no_terminal(start: Start) -> None:
+def test_pasted_text_steers_no_terminal(start: Start) -> None:
     with ScriptedServer([ANSWER]) as server:
         program = begin(start, server)
         program.paste("a\x1b[2Jb\x07\u202ec\td")
@@ -301,7 +301,7 @@ def test_a_command_of_the_users_own_is_shown_and_told(
     assert asked == "What now?"
 
 
-def test_what_was_sent_comes_back_in_the_next_session(
+def test_sent_prompts_come_back_in_the_next_session(
     start: Start, place: Workplace
 ) -> None:
     history = place.home / "history.jsonl"
@@ -402,7 +402,7 @@ def test_the_keys_of_vi_and_their_mode(start: Start, place: Workplace) -> None:
         assert prompts(server) == ["two"]
 
 
-def test_what_was_not_told_returns_to_the_composer(
+def test_a_prompt_that_was_not_sent_returns_to_the_composer(
     start: Start, place: Workplace
 ) -> None:
     call = ev_function_call("call_1", "exec_command", {"cmd": "echo begun; sleep 600"})

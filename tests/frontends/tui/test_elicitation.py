@@ -83,13 +83,13 @@ def test_a_server_that_does_not_start_can_be_gone_on_without(start: Start) -> No
         ("3", {"type": "integer", "minimum": 3}, ""),
     ],
 )
-def test_what_does_not_fit_a_field_is_told(
+def test_an_answer_that_does_not_fit_a_field_is_reported(
     text: str, field: dict[str, Any], expected: str
 ) -> None:
     assert problem(text, field, needed=True) == expected
 
 
-def test_what_is_written_gets_the_type_of_its_field() -> None:
+def test_an_answer_gets_the_type_of_its_field() -> None:
     assert [
         parsed("3", {"type": kind}) for kind in ("integer", "number", "string")
     ] == [

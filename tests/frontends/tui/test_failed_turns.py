@@ -141,7 +141,7 @@ def test_enter_on_an_empty_prompt_tries_again_what_the_server_refused(
         program.wait_for("Hello you.")
 
 
-def test_what_was_queued_is_the_composers_again_when_the_turn_fails(
+def test_queued_prompts_return_to_the_composer_when_the_turn_fails(
     start: Start,
 ) -> None:
     hold = Pause()

@@ -114,7 +114,7 @@ def test_each_hook_can_be_decided_on_at_the_start(
         assert states(place)["0:1"] == {"enabled": False}
 
 
-def test_what_is_typed_at_the_question_about_hooks_is_a_prompt(
+def test_text_typed_at_the_question_about_hooks_is_a_prompt(
     start: Start, place: Workplace
 ) -> None:
     write_hooks(place.home / "hooks.json", "true")

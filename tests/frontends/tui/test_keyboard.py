@@ -106,7 +106,7 @@ class Keyboard:
         ),
     ],
 )
-def test_what_is_no_key_of_ours_is_swallowed_however_it_comes(sequence: str) -> None:
+def test_an_unknown_key_is_swallowed_however_it_arrives(sequence: str) -> None:
     expected = ["f5"] if sequence == "\x1b[[E" else []
     assert Keyboard().send(sequence, "x") == [*expected, "x"]
     assert Keyboard().send(*sequence, "x") == [*expected, "x"]
@@ -327,7 +327,7 @@ def test_characters_that_come_one_by_one_without_a_pause_are_a_burst() -> None:
 
 
 @pytest.mark.parametrize("pause_s", [0.01, 0.03, 0.1])
-def test_what_a_person_types_quickly_is_keys(pause_s: float) -> None:
+def test_quick_typing_is_read_as_keys(pause_s: float) -> None:
     keyboard = Keyboard()
     for character in "one @two\tthree\r":
         keyboard.parser.feed(character)
@@ -338,7 +338,7 @@ def test_what_a_person_types_quickly_is_keys(pause_s: float) -> None:
 @pytest.mark.parametrize(
     "reads", [["hello\r"], ["hel", "lo\r"], ["hello", "\r"], ["!ls -l", "\r"]]
 )
-def test_one_enter_at_the_end_of_one_line_is_pressed_when_nothing_follows(
+def test_an_enter_at_the_end_of_a_single_line_is_pressed_when_nothing_follows(
     reads: list[str],
 ) -> None:
     keyboard = Keyboard()

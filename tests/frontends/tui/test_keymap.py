@@ -200,7 +200,7 @@ def _checked(*options: str) -> Keymap:
         ),
     ],
 )
-def test_what_codex_refuses_is_refused(own: dict[str, str], message: str) -> None:
+def test_keys_that_codex_refuses_are_refused(own: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=re.escape(message)):
         _checked(*_keymap(**own))
 
@@ -219,7 +219,7 @@ def test_what_codex_refuses_is_refused(own: dict[str, str], message: str) -> Non
         {"vim_normal__undo": '"ctrl-t"', "vim_operator__motion_left": '"ctrl-h"'},
     ],
 )
-def test_what_codex_takes_is_taken(own: dict[str, str]) -> None:
+def test_keys_that_codex_takes_are_taken(own: dict[str, str]) -> None:
     _checked(*_keymap(**own))
 
 
@@ -284,7 +284,7 @@ def test_keys_of_vi_can_be_moved(start: Start) -> None:
         program.wait_for("\u203a xoYne  three")
 
 
-def test_what_names_a_key_names_the_own_one(start: Start) -> None:
+def test_texts_that_name_a_key_name_the_users_own(start: Start) -> None:
     own = _keymap(
         global__open_transcript='"f2"',
         composer__queue='"f3"',

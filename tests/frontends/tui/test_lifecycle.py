@@ -328,7 +328,7 @@ def test_it_stops_for_the_shell_and_goes_on_where_it_was(place: Workplace) -> No
         program.wait_for("34")
 
 
-def test_what_the_terminal_reports_is_never_shown(place: Workplace) -> None:
+def test_reports_of_the_terminal_are_never_shown(place: Workplace) -> None:
     with (
         ScriptedServer([[*ev_message("First."), ev_completed()]]) as server,
         shell(place, server, ["cat"]) as program,

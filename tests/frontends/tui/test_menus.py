@@ -139,7 +139,7 @@ def test_a_word_that_leaves_ends_no_work(start: Start) -> None:
         program.wait_until(lambda: len(server.requests) == 2)
 
 
-def test_what_is_typed_after_an_unknown_command_is_no_part_of_it(start: Start) -> None:
+def test_text_after_an_unknown_command_is_not_part_of_its_name(start: Start) -> None:
     with ScriptedServer([ANSWER]) as server:
         program = start(server)
         program.wait_for(IDLE)

@@ -5,7 +5,7 @@ def lines(start: int, end: int) -> str:
     return "".join(f"line {n:02}\n" for n in range(start, end))
 
 
-def test_what_waits_is_taken_in_order_and_once() -> None:
+def test_waiting_text_is_taken_in_order_and_once() -> None:
     finished = Finished(110)
     assert not finished
     for n in range(25):

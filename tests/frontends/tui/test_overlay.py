@@ -297,7 +297,7 @@ def test_it_grows_while_it_is_read_and_tells_of_a_question(start: Start) -> None
         program.wait_for("Conversation interrupted")
 
 
-def test_a_new_size_and_a_low_screen(start: Start) -> None:
+def test_an_overlay_fits_a_new_size_and_a_low_screen(start: Start) -> None:
     with ScriptedServer(WORK) as server:
         program = start(server, *FREE, "Do it.")
         program.wait_for("Worked for")

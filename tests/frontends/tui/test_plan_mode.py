@@ -188,7 +188,7 @@ def test_questions_are_answered_one_after_the_other_and_again(start: Start) -> N
     }
 
 
-def test_what_was_typed_before_a_question_is_no_answer(start: Start) -> None:
+def test_text_typed_before_a_question_is_no_answer(start: Start) -> None:
     pause = Pause()
     with ScriptedServer([[ev_created(), pause, *ASKS], says("Done.")]) as server:
         program = start(server)

@@ -48,7 +48,7 @@ def test_images_of_the_command_line_belong_to_the_first_prompt(
     assert text["text"] == "[Image #1] What is it?"
 
 
-def test_what_is_said_into_a_turn_goes_out_with_its_next_request(
+def test_a_steered_prompt_goes_out_with_the_next_request(
     start: Start, place: Workplace
 ) -> None:
     script = "echo begun; until test -e go; do sleep 0.05; done"

@@ -85,7 +85,7 @@ def test_a_command_that_fits_is_shown_whole(size: tuple[int, int]) -> None:
 @pytest.mark.parametrize(
     "request_", [COMMAND, LONG, SHORT], ids=["command", "long", "short"]
 )
-def test_what_is_cut_says_how_to_see_all(
+def test_a_cut_question_says_how_to_see_all_of_it(
     request_: ApprovalRequest, size: tuple[int, int]
 ) -> None:
     rows, _ = draw(request_, *size)

@@ -85,7 +85,7 @@ def test_a_draft_that_is_sent_or_cleared_lets_the_question_come(start: Start) ->
 
 
 @pytest.mark.parametrize("word", ["yes", " yes", "n", "y"])
-def test_what_is_typed_as_a_question_comes_is_the_draft(
+def test_text_typed_as_a_question_appears_stays_in_the_draft(
     start: Start, place: Workplace, word: str
 ) -> None:
     pause = Pause()

@@ -149,7 +149,7 @@ def test_a_branch_a_commit_and_words_are_chosen(start: Start, repository: Path) 
         assert words == "look for !races"
 
 
-def test_what_is_sent_into_a_review_is_answered_by_the_model(
+def test_a_prompt_sent_into_a_review_is_answered_by_the_model(
     start: Start, repository: Path
 ) -> None:
     with ScriptedServer([command("sleep 1"), found(repository), FIXED]) as server:
@@ -169,7 +169,7 @@ def test_what_is_sent_into_a_review_is_answered_by_the_model(
         assert "Gone" in texts[-2]
 
 
-def test_what_cannot_be_reviewed_is_said_in_a_sentence(
+def test_an_impossible_review_is_refused_in_one_sentence(
     start: Start, place: Workplace
 ) -> None:
     with ScriptedServer([FIXED]) as server:

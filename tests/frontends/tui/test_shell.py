@@ -123,7 +123,7 @@ def test_a_command_is_told_of_a_new_size(start: Start) -> None:
         program.wait_for(EMPTY)
 
 
-def test_what_runs_in_the_background_goes_on_and_prints_nothing_more(
+def test_a_background_command_goes_on_and_prints_nothing_more(
     start: Start, place: Workplace
 ) -> None:
     with ScriptedServer([says("Understood.")]) as server:

@@ -45,7 +45,7 @@ def test_a_silence_is_told_rather_than_what_the_turn_has_cost() -> None:
     assert "12.3k tokens, $0.012" in working(75, columns=140)
 
 
-def test_what_there_is_no_room_for_is_left_out() -> None:
+def test_status_items_without_room_are_left_out() -> None:
     assert working(20.5, columns=40).endswith("(1m 30s • esc to interrupt)")
 
 

@@ -55,7 +55,7 @@ def test_a_block_is_printed_when_it_is_finished_and_live_before() -> None:
     assert shown.live() == []
 
 
-def test_what_is_live_looks_as_it_will_when_it_is_printed() -> None:
+def test_a_live_item_looks_as_it_will_when_it_is_printed() -> None:
     answer = "- one **bold** item that is long enough to be wrapped\n- two\n\n```py\nx = [1]\n"
     shown = Shown(30)
     shown.tell(MessageDelta(answer))
@@ -157,7 +157,7 @@ def test_the_end_of_a_long_answer_is_live() -> None:
     ]
 
 
-def test_what_a_turn_leaves_unfinished_is_printed_at_its_end() -> None:
+def test_unfinished_items_of_a_turn_are_printed_at_its_end() -> None:
     shown = Shown()
     call = McpToolCall(id="3", server="docs", tool="find", arguments={})
     shown.tell(
@@ -266,7 +266,7 @@ def test_on_a_low_screen_the_pinned_plan_is_folded_around_the_step_in_progress(
     assert steps in ", ".join(line.strip(" └✔▸□") for line in live)
 
 
-def test_what_is_in_the_background_has_a_row_until_it_ends() -> None:
+def test_a_background_command_has_a_row_until_it_ends() -> None:
     shown = Shown()
     item = CommandExecution(id="1", command="/bin/bash -lc 'npm run dev'")
     shown.tell(
@@ -343,7 +343,7 @@ def test_thoughts_are_shown_unless_they_are_not_wanted() -> None:
         ("2 * 3", ["• 2 * 3"]),
     ],
 )
-def test_what_has_not_arrived_shows_no_marks(text: str, rows: list[str]) -> None:
+def test_incomplete_markdown_shows_no_marks(text: str, rows: list[str]) -> None:
     shown = Shown()
     shown.tell(MessageDelta(text))
     assert [row for row in shown.live() if row and "\u2500" not in row] == rows

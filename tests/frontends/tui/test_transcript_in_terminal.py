@@ -78,7 +78,7 @@ def test_a_turn_looks_as_it_did(start: Start, columns: int) -> None:
     check_snapshot(snapshot, conversation(program))
 
 
-def test_what_was_said_before_an_interruption_stays(start: Start) -> None:
+def test_an_answer_before_an_interruption_stays(start: Start) -> None:
     hold = Pause()
     with ScriptedServer(
         [[ev_created(), *ev_text_deltas(["Half an ", "ans"]), hold]]

@@ -227,7 +227,7 @@ def test_a_word_that_is_typed_slowly_trusts_no_folder(
         assert "trusted" not in (place.home / "config.toml").read_text("utf-8")
 
 
-def test_what_is_sent_at_a_question_of_the_start_is_shown_until_it_is_sent(
+def test_a_prompt_at_a_question_of_the_start_is_shown_until_it_is_sent(
     start: Start,
 ) -> None:
     with ScriptedServer([says("Hello.")]) as server:
@@ -282,7 +282,7 @@ def test_what_is_sent_instead_of_an_answer_is_answered(start: Start) -> None:
         program.wait_for("After.")
 
 
-def test_what_a_list_does_not_find_goes_to_the_prompt(start: Start) -> None:
+def test_a_word_that_a_list_does_not_find_goes_to_the_prompt(start: Start) -> None:
     with ScriptedServer([]) as server:
         program = start(server)
         program.wait_for(IDLE)

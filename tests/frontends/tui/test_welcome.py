@@ -42,7 +42,7 @@ def test_a_folder_that_is_trusted_can_be_written_and_is_not_asked_about_again(
         assert config["projects"] == {str(place.cwd): {"trust_level": "trusted"}}
 
 
-def test_what_is_typed_at_the_question_of_trust_is_a_prompt_and_no_answer(
+def test_text_typed_at_the_question_of_trust_is_a_prompt_and_no_answer(
     start: Start,
 ) -> None:
     with ScriptedServer(ANSWER) as server:

@@ -292,7 +292,7 @@ def test_other_ends_are_failures_and_run_no_call_that_was_cut(
     assert items(events) == []
 
 
-def test_what_a_refusal_says_is_safe_to_print() -> None:
+def test_the_text_of_a_refusal_is_safe_to_print() -> None:
     end = {
         "stop_reason": "refusal",
         "stop_details": {"explanation": "\x1b]0;title\x07no\nmore"},

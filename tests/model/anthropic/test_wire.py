@@ -180,7 +180,9 @@ def test_a_turn_that_another_model_began_goes_on_without_thinking() -> None:
         (ToolChoice("auto", ("shell",)), {"type": "auto"}),
     ],
 )
-def test_the_choice_of_a_tool(choice: ToolChoice, expected: dict[str, Any]) -> None:
+def test_the_choice_of_a_tool_is_sent_in_anthropics_form(
+    choice: ToolChoice, expected: dict[str, Any]
+) -> None:
     effort = {"effort": "high"}
     sent = body(told("go"), tools=TOOLS, tool_choice=choice, reasoning=effort)
     assert sent["tool_choice"] == expected
@@ -188,7 +190,7 @@ def test_the_choice_of_a_tool(choice: ToolChoice, expected: dict[str, Any]) -> N
     assert ("thinking" in sent) == (choice.mode != "required")
 
 
-def test_one_call_at_a_time() -> None:
+def test_parallel_calls_are_switched_off_if_they_are_not_wanted() -> None:
     sent = body(told("go"), tools=TOOLS, parallel_tool_calls=False)
     assert sent["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
 

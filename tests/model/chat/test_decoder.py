@@ -260,7 +260,7 @@ def test_a_call_of_a_freeform_tool_is_unwrapped() -> None:
     assert (call.input, call.call_id) == ("*** Begin Patch", "1")
 
 
-def test_what_the_provider_attaches_to_a_call_is_kept() -> None:
+def test_data_that_the_provider_attaches_to_a_call_is_kept() -> None:
     extra = {"google": {"thought_signature": "s"}}
     (call,) = items(
         decode(part(A, name="f", index=0, id="1", extra_content=extra), STOP, DONE)

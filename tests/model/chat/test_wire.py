@@ -197,7 +197,7 @@ def test_reasoning_goes_back_as_it_came_to_the_model_that_made_it(
     assert sent == {"role": "assistant", "content": "yes", **expected}
 
 
-def test_what_was_attached_to_a_call_goes_back_with_it() -> None:
+def test_data_that_was_attached_to_a_call_goes_back_with_it() -> None:
     mark = {"provider": "p", "model": "m", "extra_content": {"x": 1}}
     assistant, _ = messages(call("a", provider_data=mark), output("a"))
     assert assistant["tool_calls"][0]["extra_content"] == {"x": 1}

@@ -15,7 +15,7 @@ from codex_py.protocol.tools import FreeformSpec, FunctionSpec, HostedSpec
 HELLO = message("user", [input_text("hello")])
 
 
-def test_body_of_a_bare_prompt() -> None:
+def test_a_bare_prompt_makes_the_smallest_body() -> None:
     body = ResponsesWire().body(Prompt(model="m", input=[HELLO], cache_key="thread"))
     assert json.loads(body) == {
         "model": "m",
@@ -29,7 +29,7 @@ def test_body_of_a_bare_prompt() -> None:
     }
 
 
-def test_body_of_a_prompt_with_everything() -> None:
+def test_a_prompt_with_everything_makes_the_largest_body() -> None:
     grammar = {"type": "grammar", "syntax": "lark", "definition": "start: line"}
     tools: list[dict[str, Any]] = [
         {

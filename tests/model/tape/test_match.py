@@ -28,7 +28,9 @@ from codex_py.model.tape.match import first_difference, normalised
         ({"prompt_cache_key": "1", "client_metadata": {}}, {"prompt_cache_key": "2"}),
     ],
 )
-def test_what_changes_from_run_to_run_is_no_difference(one: Any, other: Any) -> None:
+def test_values_that_change_from_run_to_run_are_no_difference(
+    one: Any, other: Any
+) -> None:
     assert normalised(one) == normalised(other)
 
 
@@ -41,7 +43,7 @@ def test_what_changes_from_run_to_run_is_no_difference(one: Any, other: Any) -> 
         (["<cwd>/</cwd>", "a/b"], ["<cwd>/x</cwd>", "a/c"]),
     ],
 )
-def test_what_tells_two_runs_apart_stays(one: Any, other: Any) -> None:
+def test_values_that_tell_two_runs_apart_stay(one: Any, other: Any) -> None:
     assert normalised(one) != normalised(other)
 
 
@@ -85,7 +87,7 @@ def test_a_difference_far_along_a_line_is_shown_and_nothing_else() -> None:
     assert difference == f"a: expected {'x' * 120!r}, got {'x' * 60 + 'y' * 60!r}"
 
 
-def test_what_is_quoted_is_short() -> None:
+def test_quotations_of_a_difference_are_short() -> None:
     difference = first_difference({"a": 1}, {"a": ["x" * 5_000]})
     assert difference is not None
     assert len(difference) < 200

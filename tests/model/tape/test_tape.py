@@ -108,7 +108,7 @@ def test_an_exchange_is_passed_on_and_written_down_without_secrets(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_what_was_recorded_is_played_back_in_its_pieces(tmp_path: Path) -> None:
+def test_recorded_bytes_are_played_back_in_their_pieces(tmp_path: Path) -> None:
     path = tmp_path / "tape.jsonl"
     answer = record(path, streaming(b"a", b"b"), {"model": "m"})
     assert replay(path, {"model": "m"}) == [answer]

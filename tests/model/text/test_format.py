@@ -308,7 +308,7 @@ def test_a_body_with_an_ampersand_is_taken_as_it_is(body: str) -> None:
 
 
 @given(st.text().filter(lambda text: "</tool>" not in text.lower()))
-def test_what_is_written_is_read_back(text: str) -> None:
+def test_calls_that_are_written_as_text_are_read_back(text: str) -> None:
     arguments = json.dumps({"cmd": text})
     written = call_text("exec_command", arguments, TAG, is_freeform=False, spec=RUN)
     ((name, arguments),) = calls(written)

@@ -64,7 +64,7 @@ def test_several_patches_of_a_file_come_to_one_difference():
     )
 
 
-def test_what_is_as_it_was_before_is_not_shown():
+def test_a_file_that_is_as_it_was_before_is_not_shown():
     assert (
         net_diff(
             patched("a", b"1\n", b"2\n"),

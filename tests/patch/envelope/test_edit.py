@@ -72,7 +72,7 @@ def test_end_of_file_is_strict():
     ]
 
 
-def test_one_blank_line_too_many_is_forgiven():
+def test_a_blank_line_too_many_is_forgiven():
     assert edited("a\nb", " a", "-", "+c") == "a\nc\nb\n"
     assert edited("a\nb\n", " a", "", "+c") == "a\n\nc\nb\n"
     assert edited("a\nb\n", "", "+c") == "\nc\na\nb\n"

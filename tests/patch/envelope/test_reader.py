@@ -283,7 +283,7 @@ def test_blank_lines_between_sections_are_passed_over():
         ("\ufeff", ""),
     ],
 )
-def test_what_stands_around_a_single_patch_is_peeled_off(before: str, after: str):
+def test_text_around_a_single_patch_is_removed(before: str, after: str):
     newline = "" if before == "\ufeff" else "\n"
     text = f"{before}{newline}{enveloped('*** Delete File: a')}\n{after}"
     assert parse_patch(text) == (DeleteFile("a"),)

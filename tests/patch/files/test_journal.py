@@ -193,7 +193,7 @@ def test_a_file_in_a_folder_that_may_not_be_written_is_overwritten_in_place(
     assert (made.cwd / "plain").read_text(encoding="utf-8") == "2\n3\n"
 
 
-def test_what_another_process_is_doing_is_left_alone(made: Journal):
+def test_changes_that_another_process_is_making_are_left_alone(made: Journal):
     assert killed_at(15, lambda: patch(made, *ALL_KINDS))
     before, names = tree(made.cwd), files(made)
     assert names == ["1.prepared"]
@@ -237,7 +237,7 @@ def test_a_file_that_was_edited_after_the_cut_is_not_overwritten(made: Journal):
     assert next(c.old for c in made.read(1).changes if c.name == "plain") == b"1\n"
 
 
-def test_what_is_replaced_is_moved_into_the_journal_and_can_be_had_from_there(
+def test_replaced_files_are_moved_into_the_journal_and_can_be_restored(
     made: Journal,
 ):
     plain, gone = made.cwd / "plain", made.cwd / "gone"
@@ -269,7 +269,7 @@ def test_who_still_has_a_replaced_file_open_does_not_change_what_is_brought_back
 
 
 @pytest.mark.parametrize(("code", "first"), [(errno.EXDEV, 0), (errno.EACCES, 2)])
-def test_what_cannot_be_moved_into_the_journal_is_copied(
+def test_replaced_files_that_cannot_be_moved_into_the_journal_are_copied(
     made: Journal, monkeypatch: pytest.MonkeyPatch, code: int, first: int
 ):
     # As between two mounts of one device, and where not every file may be moved.
@@ -468,7 +468,7 @@ def test_the_journal_forgets_what_is_too_old_too_much_or_too_many(
     assert made.numbers() == [8]
 
 
-def test_what_was_replaced_counts_as_part_of_the_journal_and_goes_with_its_entry(
+def test_replaced_files_count_as_part_of_the_journal_and_go_with_their_entry(
     made: Journal, monkeypatch: pytest.MonkeyPatch
 ):
     (made.cwd / "big").write_text("x\n" * 5000, encoding="utf-8")

@@ -91,7 +91,7 @@ UNIGNORING = {
 
 
 @pytest.mark.parametrize("commands", UNIGNORING.values(), ids=UNIGNORING)
-def test_what_was_ignored_when_the_turn_began_is_no_change_of_it(
+def test_files_that_were_ignored_when_the_turn_began_are_no_change_of_it(
     root: Path, commands: tuple[str, ...]
 ) -> None:
     (root / "x.db").write_bytes(b"d" * 2_000_000)
@@ -321,7 +321,7 @@ def test_ignored_files_in_new_folders_and_inner_repositories_are_not_taken_for_n
 @pytest.mark.parametrize(
     "command", ["rm .gitignore", "truncate -s 10 large", "echo small > large"]
 )
-def test_what_could_not_be_kept_is_left_where_it_is_though_now_it_could(
+def test_files_that_could_not_be_kept_are_left_alone_even_if_now_they_could(
     root: Path, command: str
 ) -> None:
     (root / "large").write_bytes(b"l" * (11 * 1024**2))
@@ -369,7 +369,7 @@ NEWLY_IGNORED = {
 
 
 @pytest.mark.parametrize("commands", NEWLY_IGNORED.values(), ids=NEWLY_IGNORED)
-def test_what_the_turn_made_and_then_ignored_is_undone(
+def test_files_that_the_turn_made_and_then_ignored_are_undone(
     root: Path, commands: tuple[str, ...]
 ) -> None:
     before = files(root)

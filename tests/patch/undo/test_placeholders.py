@@ -113,7 +113,7 @@ def outcome(root: Path) -> tuple[set[str], set[str]]:
 
 @pytest.mark.parametrize("moment", ["never", *MOMENTS])
 @pytest.mark.parametrize("edit", EDITS)
-def test_what_others_write_beside_placeholders_stays(
+def test_files_that_others_write_beside_placeholders_stay(
     root: Path, edit: str, moment: str
 ) -> None:
     turn(root, lambda: write(root / "mine"), moment, EDITS[edit])
@@ -122,7 +122,7 @@ def test_what_others_write_beside_placeholders_stays(
 
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("removal", REMOVALS)
-def test_what_others_remove_beside_placeholders_is_not_brought_back_unasked(
+def test_files_that_others_remove_beside_placeholders_are_not_restored_unasked(
     root: Path, removal: str, moment: str
 ) -> None:
     turn(root, lambda: write(root / "mine"), moment, REMOVALS[removal])
@@ -133,7 +133,7 @@ def test_what_others_remove_beside_placeholders_is_not_brought_back_unasked(
 
 @pytest.mark.parametrize("moment", MOMENTS[2:])
 @pytest.mark.parametrize("removal", REMOVALS)
-def test_what_a_command_and_then_others_removed_in_one_folder_is_asked_about(
+def test_files_that_a_command_and_then_others_removed_in_one_folder_are_asked_about(
     root: Path, removal: str, moment: str
 ) -> None:
     turn(root, (root / "mine").unlink, moment, REMOVALS[removal])
@@ -143,14 +143,14 @@ def test_what_a_command_and_then_others_removed_in_one_folder_is_asked_about(
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_what_others_make_beside_a_command_that_removes_stays(
+def test_files_that_others_make_beside_a_command_that_removes_some_stay(
     root: Path, moment: str
 ) -> None:
     turn(root, (root / "mine").unlink, moment, EDITS["new"])
     assert outcome(root)[0] == {"mine"}
 
 
-def test_what_a_command_alone_removed_beside_placeholders_is_not_asked_about(
+def test_files_that_a_command_alone_removed_beside_placeholders_are_not_asked_about(
     root: Path,
 ) -> None:
     turn(root, (root / "mine").unlink, "never", lambda _: None)

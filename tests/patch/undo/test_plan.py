@@ -257,7 +257,7 @@ def test_a_mode_that_was_changed_since_stays(journal: Journal):
     assert (journal.cwd / "a").read_text(encoding="utf-8") == "1\n"
 
 
-def test_what_someone_put_into_a_new_directory_stays(journal: Journal):
+def test_files_that_someone_put_into_a_new_directory_stay(journal: Journal):
     patch(journal, "*** Add File: d/a")
     write(journal.cwd / "d", mine="m\n")
     plan_undo(journal).commit()

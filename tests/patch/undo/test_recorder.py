@@ -72,7 +72,7 @@ def names(root: Path, paths: Sequence[str | EntryChange | PatchedFile]) -> list[
 
 
 @pytest.mark.parametrize("copies_between", [False, True])
-def test_what_the_user_saves_while_the_model_thinks_is_left_alone(
+def test_files_that_the_user_saves_while_the_model_thinks_are_left_alone(
     root: Path, copies_between: bool
 ) -> None:
     turn = recorder(root)
@@ -142,7 +142,7 @@ def test_a_change_in_a_long_command_may_be_that_of_another(
 
 
 @pytest.mark.parametrize("by_undo", [False, True])
-def test_what_an_undo_or_a_patch_of_another_did_meanwhile_is_not_the_turns(
+def test_changes_by_an_undo_or_the_patch_of_another_do_not_belong_to_the_turn(
     root: Path, by_undo: bool
 ) -> None:
     if by_undo:
@@ -186,7 +186,7 @@ def test_a_branch_that_was_switched_makes_changes_doubtful(
     assert entry.turn.switched == (("main", "other") if is_confined else ())
 
 
-def test_what_two_sessions_may_both_have_changed_is_refused_until_it_is_forced(
+def test_changes_that_two_sessions_may_both_have_made_are_undone_by_force_alone(
     root: Path,
 ) -> None:
     turns = [recorder(root, name) for name in ("one", "two")]

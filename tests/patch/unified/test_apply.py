@@ -154,7 +154,7 @@ def test_bytes_that_are_not_touched_stay():
     assert applied.data == b"new\n\xff\r\n\xfe\n\x85\n\0\r"
 
 
-def test_what_has_to_be_guessed_is_refused_if_strict():
+def test_a_guessed_place_is_refused_if_strict():
     moved = "0\n" + NINE
     assert not apply(moved, FIFTH, strict=True).failures
     assert failure(moved + NINE, FIFTH, strict=True) == (

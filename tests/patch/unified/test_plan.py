@@ -249,7 +249,7 @@ def test_a_diff_whose_line_ends_became_crlf_fits_both_kinds_of_file(tmp_path: Pa
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_hunks_that_do_not_fit_are_refused(
     tmp_path: Path, text: str, kind: str, message: str
 ):
     write(tmp_path, {"f": b"1\n", "g": b"2\n3\n"})
@@ -278,7 +278,7 @@ def test_all_failures_are_told_and_nothing_is_written(tmp_path: Path):
     )
 
 
-def test_what_fits_can_be_applied_alone(tmp_path: Path):
+def test_hunks_that_fit_can_be_applied_alone(tmp_path: Path):
     write(tmp_path, {"f": b"1\n2\n", "g": b"1\n"})
     good, bad = "@@ -1 +1 @@\n-1\n+one\n", "@@ -2 +2 @@\n-x\n+y\n"
     planned = apply(

@@ -252,7 +252,7 @@ def test_a_pipe_waits_for_its_other_end_alone(repository: Path) -> None:
     assert sh("(echo lost >p) & echo done", repository) == (0, "done\n")
 
 
-def test_what_is_left_behind_ends_with_the_command(tmp_path: Path) -> None:
+def test_processes_that_are_left_behind_end_with_the_command(tmp_path: Path) -> None:
     script = (
         "setsid sh -c 'echo $$ >pid; exec sleep 600' & while ! test -s pid; do :; done"
     )

@@ -212,7 +212,7 @@ def test_writing_outside_of_the_sandbox_is_refused(
     assert [path.name for path in tmp_path.rglob("*")] == ["root"]
 
 
-def test_what_commands_cannot_write_is_not_for_patches_either(tmp_path: Path):
+def test_files_that_commands_cannot_write_cannot_be_patched_either(tmp_path: Path):
     root, git = tmp_path / "root", tmp_path / "root/a/git"
     (git / "hooks").mkdir(parents=True)
     (root / ".git").symlink_to("a/git")
@@ -387,7 +387,7 @@ def root(tmp_path: Path) -> Path:
         ("*** Add File: link", "+x"),
     ],
 )
-def test_what_lies_outside_is_not_read_where_nobody_can_be_asked(
+def test_files_outside_are_not_read_where_nobody_can_be_asked(
     root: Path, lines: tuple[str, ...], mode: Literal["read-only", "workspace-write"]
 ):
     (root / "link").symlink_to("../secret")
@@ -456,7 +456,7 @@ def test_the_question_names_every_file_outside_by_its_place(root: Path):
     assert f"{root.parent}/secret".removeprefix("/") in request.summary
 
 
-def test_what_a_moved_link_leads_to_is_asked_about(root: Path):
+def test_the_target_of_a_moved_link_is_asked_about(root: Path):
     (root / "link").symlink_to("../secret")
     approver = ScriptedApprover(ReviewDecision.DENIED)
     turn = tool_context(

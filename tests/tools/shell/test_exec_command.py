@@ -364,7 +364,7 @@ def test_an_interrupt_of_a_command_that_has_ended_tells_its_own_exit_code(
     asyncio.run(main())
 
 
-def test_a_dialogue_with_python(tmp_path: Path) -> None:
+def test_python_can_be_used_interactively(tmp_path: Path) -> None:
     async def main() -> None:
         async with tool_calls(tmp_path) as calls:
             tool, stdin = ExecCommand(calls.runner(), _BASH), WriteStdin(calls.sessions)

@@ -207,7 +207,7 @@ def test_a_no_is_told_and_shown(
         ),
     ],
 )
-def test_what_may_not_be_asked_is_refused_and_shown(
+def test_a_question_that_may_not_be_asked_is_refused_and_shown(
     policy: ApprovalPolicy, arguments: dict[str, Any], text: str, tmp_path: Path
 ) -> None:
     async def work(setting: Setting) -> None:

@@ -92,7 +92,7 @@ def refuse(script: str, why: str, *, by_rule: bool = False) -> tuple[str, bool]:
 @pytest.mark.parametrize(
     "script", ["ls", "touch x", "git status > log", "rm -r x", "git reset --hard"]
 )
-def test_what_nothing_is_known_against_runs_in_the_sandbox(
+def test_an_unknown_command_runs_in_the_sandbox(
     script: str, policy: ApprovalPolicy
 ) -> None:
     assert [verdict(script, policy, mode=mode) for mode in MODES] == [HELD] * 3

@@ -30,7 +30,9 @@ def offered(script: str, prefix: str, rules: CommandRules = GIT_FETCH) -> bool:
         ("env A=1 npm run build", "env A=1 npm run"),
     ],
 )
-def test_what_lets_the_very_call_run_is_offered(script: str, prefix: str) -> None:
+def test_a_rule_that_lets_the_very_call_run_is_offered(
+    script: str, prefix: str
+) -> None:
     assert offered(script, prefix)
 
 
@@ -46,7 +48,9 @@ def test_what_lets_the_very_call_run_is_offered(script: str, prefix: str) -> Non
         ("npm run build", ""),
     ],
 )
-def test_what_does_not_is_not(script: str, prefix: str) -> None:
+def test_a_rule_that_does_not_let_the_call_run_is_not_offered(
+    script: str, prefix: str
+) -> None:
     assert not offered(script, prefix)
 
 
@@ -84,7 +88,7 @@ def test_what_does_not_is_not(script: str, prefix: str) -> None:
         *("git", "git -C x", "npm", "docker", "rm", "perl -e"),
     ],
 )
-def test_what_would_allow_nearly_anything_is_not(prefix: str) -> None:
+def test_a_rule_that_would_allow_nearly_anything_is_not_offered(prefix: str) -> None:
     # Read as one program, whatever is behind.
     words = tuple(prefix.split())
     assert offered_prefix([*words, "x"], words, CommandRules()) is None

@@ -47,7 +47,7 @@ def test_a_session_that_is_not_there_opens_no_terminal(
     assert IDLE not in program.text
 
 
-def test_what_is_sent_without_a_conversation_is_given_back(start: Start) -> None:
+def test_a_prompt_without_a_conversation_is_given_back(start: Start) -> None:
     with ScriptedServer([ANSWER]) as server:
         program = start(server, "resume", "--last")
         program.wait_for("no session to resume")

@@ -16,7 +16,7 @@ def editor(folder: Path, script: str) -> list[str]:
     return [str(path)]
 
 
-def test_what_an_editor_has_written_is_taken(tmp_path: Path) -> None:
+def test_the_text_that_an_editor_has_written_is_taken(tmp_path: Path) -> None:
     # Many replace the file instead of writing into it.
     script = 'printf "%s\\r\\nmore\\n\\n" "$(cat "$1")" >"$1.new" && mv "$1.new" "$1"'
     assert (

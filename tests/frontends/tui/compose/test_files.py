@@ -51,7 +51,7 @@ def test_the_best_matches_come_first(tmp_path: Path) -> None:
     ]
 
 
-def test_what_git_ignores_is_not_found(tmp_path: Path) -> None:
+def test_files_that_git_ignores_are_not_found(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".gitignore").write_text("*.log\nout/\n", encoding="utf-8")
     make(tmp_path, "a.py", "a.log", "out/a.py", ".hidden/a.py")

@@ -72,7 +72,7 @@ def test_without_a_file_texts_are_kept_for_this_program(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_file_costs_the_history_alone(tmp_path: Path) -> None:
+def test_a_history_that_is_no_file_costs_the_history_alone(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     for name in ("pipe", "folder"):

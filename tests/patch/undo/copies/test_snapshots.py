@@ -138,7 +138,7 @@ def test_nothing_that_a_repository_names_is_run_or_changes_what_is_kept(root: Pa
     assert not trace.exists()
 
 
-def test_what_is_not_kept_is_named_if_it_changed(root: Path):
+def test_files_that_are_not_kept_are_named_if_they_changed(root: Path):
     with (root / "large").open("wb") as file:
         file.truncate(5 * 1024**3)
     nested = root / "nested"
@@ -178,7 +178,7 @@ def test_a_file_that_grows_too_large_is_not_kept_as_it_was(root: Path):
     assert snapshots.take() == after
 
 
-def test_what_is_new_is_seen_however_often_nothing_was(root: Path):
+def test_new_files_are_seen_after_any_number_of_copies_without_change(root: Path):
     (root / "ignored.log").touch()
     snapshots = copies(root)
     before = [snapshots.take() for _ in range(3)][-1]
