@@ -50,11 +50,15 @@ _KINDS: Final = {
 _HINT: Final = "{list.accept} or a key answers, Esc: no; text goes to your prompt"
 _LIKE_IT: Final = ", and what begins like it from now on"
 _REASON_ROWS: Final = 4
+"""The rows that the reasons take at most."""
 _LEAST_REASON_ROWS: Final = 2
+"""The rows that a long call leaves to the reasons."""
 _LEAST_BODY_ROWS: Final = 4
 """In fewer rows, the lines of a long call are joined and cut in the middle."""
 _BESIDE_LABEL: Final = len("> 1. ") + len(" (p)")
+"""The columns of an option that are not its label."""
 _MANY_ROWS: Final = 10_000
+"""More rows than are ever shown, to bound the work."""
 _MOST_PATCH: Final = 60
 """Rows. No screen shows more of a question."""
 _LONGEST_SHOWN: Final = 200_000
@@ -110,47 +114,42 @@ class TerminalApprover:
 
     def _question(self, request: ApprovalRequest, room: int) -> Fragments:
         """The question in `room` rows: both ends of the call, and as much of the reason as fits."""
-        width = self._width
-        all_key = self._panels.named(SHOWS_ALL)
         theme = self._screen.theme
-        what = _body(request, theme, most=_MOST_PATCH, key=all_key)
-        body = self._rows(what)
-        reasons = [self._rows(each) for each in _facts(request, theme)]
+        all_key = self._panels.named(SHOWS_ALL)
+        call = _body(request, theme, most=_MOST_PATCH, key=all_key)
+        body = self._rows(call)
         if room < 2:
-            return joined(self._middle_cut(what, body, 1, all_key))
-        gap = 0
+            return joined(self._middle_cut(call, body, 1, all_key))
+        gap: list[Fragments] = []
         if room >= ROOMY:
-            gap = 1
-        left = room - 1 - gap
-        spare = left - len(body) - gap
-        # On a low screen, a call that fits is shown whole, whatever that leaves for the reason.
-        if gap or spare < 0:
-            least = min(_LEAST_REASON_ROWS, left // 3)
-        else:
-            least = 0
-        told = self._told(reasons, min(_REASON_ROWS, max(spare, least)))
-        for_body = left - len(told)
+            gap = [[]]
+        below_title = room - 1 - len(gap)
+        reasons = [self._rows(fact) for fact in _facts(request, theme)]
+        reason_rows = _reason_rows(len(body), below_title, len(gap))
+        told = self._told(reasons, reason_rows)
+        is_all_told = len(told) == sum(map(len, reasons))
         if told:
-            for_body -= gap
-        is_folded = len(body) > for_body >= _LEAST_BODY_ROWS
-        ends = ends_of(body, for_body, all_key)
-        if len(body) > for_body and not is_folded:
-            ends = self._middle_cut(what, body, for_body)
-        is_cut = len(body) > for_body or len(told) < sum(map(len, reasons))
-        mark = all_key if is_cut and not is_folded else ""
-        if request.agent:
-            agent = f"{plain(request.agent)}: "
+            told = [*gap, *told]
+        body_rows = below_title - len(told)
+        # The title names the key that shows all, unless a row among those of the call does.
+        mark = ""
+        if len(body) <= body_rows:
+            shown = body
+            if not is_all_told:
+                mark = all_key
+        elif body_rows >= _LEAST_BODY_ROWS:
+            shown = ends_of(body, body_rows, all_key)
         else:
-            agent = ""
-        asked = fit(
-            f"{agent}Would you like to {_KINDS[request.kind][0]}?", width - len(mark)
-        )
-        title: Fragments = [("bold", asked), ("class:quiet", mark)]
-        blank: list[Fragments] = [[]] * gap
-        rows = [title, *blank, *ends]
-        if told:
-            rows += [*blank, *told]
-        return joined(rows)
+            shown = self._middle_cut(call, body, body_rows)
+            mark = all_key
+        title = self._title(request, mark)
+        return joined([title, *gap, *shown, *told])
+
+    def _title(self, request: ApprovalRequest, mark: str) -> Fragments:
+        """The row that asks, shortened to leave room for `mark` at its end."""
+        question = f"{_asker(request)}Would you like to {_KINDS[request.kind][0]}?"
+        asked = fit(question, self._width - len(mark))
+        return [("bold", asked), ("class:quiet", mark)]
 
     @property
     def _width(self) -> int:
@@ -161,32 +160,59 @@ class TerminalApprover:
         told: list[Fragments] = []
         for n, rows in enumerate(reasons, 1):
             left = room - len(told)
-            told += beginning_of(
-                rows, left - min(len(reasons) - n, max(0, left - 1)), self._width
-            )
+            for_others = len(reasons) - n
+            own = max(left - for_others, min(left, 1))
+            told += beginning_of(rows, own, self._width)
         return told
 
     def _middle_cut(
-        self, what: RenderableType, body: list[Fragments], room: int, mark: str = ""
+        self, call: RenderableType, body: list[Fragments], room: int, mark: str = ""
     ) -> list[Fragments]:
-        """Both ends of the call, with its lines joined, as far as they fit in `room` rows."""
+        """Both ends of the call, with its lines joined, as far as they fit in `room` rows.
+
+        `mark` follows them.
+        """
         # A row of the screen is not a line of the text: take the text's own lines if it has any.
-        texts = map(fragment_list_to_text, body)
-        if isinstance(what, Text):
-            lines = what.plain.split("\n")
+        if isinstance(call, Text):
+            lines = call.plain.split("\n")
         else:
-            lines = texts
-        line = " ↵ ".join(text for line in lines if (text := line.strip()))
+            lines = [fragment_list_to_text(row) for row in body]
+        stripped = [line.strip() for line in lines]
+        joined_lines = " ↵ ".join(filter(None, stripped))
         columns = room * self._width - len(mark)
-        line = both_ends(line, columns)
+        ends = both_ends(joined_lines, columns)
+        # Rows that break at blanks hold less than their columns.
         while True:
-            rows = wrapped([("", both_ends(line, columns) + mark)], self._width)
+            rows = wrapped([("", both_ends(ends, columns) + mark)], self._width)
             if len(rows) <= room or columns < 1:
                 return rows[:room]
             columns -= 1
 
     def _rows(self, cell: RenderableType) -> list[Fragments]:
         return self._transcript.renderer.fragments(cell, self._width)[:_MANY_ROWS]
+
+
+def _reason_rows(body: int, below_title: int, gap: int) -> int:
+    """The rows that the reasons may take.
+
+    Args:
+        body: the rows of the whole call.
+        below_title: the rows for the call and the reasons.
+        gap: the empty rows before the reasons; 0 on a low screen.
+    """
+    spare = below_title - body - gap
+    # On a low screen, a call that fits is shown whole, whatever that leaves for the reason.
+    if not gap and spare >= 0:
+        return min(_REASON_ROWS, spare)
+    least = min(_LEAST_REASON_ROWS, below_title // 3)
+    return min(_REASON_ROWS, max(spare, least))
+
+
+def _asker(request: ApprovalRequest) -> str:
+    """The name of the subagent that asks, before a sentence; empty for the session's own agent."""
+    if not request.agent:
+        return ""
+    return f"{plain(request.agent)}: "
 
 
 def _exact(text: str, theme: Theme) -> str:
@@ -199,27 +225,26 @@ def _exact(text: str, theme: Theme) -> str:
 def _facts(
     request: ApprovalRequest, theme: Theme, *, whole: bool = False
 ) -> list[Text]:
+    """The reasons for the question, one line each. `whole`: the agent and the folder too."""
     said = request.justification or ""
     why = (request.reason or "").removesuffix(said).rstrip(": ")
-    facts = {"Why asked: ": why, "The model says: ": said}
+    facts = [("Why asked: ", why), ("The model says: ", said)]
     if whole:
-        facts |= {"Agent: ": request.agent or "", "Folder: ": str(request.cwd)}
-    # All on one line: a separate line in the model's words could pass for the command.
-    lines = {
-        name: " ".join(_exact(text, theme).split()) for name, text in facts.items()
-    }
-    return [
-        Text.assemble((n, "quiet"), (line, "emphasis"))
-        for n, line in lines.items()
-        if line
-    ]
+        facts += [("Agent: ", request.agent or ""), ("Folder: ", str(request.cwd))]
+    lines: list[Text] = []
+    for name, text in facts:
+        # All on one line: a separate line in the model's words could pass for the command.
+        line = " ".join(_exact(text, theme).split())
+        if line:
+            lines.append(Text.assemble((name, "quiet"), (line, "emphasis")))
+    return lines
 
 
 def _pages(request: ApprovalRequest, theme: Theme) -> Pages:
     pages = Pages(f"What is to be decided: {_KINDS[request.kind][0]}")
     pages.add(_body(request, replace(theme, cwd="")))
     for n, fact in enumerate(_facts(request, theme, whole=True)):
-        pages.add(fact, space=not n)
+        pages.add(fact, space=n == 0)
     return pages
 
 
@@ -240,18 +265,14 @@ def _body(
         case "network":
             return Text(_exact(request.summary, theme))
         case "command":
-            script = _exact(
-                cut(script_of(request.summary, theme.shell), _LONGEST_SHOWN), theme
-            )
+            script = cut(script_of(request.summary, theme.shell), _LONGEST_SHOWN)
+            folder = elsewhere(str(request.cwd), theme, before="In the folder ")
+            text = Text()
             # The folder comes first: the end of a long script may not be on the screen.
-            where = _exact(
-                elsewhere(str(request.cwd), theme, before="In the folder "), theme
-            )
-            return Text.assemble(
-                (f"{where}\n" if where else "", ""),
-                ("$ ", "quiet"),
-                highlighted(script, "bash"),
-            )
+            if folder:
+                text.append(f"{_exact(folder, theme)}\n")
+            text.append("$ ", "quiet")
+            return text.append_text(highlighted(_exact(script, theme), "bash"))
 
 
 def _pretty(summary: str) -> str:
@@ -264,12 +285,14 @@ def _pretty(summary: str) -> str:
 
 
 def _summary(request: ApprovalRequest, own_shell: str) -> str:
-    is_command = request.kind == "command"
-    if is_command:
+    """The question in a few words, for a notification."""
+    if request.kind == "command":
         what = script_of(request.summary, own_shell)
     else:
         what = request.reason
-    agent = f"{request.agent}: " if request.agent else ""
+    agent = ""
+    if request.agent:
+        agent = f"{request.agent}: "
     if what:
         return f"{agent}Approve: {what}"
     return f"{agent}Approve edits"
@@ -278,59 +301,67 @@ def _summary(request: ApprovalRequest, own_shell: str) -> str:
 def _approved_cell(
     request: ApprovalRequest, answer: ReviewDecision, own_shell: str
 ) -> RenderableType:
-    if answer is ReviewDecision.APPROVED_FOR_SESSION:
-        for_good = " for this session"
-    else:
-        for_good = ""
-    if answer is ReviewDecision.APPROVED_WITH_RULE:
-        if request.kind == "network":
-            for_good = " from now on"
-        else:
-            for_good = _LIKE_IT
+    """The cell that says what the user approved, and for how long."""
+    match answer:
+        case ReviewDecision.APPROVED_FOR_SESSION:
+            how_long = " for this session"
+        case ReviewDecision.APPROVED_WITH_RULE if request.kind == "network":
+            how_long = " from now on"
+        case ReviewDecision.APPROVED_WITH_RULE:
+            how_long = _LIKE_IT
+        case _:
+            how_long = ""
     match request.kind:
         case "command":
-            what = highlighted(
-                one_line(script_of(request.summary, own_shell), 100), "bash"
-            )
+            script = one_line(script_of(request.summary, own_shell), 100)
+            what = highlighted(script, "bash")
         case "patch":
             what = Text("the edits")
         case "mcp":
-            what = Text(
-                f"the call of {one_line(request.summary.partition(' ')[0], 100)}"
-            )
+            tool, _, _ = request.summary.partition(" ")
+            what = Text(f"the call of {one_line(tool, 100)}")
         case "network":
             what = Text(plain(request.summary))
-    agent = f"{plain(request.agent)}: " if request.agent else ""
-    row = Text.assemble(agent, ("You approved ", "action"), what, (for_good, "quiet"))
-    return marked(row, sign="✔", style="ok")
+    row = Text(_asker(request)).append("You approved ", "action").append_text(what)
+    return marked(row.append(how_long, "quiet"), sign="✔", style="ok")
 
 
 def _options(
     request: ApprovalRequest, columns: int, theme: Theme
 ) -> list[MenuOption[_Answer]]:
-    session = f"Yes, and do not ask again for {_KINDS[request.kind][1]} in this session"
     options = [MenuOption[_Answer]("Yes, proceed", ReviewDecision.APPROVED, "y")]
     if request.can_last:
+        these = _KINDS[request.kind][1]
+        label = f"Yes, and do not ask again for {these} in this session"
         answer = ReviewDecision.APPROVED_FOR_SESSION
-        options.append(MenuOption[_Answer](session, answer, "a", lasts=True))
+        options.append(MenuOption[_Answer](label, answer, "a", lasts=True))
     if request.prefix is not None:
-        words = shlex.join(request.prefix)
-        if theme.unicode:
-            words = printable(words)
-        else:
-            words = escaped(printable(words))
-        label = f"Yes, and do not ask again for commands that start with `{words}`, in any session"
-        if request.kind == "network":
-            label = f"Yes, and allow `{words}` in any session"
-        short = f"Yes, always: `{words}`"
+        always = _rule_option(request, request.prefix, theme)
         # Nobody should agree to words that are cut.
-        if get_cwidth(short) <= columns - _BESIDE_LABEL:
-            answer = ReviewDecision.APPROVED_WITH_RULE
-            options.append(
-                MenuOption[_Answer](label, answer, "p", short=short, lasts=True)
-            )
+        if get_cwidth(always.short) <= columns - _BESIDE_LABEL:
+            options.append(always)
     options += [
         MenuOption[_Answer]("No, and say what to do instead", None, "f"),
         MenuOption[_Answer]("No, and stop here", ReviewDecision.ABORT, "n"),
     ]
     return options
+
+
+def _rule_option(
+    request: ApprovalRequest, prefix: Sequence[str], theme: Theme
+) -> MenuOption[_Answer]:
+    """The answer that allows, in any session, all that begins with the words of `prefix`."""
+    words = printable(shlex.join(prefix))
+    if not theme.unicode:
+        words = escaped(words)
+    if request.kind == "network":
+        label = f"Yes, and allow `{words}` in any session"
+    else:
+        label = f"Yes, and do not ask again for commands that start with `{words}`, in any session"
+    return MenuOption[_Answer](
+        label,
+        ReviewDecision.APPROVED_WITH_RULE,
+        "p",
+        short=f"Yes, always: `{words}`",
+        lasts=True,
+    )

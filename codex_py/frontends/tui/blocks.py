@@ -69,22 +69,31 @@ class Blocks:
         self._finished: list[Block] = []
 
     def feed(self, delta: str) -> None:
-        room = min(max(0, _MAX_MARKDOWN - self._taken), _MAX_AT_ONCE)
-        room = 0 if self._is_verbatim else room
+        """Add the next piece of the answer."""
+        if self._is_verbatim:
+            room = 0
+        else:
+            left = max(0, _MAX_MARKDOWN - self._taken)
+            room = min(left, _MAX_AT_ONCE)
         *lines, self._partial = (self._partial + delta[:room]).split("\n")
         for line in lines:
             self._take_line(f"{line}\n")
-        # A line without an end in sight.
         while len(self._partial) > _MAX_PROSE:
-            cut = (
-                self._partial.rfind(" ", _MAX_PROSE // 2, _MAX_PROSE) + 1 or _MAX_PROSE
-            )
-            self._lines.append(self._partial[:cut])
-            self._partial = self._partial[cut:]
-            self._end(continues=True)
+            self._cut_partial()
         if len(delta) > room:
             self._feed_verbatim(delta[room : max(0, _MAX_VERBATIM - self._taken)])
         self._taken += len(delta)
+
+    def _cut_partial(self) -> None:
+        """End the block within a line that is too long, behind a blank if there is one."""
+        blank = self._partial.rfind(" ", _MAX_PROSE // 2, _MAX_PROSE)
+        if blank >= 0:
+            cut = blank + 1
+        else:
+            cut = _MAX_PROSE
+        self._lines.append(self._partial[:cut])
+        self._partial = self._partial[cut:]
+        self._end(continues=True)
 
     @property
     def hidden(self) -> int:
@@ -137,31 +146,45 @@ class Blocks:
             self._end()
             self._fence = fence
             self._language = language
-            return
-        if not line.strip():
-            # A list continues after empty lines, if the next line is indented.
-            if self._lines and (
-                _ITEM.match(self._lines[0]) or self._lines[0][0].isspace()
-            ):
-                self._lines.append(line)
-            else:
-                self._end()
-            return
+        elif not line.strip():
+            self._take_empty_line(line)
+        else:
+            self._take_prose(line)
+
+    def _take_empty_line(self, line: str) -> None:
+        # A list continues after empty lines, if the next line is indented.
+        if self._is_list():
+            self._lines.append(line)
+        else:
+            self._end()
+
+    def _take_prose(self, line: str) -> None:
+        is_heading = _HEADING.match(line) is not None
         if self._lines and not line[0].isspace():
-            if not self._lines[-1].strip() or _HEADING.match(line):
+            follows_empty_line = not self._lines[-1].strip()
+            if follows_empty_line or is_heading:
                 self._end()
             elif self._begins_item(line):
                 self._end(continues=True)
         self._lines.append(line)
         self._size += len(line)
-        if _HEADING.match(line):
+        if is_heading:
             self._end()
-            return
-        is_table = len(self._lines) > 1 and _is_table_rule(self._lines[1])
-        if self._size > (_MAX_TABLE if is_table else _MAX_PROSE):
-            header = self._lines[:2] if is_table else []
+        elif len(self._lines) > 1 and _is_table_rule(self._lines[1]):
+            if self._size > _MAX_TABLE:
+                # The next block repeats the header.
+                header = self._lines[:2]
+                self._end(continues=True)
+                self._lines = header
+        elif self._size > _MAX_PROSE:
             self._end(continues=True)
-            self._lines = header
+
+    def _is_list(self) -> bool:
+        """True if the block is an item of a list, or an indented part of one."""
+        if not self._lines:
+            return False
+        first = self._lines[0]
+        return _ITEM.match(first) is not None or first[0].isspace()
 
     def _begins_item(self, line: str) -> bool:
         """True if a line begins another item of the block's list, or a list after its paragraph."""
@@ -187,40 +210,52 @@ class Blocks:
         self._lines.append(line)
         self._size += len(line)
         if len(self._lines) > _MAX_CODE_LINES or self._size > 2 * _MAX_PROSE:
-            # Highlighting starts again in the next piece, so cut after an empty line if there is
-            # one.
-            piece = max(1, min(_CODE_PIECE_LINES, len(self._lines) - 1))
-            empty = [n for n in range(piece // 2, piece) if not self._lines[n].strip()]
-            piece = empty[-1] + 1 if empty else piece
-            rest = self._lines[piece:]
-            del self._lines[piece:]
+            end = self._end_of_piece()
+            rest = self._lines[end:]
+            del self._lines[end:]
             self._end(continues=True)
             self._lines = rest
             self._size = sum(map(len, rest))
+
+    def _end_of_piece(self) -> int:
+        """The number of lines of code that are shown together, before the rest is known.
+
+        Highlighting starts again in the next piece, so a piece ends with an empty line if possible.
+        """
+        longest = max(1, min(_CODE_PIECE_LINES, len(self._lines) - 1))
+        for end in range(longest, longest // 2, -1):
+            if not self._lines[end - 1].strip():
+                return end
+        return longest
 
     def _feed_verbatim(self, delta: str) -> None:
         if not self._is_verbatim:
             self._finished = self.finish()
             self._is_verbatim = True
         lines, newline, self._partial = (self._partial + delta).rpartition("\n")
-        if newline or len(self._partial) > _MAX_PROSE:
-            self._finished.append(
-                Block(lines + newline or self._partial, "", is_first=False)
-            )
-            self._partial = self._partial if newline else ""
+        if newline:
+            self._finished.append(Block(lines + newline, "", is_first=False))
+        elif len(self._partial) > _MAX_PROSE:
+            self._finished.append(Block(self._partial, "", is_first=False))
+            self._partial = ""
 
     def _end(self, *, continues: bool = False) -> None:
         text = "".join(self._lines)
         self._lines = []
         self._size = 0
-        # An empty fence is shown too.
-        if text.strip() or (self._fence is not None and (text or self._is_first)):
+        if self._fence is None:
+            is_shown = text.strip() != ""
+        else:
+            # An empty fence is shown too, but no empty rest of one.
+            is_shown = text != "" or self._is_first
+        if is_shown:
             self._finished.append(self._block(text))
         self._is_first = not continues
 
     def _end_fence(self) -> None:
         self._end()
-        self._fence = self._language = None
+        self._fence = None
+        self._language = None
 
     def _block(self, text: str) -> Block:
         return Block(text, self._language, self._is_first, self._is_plan)
@@ -232,14 +267,20 @@ def _fence(line: str) -> tuple[str, str]:
     Both are empty if the line is not a fence.
     """
     marks = _FENCE.match(line)
-    if marks is None or "`" in line[marks.end() :]:
+    if marks is None:
         return "", ""
-    return marks[0], (line[marks.end() :].split(maxsplit=1) or [""])[0]
+    info = line[marks.end() :]
+    if "`" in info:
+        return "", ""
+    words = info.split(maxsplit=1)
+    if not words:
+        return marks[0], ""
+    return marks[0], words[0]
 
 
 def _is_table_rule(line: str) -> bool:
+    if "|" not in line:
+        return False
     # Split first: one expression for the whole line would take quadratic time.
     columns = line.strip().removeprefix("|").removesuffix("|").split("|")
-    return "|" in line and all(
-        _COLUMN_RULE.fullmatch(column.strip()) for column in columns
-    )
+    return all(_COLUMN_RULE.fullmatch(column.strip()) for column in columns)

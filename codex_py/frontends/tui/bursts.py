@@ -1,7 +1,7 @@
-"""Recognizes characters that arrive all at once: they are text, whatever it holds, and not keys.
+"""Recognizes characters that arrive all at once: they are pasted text, not keys.
 
-Where a terminal does not mark pastes (the Linux console, GNU screen, `tmux paste-buffer`, a serial
-line), it sends them as if they were typed. A Tab or an Enter in a paste must do nothing.
+A terminal that does not mark pastes (the Linux console, GNU screen, `tmux paste-buffer`, a serial
+line) sends them as if they were typed. A Tab or an Enter in a paste must do nothing.
 """
 
 import re
@@ -18,10 +18,10 @@ _MAY_BE_KEY: Final = re.compile(r"[^\t\r\n]*\r|\t")
 
 
 class Bursts:
-    """Tells bursts of characters, which are text, from keys.
+    """Distinguishes bursts of characters, which are text, from keys.
 
     One Enter at the end of a burst of one line, or a Tab that comes alone, is held. If nothing
-    follows, it is a key: people and programs type ahead like that.
+    follows, it is a key: people and programs that type ahead send such bursts.
 
     Attributes:
         is_open: True if the next characters belong to the burst.
@@ -46,10 +46,11 @@ class Bursts:
         if apart_s > _AT_ONCE_S:
             self._at_once = ""
         self._at_once = (self._at_once + typed)[-_LEAST:]
-        if not self.is_open and not self._begins(typed):
-            return None
         if not self.is_open:
-            self.is_open = self._is_one_line = True
+            if not self._begins(typed):
+                return None
+            self.is_open = True
+            self._is_one_line = True
             self._ends_in_return = False
         if self.held:
             typed = self.held + typed
@@ -62,7 +63,8 @@ class Bursts:
             self.held = typed[-1]
             return typed[:-1]
         text = typed.replace("\r\n", "\n").replace("\r", "\n")
-        self._is_one_line = self._is_one_line and not _BREAK.search(text)
+        if _BREAK.search(text):
+            self._is_one_line = False
         return text
 
     def end(self) -> str:
@@ -77,10 +79,13 @@ class Bursts:
         return held
 
     def _begins(self, typed: str) -> bool:
+        """True if a burst begins: text follows an Enter or a Tab, or much came at once."""
         found = _BREAK.search(typed)
         if found is not None and _has_text(typed[found.end() :]):
             return True
-        return len(self._at_once) >= _LEAST and _has_text(self._at_once + typed)
+        if len(self._at_once) < _LEAST:
+            return False
+        return _has_text(self._at_once + typed)
 
 
 def _has_text(characters: str) -> bool:

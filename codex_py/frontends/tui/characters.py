@@ -2,6 +2,7 @@
 
 from collections.abc import Container
 from functools import lru_cache
+from string import ascii_uppercase
 from typing import Final
 
 from prompt_toolkit.utils import get_cwidth
@@ -24,9 +25,10 @@ _ALONE: Final = {
     **{tone: " " * get_cwidth(chr(tone)) for tone in _TONES},
     **{
         _FLAG_A + n: letter.ljust(get_cwidth(chr(_FLAG_A + n)))
-        for n, letter in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+        for n, letter in enumerate(ascii_uppercase)
     },
 }
+"""The replacement of each character that terminals join with its neighbours."""
 
 
 def alone(text: str) -> str:
@@ -50,7 +52,7 @@ def ascii_only(text: str) -> str:
 def escaped(text: str, *, keeps: Container[str] = ()) -> str:
     """The text with an escape (`\\u30c7`) for each character that is neither ASCII nor in `keeps`.
 
-    No similar letter replaces one: it would be another command, or another file.
+    A similar letter would not do: it would make another command, or name another file.
     """
     if text.isascii():
         return text

@@ -1,4 +1,7 @@
-"""Cells of commands, running and finished."""
+"""Cells of commands, running and finished.
+
+A command that only reads files is shown as looks at them: "Read a.py", "Search TODO in src".
+"""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -47,35 +50,42 @@ _SILENT = {"cd", "pwd", "true", "wc", "uniq"}
 """Commands that print nothing from files, or count what others have read."""
 _FILTERS = {"head", "tail"}
 _LONGEST_FOLDER = 1_000
-_LONGEST_BEHIND = 30
+_LONGEST_IN_BACKGROUND = 30
 """Characters of a command in the background; its state follows on the same row."""
 
 
 def command_cell(item: CommandExecution, theme: Theme) -> RenderableType:
     """The cell of a finished command."""
-    failed = item.status != "completed" or item.exit_code not in {0, None}
     if item.status == "declined":
         return marked(_head("Declined", item, theme), sign="✗", style="error")
-    tail = Text()
+    failed = item.status != "completed" or item.exit_code not in {0, None}
+    outcome = Text()
     if failed:
-        if item.exit_code is None:
-            what = item.status
-        else:
-            what = f"exit {item.exit_code}"
-        what = "stopped" if item.was_stopped else what
-        tail.append(" · ", "quiet").append(what, "error")
+        outcome.append(" · ", "quiet").append(_failure(item), "error")
     if item.duration_ms is not None:
-        tail.append(f" · {took(item.duration_ms)}", "quiet")
-    parts: list[RenderableType] = [
-        Tailed(_head("You ran" if item.is_users else "Ran", item, theme), tail)
-    ]
+        outcome.append(f" · {took(item.duration_ms)}", "quiet")
+    verb = "You ran" if item.is_users else "Ran"
+    parts: list[RenderableType] = [Tailed(_head(verb, item, theme), outcome)]
     printed = item.aggregated_output.strip("\n")
-    if printed and not (item.was_relayed and theme.folds):
-        wanted = failed or item.is_users
-        last, style = (_FAILED_TAIL, "text") if wanted else (_OUTPUT_TAIL, "quiet")
+    # Relayed output is above the cell already.
+    is_seen = item.was_relayed and theme.folds
+    if printed and not is_seen:
         head = _OUTPUT_HEAD if theme.folds else WHOLE
-        parts.append(below(output(printed, head=head, tail=last, style=style)))
+        if failed or item.is_users:
+            shown = output(printed, head=head, tail=_FAILED_TAIL, style="text")
+        else:
+            shown = output(printed, head=head, tail=_OUTPUT_TAIL, style="quiet")
+        parts.append(below(shown))
     return marked(*parts, style="error" if failed else "ok")
+
+
+def _failure(item: CommandExecution) -> str:
+    """The words that say how a failed command ended."""
+    if item.was_stopped:
+        return "stopped"
+    if item.exit_code is None:
+        return item.status
+    return f"exit {item.exit_code}"
 
 
 def running_cell(
@@ -101,31 +111,32 @@ def background_cell(
     item: CommandExecution, printed: str, since: str, theme: Theme
 ) -> RenderableType:
     """The cell of a command in the background: one row, with the last line of output."""
-    last = last_lines(printed, 1) or Text()
-    script = one_line(
-        script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell), _LONGEST_BEHIND
-    )
-    head = Text.assemble(("In the background ", "action"), highlighted(script, "bash"))
-    head.append(f" · since {since}", "quiet").append(
-        " · " if last else "", "quiet"
-    ).append(last)
-    head.no_wrap = True
-    head.overflow = "ellipsis"
-    return marked(head, style="accent")
+    script = one_line(_script(item, theme), _LONGEST_IN_BACKGROUND)
+    row = Text.assemble(("In the background ", "action"), highlighted(script, "bash"))
+    row.append(f" · since {since}", "quiet")
+    last = last_lines(printed, 1)
+    if last:
+        row.append(" · ", "quiet").append(last)
+    row.no_wrap = True
+    row.overflow = "ellipsis"
+    return marked(row, style="accent")
 
 
 def explored(item: CommandExecution, own_shell: str = "") -> list[Look]:
     """The looks of a successful command that only looked at files; empty for all others."""
+    has_succeeded = item.status == "completed" and item.exit_code == 0
+    if not has_succeeded or item.is_users:
+        return []
     script = script_of(item.command, own_shell)
-    is_ended = item.status == "completed" and item.exit_code == 0
-    if not is_ended or item.is_users or len(script) > _MOST_READ:
+    if len(script) > _MOST_READ:
         return []
     if not is_known_safe(("bash", "-c", script)):
         # It may do more than look.
         return []
     looks: list[Look] = []
     for command in plain_script(script) or ():
-        if command[0] in _SILENT or (command[0] in _FILTERS and not _files(command)):
+        is_filter = command[0] in _FILTERS and not _files(command)
+        if is_filter or command[0] in _SILENT:
             continue
         look = _look(command)
         if look is None:
@@ -138,9 +149,13 @@ def explored_cell(looks: Sequence[Look], theme: Theme) -> RenderableType:
     """The cell of looks. Consecutive names of one kind share a row, each once, as in Codex."""
     rows: list[RenderableType] = []
     for verb, group in groupby(looks, itemgetter(0)):
-        what = (within(theme.cwd, name) for _, names in group for name in names)
-        names = dict.fromkeys(one_line(name, 200) for name in what)
-        texts = names if verb == "Search" else [", ".join(names)]
+        names: list[str] = []
+        for _, paths in group:
+            names += [one_line(within(theme.cwd, path), 200) for path in paths]
+        texts = list(dict.fromkeys(names))
+        # What was searched for may contain commas.
+        if verb != "Search":
+            texts = [", ".join(texts)]
         rows += [Hanging(f"{verb} ", Text(text), style="accent") for text in texts]
     cell = marked(Text("Explored", "action"), below(*rows))
     if theme.folds:
@@ -148,11 +163,16 @@ def explored_cell(looks: Sequence[Look], theme: Theme) -> RenderableType:
     return cell
 
 
+def _script(item: CommandExecution, theme: Theme) -> str:
+    """The script of a command, or its beginning if it is too long."""
+    return script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell)
+
+
 def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
-    script = script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell).strip()
-    head = _COMMAND_HEAD if theme.folds else WHOLE
-    script = folded(script, head=head, tail=_COMMAND_TAIL).plain
-    shown = highlighted(script, "bash")
+    """The beginning of a cell: the verb, the script, and the folder if it is another one."""
+    most = _COMMAND_HEAD if theme.folds else WHOLE
+    script = folded(_script(item, theme).strip(), head=most, tail=_COMMAND_TAIL)
+    shown = highlighted(script.plain, "bash")
     shown.highlight_regex(r"(?m)^… \+\d+ lines.*$", "quiet")
     where = elsewhere(item.cwd, theme, before=" in ")
     return Text.assemble((f"{verb} ", "action"), shown, (where, "quiet"))
@@ -195,10 +215,9 @@ def _look(command: Command) -> Look | None:
         case "rg" if "--files" in command:
             return "List", files or ["."]
         case "rg" | "grep" if files:
-            if files[1:]:
-                where = f" in {', '.join(files[1:])}"
-            else:
-                where = ""
-            return "Search", [files[0] + where]
+            pattern, *places = files
+            if places:
+                return "Search", [f"{pattern} in {', '.join(places)}"]
+            return "Search", [pattern]
         case _:
             return None

@@ -1,8 +1,9 @@
 """Cells of items and of the program's messages. Commands and patches have modules of their own."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, cast
 
 from rich.console import Group, RenderableType
@@ -61,7 +62,10 @@ _LONGEST_NOTE = 2000
 """Characters of a line, enough for a sentence whose end says what to do."""
 _MOST_COUNTED = 1_000_000
 """Characters of a diff; a longer one is not counted."""
-_NOTE = "user_note: "
+_USER_NOTE = "user_note: "
+"""The mark of a free answer to a question."""
+_BESIDE_STEP = 6
+"""Columns of a plan's row that are not the step's text."""
 _GOALS = {
     "create_goal": "Set goal:",
     "update_goal": "The goal is now",
@@ -132,11 +136,10 @@ def live_cell(
         case event_items.McpToolCall(tool="request_user_input"):
             return None
         case event_items.McpToolCall():
+            parts: list[RenderableType] = [_call(item, theme, is_over=False)]
             if output and tail:
-                said = [below(Text(one_line(output, 200), "quiet"))]
-            else:
-                said = []
-            return marked(_call("Calling", item, theme), *said, style="accent")
+                parts.append(below(Text(one_line(output, 200), "quiet")))
+            return marked(*parts, style="accent")
         case event_items.CollabToolCall():
             return marked(_agents_line(item, is_over=False), style="accent")
         case event_items.FileChange():
@@ -150,29 +153,28 @@ def live_cell(
 def _plan_cell(
     item: event_items.TodoList, head: Text | None = None, *, longest: int = 500
 ) -> RenderableType:
+    """The cell of a plan. `longest`: the characters of a step to show."""
     parts: list[RenderableType] = []
     if item.explanation:
         parts.append(folded(item.explanation, head=10, tail=2, style="thought"))
-    for entry in item.items[:_MOST_STEPS]:
-        if entry.completed:
-            sign = "✔"
-            sign_style = "ok"
-            style = "step done"
-        elif entry.in_progress:
-            sign = "▸"
-            sign_style = "step"
-            style = "step"
-        else:
-            sign = "□"
-            sign_style = "quiet"
-            style = "quiet"
-        text = Text(one_line(entry.text, longest), style)
-        parts.append(Hanging(f"{sign} ", text, style=sign_style))
+    parts += [_step_row(step, longest) for step in item.items[:_MOST_STEPS]]
     hidden = len(item.items) - _MOST_STEPS
     if hidden > 0:
         parts.append(Text(f"… +{hidden} steps", "quiet"))
-    body = below(*parts) if parts else Text("(no steps)", "quiet")
+    if parts:
+        body = below(*parts)
+    else:
+        body = Text("(no steps)", "quiet")
     return marked(head or Text("Updated Plan", "action"), body, style="plan")
+
+
+def _step_row(step: event_items.TodoEntry, longest: int) -> Hanging:
+    text = one_line(step.text, longest)
+    if step.completed:
+        return Hanging("✔ ", Text(text, "step done"), style="ok")
+    if step.in_progress:
+        return Hanging("▸ ", Text(text, "step"), style="step")
+    return Hanging("□ ", Text(text, "quiet"), style="quiet")
 
 
 def pinned_plan_cell(
@@ -180,17 +182,18 @@ def pinned_plan_cell(
 ) -> RenderableType:
     """The plan in progress: at most `most` steps, around the first that is not done."""
     steps = item.items
-    done = sum(entry.completed for entry in item.items)
-    now = next((n for n, entry in enumerate(steps) if not entry.completed), done)
-    shown = [steps[n] for n in window(now, len(steps), most)]
+    undone = [n for n, step in enumerate(steps) if not step.completed]
+    done = len(steps) - len(undone)
+    # If all are done, the last ones are shown.
+    current = undone[0] if undone else len(steps)
+    shown = [steps[n] for n in window(current, len(steps), most)]
     progress = f" · {done} of {len(steps)} done"
     hidden = len(steps) - len(shown)
     if hidden:
         progress += f" · +{hidden} steps"
     head = Text.assemble(("Plan", "action"), (progress, "quiet"))
-    return _plan_cell(
-        replace(item, items=shown, explanation=None), head, longest=width - 6
-    )
+    shortened = replace(item, items=shown, explanation=None)
+    return _plan_cell(shortened, head, longest=width - _BESIDE_STEP)
 
 
 def _call_cell(
@@ -202,29 +205,36 @@ def _call_cell(
     if item.tool == "request_user_input":
         return _questions_cell(item)
     failed = item.error is not None or item.status == "failed"
-    if not failed and item.server == "python" and (said := _GOALS.get(item.tool)):
-        given = one_line(
-            " ".join(map(str, item.arguments.values())), _LONGEST_ARGUMENTS
-        )
-        return marked(Text.assemble((f"{said} ", "action"), given), style="ok")
-    parts: list[RenderableType] = [_call("Called", item, theme)]
+    if item.server == "python" and item.tool in _GOALS and not failed:
+        return _goal_cell(item)
+    parts: list[RenderableType] = [_call(item, theme, is_over=True)]
+    result = result_text(item.result)
     if item.error is not None:
         message = str(item.error.get("message") or item.error)
         parts.append(below(folded(message, head=8, tail=2, style="error")))
-    elif text := result_text(item.result):
-        parts.append(_result(text, head))
+    elif result:
+        parts.append(_result(result, head))
     return marked(*parts, style="error" if failed else "ok")
+
+
+def _goal_cell(item: event_items.McpToolCall) -> RenderableType:
+    given = " ".join(map(str, item.arguments.values()))
+    verb = (f"{_GOALS[item.tool]} ", "action")
+    row = Text.assemble(verb, one_line(given, _LONGEST_ARGUMENTS))
+    return marked(row, style="ok")
 
 
 def _agents_cell(item: event_items.CollabToolCall, head: int) -> RenderableType:
     parts: list[RenderableType] = [_agents_line(item, is_over=True)]
     if item.prompt:
         parts.append(_result(item.prompt, head))
-    for agent_id, state in list(item.agents_states.items())[:_MOST_PARTS]:
-        if item.tool == "wait":
+    if item.tool == "wait":
+        for agent_id, state in islice(item.agents_states.items(), _MOST_PARTS):
             name = item.names.get(agent_id, agent_id)
-            said = f": {state.message}" if state.message else ""
-            parts.append(_result(f"{name} ({state.status}){said}", head))
+            said = f"{name} ({state.status})"
+            if state.message:
+                said += f": {state.message}"
+            parts.append(_result(said, head))
     return marked(*parts, style="error" if item.status == "failed" else "ok")
 
 
@@ -233,37 +243,39 @@ def _result(text: str, head: int) -> Hanging:
 
 
 def _agents_line(item: event_items.CollabToolCall, *, is_over: bool) -> Text:
-    names = ", ".join(
-        item.names.get(each, each) for each in item.receiver_thread_ids[:_MOST_PARTS]
-    )
+    agents = item.receiver_thread_ids[:_MOST_PARTS]
+    names = ", ".join(item.names.get(agent_id, agent_id) for agent_id in agents)
     verb = agent_verb(item.tool, is_done=is_over)
-    return Text.assemble(
-        (f"{verb} ", "action"),
-        (one_line(names, 300), "accent"),
-    )
+    return Text.assemble((f"{verb} ", "action"), (one_line(names, 300), "accent"))
 
 
 def _questions_cell(item: event_items.McpToolCall) -> RenderableType:
+    """The questions of `request_user_input` with their answers, or why they were not asked."""
     questions = objects(item.arguments.get("questions"))[:_MOST_PARTS]
-    found = as_object(json_or(result_text(item.result), None))
-    if "answers" not in found and (why := result_text(item.result)):
+    result = result_text(item.result)
+    found = as_object(json_or(result, None))
+    if result and "answers" not in found:
         asked = " ".join(text_field(each, "question") for each in questions)
-        head = Text.assemble(("Not asked: ", "action"), one_line(asked, 300))
-        return marked(
-            head.append(f" · {one_line(why, 300)}", "quiet"), sign="✗", style="error"
-        )
+        row = Text.assemble(("Not asked: ", "action"), one_line(asked, 300))
+        row.append(f" · {one_line(result, 300)}", "quiet")
+        return marked(row, sign="✗", style="error")
     answers = object_field(found, "answers")
     rows: list[RenderableType] = []
     for question in questions:
-        given = object_field(answers, text_field(question, "id")).get("answers")
-        if isinstance(given, list):
-            texts = cast("list[Any]", given)
-        else:
-            texts = []
-        said = ", ".join(str(text).removeprefix(_NOTE) for text in texts)
+        answer = object_field(answers, text_field(question, "id"))
+        said = one_line(_answer_text(answer), 300)
         rows.append(Text(one_line(text_field(question, "question"), 300), "quiet"))
-        rows.append(Hanging("  ", Text(one_line(said, 300) or "no answer")))
+        rows.append(Hanging("  ", Text(said or "no answer")))
     return marked(Text("Asked you", "action"), below(*rows), style="accent")
+
+
+def _answer_text(answer: Mapping[str, Any]) -> str:
+    """The texts of an answer: the labels that were chosen, and what the user wrote."""
+    given = answer.get("answers")
+    if not isinstance(given, list):
+        return ""
+    texts = cast("list[Any]", given)
+    return ", ".join(str(text).removeprefix(_USER_NOTE) for text in texts)
 
 
 def _compaction_cell(item: event_items.ContextCompaction) -> RenderableType:
@@ -277,15 +289,17 @@ def _compaction_cell(item: event_items.ContextCompaction) -> RenderableType:
             return marked(text, sign="⚠", style="warning")
 
 
-def _call(verb: str, item: event_items.McpToolCall, theme: Theme) -> Text:
+def _call(item: event_items.McpToolCall, theme: Theme, *, is_over: bool) -> Text:
+    """The call of a tool with its arguments, on one line."""
     if (item.server, item.tool) == ("codex", "view_image"):
+        verb = "Looked at" if is_over else "Looking at"
         path = within(theme.cwd, text_field(item.arguments, "path"))
-        verb = "Looked at" if verb == "Called" else "Looking at"
         return Text.assemble((f"{verb} ", "action"), one_line(path, _LONGEST_ARGUMENTS))
+    verb = "Called" if is_over else "Calling"
     name = one_line(f"{item.server}.{item.tool}", _LONGEST_NAME)
-    arguments = one_line(
-        one_line_json(item.arguments) if item.arguments else "", _LONGEST_ARGUMENTS
-    )
+    arguments = ""
+    if item.arguments:
+        arguments = one_line(one_line_json(item.arguments), _LONGEST_ARGUMENTS)
     return Text.assemble(
         (f"{verb} ", "action"), (name, "accent"), (f"({arguments})", "quiet")
     )
@@ -294,6 +308,7 @@ def _call(verb: str, item: event_items.McpToolCall, theme: Theme) -> Text:
 def user_cell(
     text: str, images: Sequence[str] = (), *, folds: bool = True
 ) -> RenderableType:
+    """The cell of a prompt, with the paths of its images."""
     pictures = "".join(f"\n[image: {path}]" for path in images)
     text = (text + pictures).strip("\n")
     head = _PROMPT_HEAD if folds else WHOLE
@@ -311,24 +326,28 @@ def steered_cell(
 
 def block_cell(block: Block, *, is_start: bool) -> RenderableType:
     """The cell of a block of an answer. `is_start`: the block gets the answer's mark."""
-    text = block.text
-    language = block.language
     if block.is_plan:
-        if language is None:
-            body = Markdown(text)
-        else:
-            body = Code(text, language)
-        cell = Hanging("│ ", body, rest="│ ", style="plan")
-        if block.is_first:
-            return Group(Text("│", "plan"), cell)
-        return cell
+        return _plan_block_cell(block)
     sign = "• " if is_start else "  "
-    if language is not None:
-        return Code(text, language, sign=sign, joins=True)
-    return Hanging(sign, Markdown(text), style="quiet")
+    if block.language is not None:
+        return Code(block.text, block.language, sign=sign, joins=True)
+    return Hanging(sign, Markdown(block.text), style="quiet")
+
+
+def _plan_block_cell(block: Block) -> RenderableType:
+    """The cell of a block of a proposed plan: beside a bar, which begins a row before."""
+    if block.language is None:
+        body = Markdown(block.text)
+    else:
+        body = Code(block.text, block.language)
+    cell = Hanging("│ ", body, rest="│ ", style="plan")
+    if block.is_first:
+        return Group(Text("│", "plan"), cell)
+    return cell
 
 
 def reasoning_cell(text: str) -> RenderableType:
+    """The cell of a thought, while the model is writing it."""
     return marked(Styled(Markdown(cut(text.strip(), _MOST_THOUGHT)), "thought"))
 
 
@@ -351,11 +370,14 @@ def greeting_cell(text: str, hint: str) -> RenderableType:
 
 def note_cell(text: str, style: str = "text") -> RenderableType:
     """A message of the program: a notice (style `text`), a `warning` or an `error`."""
-    head = 4 * _NOTE_HEAD if style == "text" else _NOTE_HEAD
+    if style == "text":
+        head = 4 * _NOTE_HEAD
+        sign_style = "quiet"
+    else:
+        head = _NOTE_HEAD
+        sign_style = style
     body = folded(text, head=head, tail=_NOTE_TAIL, style=style, longest=_LONGEST_NOTE)
-    return marked(
-        body, sign=_NOTE_SIGNS[style], style="quiet" if style == "text" else style
-    )
+    return marked(body, sign=_NOTE_SIGNS[style], style=sign_style)
 
 
 def denied_cell(tool: str, reason: str) -> RenderableType:

@@ -81,10 +81,38 @@ def diff_cell(
             it.
         title: the name of these changes, if they have not just been made.
     """
-    files = read_diff(cut(diff, _MOST_READ, ""))
-    unread: list[RenderableType] = []
-    if len(diff) > _MOST_READ:
-        unread.append(Text(f"  … +{len(diff) - _MOST_READ:,} characters{key}", "quiet"))
+    files = _files(cut(diff, _MOST_READ, ""), changes)
+    if most >= WHOLE:
+        shown = files
+    else:
+        shown = files[: max(1, most // _ROWS_OF_FILE)]
+    each = _lines_of_each(shown, most)
+    digits = _digits([_kept(file, each) for file in shown])
+    if len(files) == 1 and not title:
+        parts = _file(files[0], each, digits, key)
+    else:
+        head = Text(title or f"Edited {len(files)} files", "action")
+        parts: list[RenderableType] = [head.append_text(_count(files))]
+        for n, file in enumerate(shown):
+            if n > 0:
+                parts.append("")
+            parts.append(below(*_file(file, each, digits, key)))
+        hidden = len(files) - len(shown)
+        if hidden > 0:
+            parts.append(Text(f"  … +{hidden} files{key}", "quiet"))
+    unread = len(diff) - _MOST_READ
+    if unread > 0:
+        parts.append(Text(f"  … +{unread:,} characters{key}", "quiet"))
+    return marked(*parts, style="ok")
+
+
+def _files(diff: str, changes: Sequence[Change]) -> list[ShownFile]:
+    """The files of a diff; if it has none, those of the changes, without lines."""
+    files = read_diff(diff)
+    if not files:
+        return [
+            ShownFile(change.path, VERBS.get(change.kind, EDITED)) for change in changes
+        ]
     named = {change.path for change in changes}
     for file in files:
         # In a diff, a file outside the folder lacks its first slash.
@@ -92,32 +120,17 @@ def diff_cell(
             file.path = f"/{file.path}"
         if f"/{file.moved_to}" in named:
             file.moved_to = f"/{file.moved_to}"
-    if not files:
-        files = [
-            ShownFile(change.path, VERBS.get(change.kind, EDITED)) for change in changes
-        ]
-    if most >= WHOLE:
-        shown = files
-    else:
-        shown = files[: max(1, most // _ROWS_OF_FILE)]
-    each = _lines_of_each(shown, most)
-    numbers = (line.number for file in shown for line in _kept(file, each))
-    digits = len(
-        str(max((number for number in numbers if number is not None), default=""))
-    )
-    if len(files) == 1 and not title:
-        return marked(*_file(files[0], each, digits, key), *unread, style="ok")
-    head = Text(title or f"Edited {len(files)} files", "action").append_text(
-        _count(files)
-    )
-    parts: list[RenderableType] = [head]
-    for file in shown:
-        # An empty row between two files.
-        parts += ["", below(*_file(file, each, digits, key))][len(parts) == 1 :]
-    hidden = len(files) - len(shown)
-    if hidden > 0:
-        parts.append(Text(f"  … +{hidden} files{key}", "quiet"))
-    return marked(*parts, *unread, style="ok")
+    return files
+
+
+def _digits(files: Sequence[Sequence[DiffLine]]) -> int:
+    """The digits of the highest number of a line, given the lines of each file; 0 without any."""
+    numbers: list[int] = []
+    for lines in files:
+        numbers += [line.number for line in lines if line.number is not None]
+    if not numbers:
+        return 0
+    return len(str(max(numbers)))
 
 
 def _lines_of_each(files: Sequence[ShownFile], most: int) -> int:
@@ -125,11 +138,13 @@ def _lines_of_each(files: Sequence[ShownFile], most: int) -> int:
 
     Small files leave their share to the others.
     """
-    # Each file needs a row for its name and an empty one; below, one that says what is folded.
+    # Each file needs a row for its name and an empty one.
     room = most - 2 * len(files)
-    for n, size in enumerate(sorted(len(file.lines) for file in files)):
+    sizes = sorted(len(file.lines) for file in files)
+    for n, size in enumerate(sizes):
         share = room // (len(files) - n)
         if size > share:
+            # One row says how many lines are folded.
             return max(1, share - 1)
         room -= size
     return WHOLE
@@ -140,30 +155,30 @@ def _kept(file: ShownFile, most: int) -> Sequence[DiffLine]:
     if len(file.lines) <= most:
         return file.lines
     changed = (n for n, line in enumerate(file.lines) if line.sign in _STYLES)
-    start = min(max(0, next(changed, 0) - 1), len(file.lines) - most)
+    before_change = max(0, next(changed, 0) - 1)
+    start = min(before_change, len(file.lines) - most)
     return file.lines[start : start + most]
 
 
 def diff_cells(diff: str) -> Sequence[RenderableType]:
     """A cell for each file of a diff."""
     files = read_diff(diff)
-    digits = len(
-        str(max((line.number or 0 for file in files for line in file.lines), default=0))
-    )
+    digits = max(1, _digits([file.lines for file in files]))
     return [marked(*_file(file, WHOLE, digits, ""), style="ok") for file in files]
 
 
 def _file(file: ShownFile, most: int, digits: int, key: str) -> list[RenderableType]:
-    head = Text.assemble(
-        (f"{file.verb} ", "action"), one_line(file.path, _LONGEST_PATH)
-    )
+    """The name of a file and at most `most` of its lines; `key` shows the others."""
+    path = one_line(file.path, _LONGEST_PATH)
+    head = Text.assemble((f"{file.verb} ", "action"), path)
     if file.moved_to:
         head.append(f" → {one_line(file.moved_to, _LONGEST_PATH)}")
     if not file.lines:
         return [head]
+    head.append_text(_count([file]))
     language = language_of(file.moved_to or file.path)
     rows = _numbered(_kept(file, most), digits, language)
-    parts: list[RenderableType] = [head.append_text(_count([file])), rows]
+    parts: list[RenderableType] = [head, rows]
     hidden = len(file.lines) - most
     if hidden > 0:
         parts.append(Text(f"  … +{hidden} lines{key}", "quiet"))
@@ -191,25 +206,21 @@ def _numbered(lines: Sequence[DiffLine], digits: int, language: str) -> Group:
     """The lines with their numbers. A long line is wrapped below its own text."""
     rows: list[RenderableType] = []
     texts = [_one_line(line) for line in lines]
-    words = _changed(lines, texts)
-    for line, text, colored in zip(
-        lines, texts, _colored(lines, texts, language), strict=True
-    ):
-        number = "" if line.number is None else str(line.number)
-        sign = _SHOWN.get(line.sign, line.sign)
-        margin = f"{number:>{digits}} {sign}" if digits else sign
-        changed = _Changed(text, colored, line.sign, words.get(len(rows), ()))
-        rows.append(
-            Band(
-                Hanging(margin, changed, style=_SIGNS.get(line.sign, "quiet")),
-                changed.style,
-            )
-        )
+    colored = _colored(lines, texts, language)
+    words = _changed_words(lines, texts)
+    for n, line in enumerate(lines):
+        body = _LineBody(texts[n], colored[n], line.sign, words.get(n, ()))
+        margin = _SHOWN.get(line.sign, line.sign)
+        if digits:
+            number = "" if line.number is None else str(line.number)
+            margin = f"{number:>{digits}} {margin}"
+        row = Hanging(margin, body, style=_SIGNS.get(line.sign, "quiet"))
+        rows.append(Band(row, body.style))
     return Group(*rows)
 
 
 @dataclass(frozen=True, slots=True)
-class _Changed:
+class _LineBody:
     """A line of a diff.
 
     Unchanged lines, and lines on a background, have the colours of their language; others have the
@@ -224,7 +235,9 @@ class _Changed:
 
     @property
     def style(self) -> str:
-        return _STYLES.get(self.sign, "text" if self.sign == " " else "quiet")
+        if self.sign == " ":
+            return "text"
+        return _STYLES.get(self.sign, "quiet")
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
@@ -258,15 +271,13 @@ def _colored(
     return colored
 
 
-def _changed(
+def _changed_words(
     lines: Sequence[DiffLine], texts: Sequence[str]
 ) -> Mapping[int, Sequence[tuple[int, int]]]:
     """The start and end of changed words, by line, where lines have been replaced by others."""
     words: dict[int, Sequence[tuple[int, int]]] = {}
-    runs = [
-        (sign, list(run))
-        for sign, run in groupby(range(len(lines)), lambda n: lines[n].sign)
-    ]
+    by_sign = groupby(range(len(lines)), lambda n: lines[n].sign)
+    runs = [(sign, list(run)) for sign, run in by_sign]
     for (sign, old), (next_sign, new) in pairwise(runs):
         if sign == "-" and next_sign == "+":
             for before, after in zip(old, new, strict=False):
