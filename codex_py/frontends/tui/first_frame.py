@@ -19,6 +19,7 @@ INDENT: Final = "  "
 """The margin before all text; signs stand in it."""
 PLACEHOLDER: Final = "Ask codex-py to do anything"
 BEGINNING: Final = "/ commands, @ files, ? keys"
+"""The hint of the status line, until something else is to be said."""
 _ROWS_ABOVE: Final = 1
 """Empty rows above the prompt."""
 _ENOUGH: Final = os.terminal_size((40, 8))
@@ -26,6 +27,7 @@ _ENOUGH: Final = os.terminal_size((40, 8))
 _ROOMY: Final = 16
 """Rows. A lower screen has no empty row above the status line."""
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals that end the program."""
 _CODES: Final = {
     "bold": 1,
     "dim": 2,
@@ -45,7 +47,8 @@ def status_gap(rows: int) -> int:
 def greeting(theme: Theme, cwd: Path) -> str:
     """The first line on the screen, with its newline."""
     name = f"codex-py {__version__}"
-    name = name if theme.dumb else f"\x1b[1m{name}\x1b[0m"
+    if not theme.dumb:
+        name = f"\x1b[1m{name}\x1b[0m"
     return f"{name} in {shown_folder(cwd)}\n"
 
 
@@ -61,21 +64,27 @@ class FirstFrame:
         with suppress(OSError, termios.error):
             size = os.get_terminal_size(1)
             # Echoed input would move the frame.
-            is_echoed = termios.tcgetattr(0)[3] & termios.ECHO
-            text = "" if is_echoed else _frame(theme, size, vi=vi)
-            if text:
-                signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-                self._is_shown = True
-                codec = "utf-8" if theme.unicode else "ascii"
-                whole = f"{greeting(theme, cwd)}{text}".replace("\n", "\r\n")
-                os.write(1, whole.encode(codec, "replace"))
+            local_modes = termios.tcgetattr(0)[3]
+            if local_modes & termios.ECHO:
+                return
+            frame = _frame(theme, size, vi=vi)
+            if not frame:
+                return
+            signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+            self._is_shown = True
+            codec = "utf-8" if theme.unicode else "ascii"
+            whole = f"{greeting(theme, cwd)}{frame}".replace("\n", "\r\n")
+            os.write(1, whole.encode(codec, "replace"))
 
     def take_over(self) -> int:
-        """Let the caller erase the frame: returns the number of its rows above the cursor.
+        """Leave the frame to the caller, who erases it. Signals no longer wait.
 
-        0 means that nothing was drawn, not even the greeting.
+        Returns the number of its rows above the cursor; 0 if nothing was drawn, not even the
+        greeting.
         """
-        rows = _ROWS_ABOVE * self._is_shown
+        rows = 0
+        if self._is_shown:
+            rows = _ROWS_ABOVE
         self._is_shown = False
         signal.pthread_sigmask(signal.SIG_SETMASK, self._blocked)
         return rows
@@ -93,13 +102,12 @@ def _frame(theme: Theme, size: os.terminal_size, *, vi: bool) -> str:
     Empty if only prompt-toolkit can draw the frame.
     """
     columns, rows = size
-    quiet, accent = (_escape(theme, name) for name in ("quiet", "accent"))
-    if (
-        theme.dumb
-        or columns < _ENOUGH.columns
-        or rows < _ENOUGH.lines
-        or not (quiet and accent)
-    ):
+    is_small = columns < _ENOUGH.columns or rows < _ENOUGH.lines
+    if theme.dumb or is_small:
+        return ""
+    quiet = _escape(theme, "quiet")
+    accent = _escape(theme, "accent")
+    if not quiet or not accent:
         return ""
     mode = ""
     if vi:
@@ -128,7 +136,7 @@ def _escape(theme: Theme, name: str) -> str:
         elif word in _CODES:
             codes.append(str(_CODES[word]))
         elif color in _COLORS:
-            first = 30 if color is word else 90
+            first = 90 if word.startswith("bright_") else 30
             codes.append(str(first + ground + _COLORS.index(color)))
         elif theme.color_system == "truecolor":
             red, green, blue = bytes.fromhex(word[1:])

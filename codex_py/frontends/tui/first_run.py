@@ -57,13 +57,8 @@ async def first_run(ui: TerminalUI, config: Config, transcript: Transcript) -> b
     """
     environment = ui.environment
     pasted = field_of()
-    probes = [
-        asyncio.to_thread(_local, config, name, environment) for name in LOCAL_PROVIDERS
-    ]
-    servers = {
-        each["model_provider"]: each for each in await asyncio.gather(*probes) if each
-    }
-    keys = {each.provider: each for each in set_keys(config, environment)}
+    servers = await _local_servers(config, environment)
+    keys = {key.provider: key for key in set_keys(config, environment)}
     while True:
         page = partial(FirstPage, servers, pasted, list(keys.values()))
         choice = await ui.panels.ask(page, about="How do you want to begin?")
@@ -84,10 +79,13 @@ async def first_run(ui: TerminalUI, config: Config, transcript: Transcript) -> b
         elif choice in servers:
             _choose_model(config, servers[choice], transcript)
             break
-        elif key := await _key(ui, pasted):
-            store_key(config, key)
-            transcript.notice("API key saved. It is checked when you send a request.")
-            break
+        else:
+            key = await _entered_key(ui, pasted)
+            if key:
+                store_key(config, key)
+                message = "API key saved. It is checked when you send a request."
+                transcript.notice(message)
+                break
         pasted.reset()
     await _protect(ui, config, transcript)
     return True
@@ -105,9 +103,24 @@ def _choose_model(
     )
 
 
+async def _local_servers(
+    config: Config, environment: Mapping[str, str]
+) -> Mapping[str, Mapping[str, Any]]:
+    """The settings of the servers on this machine that answer, by the provider's name."""
+    probes = [
+        asyncio.to_thread(_local, config, name, environment) for name in LOCAL_PROVIDERS
+    ]
+    servers: dict[str, Mapping[str, Any]] = {}
+    for settings in await asyncio.gather(*probes):
+        if settings:
+            servers[settings["model_provider"]] = settings
+    return servers
+
+
 def _local(
     config: Config, name: str, environment: Mapping[str, str]
 ) -> Mapping[str, Any] | None:
+    """The settings for a server; None if it does not answer, or has no model."""
     with suppress(ConfigError, ModelError):
         return local_settings(config, name, None, environment)
     return None
@@ -130,29 +143,25 @@ class FirstPage(Choice[str]):
         field: Buffer,
         keys: Sequence[SetKey] = (),
     ) -> None:
-        options = [
-            MenuOption(f"{_use(each)}: {each.variable} is set", each.provider)
-            for each in keys
-        ]
+        options = [MenuOption(_key_label(key), key.provider) for key in keys]
         options.append(MenuOption("Paste an API key of OpenAI", _KEY, "k"))
         for name, settings in servers.items():
-            options.append(
-                MenuOption(
-                    printable(f"{name} on this machine: {settings['model']}"), name
-                )
-            )
-        options.append(
-            MenuOption("See the demo, without a key or a network", _DEMO, "d")
-        )
-        options.append(MenuOption("Not now: say what else can be done", _LATER, "n"))
+            label = printable(f"{name} on this machine: {settings['model']}")
+            options.append(MenuOption(label, name))
+        options += [
+            MenuOption("See the demo, without a key or a network", _DEMO, "d"),
+            MenuOption("Not now: say what else can be done", _LATER, "n"),
+        ]
         head = _HEAD_WITH_KEYS if keys else _HEAD
         question: Fragments = [("bold", head), ("", "\n\nHow do you want to begin?")]
         super().__init__(question, options, cancelled=_LATER)
         self._field = field
 
     def write(self, text: str) -> None:
-        if len(text) >= _LEAST_KEY and not _problem(text.strip()):
-            self._field.insert_text(text.strip())
+        key = text.strip()
+        looks_like_key = len(text) >= _LEAST_KEY and not _problem(key)
+        if looks_like_key:
+            self._field.insert_text(key)
             self.give(_KEY)
         else:
             super().write(text)
@@ -172,10 +181,10 @@ class FirstPage(Choice[str]):
             super()._enter()
 
 
-def _use(key: SetKey) -> str:
+def _key_label(key: SetKey) -> str:
     if key.model is None:
-        return f"Say how to use {key.choice}"
-    return f"Use {key.choice}"
+        return f"Say how to use {key.choice}: {key.variable} is set"
+    return f"Use {key.choice}: {key.variable} is set"
 
 
 def _problem(text: str) -> str:
@@ -187,7 +196,7 @@ def _problem(text: str) -> str:
     return ""
 
 
-async def _key(ui: TerminalUI, field: Buffer) -> str | None:
+async def _entered_key(ui: TerminalUI, field: Buffer) -> str | None:
     """Ask for a key, typed or pasted; None if the user gives up."""
     question: Fragments = [
         ("bold", "The API key"),
@@ -202,6 +211,7 @@ async def _key(ui: TerminalUI, field: Buffer) -> str | None:
 
 
 async def _protect(ui: TerminalUI, config: Config, transcript: Transcript) -> None:
+    """Offer to keep secrets from the agent, unless the configuration decides on that."""
     if is_set(config.settings, "protection"):
         return
     question: Fragments = [("bold", "Keep secrets from the agent and its commands?")]

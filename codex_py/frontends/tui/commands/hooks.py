@@ -35,6 +35,7 @@ _NONE: Final = "There are no hooks. They are programs of yours that run at event
 _LATER: Final = (
     "This session began without hooks. They run in the next one: /new begins it."
 )
+"""The notice for a session that has none of the hooks that are trusted now."""
 
 _MOST_SHOWN: Final = 1000
 """Characters of one field. The terminal wraps it again each time it draws."""
@@ -49,13 +50,14 @@ async def settle_hooks(context: CommandContext) -> None:
         return
     hooks = find_hooks(context.config, context.ui.environment)
     try:
-        while new := hooks.to_review:
-            answer = await context.ui.panels.ask(
-                partial(_question, len(new)), about=_NEW
-            )
+        while hooks.to_review:
+            question = partial(_question, len(hooks.to_review))
+            answer = await context.ui.panels.ask(question, about=_NEW)
+            if answer == "trust":
+                change = partial(trust, context.config.home, hooks.to_review)
+                await asyncio.to_thread(change)
+                await _reread(context)
             if answer != "review":
-                if answer == "trust":
-                    await _change(context, partial(trust, context.config.home, new))
                 return
             with suppress(Postponed):
                 await _look_through(context, hooks, only_new=True)
@@ -77,7 +79,7 @@ def _question(count: int) -> Choice[str]:
 
 
 async def _show_hooks(context: CommandContext, _: str) -> None:
-    hooks = await _change(context, None)
+    hooks = await _reread(context)
     if hooks.warnings:
         context.transcript.notice("\n".join(hooks.warnings))
     if not hooks.found:
@@ -99,40 +101,42 @@ async def _look_through(
     """
     panels = context.ui.panels
     at = 0
-    while shown := hooks.to_review if only_new else hooks.found:
-        rows = [
-            MenuOption(
-                _name(hook),
-                hook,
-                note=f"{hook.state}  {one_line(hook.target, _MOST_SHOWN)}",
-            )
-            for hook in shown
-        ]
-        selected = min(at, len(shown) - 1)
-        hook = await panels.show(
-            Picker("Hooks", rows, preview=_preview, selected=selected)
-        )
+    while True:
+        if only_new:
+            shown = hooks.to_review
+        else:
+            shown = hooks.found
+        if not shown:
+            return hooks
+        rows = [_row(hook) for hook in shown]
+        at = min(at, len(shown) - 1)
+        picker = Picker("Hooks", rows, preview=_preview, selected=at)
+        hook = await panels.show(picker)
         if hook is None:
-            break
+            return hooks
         at = shown.index(hook)
         change = await panels.show(_decision(context, hook))
         if change is not None:
-            hooks = await _change(context, change)
-    return hooks
+            await asyncio.to_thread(change)
+            hooks = await _reread(context)
+
+
+def _row(hook: Hook) -> MenuOption[Hook]:
+    target = one_line(hook.target, _MOST_SHOWN)
+    return MenuOption(_name(hook), hook, note=f"{hook.state}  {target}")
 
 
 def _decision(context: CommandContext, hook: Hook) -> Choice[_Change]:
     home = context.config.home
-    is_off = hook.state == "disabled"
-    options: list[MenuOption[_Change]] = [MenuOption("Back", None, "b")]
-    if not hook.is_managed:
-        switch = partial(enable, home, hook, enabled=is_off)
-        label = "Switch it off"
-        if is_off:
-            label = "Switch it on"
-        options.insert(0, MenuOption(label, switch, "o"))
+    options: list[MenuOption[_Change]] = []
     if hook.needs_review:
-        options.insert(0, MenuOption("Trust it", partial(trust, home, [hook]), "t"))
+        options.append(MenuOption("Trust it", partial(trust, home, [hook]), "t"))
+    if not hook.is_managed:
+        is_off = hook.state == "disabled"
+        label = "Switch it on" if is_off else "Switch it off"
+        switch = partial(enable, home, hook, enabled=is_off)
+        options.append(MenuOption(label, switch, "o"))
+    options.append(MenuOption("Back", None, "b"))
     whole = Pages(_name(hook))
     whole.add(Text(_described(hook, sys.maxsize)))
     more = context.ui.keymap.named(f"…{SHOWS_ALL}")
@@ -146,13 +150,11 @@ def _decision(context: CommandContext, hook: Hook) -> Choice[_Change]:
     )
 
 
-async def _change(context: CommandContext, change: _Change) -> Hooks:
-    """Make a change, if any, and read the configured hooks again.
+async def _reread(context: CommandContext) -> Hooks:
+    """Read the configured hooks again.
 
     The open session and later ones use the hooks that are returned.
     """
-    if change is not None:
-        await asyncio.to_thread(change)
     fresh = await asyncio.to_thread(context.ui.launch.reload)
     config = replace(
         context.config,
@@ -165,8 +167,10 @@ async def _change(context: CommandContext, change: _Change) -> Hooks:
     context.conversation.config = config
     hooks = find_hooks(config, context.ui.environment)
     session = context.conversation.session
-    if session is not None and (feature := session.feature(HooksFeature)) is not None:
-        feature.hooks = hooks
+    if session is not None:
+        feature = session.feature(HooksFeature)
+        if feature is not None:
+            feature.hooks = hooks
     return hooks
 
 
@@ -192,13 +196,15 @@ def _described(hook: Hook, most: int = _MOST_SHOWN, more: str = "…") -> str:
         rows["with"] = json.dumps(hook.arguments, ensure_ascii=False)
     rows["for"] = hook.matcher or "all"
     rows["from"] = str(hook.source)
-    rows["state"] = _STATES[hook.state]
     if hook.is_managed:
         rows["state"] = "set by the administrator"
-    rows["stops after"] = f"{hook.timeout_s:g} s"
+    else:
+        rows["state"] = _STATES[hook.state]
+    limit = f"{hook.timeout_s:g} s"
     if hook.is_async:
-        rows["stops after"] += ", in the background"
-    lines = (f"{name}: {cut(text, most, more)}" for name, text in rows.items() if text)
+        limit += ", in the background"
+    rows["stops after"] = limit
+    lines = [f"{name}: {cut(text, most, more)}" for name, text in rows.items() if text]
     return printable("\n".join(lines))
 
 

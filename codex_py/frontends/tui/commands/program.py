@@ -10,6 +10,7 @@ from rich.text import Text
 from codex_py.app.export.document import Document
 from codex_py.app.export.forms import without_keys, writer_for
 from codex_py.app.features.goals import Goals
+from codex_py.app.session import Session
 from codex_py.config.custom_prompts import CustomPrompt
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.commands.registry import CommandContext, SlashCommand
@@ -20,7 +21,6 @@ from codex_py.frontends.tui.reading import conversation_pages, listening
 from codex_py.instructions import instruction_text
 from codex_py.protocol import event_items
 from codex_py.protocol.plans import without_tags
-from codex_py.protocol.stream import Usage
 from codex_py.streams.plain_text import plain
 
 _MAX_CLIPBOARD = 100_000
@@ -36,55 +36,55 @@ async def _copy(context: CommandContext, argument: str) -> None:
     ]
     if not answers:
         raise CodexError("there is no answer to copy yet", code="nothing_to_copy")
-    known = {str(n): answer for n, answer in enumerate(reversed(answers), 1)}
-    answer = known.get(argument or "1")
-    if answer is None:
-        raise CodexError(
-            f"write /copy N, from 1 (the last) to {len(answers)}", code="usage"
-        )
+    numbers = [str(n) for n in range(1, len(answers) + 1)]
+    number = argument or "1"
+    if number not in numbers:
+        message = f"write /copy N, from 1 (the last) to {len(answers)}"
+        raise CodexError(message, code="usage")
+    answer = answers[-int(number)]
     data = answer.encode(errors="replace")
     if len(data) > _MAX_CLIPBOARD:
-        raise CodexError(
-            "the answer is too long for the clipboard; /export it", code="too_long"
-        )
+        message = "the answer is too long for the clipboard; /export it"
+        raise CodexError(message, code="too_long")
     # OSC 52 reaches the clipboard of the machine that the user sits at, over ssh and tmux too.
     context.ui.screen.send(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
     context.ui.hints.show("the answer was handed to the terminal's clipboard")
 
 
 async def _export(context: CommandContext, argument: str) -> None:
-    await context.conversation.opened()
-    # Without a name, not into the repository: the file would be a change there.
-    name = argument or f"~/codex-{datetime.now().astimezone():%Y-%m-%d-%H%M%S}.md"
-    if name[:2] == "~/":
-        path = Path.home() / name[2:]
+    session = await context.conversation.opened()
+    if argument.startswith("~/"):
+        path = Path.home() / argument.removeprefix("~/")
+    elif argument:
+        path = context.config.cwd / argument
     else:
-        path = context.config.cwd / name
+        # Not into the repository: the file would be a change there.
+        now = datetime.now().astimezone()
+        path = Path.home() / f"codex-{now:%Y-%m-%d-%H%M%S}.md"
     write = writer_for(path)
-    config = context.config
-    document, notes = without_keys(
-        _document(context), context.ui.environment, config.home
-    )
+    document = _document(context, session)
+    home = context.config.home
+    document, notes = without_keys(document, context.ui.environment, home)
     try:
         with path.open("x", encoding="utf-8", newline="") as file:
             file.writelines(write(document))
     except OSError as error:
-        raise CodexError(
-            f"cannot write {str(path)!r}: {error.strerror}", code="export"
-        ) from error
-    for text in (f"The conversation was written to {path}", *notes):
-        context.transcript.notice(text)
+        message = f"cannot write {str(path)!r}: {error.strerror}"
+        raise CodexError(message, code="export") from error
+    context.transcript.notice(f"The conversation was written to {path}")
+    for note in notes:
+        context.transcript.notice(note)
 
 
-def _document(context: CommandContext) -> Document:
-    session = context.conversation.session
+def _document(context: CommandContext, session: Session) -> Document:
+    """The conversation, in the form that is exported."""
     return Document(
-        thread_id="" if session is None else session.thread_id,
-        name=None if session is None else session.name,
+        thread_id=session.thread_id,
+        name=session.name,
         cwd=str(context.config.cwd),
-        model=None if session is None else session.settings.model,
+        model=session.settings.model,
         provider=context.config.model_provider,
-        usage=Usage() if session is None else session.token_usage.total,
+        usage=session.token_usage.total,
         items=context.conversation.monitor.said,
     )
 
@@ -112,9 +112,10 @@ async def _transcript(context: CommandContext, _: str) -> None:
 
 async def _keymap(context: CommandContext, _: str) -> None:
     keymap = context.ui.keymap
-    rows = [
-        (keymap.named(k, all=True), told) for k, told in SHORTCUTS if keymap.free(k)
-    ]
+    rows: list[tuple[str, str]] = []
+    for key, does in SHORTCUTS:
+        if keymap.free(key):
+            rows.append((keymap.named(key, all=True), does))
     await context.overlays.show(table("Keys", rows))
 
 
@@ -132,20 +133,19 @@ async def _goal(context: CommandContext, argument: str) -> None:
     goals = (await context.conversation.opened()).feature(Goals)
     if goals is None:
         raise CodexError("goals are off; `--enable goals` turns them on", code="goal")
-    if argument in {"", "clear", "pause"}:
-        if argument == "clear":
-            goals.clear()
-        elif argument and goals.goal is not None:
-            goals.set(status="paused")
-        goal = goals.goal
-        if goal is None:
-            text = "There is no goal."
-        else:
-            text = f"The goal is {goal.status}: {goal.objective}"
-        context.transcript.notice(text)
+    if argument not in {"", "clear", "pause"}:
+        goals.set(argument)
+        context.conversation.send(Submission(argument))
         return
-    goals.set(argument)
-    context.conversation.send(Submission(argument))
+    if argument == "clear":
+        goals.clear()
+    elif argument == "pause" and goals.goal is not None:
+        goals.set(status="paused")
+    goal = goals.goal
+    if goal is None:
+        context.transcript.notice("There is no goal.")
+    else:
+        context.transcript.notice(f"The goal is {goal.status}: {goal.objective}")
 
 
 async def _quit(context: CommandContext, _: str) -> None:
@@ -179,9 +179,8 @@ PROGRAM = [
 
 
 async def _init(context: CommandContext, _: str) -> None:
-    context.conversation.send(
-        Submission(instruction_text("commands/init.md").strip(), shown="/init")
-    )
+    prompt = instruction_text("commands/init.md").strip()
+    context.conversation.send(Submission(prompt, shown="/init"))
 
 
 PROMPTS = [SlashCommand("init", "have AGENTS.md written", _init)]
@@ -189,7 +188,10 @@ PROMPTS = [SlashCommand("init", "have AGENTS.md written", _init)]
 
 def custom_command(prompt: CustomPrompt, taken: Container[str]) -> SlashCommand:
     """The command that sends a custom prompt. `taken`: names that already mean something else."""
+    aliases: tuple[str, ...] = ()
     short = prompt.short_name
+    if short is not None and short not in taken:
+        aliases = (short,)
     told = set[str]()
 
     async def send(context: CommandContext, argument: str) -> None:
@@ -207,5 +209,5 @@ def custom_command(prompt: CustomPrompt, taken: Container[str]) -> SlashCommand:
         prompt.description or "a prompt of yours",
         send,
         argument=prompt.argument_hint,
-        aliases=() if short is None or short in taken else (short,),
+        aliases=aliases,
     )

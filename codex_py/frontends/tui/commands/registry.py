@@ -18,6 +18,8 @@ NEXT_STEP: Final = "from the next step on"
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
+    """The parts of the program that a slash command works with."""
+
     ui: TerminalUI
     conversation: Conversation
     transcript: Transcript
@@ -34,10 +36,8 @@ class CommandContext:
     def tell_change(self, text: str) -> None:
         """Show a notice about a change; during a turn, add when it takes effect."""
         if self.conversation.is_working:
-            when = f", {NEXT_STEP}"
-        else:
-            when = ""
-        self.transcript.notice(text + when)
+            text = f"{text}, {NEXT_STEP}"
+        self.transcript.notice(text)
 
 
 Work: TypeAlias = Callable[[CommandContext, str], Awaitable[None]]
@@ -49,6 +49,8 @@ A plain function does its work up to its return before the next key is read.
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand(CommandName):
+    """A slash command: its names and its help, and the function that runs it."""
+
     run: Work
     while_working: bool = True
     """True if the command may run during a turn."""

@@ -16,7 +16,9 @@ _LONGEST_TITLE = 200
 
 
 async def _review(context: CommandContext, argument: str) -> None:
-    if not (argument or (argument := await _chosen(context))):
+    if not argument:
+        argument = await _chosen(context)
+    if not argument:
         return
     target = review_target(argument)
     environment = context.ui.environment
@@ -24,16 +26,13 @@ async def _review(context: CommandContext, argument: str) -> None:
     await asyncio.to_thread(change_to_review, target, context.config, environment)
     reviews = (await context.conversation.opened()).feature(Reviews)
     assert reviews is not None
+    prompt = reviews.begin(target)
     shown = f"/review {one_line(argument, _LONGEST_TITLE)}"
-    context.conversation.send(
-        Submission(reviews.begin(target), queued=True, shown=shown)
-    )
+    context.conversation.send(Submission(prompt, queued=True, shown=shown))
 
 
 async def _chosen(context: CommandContext) -> str:
     """Ask for the argument; empty if the user cancels, or is about to write it in the composer."""
-    panels = context.ui.panels
-    environment = context.ui.environment
     options = [
         MenuOption(
             "Current changes", "--uncommitted", "u", "staged, unstaged and untracked"
@@ -42,26 +41,29 @@ async def _chosen(context: CommandContext) -> str:
         MenuOption("A commit", "--commit", "c"),
         MenuOption("In your own words", "words", "w"),
     ]
-    match await panels.show(
-        Choice([("bold", "What is to be reviewed?")], options, cancelled="")
-    ):
-        case "--base" | "--commit" as option:
-            names = await asyncio.to_thread(
-                names_to_review, option, context.config, environment
-            )
-            rows = [
-                MenuOption(one_line(f"{name} {title}", _LONGEST_TITLE), name, note=age)
-                for name, age, title in names
-            ]
-            name = await panels.show(Picker("Which one?", rows))
-            if name:
-                return f"{option} {name}"
-            return ""
-        case "words":
-            context.ui.composer.set_text("/review ")
-            return ""
-        case argument:
-            return argument
+    question = Choice([("bold", "What is to be reviewed?")], options, cancelled="")
+    choice = await context.ui.panels.show(question)
+    if choice == "words":
+        context.ui.composer.set_text("/review ")
+        return ""
+    if choice not in {"--base", "--commit"}:
+        return choice
+    name = await _chosen_name(context, choice)
+    if name:
+        return f"{choice} {name}"
+    return ""
+
+
+async def _chosen_name(context: CommandContext, option: str) -> str | None:
+    """Ask for a branch (`--base`) or a commit (`--commit`); None if the user cancels."""
+    names = await asyncio.to_thread(
+        names_to_review, option, context.config, context.ui.environment
+    )
+    rows = [
+        MenuOption(one_line(f"{name} {title}", _LONGEST_TITLE), name, note=age)
+        for name, age, title in names
+    ]
+    return await context.ui.panels.show(Picker("Which one?", rows))
 
 
 REVIEW = [

@@ -56,9 +56,8 @@ async def _fork(context: CommandContext, argument: str) -> None:
 
 async def _rename(context: CommandContext, argument: str) -> None:
     if not argument:
-        raise CodexError(
-            "say how the conversation is to be called: /rename NAME", code="usage"
-        )
+        message = "say how the conversation is to be called: /rename NAME"
+        raise CodexError(message, code="usage")
     session = await context.conversation.opened()
     session.rename(argument)
     context.conversation.monitor.refresh()
@@ -79,13 +78,13 @@ async def _delete(context: CommandContext, _: str) -> None:
     question.append(("", "\n\nIts subagents are deleted too. This cannot be undone."))
     panel = yes_or_no(question, "Yes, delete it", "No, keep it", by_letter=False)
     if await context.ui.panels.show(panel):
-        context.transcript.notice(
-            f"Deleted session {await context.conversation.leave(delete)}."
-        )
+        thread_id = await context.conversation.leave(delete)
+        context.transcript.notice(f"Deleted session {thread_id}.")
 
 
 async def _compact(context: CommandContext, _: str) -> None:
-    context.conversation.run((await context.conversation.opened()).compact)
+    session = await context.conversation.opened()
+    context.conversation.run(session.compact)
 
 
 async def _retry(context: CommandContext, _: str) -> None:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from codex_py.app.permissions import Permissions, allowed_permissions
 from codex_py.app.session_tools import SessionTools
-from codex_py.app.settings import model_choice, selectable_models
+from codex_py.app.settings import ModelChoice, model_choice, selectable_models
 from codex_py.app.views.cost import CostReport
 from codex_py.app.views.item_text import script_of
 from codex_py.command_line.configuration import sandbox_summary
@@ -36,6 +36,8 @@ from codex_py.streams.times import duration
 
 _OUTPUT_ROWS = 8
 """Rows of a running command's output."""
+_LONGEST_COMMAND = 500
+"""Characters of a running command in the list."""
 _LONGEST_MODEL = 24
 """Columns of a model's name, after which the notes begin."""
 _THEMES = ("auto", "dark", "light")
@@ -50,51 +52,82 @@ _FULL_ACCESS: Fragments = [
 
 
 async def _model(context: CommandContext, argument: str) -> None:
-    conversation = context.conversation
-    config = context.config
-    panels = context.ui.panels
-    words = argument.split()
-    current = (await conversation.opened()).settings.model
-    names = selectable_models(config, context.ui.environment)
-    longest = min(max(map(len, names)), _LONGEST_MODEL)
+    """Change the model and its effort. The user is asked for those that `argument` lacks."""
+    names = selectable_models(context.config, context.ui.environment)
+    model, effort, *_ = [*argument.split(), "", ""]
+    if not model:
+        picked = await _picked_model(context, names)
+        if picked is None:
+            return
+        model = picked
+    chosen = model_choice(context.config, model)
+    warning = ""
+    if effort:
+        warning = chosen.check_effort(effort)
+    is_unknown = not chosen.is_known and model not in names
+    if is_unknown and not await _is_meant(context, model, names):
+        return
+    if chosen.efforts and not effort:
+        picked = await _picked_effort(context, chosen)
+        if picked is None:
+            return
+        effort = picked
+    await _use_model(context, model, chosen, effort)
+    if warning:
+        context.transcript.notice(printable(warning), "warning")
+    context.tell_change(f"Model: {printable(model)} {effort}".rstrip())
 
-    def row(name: str) -> MenuOption[str]:
-        note = printable(model_choice(config, name).about)
+
+async def _picked_model(context: CommandContext, names: Sequence[str]) -> str | None:
+    """Let the user pick one of the models; None if they cancel."""
+    session = await context.conversation.opened()
+    current = session.settings.model
+    longest = min(max(map(len, names)), _LONGEST_MODEL)
+    rows: list[MenuOption[str]] = []
+    selected = 0
+    for n, name in enumerate(names):
+        note = printable(model_choice(context.config, name).about)
         if name == current:
             note = f"(now) {note}"
-        return MenuOption(f"{name:{longest}}", name, note=note)
+            selected = n
+        rows.append(MenuOption(f"{name:{longest}}", name, note=note))
+    return await context.ui.panels.show(Picker("Model", rows, selected=selected))
 
-    model = words[0] if words else None
-    if model is None:
-        at = names.index(current) if current in names else 0
-        picker = Picker("Model", [row(name) for name in names], selected=at)
-        model = await panels.show(picker)
-        if model is None:
-            return
-    chosen = model_choice(config, model)
-    effort = words[1] if len(words) > 1 else None
-    warning = chosen.check_effort(effort) if effort else ""
-    if not chosen.is_known and model not in names:
-        near = nearest(model, names)
-        meant = f" Did you mean {near}?" if near else ""
-        question = f"Nothing is known here of the model {printable(model)}.{meant}"
-        panel = yes_or_no(
-            [("bold", question)], "Use it all the same", "No", by_letter=False
-        )
-        if not await panels.show(panel):
-            return
-    if effort is None and chosen.efforts:
-        efforts = [
-            MenuOption("the model's own", ""),
-            *(MenuOption(name, name) for name in chosen.efforts),
-        ]
-        effort = await panels.show(Picker("Reasoning effort", efforts))
-        if effort is None:
-            return
-    # Other settings may have changed meanwhile.
-    choices = (await conversation.opened()).settings.choices
-    choices = replace(choices, model=chosen.name, reasoning_effort=effort or None)
-    if chosen.provider == config.model_provider:
+
+async def _is_meant(context: CommandContext, model: str, names: Sequence[str]) -> bool:
+    """Ask whether to use a model of which nothing is known."""
+    question = f"Nothing is known here of the model {printable(model)}."
+    near = nearest(model, names)
+    if near:
+        question += f" Did you mean {near}?"
+    panel = yes_or_no(
+        [("bold", question)], "Use it all the same", "No", by_letter=False
+    )
+    return await context.ui.panels.show(panel)
+
+
+async def _picked_effort(context: CommandContext, model: ModelChoice) -> str | None:
+    """Let the user pick an effort; empty for the model's own, None if they cancel."""
+    rows = [MenuOption(name, name) for name in model.efforts]
+    rows.insert(0, MenuOption("the model's own", ""))
+    return await context.ui.panels.show(Picker("Reasoning effort", rows))
+
+
+async def _use_model(
+    context: CommandContext, model: str, chosen: ModelChoice, effort: str
+) -> None:
+    """Change the model, which may need another connection.
+
+    Raises:
+        CodexError: the model is one of another provider, and a turn is running.
+    """
+    conversation = context.conversation
+    # Other settings may have changed while the user was asked.
+    session = await conversation.opened()
+    choices = replace(
+        session.settings.choices, model=chosen.name, reasoning_effort=effort or None
+    )
+    if chosen.provider == context.config.model_provider:
         conversation.change(choices)
     elif conversation.is_working:
         message = (
@@ -103,29 +136,25 @@ async def _model(context: CommandContext, argument: str) -> None:
         raise CodexError(message, code="turn_running")
     else:
         await conversation.move(chosen.provider, choices)
-    if warning:
-        context.transcript.notice(printable(warning), "warning")
-    context.tell_change(f"Model: {printable(model)} {effort or ''}".rstrip())
 
 
 async def _permissions(context: CommandContext, _: str) -> None:
     conversation = context.conversation
+    panels = context.ui.panels
     # In Plan mode, these are the choices that apply again after it.
     now = (await conversation.opened()).settings.choices
     add_dirs = context.ui.launch.add_dirs
     allowed = allowed_permissions(now, context.config, add_dirs)
     rows: list[MenuOption[Permissions]] = []
-    selected = None
-    for place, each in enumerate(allowed):
+    current: list[int] = []
+    for n, each in enumerate(allowed):
         note = each.note
         if each.are_those_of(now):
             note = f"(now) {note}"
-            if selected is None:
-                selected = place
+            current.append(n)
         rows.append(MenuOption(each.label, each, note=note))
-    picked = await context.ui.panels.show(
-        Picker("Permissions", rows, selected=selected or 0)
-    )
+    selected = current[0] if current else 0
+    picked = await panels.show(Picker("Permissions", rows, selected=selected))
     if picked is None:
         return
     # The key Up leads from the first row straight to this one, so ask again.
@@ -133,7 +162,7 @@ async def _permissions(context: CommandContext, _: str) -> None:
         question = yes_or_no(
             _FULL_ACCESS, "Yes, give it full access", "No", by_letter=False
         )
-        if not await context.ui.panels.show(question):
+        if not await panels.show(question):
             return
     # Read them again: the questions may have taken a while.
     now = (await conversation.opened()).settings.choices
@@ -150,7 +179,9 @@ def _plan(context: CommandContext, argument: str) -> Awaitable[None]:
     if context.ui.outbox.waiting and not argument:
         context.ui.hints.show("/plan has to wait for the prompt that waits")
         return asyncio.sleep(0)
-    mode: Mode = "plan" if argument or conversation.mode == "default" else "default"
+    mode: Mode = "default"
+    if argument or conversation.mode == "default":
+        mode = "plan"
     conversation.switch_mode(mode)
     if conversation.is_working:
         context.ui.hints.show(f"{mode.capitalize()} mode, {NEXT_STEP}", for_s=3.0)
@@ -168,6 +199,10 @@ async def _status(context: CommandContext, _: str) -> None:
         f"{total.total_tokens:,} ({total.input_tokens:,} in, of which"
         f" {total.cached_input_tokens:,} cached; {total.output_tokens:,} out)"
     )
+    name = ""
+    if session.name:
+        name = f" ({session.name})"
+    left = f"{usage.context_left_percent}% left of {settings.context_window:,}"
     rows = [
         ("model", f"{settings.model} {settings.reasoning_effort or ''}"),
         ("provider", settings.provider),
@@ -175,12 +210,9 @@ async def _status(context: CommandContext, _: str) -> None:
         ("approval", str(settings.approval_policy)),
         ("mode", settings.mode),
         ("sandbox", sandbox_summary(settings.sandbox_policy, settings.cwd)),
-        ("session", session.thread_id + (f" ({session.name})" if session.name else "")),
+        ("session", f"{session.thread_id}{name}"),
         ("tokens", tokens),
-        (
-            "context",
-            f"{usage.context_left_percent}% left of {settings.context_window:,}",
-        ),
+        ("context", left),
     ]
     context.transcript.table(rows)
 
@@ -197,41 +229,40 @@ async def _cost(context: CommandContext, _: str) -> None:
 
 
 async def _skills(context: CommandContext, _: str) -> None:
-    found = context.ui.skills
-    lines = [f"${skill.name}  {' '.join(skill.description.split())}" for skill in found]
-    none = "There are no skills. Each is a folder with a SKILL.md."
-    context.transcript.notice("\n".join(lines) or none)
+    lines: list[str] = []
+    for skill in context.ui.skills:
+        description = " ".join(skill.description.split())
+        lines.append(f"${skill.name}  {description}")
+    if not lines:
+        lines = ["There are no skills. Each is a folder with a SKILL.md."]
+    context.transcript.notice("\n".join(lines))
 
 
 async def _ps(context: CommandContext, _: str) -> None:
     now = time.monotonic()
     shell = context.ui.screen.theme.shell
-    running = context.ui.status.commands
-    rows = [
-        MenuOption(
-            printable(" ".join(script_of(command, shell).split())[:500]),
-            item_id,
-            note=duration(int(now - since)),
-        )
-        for item_id, (command, since) in running.items()
-    ]
-
-    async def last_of(item_id: str) -> str:
-        last = context.transcript.running.output_of(item_id).splitlines()[
-            -_OUTPUT_ROWS:
-        ]
-        return (
-            "\n".join(f"    {printable(line)}" for line in last)
-            or "    (no output yet)"
-        )
-
+    labels: dict[str, str] = {}
+    rows: list[MenuOption[str]] = []
+    for item_id, (command, since) in context.ui.status.commands.items():
+        script = " ".join(script_of(command, shell).split())
+        labels[item_id] = printable(script[:_LONGEST_COMMAND])
+        age = duration(int(now - since))
+        rows.append(MenuOption(labels[item_id], item_id, note=age))
     if not rows:
         context.transcript.notice("No command is running.")
-    elif picked := await context.ui.panels.show(
-        Picker("Commands", rows, preview=last_of)
-    ):
-        name = next(row.label for row in rows if row.value == picked)
-        await context.overlays.show(_output_pages(context, picked, f"Output of {name}"))
+        return
+
+    async def last_lines(item_id: str) -> str:
+        lines = context.transcript.running.output_of(item_id).splitlines()
+        if not lines:
+            return "    (no output yet)"
+        return "\n".join(f"    {printable(line)}" for line in lines[-_OUTPUT_ROWS:])
+
+    picker = Picker("Commands", rows, preview=last_lines)
+    picked = await context.ui.panels.show(picker)
+    if picked is not None:
+        title = f"Output of {labels[picked]}"
+        await context.overlays.show(_output_pages(context, picked, title))
 
 
 def _output_pages(context: CommandContext, item_id: str, title: str) -> Pages:
@@ -241,20 +272,20 @@ def _output_pages(context: CommandContext, item_id: str, title: str) -> Pages:
 
     @lru_cache(maxsize=1)
     def rows(text: str, columns: int) -> Sequence[Fragments]:
-        return renderer.fragments(
-            output(text or "(no output yet)", head=WHOLE, tail=0), columns
-        )
+        cell = output(text or "(no output yet)", head=WHOLE, tail=0)
+        return renderer.fragments(cell, columns)
 
-    def ended() -> str:
-        said = reversed(context.conversation.monitor.said)
-        item = next((item for item in said if item.id == item_id), None)
-        if isinstance(item, CommandExecution):
-            return item.aggregated_output
+    def ended_output() -> str:
+        for item in reversed(context.conversation.monitor.said):
+            if item.id == item_id and isinstance(item, CommandExecution):
+                return item.aggregated_output
         return ""
 
     def live(columns: int, _most: int) -> Sequence[Fragments]:
         nonlocal printed
-        printed = context.transcript.running.output_of(item_id) or ended() or printed
+        running_output = context.transcript.running.output_of(item_id)
+        # Between its end and its last event, a command has neither.
+        printed = running_output or ended_output() or printed
         return rows(printed, columns)
 
     return Pages(title, live=live, at_end=True)
@@ -312,8 +343,8 @@ async def _theme(context: CommandContext, argument: str) -> None:
 
 
 async def _vim(context: CommandContext, _: str) -> None:
-    on = context.ui.composer.toggle_vi()
-    if on:
+    is_on = context.ui.composer.toggle_vi()
+    if is_on:
         context.ui.hints.show("vi keys are on")
     else:
         context.ui.hints.show("vi keys are off")
@@ -327,12 +358,10 @@ async def _mcp(context: CommandContext, argument: str) -> None:
     servers = session.feature(McpServers)
     if servers is not None:
         for status in servers.statuses():
-            lines += _lines(status, verbose=argument == "verbose")
-    lines += [
-        f"{name}: off"
-        for name, c in context.config.mcp_servers.items()
-        if not c.enabled
-    ]
+            lines += _server_lines(status, verbose=argument == "verbose")
+    for name, server in context.config.mcp_servers.items():
+        if not server.enabled:
+            lines.append(f"{name}: off")
     if not lines:
         lines = [
             "No MCP servers are configured. Leave, and try codex-py mcp add NAME -- COMMAND."
@@ -340,19 +369,22 @@ async def _mcp(context: CommandContext, argument: str) -> None:
     context.transcript.notice("\n".join(lines))
 
 
-def _lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:
+def _server_lines(status: McpServerStatus, *, verbose: bool) -> Iterator[str]:
+    """The state of a server, its error, and its tools. `verbose`: a line for each tool."""
     software = f" ({status.software})" if status.software else ""
     yield f"{status.name}: {status.state}{software}"
     if status.error is not None:
         yield from (f"  {line}" for line in status.error.splitlines())
-    if status.tools and not verbose:
+    if not status.tools:
+        return
+    if not verbose:
         yield f"  {', '.join(tool.name for tool in status.tools)}"
-    elif status.tools:
-        told = [
-            (tool.name, tool.description.strip().partition("\n")[0])
-            for tool in status.tools
-        ]
-        yield from (f"  {line}".rstrip() for line in aligned(told))
+        return
+    rows: list[tuple[str, str]] = []
+    for tool in status.tools:
+        first_line, _, _ = tool.description.strip().partition("\n")
+        rows.append((tool.name, first_line))
+    yield from (f"  {line}".rstrip() for line in aligned(rows))
 
 
 SETTINGS = [

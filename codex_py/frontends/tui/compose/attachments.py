@@ -53,8 +53,11 @@ def is_long(text: str) -> bool:
 
 
 class Attachments:
+    """The pastes and images of the prompts of this session, with the characters that mark them."""
+
     def __init__(self) -> None:
         self._kept: list[str | Path] = []
+        """Pasted texts and the paths of images. The first one has the mark `_FIRST`."""
         self.key = ", Ctrl-O"
         """The part of a label that names the key for showing a paste."""
 
@@ -66,7 +69,10 @@ class Attachments:
         return chr(_FIRST + len(self._kept) - 1)
 
     def clean(self, text: str) -> str:
-        """The text from outside with these characters replaced; `\\r\\n` and `\\r` are newlines."""
+        """A text from outside without characters that could pass for marks.
+
+        `\\r\\n` and `\\r` become newlines.
+        """
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         return _MARK.sub("\ufffd", text)
 
@@ -113,17 +119,19 @@ class Attachments:
         """
         text = self.clean(text)
         if len(text) > _MAX_WRITTEN:
-            return "".join(f"{self.mark(path)} " for path in images) + self.mark(text)
-        left = {str(number): path for number, path in enumerate(images, 1)}
+            marks = [f"{self.mark(path)} " for path in images]
+            return "".join(marks) + self.mark(text)
+        unlabeled = {str(number): path for number, path in enumerate(images, 1)}
 
         def replaced(match: re.Match[str]) -> str:
-            path = left.pop(match[1], None)
+            path = unlabeled.pop(match[1], None)
             if path is None:
                 return match[0]
             return self.mark(path)
 
-        folded = _LABEL.sub(replaced, text) if images else text
-        return "".join(f"{self.mark(path)} " for path in left.values()) + folded
+        folded = _LABEL.sub(replaced, text)
+        marks = [f"{self.mark(path)} " for path in unlabeled.values()]
+        return "".join(marks) + folded
 
     def _images(self, text: str) -> list[Path]:
         found = (self._find(match[0]) for match in _MARK.finditer(text))
@@ -143,25 +151,29 @@ def image_paths(pasted: str, cwd: Path) -> list[Path]:
     addresses, or plainly.
     """
     text = pasted.strip()
-    if (
-        not text
-        or len(text) > _MAX_PASTE
-        or not text.lower().rstrip("'\"").endswith(_ENDINGS)
-    ):
+    if len(text) > _MAX_PASTE:
         return []
-    if "\n" not in text and (plain := _image(text, cwd)) is not None:
-        return [plain]
+    if not text.lower().rstrip("'\"").endswith(_ENDINGS):
+        return []
+    if "\n" not in text:
+        image = _image(text, cwd)
+        if image is not None:
+            return [image]
     try:
         words = shlex.split(text)
     except ValueError:
         return []
-    found = [_image(word, cwd) for word in words]
-    if None not in found:
-        return [path for path in found if path is not None]
-    return []
+    images: list[Path] = []
+    for word in words:
+        image = _image(word, cwd)
+        if image is None:
+            return []
+        images.append(image)
+    return images
 
 
 def _image(name: str, cwd: Path) -> Path | None:
+    """The absolute path of an image that exists; None if `name` is anything else."""
     if name.startswith("file://"):
         name = unquote(name.removeprefix("file://").removeprefix("localhost"))
     if name.startswith("~/"):
@@ -189,40 +201,48 @@ def clipboard_image(programs: Programs, environment: Mapping[str, str]) -> Path:
             program = programs.find(name, environment)
         except FileNotFoundError:
             continue
-        try:
-            done = subprocess.run(
-                [program, *words],
-                cwd="/",
-                env=programs.environment(environment),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CodexError(
-                f"{name} could not be run: {cause(error)}", code="clipboard"
-            ) from error
-        if done.returncode or not done.stdout:
-            raise CodexError("there is no image in the clipboard", code="clipboard")
-        if len(done.stdout) > MAX_IMAGE_BYTES:
-            raise CodexError(
-                "the image in the clipboard is too large", code="clipboard"
-            )
-        try:
-            with tempfile.NamedTemporaryFile(
-                prefix="codex-clipboard-", suffix=".png", delete=False
-            ) as file:
-                file.write(done.stdout)
-        except OSError as error:
-            raise CodexError(
-                f"the image could not be saved: {cause(error)}", code="clipboard"
-            ) from error
-        return Path(file.name)
+        image = _printed_image([program, *words], programs.environment(environment))
+        return _saved(image)
     raise CodexError(
         "pasting images needs wl-paste, xclip or pngpaste; or paste the path of a file",
         code="clipboard",
     )
+
+
+def _printed_image(command: Sequence[str], environment: Mapping[str, str]) -> bytes:
+    """The image that a command prints. Raises `CodexError` if it prints none."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd="/",
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        name = Path(command[0]).name
+        message = f"{name} could not be run: {cause(error)}"
+        raise CodexError(message, code="clipboard") from error
+    if done.returncode or not done.stdout:
+        raise CodexError("there is no image in the clipboard", code="clipboard")
+    if len(done.stdout) > MAX_IMAGE_BYTES:
+        raise CodexError("the image in the clipboard is too large", code="clipboard")
+    return done.stdout
+
+
+def _saved(image: bytes) -> Path:
+    """Write an image to a private file, which stays. Raises `CodexError` if that fails."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            prefix="codex-clipboard-", suffix=".png", delete=False
+        ) as file:
+            file.write(image)
+    except OSError as error:
+        message = f"the image could not be saved: {cause(error)}"
+        raise CodexError(message, code="clipboard") from error
+    return Path(file.name)
 
 
 def editor_command(programs: Programs, environment: Mapping[str, str]) -> list[str]:
@@ -234,26 +254,25 @@ def editor_command(programs: Programs, environment: Mapping[str, str]) -> list[s
         CodexError: the program does not exist, or no editor is installed.
     """
     line = environment.get("VISUAL") or environment.get("EDITOR") or ""
-    try:
-        words = shlex.split(line)
-    except ValueError:
-        words = []
     if not line.strip():
         for name in _EDITORS:
             with suppress(FileNotFoundError):
                 return [programs.find(name, environment)]
-    if not words:
-        raise CodexError(
-            "set VISUAL or EDITOR to the editor that you like", code="editor"
-        )
     try:
-        if "/" in words[0] and not words[0].startswith("/"):
+        words = shlex.split(line)
+    except ValueError:
+        words = []
+    if not words:
+        message = "set VISUAL or EDITOR to the editor that you like"
+        raise CodexError(message, code="editor")
+    editor, *options = words
+    try:
+        if "/" in editor and not editor.startswith("/"):
             raise FileNotFoundError(errno.ENOENT, "its path is not absolute")
-        return [programs.find(words[0], environment), *words[1:]]
+        return [programs.find(editor, environment), *options]
     except FileNotFoundError as error:
-        raise CodexError(
-            f"there is no editor {words[0]!r}: {error.strerror}", code="editor"
-        ) from error
+        message = f"there is no editor {editor!r}: {error.strerror}"
+        raise CodexError(message, code="editor") from error
 
 
 def edited(
@@ -273,12 +292,8 @@ def edited(
             path = folder / "prompt.md"
             path.write_text(text, encoding="utf-8", errors="replace")
             done = subprocess.run([*command, str(path)], env=environment, check=False)
-            status = done.returncode
-            if status:
-                if status > 0:
-                    how = f"ended with exit code {status}"
-                else:
-                    how = f"was killed by signal {-status}"
+            if done.returncode != 0:
+                how = _ending(done.returncode)
                 raise CodexError(f"{name} {how}; the text is as it was", code="editor")
             # The editor may leave anything there, such as a link to a file of the kernel.
             written = read_whole(path, _MAX_EDITED_BYTES, root=folder)
@@ -289,3 +304,10 @@ def edited(
         else:
             reason = error
         raise CodexError(f"{name} could not be run: {reason}", code="editor") from error
+
+
+def _ending(status: int) -> str:
+    """The words that say how a process ended, after its name."""
+    if status > 0:
+        return f"ended with exit code {status}"
+    return f"was killed by signal {-status}"

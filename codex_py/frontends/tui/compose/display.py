@@ -48,10 +48,9 @@ class Display(Processor):
             hint = fit(self._placeholder, max(1, room - 1))
             return Transformation([*fragments, ("class:quiet", hint)])
         line = document.lines[transformation_input.lineno]
-        is_special = _SPECIAL.search(line) is not None or not (
-            self._unicode or line.isascii()
-        )
-        if not is_special and (len(line) > _LONGEST or get_cwidth(line) <= room):
+        is_special = self._is_special(line)
+        is_left_alone = len(line) > _LONGEST or get_cwidth(line) <= room
+        if is_left_alone and not is_special:
             return Transformation(fragments)
         start = document.translate_row_col_to_index(transformation_input.lineno, 0)
         units: Fragments = []
@@ -63,11 +62,22 @@ class Display(Processor):
             units.append(unit)
         shown, places = _between_words(units, room)
         last = len(places) - 1
-        return Transformation(
-            shown,
-            lambda place: places[min(place, last)] + max(0, place - last),
-            lambda column: min(max(0, bisect_right(places, column) - 1), last),
-        )
+
+        def shown_place(place: int) -> int:
+            beyond = max(0, place - last)
+            return places[min(place, last)] + beyond
+
+        def place_of(shown_place: int) -> int:
+            place = bisect_right(places, shown_place) - 1
+            return min(max(0, place), last)
+
+        return Transformation(shown, shown_place, place_of)
+
+    def _is_special(self, line: str) -> bool:
+        """True if a character of the line is shown as another text."""
+        if _SPECIAL.search(line):
+            return True
+        return not self._unicode and not line.isascii()
 
     def _unit(self, style: str, character: str, before: str) -> tuple[str, str]:
         """The style and the text that are shown for a character."""
@@ -77,10 +87,10 @@ class Display(Processor):
         if character == "\t":
             return style, "    "
         if _SPECIAL.match(character):
-            shown = printable(character)
-        else:
-            shown = character
-        return style, shown if self._unicode else escaped(shown)
+            character = printable(character)
+        if not self._unicode:
+            character = escaped(character)
+        return style, character
 
 
 def _between_words(units: Fragments, room: int) -> tuple[Fragments, list[int]]:
@@ -88,6 +98,9 @@ def _between_words(units: Fragments, room: int) -> tuple[Fragments, list[int]]:
 
     Blanks fill a row where a word has to begin the next one; blanks that do not fit are hidden.
     Returns the text to show, and the place in it of each unit and of the end of the line.
+
+    Args:
+        units: for each character that was written, the style and the text that stand for it.
     """
     shown_as = Char.display_mappings
     sizes = [get_cwidth(shown_as.get(text, text)) for _, text, *_ in units]
@@ -96,22 +109,23 @@ def _between_words(units: Fragments, room: int) -> tuple[Fragments, list[int]]:
     places = [0]
     column = 0
     for (style, text, *_), size, word in zip(units, sizes, words, strict=True):
+        is_character = size <= 2
         if text == " " and column == room:
             text = ""
             size = 0
         elif column + word > room >= word:
+            # The word fits in a row, but not in what is left of this one.
             shown.append(("", " " * (room - column)))
             places[-1] += room - column
             column = 0
-        elif column + size > room and size <= 2:
+        elif column + size > room and is_character:
             column = 0
         shown.append((style, text))
         places.append(places[-1] + len(text))
+        column += size
         # A label that is wider than the row is broken.
-        if column + size > room:
-            column = (column + size - 1) % room + 1
-        else:
-            column = column + size
+        if column > room:
+            column = (column - 1) % room + 1
     return shown, places
 
 
@@ -120,11 +134,14 @@ def _words(texts: Sequence[str], sizes: Sequence[int]) -> list[int]:
 
     Each wide character and each label is a word.
     """
-    words: list[int] = []
+    words = [0] * len(texts)
     word = 0
     for n in reversed(range(len(texts))):
-        begins = n == 0 or sizes[n] > 1 or sizes[n - 1] > 1 or texts[n - 1] == " "
-        word = 0 if texts[n] == " " else word + sizes[n]
-        words.append(word if begins else 0)
-        word = 0 if begins else word
-    return words[::-1]
+        if texts[n] == " ":
+            word = 0
+        else:
+            word += sizes[n]
+        if n == 0 or sizes[n] > 1 or sizes[n - 1] > 1 or texts[n - 1] == " ":
+            words[n] = word
+            word = 0
+    return words

@@ -28,11 +28,14 @@ _LOCK_TIMEOUT_S: Final = 1.0
 
 
 class PromptHistory:
-    """Keeps prompts of this session, and of others in a file that is read when first needed.
+    """Keeps the prompts of this session, and reads those of others when they are first needed.
 
-    The file is read and written in a thread of its own. If it cannot be used, only the history of
-    other sessions is lost. Without a path nothing is stored, and without `max_bytes` the file has
-    no bound.
+    The file is read and written in a separate thread. If it cannot be used, only the history of
+    other sessions is lost.
+
+    Args:
+        path: the file; None to store nothing.
+        max_bytes: the bound of the file; None if it has none.
     """
 
     def __init__(self, path: Path | None, max_bytes: int | None) -> None:
@@ -95,14 +98,18 @@ def _read(path: Path | None, added: int) -> list[str]:
     except OSError:
         return []
     if size > _MAX_READ:
+        # The first line may have lost its beginning.
         del lines[0]
-    texts = (
-        text_field(as_object(json_or(line, None)), "text") for line in reversed(lines)
-    )
-    return [text for text in texts if text][added:]
+    texts: list[str] = []
+    for line in reversed(lines):
+        text = text_field(as_object(json_or(line, None)), "text")
+        if text:
+            texts.append(text)
+    return texts[added:]
 
 
 def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
+    """Add a line to the file, and cut the file if that makes it too long. Errors are ignored."""
     with suppress(OSError):
         make_private(path.parent)
         # With `O_RDWR`, opening a pipe does not block.
