@@ -1,6 +1,7 @@
 """Highlights programs, shell commands and changed words with named styles of `Renderer`."""
 
 import re
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final
@@ -55,6 +56,8 @@ _OPTION: Final = re.compile(r"(?<=\s)--?[A-Za-z][\w-]*")
 
 
 class _Names(SyntaxTheme):
+    """A theme of names: it gives each token the name of its style, instead of a style."""
+
     def get_style_for_token(self, token_type: tuple[str, ...]) -> Style:
         while token_type and token_type not in _STYLE_OF:
             token_type = token_type[:-1]
@@ -75,11 +78,11 @@ def _syntax(language: str) -> Syntax | None:
 
 @lru_cache(maxsize=200)
 def _highlighted(code: str, language: str) -> Text:
-    if language and len(code) <= _MOST:
-        syntax = _syntax(language)
-    else:
-        syntax = None
-    if syntax is None or max(map(len, code.split("\n"))) > _LONGEST_LINE:
+    if not language or len(code) > _MOST:
+        return Text(code)
+    longest = max(map(len, code.split("\n")))
+    syntax = _syntax(language)
+    if syntax is None or longest > _LONGEST_LINE:
         return Text(code)
     text = syntax.highlight(code)
     text.no_wrap = None
@@ -94,12 +97,12 @@ def _highlighted(code: str, language: str) -> Text:
 
 def _mark_commands(text: Text) -> None:
     """Style the names of programs and options in a shell command, which pygments leaves plain."""
+    places = [(*m.span(1), "syntax name") for m in _COMMAND_WORD.finditer(text.plain)]
+    places += [(*m.span(), "syntax number") for m in _OPTION.finditer(text.plain)]
     taken = [(span.start, span.end) for span in text.spans]
-    for pattern, style in ((_COMMAND_WORD, "syntax name"), (_OPTION, "syntax number")):
-        for match in pattern.finditer(text.plain):
-            start, end = match.span(pattern.groups)
-            if not any(first < end and start < last for first, last in taken):
-                text.stylize(style, start, end)
+    for start, end, style in places:
+        if not any(first < end and start < last for first, last in taken):
+            text.stylize(style, start, end)
 
 
 def highlighted(code: str, language: str) -> Text:
@@ -110,10 +113,10 @@ def highlighted(code: str, language: str) -> Text:
 def language_of(path: str) -> str:
     """The language of a file as a fence would name it; empty if the file's name does not tell."""
     name = path.rpartition("/")[2].lower()
-    if name in {"dockerfile", "containerfile", "makefile"}:
-        if name != "makefile":
-            return "docker"
+    if name == "makefile":
         return "make"
+    if name in {"dockerfile", "containerfile"}:
+        return "docker"
     if "." in name:
         return name.rpartition(".")[2]
     return ""
@@ -129,16 +132,24 @@ def changed_words(
     """
     if max(len(old), len(new)) > _MOST_COMPARED:
         return [], []
-    words = [re.findall(r"\w+|\s+|.", line) for line in (old, new)]
-    matcher = SequenceMatcher(None, *words, autojunk=False)
+    old_words = re.findall(r"\w+|\s+|.", old)
+    new_words = re.findall(r"\w+|\s+|.", new)
+    matcher = SequenceMatcher(None, old_words, new_words, autojunk=False)
     if matcher.ratio() < _ALIKE:
         return [], []
-    places: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
-    for tag, *ends in matcher.get_opcodes():
-        for side, (first, last) in enumerate((ends[:2], ends[2:])):
-            if tag != "equal" and first < last:
-                start = len("".join(words[side][:first]))
-                places[side].append(
-                    (start, start + len("".join(words[side][first:last])))
-                )
-    return places
+    in_old: list[tuple[int, int]] = []
+    in_new: list[tuple[int, int]] = []
+    for tag, old_first, old_last, new_first, new_last in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        if old_first < old_last:
+            in_old.append(_place(old_words, old_first, old_last))
+        if new_first < new_last:
+            in_new.append(_place(new_words, new_first, new_last))
+    return in_old, in_new
+
+
+def _place(words: Sequence[str], first: int, last: int) -> tuple[int, int]:
+    """The start and end of some of the words in their line."""
+    start = len("".join(words[:first]))
+    return start, start + len("".join(words[first:last]))

@@ -33,6 +33,7 @@ _SHIFT = 1
 _ALT = 2
 _CTRL = 4
 _OTHER = 8 | 16 | 32
+"""Super, Hyper and Meta, with which no key has a meaning here."""
 _MODIFIERS = _SHIFT | _ALT | _CTRL | _OTHER
 """The modifiers that count, without Caps Lock and Num Lock."""
 _RELEASED = 3
@@ -40,6 +41,7 @@ _LAST_CODE = 0x10FFFF
 
 _CSI_KEY = re.compile(r"\x1b\[([0-9:;]{0,40})([A-Za-z~])")
 _ENTER = re.compile(r"\x1b\[(?:13;(\d{1,3})(?::[12])?u|27;(\d{1,3});13~)")
+"""Enter with modifiers, whose number is in one of the groups."""
 _KEYPAD_TEXT: Final[Mapping[int, str]] = dict(enumerate("0123456789./*-+\r=,", 57399))
 _KEYPAD_KEYS: Final[Mapping[int, str]] = dict(
     enumerate(
@@ -68,6 +70,8 @@ _CONTROL: Final[Mapping[str, str]] = {
     **dict.fromkeys("_/7", Keys.ControlUnderscore),
 }
 """The names of keys with Ctrl, by the key that is held with it."""
+_TAB: Final[Mapping[int, KeyNames]] = {0: (Keys.ControlI,), _SHIFT: (Keys.BackTab,)}
+"""The keys of Tab by its modifiers. With any others, it has no meaning."""
 
 
 def bind(
@@ -97,34 +101,38 @@ def keys_of(sequence: str) -> KeyNames:
     if match is None:
         return _known(sequence)
     final = match[2]
-    fields = [
-        [int(part or 0) for part in field.split(":")] for field in match[1].split(";")
-    ]
-    code, shifted, base = _padded(fields[0], 3)
+    fields = match[1].split(";")
+    code, shifted, base = _numbers(fields[0], 3)
     held = 0
     event = 0
     if len(fields) > 1:
-        held, event = _padded(fields[1], 2)
+        held, event = _numbers(fields[1], 2)
     modifiers = max(held - 1, 0) & _MODIFIERS
     if event == _RELEASED:
         return ()
-    if final == "u":
-        return _from_code(code, shifted, base, modifiers)
-    if final == "~" and code == 27 and len(fields) == 3:
-        return _from_code(fields[2][0], 0, 0, modifiers)
-    if final == "~" and modifiers:
-        return _known(f"\x1b[{code};{modifiers + 1}~")
-    if final == "~":
-        return _known(f"\x1b[{code}~")
-    if modifiers:
-        return _known(f"\x1b[1;{modifiers + 1}{final}")
-    # F1 to F4 have both forms.
-    return _known(f"\x1b[{final}") or _known(f"\x1bO{final}")
+    match final:
+        case "u":
+            return _from_code(code, shifted, base, modifiers)
+        case "~" if code == 27 and len(fields) == 3:
+            # The form of `modifyOtherKeys`.
+            (code,) = _numbers(fields[2], 1)
+            return _from_code(code, 0, 0, modifiers)
+        case "~" if modifiers:
+            return _known(f"\x1b[{code};{modifiers + 1}~")
+        case "~":
+            return _known(f"\x1b[{code}~")
+        case _ if modifiers:
+            return _known(f"\x1b[1;{modifiers + 1}{final}")
+        case _:
+            # F1 to F4 have both forms.
+            return _known(f"\x1b[{final}") or _known(f"\x1bO{final}")
 
 
-def _padded(numbers: Sequence[int], count: int) -> Sequence[int]:
+def _numbers(field: str, count: int) -> Sequence[int]:
     """The first `count` numbers of a field; missing ones are 0."""
-    return [*numbers, *[0] * count][:count]
+    numbers = [int(part or 0) for part in field.split(":")]
+    numbers += [0] * count
+    return numbers[:count]
 
 
 def enter_with_modifiers(sequence: str) -> str:
@@ -134,13 +142,13 @@ def enter_with_modifiers(sequence: str) -> str:
     """
     match = _ENTER.fullmatch(sequence)
     if match is None:
-        held = 0
-    else:
-        held = int(match[1] or match[2]) - 1 & _MODIFIERS
+        return ""
+    modifiers = (int(match[1] or match[2]) - 1) & _MODIFIERS
+    if not modifiers:
+        return ""
     marks = (("ctrl-", _CTRL), ("alt-", _ALT), ("shift-", _SHIFT))
-    if held:
-        return "".join(name for name, bit in marks if held & bit) + "enter"
-    return ""
+    held = [name for name, bit in marks if modifiers & bit]
+    return "".join(held) + "enter"
 
 
 def alt_with(character: str) -> KeyNames:
@@ -176,7 +184,7 @@ def _from_code(code: int, shifted: int, base: int, modifiers: int) -> KeyNames:
         if modifiers:
             return ()
         return (_KEYPAD_KEYS[code],)
-    match _KEYPAD_TEXT.get(code) or (chr(code) if code <= _LAST_CODE else ""):
+    match _KEYPAD_TEXT.get(code) or _character(code):
         case "\x1b":
             if modifiers:
                 return ()
@@ -186,7 +194,7 @@ def _from_code(code: int, shifted: int, base: int, modifiers: int) -> KeyNames:
                 return (Keys.ControlJ,)
             return (Keys.ControlM,)
         case "\t":
-            return {0: (Keys.ControlI,), _SHIFT: (Keys.BackTab,)}.get(modifiers, ())
+            return _TAB.get(modifiers, ())
         case "\x7f" | "\b":
             deletes_word = modifiers & (_ALT | _CTRL)
             if deletes_word:
@@ -199,8 +207,12 @@ def _from_code(code: int, shifted: int, base: int, modifiers: int) -> KeyNames:
 
 
 def _from_text(character: str, shifted: str, base: str, modifiers: int) -> KeyNames:
-    alt = (Keys.Escape,) if modifiers & _ALT else ()
-    if modifiers & (_ALT | _CTRL) and not character.isascii() and base:
+    """The keys of a printable character. `shifted` and `base`: see `_from_code`; may be empty."""
+    alt: KeyNames = ()
+    if modifiers & _ALT:
+        alt = (Keys.Escape,)
+    is_command = modifiers & (_ALT | _CTRL)
+    if is_command and base and not character.isascii():
         character = base
     if modifiers & _CTRL:
         key = _CONTROL.get(character)
@@ -213,7 +225,15 @@ def _from_text(character: str, shifted: str, base: str, modifiers: int) -> KeyNa
 
 
 def _printable(code: int) -> str:
-    text = chr(code) if code <= _LAST_CODE else ""
+    """The character of a code point; empty if it is none, or not printable."""
+    text = _character(code)
     if text.isprintable():
         return text
     return ""
+
+
+def _character(code: int) -> str:
+    """The character of a code point; empty if Unicode has none."""
+    if code > _LAST_CODE:
+        return ""
+    return chr(code)

@@ -34,8 +34,10 @@ ESCAPE_S = 0.05
 _REST_S = 0.5
 """Seconds within which the rest of a sequence arrives; later input was typed."""
 _KEPT_OF_SEQUENCE = 64
+"""Characters of an unfinished sequence that are kept."""
 _KEPT_OF_STRING = 32
 _STRINGS = frozenset("]PX^_")
+"""The characters that begin a string, such as the answer to a question, after Esc."""
 _BACKGROUND = "\x1b]11;"
 _PASTE_END = "\x1b[201~"
 _CTRL_C = ("\x03", "\x1b[99;5u", "\x1b[27;5;99~")
@@ -47,10 +49,12 @@ _SEQUENCE = re.compile(
     r"\x1b?\x1b(?:\[\[[A-E]|\[M[^\x00-\x1f]{3}|\[[0-?]*[ -/]*(?!(?<=\x1b\[)[\[M])[@-~]|O[0-9;]*[ @-~])"
     rf"|{_STRING}[^\x00-\x1f\x9c]*(?:\x07|\x9c|\x1b\\)"
 )
+"""A whole control sequence. Another Esc before it is Alt."""
 _UNFINISHED = re.compile(
     r"\x1b?\x1b(?:\[\[?|\[M[^\x00-\x1f]{0,2}|\[[0-?]*[ -/]*|O[0-9;]*)?"
     rf"|{_STRING}[^\x00-\x1f\x9c]*\x1b?"
 )
+"""The beginning of a sequence, of which the rest may come with the next read."""
 _ESCAPE_AND_TEXT = re.compile(r"\x1b(?![OPX])\w")
 _OTHER_KEY = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 """The controls that texts do not have: all but Tab and the ends of lines."""
@@ -65,14 +69,17 @@ _IN_BURST = re.compile(rf"[^\x03\x08\x1b\x7f]+{_NOT_BEHIND}")
 _BROKEN_OFF = re.compile(
     rf"\x1b?\x1b(?:\[[0-?]*[ -/]*|O[0-9;]*)|{_STRING}[^\x00-\x1f\x9c]*"
 )
+"""The beginning of a sequence that something else follows."""
 
 
 Translate: TypeAlias = Callable[[str, KeyNames, str], tuple[KeyNames, str]]
-"""Returns the keys and the text to use in place of others.
+"""Returns the keys and the text to use in place of those that were read.
 
-The first argument is the name of a key that the other arguments do not identify.
+Gets the name of a key that prompt-toolkit has none for, such as `ctrl-enter`, else an empty string;
+the keys; and their text.
 """
 _UNTRANSLATED = ((Keys.BracketedPaste,), (BURST,), (Keys.Escape,), ())
+"""Texts, the Alt before another key, and no key."""
 
 
 class KeyParser(Vt100Parser):
@@ -124,13 +131,11 @@ class KeyParser(Vt100Parser):
         if not data:
             return
         now = self._clock()
-        late_s = now - self._read_at
-        # A busy program may read before it learns that nothing has followed for a while.
-        is_key = late_s > ESCAPE_S and _ESCAPE_AND_TEXT.match(self._unfinished + data)
-        if self._paste is None and self._unfinished and (is_key or late_s > _REST_S):
+        apart_s = now - self._read_at
+        self._read_at = now
+        if self._paste is None and self._unfinished and self._is_over(data, apart_s):
             self.flush()
             self._unfinished = ""
-        self._read_at = now
         if self._is_cooked:
             self._is_cooked = False
             data = _as_raw(data)
@@ -143,30 +148,50 @@ class KeyParser(Vt100Parser):
         while place < len(text):
             if self._paste is not None:
                 place = self._take_paste(text, place)
-            elif (typed := self._typed.match(text, place)) is not None:
-                self._take_typed(typed[0], late_s)
-                place = typed.end()
-                late_s = 0.0
+                continue
+            typed = self._typed_at(text, place)
+            if typed:
+                self._take_typed(typed, apart_s)
+                place += len(typed)
+                apart_s = 0.0
             elif text[place] != "\x1b":
                 self._take_control(text[place])
                 place += 1
-            elif (match := _SEQUENCE.match(text, place)) is not None:
-                self._take_sequence(match[0])
-                place = match.end()
-            elif _UNFINISHED.fullmatch(text, place):
-                self._unfinished = _kept(text[place:])
-                break
             else:
-                self.end_burst()
-                place = self._take_other(text, place)
+                place = self._take_escape(text, place)
         if self._bursts.is_open:
             self.in_burst()
 
-    @property
-    def _typed(self) -> re.Pattern[str]:
-        if self._bursts.is_open:
-            return _IN_BURST
-        return _TYPED
+    def _is_over(self, data: str, apart_s: float) -> bool:
+        """True if this read does not continue the sequence that the last one left unfinished."""
+        if apart_s > _REST_S:
+            return True
+        # A busy program may read before it learns that nothing has followed for a while.
+        is_key = _ESCAPE_AND_TEXT.match(self._unfinished + data) is not None
+        return is_key and apart_s > ESCAPE_S
+
+    def _typed_at(self, text: str, place: int) -> str:
+        """The characters from a place on that may be a text; empty if a control is there."""
+        pattern = _IN_BURST if self._bursts.is_open else _TYPED
+        match = pattern.match(text, place)
+        if match is None:
+            return ""
+        return match[0]
+
+    def _take_escape(self, text: str, place: int) -> int:
+        """Handle an Esc, and the sequence that it begins. Returns the place after that.
+
+        A sequence that is not finished is kept for the next read.
+        """
+        match = _SEQUENCE.match(text, place)
+        if match is not None:
+            self._take_sequence(match[0])
+            return match.end()
+        if _UNFINISHED.fullmatch(text, place):
+            self._unfinished = _kept(text[place:])
+            return len(text)
+        self.end_burst()
+        return self._take_other(text, place)
 
     def end_burst(self) -> None:
         """End a burst: nothing has followed for a while, or a key that is not part of it."""
@@ -211,9 +236,11 @@ class KeyParser(Vt100Parser):
             self._press((BURST,), text)
 
     def _take_control(self, character: str) -> None:
-        if character == "\x03" and (held := self._bursts.end()):
+        if character == "\x03":
+            held = self._bursts.end()
             # A user who stops a paste does not want it sent.
-            self._press((BURST,), held.replace("\r", "\n"))
+            if held:
+                self._press((BURST,), held.replace("\r", "\n"))
         self.end_burst()
         self._press(plain(character), character)
 
@@ -231,17 +258,15 @@ class KeyParser(Vt100Parser):
                 self.end_burst()
                 self._paste = []
             case str() if sequence.startswith(_BACKGROUND):
-                self._background(
-                    sequence.removeprefix(_BACKGROUND).rstrip("\x07\x1b\\\x9c")
-                )
+                color = sequence.removeprefix(_BACKGROUND).rstrip("\x07\x1b\\\x9c")
+                self._background(color)
             case _:
                 keys = keys_of(sequence)
-                if keys and len(keys[-1]) == 1:
-                    data = keys[-1]
-                else:
-                    data = ""
+                data = ""
                 if keys:
                     self.end_burst()
+                    if len(keys[-1]) == 1:
+                        data = keys[-1]
                 self._press(keys, data, enter_with_modifiers(sequence))
 
     def _take_other(self, text: str, place: int) -> int:
@@ -249,22 +274,21 @@ class KeyParser(Vt100Parser):
         match = _BROKEN_OFF.match(text, place)
         if match is not None:
             return match.end()
-        if text[place + 1] == "\x1b":
+        character = text[place + 1]
+        if character == "\x1b":
             self._press((ESCAPE,), "")
             return place + 1
-        *alt, key = keys = alt_with(text[place + 1])
+        keys = alt_with(character)
         if self.translate is not None:
-            if text[place + 1] in "\r\n":
-                name = "alt-enter"
-            else:
-                name = ""
-            other = self.translate(name, keys, text[place + 1])
-            if other[0] != keys:
-                self._feed(*other)
+            name = "alt-enter" if character in "\r\n" else ""
+            own_keys, data = self.translate(name, keys, character)
+            if own_keys != keys:
+                self._feed(own_keys, data)
                 return place + 2
-        # Unlike in a sequence that names Alt, this may be Esc.
-        self._press((*alt,), "\x1b")
-        self._press((key,), text[place + 1])
+        # Unlike in a sequence that names Alt, this may be Esc and then a text. So the keys are
+        # reported one by one, and the first has the Esc as its text.
+        self._press(keys[:-1], "\x1b")
+        self._press(keys[-1:], character)
         return place + 2
 
     def _take_paste(self, text: str, place: int) -> int:
@@ -352,11 +376,11 @@ def raw_mode(keyboard: Input) -> Generator[None]:
         modes = termios.tcgetattr(keyboard.fileno())
         is_cooked = bool(modes[0] & termios.ICRNL)
     with keyboard.raw_mode():
-        # The number of bytes that were typed and not read yet.
-        if is_cooked and any(
-            fcntl.ioctl(keyboard.fileno(), termios.FIONREAD, bytes(4))
-        ):
-            parser_of(keyboard).expect_cooked()
+        if is_cooked:
+            # The number of bytes that were typed and not read yet.
+            waiting = fcntl.ioctl(keyboard.fileno(), termios.FIONREAD, bytes(4))
+            if any(waiting):
+                parser_of(keyboard).expect_cooked()
         yield
     if modes is not None:
         # Input from here on is for the shell, which must find its lines whole. `take_keyboard`

@@ -1,6 +1,7 @@
 """Applies `tui.keymap`: reads the user's own keys as the default keys of the same actions.
 
-So only the reader of keys knows of it, and keys that lost their action are not read at all.
+Only the reader of keys knows of it. All other modules bind the default keys. A default key that
+lost its action is not read at all.
 """
 
 import re
@@ -59,54 +60,35 @@ class Keymap:
     """
 
     def __init__(self, config: Config) -> None:
-        keymap = config.settings.tui.keymap
-        tables: Mapping[str, Mapping[str, Any]] = raw(keymap)
-        leader = keymap.global_.leader
-        if leader is None:
-            leader = "ctrl-x"
-        leaders = _listed(leader)
-        self._own: dict[str, Sequence[str]] = {}
+        leaders = _leaders(config)
+        self._own = _own_keys(raw(config.settings.tui.keymap), leaders)
+        """The user's own keys of actions, by action."""
         self._pending: KeyNames = ()
         """Keys that begin a sequence, as they were read."""
-        for key in leaders:
-            if " " in key or len(key) == 1 or key in {*_FIXED, "ctrl-z"}:
-                raise _error(
-                    "global.leader", f"`{key}` is no single key that is free", config
-                )
-        for context in sorted(tables):
-            for action, keys in tables[context].items():
-                name = f"{context}.{action}"
-                # An action of both contexts is the composer's, whose own keys come first and win.
-                same = f"composer.{action}"
-                if same in actions() and context == "global":
-                    name = same
-                if name in actions():
-                    self._own.setdefault(name, _listed(keys, leaders))
         for contexts in _TOGETHER:
             self._check(contexts, config)
 
     @property
     def is_own(self) -> bool:
+        """True if the user has keys of their own."""
         return bool(self._own)
 
     @property
     def without_effect(self) -> Sequence[str]:
+        """The keys of the configuration for actions that this program does not have."""
         return sorted(f"tui.keymap.{name}" for name in self._own if not actions()[name])
 
     def keys(self, action: str) -> Sequence[str]:
+        """The keys of an action, as the configuration names them."""
         found = self._own.get(action, actions()[action])
         return [key for key in found if key != UNBOUND]
 
     def free(self, key: str) -> str:
         """Return a key that Codex has no name for; empty if the prompt has another action there."""
-        taken = (
-            each
-            for context in COMPOSING
-            for name in _effective(context)
-            for each in self.keys(name)
-        )
-        if key.lower() in taken:
-            return ""
+        for context in COMPOSING:
+            for name in _effective(context):
+                if key.lower() in self.keys(name):
+                    return ""
         return key
 
     def named(self, text: str, *, all: bool = False) -> str:
@@ -128,33 +110,20 @@ class Keymap:
             read = (name,)
         else:
             read = tuple(map(_key_text, keys))
-        effective = [name for each in reversed(contexts) for name in _effective(each)]
-        own = {_keys(key): name for name in effective for key in self.keys(name)}
-        if "approval" not in contexts:
-            # Everywhere but in questions, a single character is text.
-            own = {
-                key: name
-                for key, name in own.items()
-                if name[:5] != "list." or len(key[0]) > 1
-            }
         if self._pending:
             read = (*self._pending, *read)
             keys = (*self._pending, *keys)
             data = ""
             self._pending = ()
-        if read not in own and any(key[: len(read)] == read for key in own):
+        actions_now = self._actions_by_keys(contexts)
+        action = actions_now.get(read)
+        if action is None and any(key[: len(read)] == read for key in actions_now):
             self._pending = keys
             return (), ""
-        action = own.get(read)
-        usual = {_keys(key): name for name in effective for key in actions()[name]}.get(
-            read
-        )
         # Esc and Ctrl-D do several things, and lead out of everything.
-        if (
-            action == usual
-            or read in _ALWAYS
-            or (action is None and read in {(ESC,), ("c-d",)})
-        ):
+        leads_out = action is None and read in {(ESC,), ("c-d",)}
+        is_usual = action == _default_action(read, contexts)
+        if is_usual or leads_out or read in _ALWAYS:
             return _as_keys(keys), data
         if action is not None:
             found = code(action).split("+")
@@ -165,28 +134,94 @@ class Keymap:
         if read == ("c-m",) and "composer" in contexts:
             return (Keys.ControlJ,), ""
         # A key without an action still types its text.
-        is_text = data.isprintable() and data and not contexts[0].startswith("vim_")
-        if is_text:
-            return ((Keys.BracketedPaste,), data)
-        return ((), "")
+        is_text = data != "" and data.isprintable()
+        if is_text and not contexts[0].startswith("vim_"):
+            return (Keys.BracketedPaste,), data
+        return (), ""
+
+    def _actions_by_keys(self, contexts: Sequence[str]) -> Mapping[KeyNames, str]:
+        """The action of each key in these contexts, of which the first one wins."""
+        found: dict[KeyNames, str] = {}
+        for name in _effective_in(contexts):
+            for key in self.keys(name):
+                found[_keys(key)] = name
+        if "approval" in contexts:
+            return found
+        # Everywhere but in questions, a single character is text.
+        return {
+            read: name
+            for read, name in found.items()
+            if len(read[0]) > 1 or not name.startswith("list.")
+        }
 
     def _check(self, contexts: Sequence[str], config: Config) -> None:
+        names: list[str] = []
+        for context in contexts:
+            names += _effective(context)
+        # The user's own keys are last: each is compared with all the others.
+        names.sort(key=self._own.__contains__)
         taken: list[tuple[KeyNames, str]] = []
-        names = [name for each in contexts for name in _effective(each)]
-        for name in sorted(names, key=self._own.__contains__):
+        for name in names:
             for key in self.keys(name):
-                if key in _FIXED and name in self._own and name.startswith(_APP):
-                    raise _error(
-                        name, f"`{key}` {_FIXED[key]}; take another key", config
-                    )
-                read = _keys(key)
                 if name in self._own:
-                    for before, other in taken:
-                        problem = _conflict(name, read, other, before)
-                        if problem:
-                            text = f"`{key}` {problem} `{other}` too; give that another, or none: []"
-                            raise _error(name, text, config)
-                taken.append((read, name))
+                    problem = _problem(name, key, taken)
+                    if problem:
+                        raise _error(name, problem, config)
+                taken.append((_keys(key), name))
+
+
+def _leaders(config: Config) -> Sequence[str]:
+    """The keys that begin the sequences of `leader`. Raises `ConfigError` if one is not free."""
+    leader = config.settings.tui.keymap.global_.leader
+    if leader is None:
+        leader = "ctrl-x"
+    leaders = _listed(leader)
+    for key in leaders:
+        is_single = " " not in key and len(key) > 1
+        if not is_single or key in {*_FIXED, "ctrl-z"}:
+            message = f"`{key}` is no single key that is free"
+            raise _error("global.leader", message, config)
+    return leaders
+
+
+def _own_keys(
+    tables: Mapping[str, Mapping[str, Any]], leaders: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
+    """The keys that the configuration gives to actions, by action. `tables`: one per context."""
+    own: dict[str, Sequence[str]] = {}
+    for context in sorted(tables):
+        for action, keys in tables[context].items():
+            name = f"{context}.{action}"
+            # An action of both contexts is the composer's, whose own keys come first and win.
+            same = f"composer.{action}"
+            if same in actions() and context == "global":
+                name = same
+            if name in actions():
+                own.setdefault(name, _listed(keys, leaders))
+    return own
+
+
+def _problem(name: str, key: str, taken: Sequence[tuple[KeyNames, str]]) -> str:
+    """The reason why an action cannot have a key; empty if it can.
+
+    `taken`: the keys that other actions have, each with its action.
+    """
+    if key in _FIXED and name.startswith(_APP):
+        return f"`{key}` {_FIXED[key]}; take another key"
+    for before, other in taken:
+        conflict = _conflict(name, _keys(key), other, before)
+        if conflict:
+            return f"`{key}` {conflict} `{other}` too; give that another, or none: []"
+    return ""
+
+
+def _default_action(read: KeyNames, contexts: Sequence[str]) -> str | None:
+    """The action of a key if the user has no keys of their own."""
+    found = None
+    for name in _effective_in(contexts):
+        if read in map(_keys, actions()[name]):
+            found = name
+    return found
 
 
 def _conflict(name: str, read: KeyNames, other: str, before: KeyNames) -> str:
@@ -219,18 +254,19 @@ def _error(name: str, text: str, config: Config) -> ConfigError:
 
 
 def _listed(keys: str | Sequence[str], leaders: Sequence[str] = ()) -> Sequence[str]:
+    """The names of keys of the configuration, with each of the leaders in place of `leader`."""
     if isinstance(keys, str):
         keys = [keys]
-    plain: list[str] = []
-    led: list[str] = []
+    without_leader: list[str] = []
+    with_leader: list[str] = []
     for each in keys:
         name = key_name(each) or ""
         if name.startswith(_LEADER):
             rest = name.removeprefix(_LEADER)
-            led += [f"{leader} {rest}" for leader in leaders]
+            with_leader += [f"{leader} {rest}" for leader in leaders]
         else:
-            plain.append(name)
-    return plain + led
+            without_leader.append(name)
+    return without_leader + with_leader
 
 
 @cache
@@ -265,6 +301,14 @@ def _effective(context: str) -> Sequence[str]:
     ]
 
 
+def _effective_in(contexts: Sequence[str]) -> list[str]:
+    """The actions of contexts, those of the last context first."""
+    names: list[str] = []
+    for context in reversed(contexts):
+        names += _effective(context)
+    return names
+
+
 @cache
 def _keys(name: str) -> KeyNames:
     """The keys of a name, as they are read; Enter with a modifier is read as its name."""
@@ -278,9 +322,10 @@ def _keys(name: str) -> KeyNames:
     key = _CODES.get(key, key)
     if held == ["shift"] and len(key) == 1:
         return (key.upper(),)
-    marks = "".join(
-        mark for mark, each in (("c-", "ctrl"), ("s-", "shift")) if each in held
-    )
+    if "shift" in held:
+        key = f"s-{key}"
+    if "ctrl" in held:
+        key = f"c-{key}"
     if "alt" in held:
-        return (Keys.Escape.value, marks + key)
-    return (marks + key,)
+        return (Keys.Escape.value, key)
+    return (key,)

@@ -49,6 +49,8 @@ _AGAIN_TO_EMPTY: Final = (
     "Press Esc again to empty the prompt ({editor.move_up} brings it back)"
 )
 _TWICE_WITHIN_S: Final = 2.0
+_PREVIEW_LINES: Final = 8
+"""Lines of an earlier prompt that are shown below the list."""
 _LONGEST_SEEN: Final = 64
 """The most code points of a visible character, so that a key need not read all of a long line."""
 
@@ -83,35 +85,44 @@ SHORTCUTS: Final = (
 
 
 def program_keys(ui: TerminalUI) -> KeyBindings:
+    """The keys of the program: some always, most of them while no panel is open."""
     keys = KeyBindings()
     bind(keys, "c-z", lambda _: ui.start(ui.screen.suspend()))
     bind(keys, code("global.clear_terminal"), lambda _: ui.screen.scroll_away())
     if ui.launch.replay is not None:
         bind(keys, "c-c", lambda _: ui.leaving.leave(130))
         return keys
-    composer = ui.composer
     composing = Condition(lambda: ui.panels.top is None)
-    is_empty = Condition(lambda: not composer.buffer.text)
-    announced = Condition(lambda: bool(ui.status.announced))
-    completing = Condition(lambda: composer.completion.is_open)
     _add_ending_keys(ui, composing, keys)
+    _add_writing_keys(ui, composing, keys)
+    _add_command_keys(ui, composing, keys)
+    _add_alt_keys(ui, composing, keys)
+    return keys
+
+
+def _add_writing_keys(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> None:
+    """Bind the keys that put a text or an image into the composer."""
     can_insert = composing & ~vi_navigation_mode
     search = code("composer.history_search_previous")
     bind(keys, search, lambda _: ui.start(_search_history(ui)), can_insert)
     bind(keys, "c-v", lambda _: ui.start(_paste_image(ui)), can_insert)
     edit = f"{code('global.open_external_editor')} c-x+c-e"
     bind(keys, edit, lambda _: ui.start(_edit(ui)), composing)
-    outbox = ui.outbox
-    can_take_back = composing & Condition(lambda: bool(outbox.queue))
-    bind(
-        keys,
-        "escape+up s-left",
-        lambda _: composer.restore([outbox.queue.pop()]),
-        can_take_back,
-    )
-    can_list = can_insert & is_empty
-    can_answer = composing & announced & ~completing
+
+    def take_back(_event: KeyPressEvent) -> None:
+        ui.composer.restore([ui.outbox.queue.pop()])
+
+    can_take_back = composing & Condition(lambda: bool(ui.outbox.queue))
+    bind(keys, "escape+up s-left", take_back, can_take_back)
+
+
+def _add_command_keys(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> None:
+    """Bind the keys that run slash commands, and the one that shows the waiting question."""
+    composer = ui.composer
+    is_empty = Condition(lambda: not composer.buffer.text)
     at_start = Condition(lambda: composer.buffer.cursor_position == 0)
+    announced = Condition(lambda: bool(ui.status.announced))
+    completing = Condition(lambda: composer.completion.is_open)
 
     def run(key: str, command: str, when: Filter) -> None:
         bind(keys, key, lambda _: ui.load_session_half().run_command(command), when)
@@ -120,29 +131,32 @@ def program_keys(ui: TerminalUI) -> KeyBindings:
     run(code("global.copy"), "copy", composing)
     run(code("global.toggle_vim_mode"), "vim", composing)
     run(code("composer.toggle_shortcuts"), "keymap", composing)
-    run("?", "keymap", can_list)
+    run("?", "keymap", composing & ~vi_navigation_mode & is_empty)
     run("c-b", "background", composing & at_start)
     run("c-o", "pasted", composing)
     run("s-tab", "plan", composing)
     # Before the composer's own key: a question waits until the user has stopped writing.
+    can_answer = composing & announced & ~completing
     bind(keys, "tab", lambda _: ui.panels.call(), can_answer, eager=True)
+
+
+def _add_alt_keys(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> None:
+    """Bind Alt with keys that have no action, and turn off two actions of emacs."""
     # With vi's keys, Alt and a key are Esc and the key in the composer.
     bind(keys, "escape+<any>", _unbound_alt, emacs_mode | ~composing)
-    _add_escape_with_text(ui, composing & emacs_mode, is_empty, keys)
+    _add_escape_with_text(ui, composing & emacs_mode, keys)
     # With this key emacs accepts the line, which would drop it here.
     bind(keys, "escape+#", lambda _: None, emacs_mode)
     bind(keys, "c-o", lambda _: None, emacs_mode & ~composing)
-    return keys
 
 
-def _add_escape_with_text(
-    ui: TerminalUI, composing: Filter, is_empty: Condition, keys: KeyBindings
-) -> None:
+def _add_escape_with_text(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> None:
     """Let Esc stop the turn even if text came in the same read, as after Alt and a letter.
 
     A single letter belongs to Alt, and so does any letter where there is a draft to edit.
     """
     processor = ui.screen.app.key_processor
+    is_empty = Condition(lambda: not ui.composer.buffer.text)
 
     def is_text() -> bool:
         is_working = ui.session_half is not None and ui.session_half.is_working
@@ -152,19 +166,19 @@ def _add_escape_with_text(
         ui.load_session_half().interrupt()
         processor.feed(event.key_sequence[-1], first=True)
 
-    bind(
-        keys,
-        "escape+<any>",
-        stop,
-        composing & is_empty & Condition(is_text),
-        eager=True,
-    )
+    can_stop = composing & is_empty & Condition(is_text)
+    bind(keys, "escape+<any>", stop, can_stop, eager=True)
 
 
 def _is_escape_with_text(held: Sequence[KeyPress], processor: KeyProcessor) -> bool:
     """True if keys that were read as Alt and a key may be Esc and the first letter of a text."""
     rest = processor.input_queue
-    return bool(held and rest) and held[0].data == "\x1b" and len(rest[0].key) == 1
+    if not held or not rest:
+        return False
+    # The reader of keys gives this text to an Alt that may be Esc.
+    may_be_escape = held[0].data == "\x1b"
+    is_character = len(rest[0].key) == 1
+    return may_be_escape and is_character
 
 
 def _unbound_alt(event: KeyPressEvent) -> None:
@@ -176,6 +190,7 @@ def _unbound_alt(event: KeyPressEvent) -> None:
 
 
 def _add_ending_keys(ui: TerminalUI, composing: Condition, keys: KeyBindings) -> None:
+    """Bind the keys that empty the composer, interrupt the turn, go back, and leave."""
     composer = ui.composer
     hints = ui.hints
     leaving = ui.leaving
@@ -187,17 +202,19 @@ def _add_ending_keys(ui: TerminalUI, composing: Condition, keys: KeyBindings) ->
         return ui.session_half is not None and ui.session_half.interrupt()
 
     twice = partial(_twice, hints)
-    interrupts = "esc" in ui.keymap.keys("chat.interrupt_turn")
+    escape_interrupts = "esc" in ui.keymap.keys("chat.interrupt_turn")
+
+    def go_back() -> None:
+        ui.load_session_half().run_command("rewind")
 
     def escape(_event: KeyPressEvent) -> None:
-        if (interrupts and interrupt()) or hints.answered == _STOPPED:
+        has_interrupted = escape_interrupts and interrupt()
+        if has_interrupted or hints.answered == _STOPPED:
             hints.show(_STOPPED, for_s=_TWICE_WITHIN_S)
         elif composer.text:
             twice(ui.keymap.named(_AGAIN_TO_EMPTY), composer.stash)
         else:
-            twice(
-                _AGAIN_TO_GO_BACK, lambda: ui.load_session_half().run_command("rewind")
-            )
+            twice(_AGAIN_TO_GO_BACK, go_back)
 
     def escape_of_vi(event: KeyPressEvent) -> None:
         event.key_processor.feed(KeyPress(Keys.Escape), first=True)
@@ -223,8 +240,9 @@ def _add_ending_keys(ui: TerminalUI, composing: Condition, keys: KeyBindings) ->
     bind(keys, ESC, escape, composing & ~held)
     bind(keys, code("chat.interrupt_turn"), lambda _: interrupt(), composing)
     # Users of vi press it for the normal mode.
-    bind(keys, "c-c", escape_of_vi, composing & held & ~is_empty)
-    bind(keys, "c-c", control_c, composing & ~(held & ~is_empty))
+    is_vi_escape = held & ~is_empty
+    bind(keys, "c-c", escape_of_vi, composing & is_vi_escape)
+    bind(keys, "c-c", control_c, composing & ~is_vi_escape)
     bind(keys, "c-d", control_d, composing & is_empty)
 
 
@@ -239,6 +257,7 @@ def _twice(
 
 
 def composer_keys(composer: Composer) -> KeyBindings:
+    """The keys of the composer: those that send, complete, insert, step, and recall."""
     buffer = composer.buffer
     completion = composer.completion
     offering = Condition(lambda: completion.is_open)
@@ -246,14 +265,18 @@ def composer_keys(composer: Composer) -> KeyBindings:
     at_bottom = Condition(lambda: buffer.document.on_last_line) & ~offering
     writing = emacs_mode | vi_insert_mode
 
-    def step(place: int) -> int:
-        """The number of code points of the character before (-1) or after (0) the cursor."""
-        line = buffer.document
-        most = _LONGEST_SEEN
-        before = line.current_line_before_cursor
-        behind = line.current_line_after_cursor
-        text = before[-most:] if place else behind[:most]
-        return len((list(iter_graphemes(text)) or ["\n"])[place])
+    def size_before() -> int:
+        """The number of code points of the character before the cursor."""
+        text = buffer.document.current_line_before_cursor[-_LONGEST_SEEN:]
+        return len(_characters(text)[-1])
+
+    def size_after() -> int:
+        """The number of code points of the character after the cursor."""
+        text = buffer.document.current_line_after_cursor[:_LONGEST_SEEN]
+        return len(_characters(text)[0])
+
+    def erase_before(_event: KeyPressEvent) -> None:
+        buffer.delete_before_cursor(size_before())
 
     keys = KeyBindings()
     bind(keys, "enter", lambda _: composer.enter())
@@ -264,10 +287,10 @@ def composer_keys(composer: Composer) -> KeyBindings:
     bind(keys, ESC, lambda _: completion.close(), offering)
     bind_arrows(keys, completion.move, offering)
     stepping = writing & Condition(lambda: buffer.selection_state is None)
-    bind(keys, "left", lambda _: buffer.cursor_left(step(-1)), stepping)
-    bind(keys, "right", lambda _: buffer.cursor_right(step(0)), stepping)
-    bind(keys, "backspace", lambda _: buffer.delete_before_cursor(step(-1)), stepping)
-    bind(keys, "delete", lambda _: buffer.delete(step(0)), stepping)
+    bind(keys, "left", lambda _: buffer.cursor_left(size_before()), stepping)
+    bind(keys, "right", lambda _: buffer.cursor_right(size_after()), stepping)
+    bind(keys, "backspace", erase_before, stepping)
+    bind(keys, "delete", lambda _: buffer.delete(size_after()), stepping)
     bind(keys, "up", lambda _: composer.recall(1), at_top)
     bind(keys, "c-p", lambda _: composer.recall(1), at_top & writing)
     bind(keys, "k", lambda _: composer.recall(1), at_top & vi_navigation_mode)
@@ -277,7 +300,13 @@ def composer_keys(composer: Composer) -> KeyBindings:
     return keys
 
 
+def _characters(text: str) -> list[str]:
+    """The visible characters of a part of a line; without any, the newline that is next to it."""
+    return list(iter_graphemes(text)) or ["\n"]
+
+
 async def _search_history(ui: TerminalUI) -> None:
+    """Let the user pick an earlier prompt, and write it into the composer."""
     composer = ui.composer
     await composer.history.load()
     room = ui.screen.width - 4
@@ -287,9 +316,8 @@ async def _search_history(ui: TerminalUI) -> None:
     ]
 
     async def preview(text: str) -> str:
-        return "\n".join(
-            f"    {fit(printable(line), room)}" for line in text.splitlines()[:8]
-        )
+        lines = text.splitlines()[:_PREVIEW_LINES]
+        return "\n".join(f"    {fit(printable(line), room)}" for line in lines)
 
     found = await ui.panels.show(Picker("Earlier prompts", rows, preview=preview))
     if found is not None:
@@ -297,13 +325,12 @@ async def _search_history(ui: TerminalUI) -> None:
 
 
 async def _edit(ui: TerminalUI) -> None:
-    environment = ui.environment
+    """Let the user write the prompt in their editor."""
     composer = ui.composer
     command = editor_command(ui.programs, ui.environment)
     before, images = composer.expanded
-    home = ui.programs.home
-
-    after = await ui.screen.pause(lambda: edited(command, before, environment, home))
+    edit = partial(edited, command, before, ui.environment, ui.programs.home)
+    after = await ui.screen.pause(edit)
     # A text that was not changed stays folded.
     if after != before:
         composer.set_text(after, images)

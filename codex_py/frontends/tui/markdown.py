@@ -65,10 +65,13 @@ class Markdown:
 
 
 class _Reader:
+    """Makes rich objects of the nodes of a parsed text. `has_styles`: False for plain text."""
+
     def __init__(self, *, has_styles: bool) -> None:
         self._has_styles = has_styles
 
     def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> RenderableType:
+        """The blocks one below the other."""
         # In a list without empty lines, the paragraphs are hidden.
         return _together([(self._block(node), not node.hidden) for node in nodes])
 
@@ -77,60 +80,55 @@ class _Reader:
             case "paragraph":
                 return _Paragraph(self._text(node))
             case "heading":
-                text = self._text(node)
-                if not self._has_styles:
-                    return Text(f"{'#' * int(node.tag[1:])} ").append_text(text)
-                text.stylize("title" if node.tag == "h1" else "heading")
-                return text
+                return self._heading(node)
             case "fence" | "code_block":
-                if node.info.strip():
-                    language = node.info.split(maxsplit=1)[0]
-                else:
-                    language = ""
+                words = node.info.split(maxsplit=1)
+                language = words[0] if words else ""
                 return Code(node.content, language)
             case "blockquote":
-                return Hanging(
-                    "│ ", self.blocks(node.children), rest="│ ", style="quiet"
-                )
+                quoted = self.blocks(node.children)
+                return Hanging("│ ", quoted, rest="│ ", style="quiet")
             case "bullet_list":
                 return self._list(node, None)
             case "ordered_list":
                 return self._list(node, int(node.attrs.get("start", 1)))
             case "table":
-                rows = [row for part in node.children for row in part.children]
-                header, *body = [
-                    [self._cell(cell) for cell in row.children] for row in rows
-                ]
-                return _Table(header, body)
+                return self._table(node)
             case "hr":
                 return Text("───", "quiet")
             case _:
                 # HTML, above all, stays unchanged.
                 return Text(node.content.rstrip("\n"))
 
+    def _heading(self, node: SyntaxTreeNode) -> Text:
+        text = self._text(node)
+        if not self._has_styles:
+            level = int(node.tag.removeprefix("h"))
+            return Text(f"{'#' * level} ").append_text(text)
+        text.stylize("title" if node.tag == "h1" else "heading")
+        return text
+
     def _list(self, node: SyntaxTreeNode, number: int | None) -> RenderableType:
         """A list. `number`: the first item's number; None for bullets."""
         items: list[tuple[RenderableType, bool]] = []
         for n, item in enumerate(node.children):
-            sign = "- " if number is None else f"{number + n}. "
-            if item.children:
-                inline = item.children[0].children[:1]
+            box = _take_box(item)
+            if number is not None:
+                sign = f"{number + n}. {box}"
             else:
-                inline = []
-            if inline and (task := _TASK.match(inline[0].content)):
-                sign = sign.removeprefix("- ")
-                if task[1] == " ":
-                    sign += "☐ "
-                else:
-                    sign += "☑ "
-                token = inline[0].children[0].token
-                if token is not None:
-                    token.content = token.content.removeprefix(task[0])
-            is_loose = not any(child.hidden for child in item.children[:1])
-            items.append(
-                (Hanging(sign, self.blocks(item.children), style="quiet"), is_loose)
-            )
+                sign = box or "- "
+            is_tight = len(item.children) > 0 and item.children[0].hidden
+            body = self.blocks(item.children)
+            items.append((Hanging(sign, body, style="quiet"), not is_tight))
         return _together(items)
+
+    def _table(self, node: SyntaxTreeNode) -> "_Table":
+        rows: list[list[Text]] = []
+        for part in node.children:
+            rows += [
+                [self._cell(cell) for cell in row.children] for row in part.children
+            ]
+        return _Table(rows[0], rows[1:])
 
     def _cell(self, node: SyntaxTreeNode) -> Text:
         text = self._text(node)
@@ -173,13 +171,32 @@ class _Reader:
         A terminal must not show one address and lead to another.
         """
         label = text.plain[start:]
-        if target not in {label, f"mailto:{label}"}:
-            text.append(f" ({target})" if label else target, "quiet")
+        if not label:
+            text.append(target, "quiet")
+        elif target not in {label, f"mailto:{label}"}:
+            text.append(f" ({target})", "quiet")
         if _SAFE_LINK.fullmatch(target):
             text.stylize(Style(link=target), start)
 
 
+def _take_box(item: SyntaxTreeNode) -> str:
+    """Take the box of a task, `[ ]` or `[x]`, off an item. Returns the sign; empty without a box."""
+    if not item.children or not item.children[0].children:
+        return ""
+    inline = item.children[0].children[0]
+    box = _TASK.match(inline.content)
+    if box is None:
+        return ""
+    token = inline.children[0].token
+    if token is not None:
+        token.content = token.content.removeprefix(box[0])
+    if box[1] == " ":
+        return "☐ "
+    return "☑ "
+
+
 def _together(blocks: list[tuple[RenderableType, bool]]) -> RenderableType:
+    """Blocks one below the other. Each has a flag: True if an empty line stands after it."""
     parts: list[RenderableType] = []
     wants_line = False
     for block, leaves_line in blocks:
@@ -203,22 +220,29 @@ class _Table:
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
         if options.max_width < _COLUMN * len(self._header):
-            for n, row in enumerate(self._rows):
-                if n:
-                    yield ""
-                for name, cell in zip(self._header, row, strict=False):
-                    label = Text.assemble((name.plain, "heading"), ": ")
-                    yield label.append_text(cell)
+            yield from self._as_lists()
             return
         columns = zip_longest(self._header, *self._rows, fillvalue=Text())
         widths = [max(cell.cell_len for cell in column) for column in columns]
         whole = sum(widths) + _BETWEEN * (len(widths) - 1)
-        if whole <= options.max_width:
-            yield _row(self._header, widths, "heading")
-            yield Text("─" * whole, "quiet")
-            yield from (_row(row, widths) for row in self._rows)
+        if whole > options.max_width:
+            yield self._wrapped()
             return
-        # Wrapped rows need something between them.
+        yield _row(self._header, widths, "heading")
+        yield Text("─" * whole, "quiet")
+        yield from (_row(row, widths) for row in self._rows)
+
+    def _as_lists(self) -> RenderResult:
+        """Each row as a list of its cells, with the header before each cell."""
+        for n, row in enumerate(self._rows):
+            if n > 0:
+                yield ""
+            for name, cell in zip(self._header, row, strict=False):
+                label = Text.assemble((name.plain, "heading"), ": ")
+                yield label.append_text(cell)
+
+    def _wrapped(self) -> Table:
+        """The table with wrapped cells, and with lines between its rows to tell them apart."""
         table = Table(
             box=_BOX,
             show_edge=False,
@@ -231,17 +255,20 @@ class _Table:
             table.add_column(cell, justify=cell.justify or "left", overflow="fold")
         for row in self._rows:
             table.add_row(*row)
-        yield table
+        return table
 
 
 def _row(cells: Sequence[Text], widths: Sequence[int], style: str = "") -> Text:
     """A row of a table that fits without wrapping; with `Table` it would take 2.6 ms more."""
     row = Text(style=style)
     for n, (cell, width) in enumerate(zip(cells, widths, strict=False)):
-        row.pad_right(_BETWEEN if n else 0)
+        if n > 0:
+            row.pad_right(_BETWEEN)
         blanks = " " * (width - cell.cell_len)
-        row.append(blanks if cell.justify == "right" else "").append_text(cell)
-        row.append("" if cell.justify == "right" else blanks)
+        if cell.justify == "right":
+            row.append(blanks).append_text(cell)
+        else:
+            row.append_text(cell).append(blanks)
     return row
 
 
@@ -253,20 +280,26 @@ class _Prose(Text):
             return super().wrap(console, width, **how)
         lines = Lines()
         for line in self.split("\n", allow_blank=True):
-            breaks = list[int]()
-            start = 0
-            used = 0
-            for match in _UNITS.finditer(line.plain):
-                size = _room(match[0].rstrip())
-                if used + size > width and match.start() > start:
-                    breaks.append(start := match.start())
-                    used = 0
-                used += _room(match[0])
-            for part in line.divide(breaks):
+            for part in line.divide(_breaks(line.plain, width)):
                 part.rstrip()
                 # A word may be longer than a row.
                 lines.extend(Text.wrap(part, console, width, **how))
         return lines
+
+
+def _breaks(line: str, width: int) -> list[int]:
+    """The places in a line at which its next rows begin."""
+    breaks: list[int] = []
+    start = 0
+    used = 0
+    for unit in _UNITS.finditer(line):
+        is_too_wide = used + _room(unit[0].rstrip()) > width
+        if is_too_wide and unit.start() > start:
+            start = unit.start()
+            breaks.append(start)
+            used = 0
+        used += _room(unit[0])
+    return breaks
 
 
 class _Paragraph:
@@ -281,33 +314,40 @@ class _Paragraph:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
-        width = options.max_width
-        whole = max(options.size.width, options.max_width)
         text = self._text
         start = 0
         for match in _WORD.finditer(text.plain):
+            is_long = options.max_width < len(match[0]) <= _LONGEST_JOINED
+            is_address_or_path = "/" in match[0]
             # Output that is printed line by line is not wrapped by itself.
-            is_long = options.is_terminal and width < len(match[0]) <= _LONGEST_JOINED
-            # An address, or a path.
-            if not (is_long and "/" in match[0]):
+            if not (options.is_terminal and is_long and is_address_or_path):
                 continue
             yield from _prose(text[start : match.start()])
-            yield from self._joined(
-                console, text[match.start() : match.end()], width, whole
-            )
+            word = text[match.start() : match.end()]
+            yield from self._joined(console, options, word)
             start = match.end()
         yield from _prose(text[start:] if start else text)
 
     def _joined(
-        self, console: Console, word: Text, first: int, other: int
+        self, console: Console, options: ConsoleOptions, word: Text
     ) -> Iterable[Segment]:
-        head = chop_cells(word.plain, first)[0]
-        rows = [head, *chop_cells(word.plain[len(head) :], other)]
-        for n, row in enumerate(word.divide(list(accumulate(map(len, rows[:-1]))))):
+        whole_width = max(options.size.width, options.max_width)
+        rows = _broken(word, options.max_width, whole_width)
+        for n, row in enumerate(rows, 1):
             yield from row.render(console)
-            if n + 1 < len(rows):
+            if n < len(rows):
                 yield JOINS
             yield Segment.line()
+
+
+def _broken(line: Text, first: int, other: int) -> Sequence[Text]:
+    """A line broken anywhere: `first` columns of it, then rows of `other` columns."""
+    if line.cell_len <= first:
+        return [line]
+    text = line.plain
+    head = chop_cells(text, first)[0]
+    rows = [head, *chop_cells(text[len(head) :], other)]
+    return list(line.divide(list(accumulate(map(len, rows[:-1])))))
 
 
 def _prose(text: Text) -> RenderResult:
@@ -361,27 +401,18 @@ class Code:
         for line in highlighted(self._code, language).split("\n", allow_blank=True):
             # An endless line would be too much for the terminal.
             joins = self._joins and len(line) <= _LONGEST_JOINED
-            rows = self._rows(line, room, width if joins else room)
+            rows = _broken(line, room, width if joins else room)
             for n, row in enumerate(rows):
-                goes_on = bool(n) and joins
-                if sign and not goes_on:
+                # The rest of a joined line begins at the margin.
+                is_rest = joins and n > 0
+                if sign and not is_rest:
                     yield margin
                     margin = Segment(" " * len(sign))
                 yield from Segment.apply_style(row.render(console), ground)
-                if goes_on:
-                    fill = width - row.cell_len
-                else:
-                    fill = room - row.cell_len
+                columns = width if is_rest else room
+                fill = columns - row.cell_len
                 if fill and ground.bgcolor is not None:
                     yield Segment(" " * fill, ground)
                 if joins and n + 1 < len(rows):
                     yield JOINS
                 yield Segment.line()
-
-    def _rows(self, line: Text, first: int, other: int) -> Sequence[Text]:
-        text = line.plain
-        if line.cell_len <= first:
-            return [line]
-        head = chop_cells(text, first)[0]
-        rows = [head, *chop_cells(text[len(head) :], other)]
-        return list(line.divide(list(accumulate(map(len, rows[:-1])))))

@@ -16,6 +16,8 @@ T = TypeVar("T")
 MOST_ROWS = 12
 _LEAST_NOTE = 8
 """Columns. A note with fewer is left out."""
+_GAP = "  "
+"""The blanks before a note."""
 
 
 # No slots: in Python 3.11, `MenuOption[X](…)` fails on a class with both these and a parent that is generic.
@@ -36,6 +38,7 @@ class MenuOption(Generic[T]):
 
     @property
     def told(self) -> str:
+        """The note as it is now."""
         if callable(self.note):
             return self.note()
         return self.note
@@ -87,16 +90,16 @@ def row_of(
     """The label, key and note of an option, cut to `columns` if given."""
     label = option.label
     key = f" ({option.key})" if option.key else ""
-    note = f"  {told}" if (told := option.told) else ""
+    note = option.told
     if columns is not None:
         if get_cwidth(label + key) > columns:
             label = both_ends(option.short or label, columns - len(key))
-        left = columns - get_cwidth(label + key) - 2
-        if told and left > _LEAST_NOTE:
-            note = f"  {fit(told, left)}"
-        else:
-            note = ""
-    return [("bold" if is_selected else "", label + key), ("class:quiet", note)]
+        left = columns - get_cwidth(label + key) - len(_GAP)
+        note = fit(note, left) if left > _LEAST_NOTE else ""
+    style = "bold" if is_selected else ""
+    if note:
+        note = f"{_GAP}{note}"
+    return [(style, label + key), ("class:quiet", note)]
 
 
 def sign_of(is_selected: bool) -> str:
@@ -107,11 +110,9 @@ def sign_of(is_selected: bool) -> str:
 
 def with_sign(sign: str, lines: Sequence[Fragments]) -> list[Fragments]:
     """The lines of a row, with the sign before the first and blanks as wide before the others."""
-    blank = " " * len(sign)
     signed: list[Fragments] = []
+    before = sign
     for line in lines:
-        if signed:
-            signed.append([("", blank), *line])
-        else:
-            signed.append([("", sign), *line])
+        signed.append([("", before), *line])
+        before = " " * len(sign)
     return signed

@@ -8,8 +8,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import zip_longest
+from math import ceil
 from typing import Final
 
 from prompt_toolkit.data_structures import Size
@@ -29,6 +29,7 @@ _DEPTHS = {
     "truecolor": ColorDepth.DEPTH_24_BIT,
 }
 _REFLOWING = (
+    # Variables that terminals set which wrap long lines again when they are resized.
     "TMUX",
     "VTE_VERSION",
     "TERM_PROGRAM",
@@ -41,6 +42,7 @@ _REFLOWING = (
     "WEZTERM_PANE",
 )
 _REFLOWING_TERMS = (
+    # The beginnings of such terminals' `TERM`.
     "tmux",
     "alacritty",
     "foot",
@@ -49,11 +51,17 @@ _REFLOWING_TERMS = (
     "wezterm",
 )
 _GROUND = re.compile("class:selected|bg:")
+"""In a style: the cell has a background, so that a blank is visible."""
 _CUTTING = ("XTERM_VERSION", "STY")
+"""Variables of terminals that cut off long lines: xterm and GNU screen."""
 
 
 class Finished:
-    """Finished lines in order; of too many, the first and last `most_each` characters are kept."""
+    """Lines of finished cells that wait for the terminal, in order.
+
+    If they are too many, about `most_each` characters are kept of their beginning, and as many of
+    their end.
+    """
 
     def __init__(self, most_each: int = _MOST_EACH) -> None:
         self._most_each = most_each
@@ -82,13 +90,12 @@ class Finished:
 
     def take(self) -> str:
         """Take all waiting lines, with a line that counts those left out. None are left then."""
+        more = ""
         if self._left_out:
             more = (
                 f"\n[{self._left_out:,} lines are not shown: the terminal took none for too long;"
                 " the session has them]\n"
             )
-        else:
-            more = ""
         text = "".join((*self._first, more, *self._last))
         self._first.clear()
         self._last.clear()
@@ -196,10 +203,8 @@ def terminal_output(
         depth = _DEPTHS[theme.color_system]
     else:
         depth = ColorDepth.DEPTH_1_BIT
-    make = FrameOutput
-    if theme.dumb:
-        make = _DumbOutput
-    output = make(
+    kind = _DumbOutput if theme.dumb else FrameOutput
+    output = kind(
         writer,  # pyright: ignore[reportArgumentType]  # all of TextIO that is used
         size,
         enable_cpr=False,
@@ -271,11 +276,15 @@ class Frame:
 
     def rows_above(self, columns: int) -> int:
         """The number of rows above the cursor's, once the terminal has wrapped them."""
-        rows = (
-            _rows(width, columns)
-            for width in (*self.left, *self.widths[: self.cursor[1]])
-        )
-        return sum(rows) + self.cursor[0] // columns
+        column, _ = self.cursor
+        rows = [_rows(width, columns) for width in self._widths_above]
+        return sum(rows) + column // columns
+
+    @property
+    def _widths_above(self) -> Sequence[int]:
+        """Columns of each row above the cursor's, before the terminal has wrapped them."""
+        _, row = self.cursor
+        return [*self.left, *self.widths[:row]]
 
     def out_of_reach(self, columns: int, rows: int) -> Sequence[int]:
         """Columns of each row that has gone off the top of a screen of this size.
@@ -285,7 +294,7 @@ class Frame:
         """
         count = self.rows_above(columns) - (rows - 1)
         found = list[int]()
-        for width in (*self.left, *self.widths[: self.cursor[1]]):
+        for width in self._widths_above:
             if count <= 0:
                 break
             found.append(min(width, count * columns))
@@ -294,26 +303,27 @@ class Frame:
 
 
 def _rows(width: int, columns: int) -> int:
-    return max(1, -(-width // columns))
+    """The rows that a line of this width takes on a screen of `columns`."""
+    return max(1, ceil(width / columns))
 
 
 def frame_of(
     screen: Screen, cursor: tuple[int, int], left: Sequence[int], least: Sequence[int]
 ) -> Frame:
     """The `Frame` of a screen. No row counts as narrower than `least` says."""
-    widths = map(partial(_width, screen), range(screen.height))
-    return Frame(
-        [max(each) for each in zip_longest(widths, least, fillvalue=0)], cursor, left
-    )
+    drawn = [_width(screen, y) for y in range(screen.height)]
+    pairs = zip_longest(drawn, least, fillvalue=0)
+    return Frame([max(pair) for pair in pairs], cursor, left)
 
 
 def _width(screen: Screen, y: int) -> int:
     """The columns up to the last one that is drawn. A blank with a style counts as drawn."""
     cells = screen.data_buffer[y]
-    drawn = (
-        x for x, cell in cells.items() if cell.char != " " or _GROUND.search(cell.style)
-    )
-    last = max(drawn, default=-1)
+    last = -1
+    for x, cell in cells.items():
+        is_drawn = cell.char != " " or _GROUND.search(cell.style)
+        if is_drawn and x > last:
+            last = x
     if last < 0:
         return 0
     return last + max(1, get_cwidth(cells[last].char))
