@@ -28,10 +28,10 @@ _WORKING_ROWS = 2
 def panel_size() -> Size:
     """The rows and columns of the screen that a panel may take."""
     rows, columns = get_app().output.get_size()
-    others = _STATUS_ROWS + status_gap(rows)
+    other_rows = _STATUS_ROWS + status_gap(rows)
     if rows >= LOW:
-        others += _WORKING_ROWS
-    return Size(max(1, rows - others), columns)
+        other_rows += _WORKING_ROWS
+    return Size(max(1, rows - other_rows), columns)
 
 
 def fit(text: str, columns: int) -> str:
@@ -60,19 +60,25 @@ def ends_of(
     """
     if len(rows) <= room:
         return rows
-    tail = max(0, (room - 1) // 2)
-    head = max(0, room - 1 - tail)
-    mark: Fragments = [("class:quiet", f"… +{len(rows) - head - tail} lines{remark}")]
-    return [*rows[:head], mark, *rows[len(rows) - tail :]][: max(0, room)]
+    if room < 1:
+        return []
+    tail = (room - 1) // 2
+    head = room - 1 - tail
+    hidden = len(rows) - head - tail
+    mark: Fragments = [("class:quiet", f"… +{hidden} lines{remark}")]
+    return [*rows[:head], mark, *rows[len(rows) - tail :]]
 
 
 def beginning_of(
     rows: Sequence[Fragments], room: int, columns: int
 ) -> Sequence[Fragments]:
     """The first rows that fit in `room`; the last ends in an ellipsis if there are more."""
-    if len(rows) <= room or room < 1:
-        return rows[: max(0, room)]
-    return [*rows[: room - 1], shortened([*rows[room - 1], ("", "…")], columns)]
+    if room < 1:
+        return []
+    if len(rows) <= room:
+        return rows
+    last = shortened([*rows[room - 1], ("", "…")], columns)
+    return [*rows[: room - 1], last]
 
 
 def wrapped(text: Fragments, columns: int) -> list[Fragments]:
@@ -83,8 +89,9 @@ def wrapped(text: Fragments, columns: int) -> list[Fragments]:
         while left:
             end = max(1, len(_head(fragment_list_to_text(left), columns)))
             if end < len(left):
-                blank = max((n for n in range(end) if left[n][1] == " "), default=-1)
-                end = blank + 1 if blank > 0 else end
+                blanks = [n for n in range(1, end) if left[n][1] == " "]
+                if blanks:
+                    end = blanks[-1] + 1
             rows.append(left[:end])
             left = left[end:]
         if not fragment_list_to_text(line):
@@ -140,6 +147,7 @@ def joined(rows: Sequence[Fragments]) -> Fragments:
 
 
 def _head(text: str, columns: int) -> str:
+    """The beginning of a text that fits in so many columns."""
     taken = 0
     for n, character in enumerate(text):
         taken += get_cwidth(character)

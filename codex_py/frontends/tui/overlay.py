@@ -30,19 +30,20 @@ from codex_py.streams.terminal import aligned, printable
 _FEW_KEYS = "Esc leaves · {pager.find} search"
 _ONE_KEY = "Esc leaves"
 Further: TypeAlias = tuple[str, Callable[[], str], Callable[[], None]]
-"""An additional key, its description after those of the others, and its action."""
+"""One more key: its name; what it does, as a text after the other keys; and its action."""
 _LOW = 6
 """Rows. A lower screen shows no title."""
 
 
 @dataclass(slots=True)
 class OverlayCell:
-    """A cell of an overlay. `space`: an empty row stands before it."""
+    """A section of an overlay: a cell, and how it is shown."""
 
     cell: RenderableType
     space: bool = True
+    """True if an empty row stands before it."""
     continues: bool = False
-    """True if the section folds with the one before."""
+    """True if it folds together with the section before."""
     is_folded: bool = False
 
     @property
@@ -129,21 +130,18 @@ class Overlay(Panel[None]):
         asking = Condition(lambda: self._asked is not None)
         keys = self.keys
         reading = ~asking
-        for names, action in {
-            "q c-t": lambda: self.give(None),
-            "home g": lambda: self._go((0, 0)),
-            "end G": lambda: self._go(self._end),
-            "enter": self._fold,
-            "f": self._fold_all,
-            "c-u": lambda: self._scroll(-(self._room // 2)),
-            "c-d": lambda: self._scroll(self._room // 2),
-            "/": lambda: self._ask(""),
-            "n": lambda: self._search(1),
-            "N": lambda: self._search(-1),
-            "[": lambda: self._jump(-1),
-            "]": lambda: self._jump(1),
-        }.items():
-            bind(keys, names, lambda _, action=action: action(), reading)
+        bind(keys, "q c-t", lambda _: self.give(None), reading)
+        bind(keys, "home g", lambda _: self._go((0, 0)), reading)
+        bind(keys, "end G", lambda _: self._go(self._end), reading)
+        bind(keys, "enter", lambda _: self._fold(), reading)
+        bind(keys, "f", lambda _: self._fold_all(), reading)
+        bind(keys, "c-u", lambda _: self._scroll(-(self._room // 2)), reading)
+        bind(keys, "c-d", lambda _: self._scroll(self._room // 2), reading)
+        bind(keys, "/", lambda _: self._ask(""), reading)
+        bind(keys, "n", lambda _: self._search(1), reading)
+        bind(keys, "N", lambda _: self._search(-1), reading)
+        bind(keys, "[", lambda _: self._jump(-1), reading)
+        bind(keys, "]", lambda _: self._jump(1), reading)
         bind_arrows(keys, self._scroll, reading, page=lambda: max(1, self._room - 1))
         bind(keys, "k", lambda _: self._scroll(-1), reading)
         bind(keys, "j", lambda _: self._scroll(1), reading)
@@ -158,6 +156,7 @@ class Overlay(Panel[None]):
 
     @property
     def _room(self) -> int:
+        """The rows of the text."""
         rows = get_app().output.get_size().rows
         if rows >= _LOW:
             return max(1, rows - 2)
@@ -176,52 +175,60 @@ class Overlay(Panel[None]):
         if self._follows or self._place >= self._end:
             self._place = self._end
             self._follows = True
-        number, first = self._place
-        rows = self._rows(number)[first:]
-        while len(rows) < self._room and (number := number + 1) <= len(pages.sections):
-            rows = [*rows, *self._rows(number)]
-        rows = [self._marked(row, size.columns) for row in rows[: self._room]]
+        rows = [self._marked(row, size.columns) for row in self._shown_rows()]
         rows += [[]] * (self._room - len(rows))
-        state = f"  {pages.state()}" if pages.state() else ""
-        title: Fragments = [
-            ("bold", printable(pages.title)),
-            ("class:quiet", state + self._where),
-        ]
+        rows.append(self._last_row(size.columns))
         if size.rows >= _LOW:
-            head = [shortened(title, size.columns)]
-        else:
-            head = []
-        return joined([*head, *rows, self._last_row(size.columns)])
+            rows.insert(0, shortened(self._title(), size.columns))
+        return joined(rows)
+
+    def _title(self) -> Fragments:
+        state = self._pages.state()
+        if state:
+            state = f"  {state}"
+        title = printable(self._pages.title)
+        return [("bold", title), ("class:quiet", state + self._where)]
+
+    def _shown_rows(self) -> list[Fragments]:
+        """The rows from the place on that fit on the screen."""
+        number, first = self._place
+        rows = [*self._rows(number)[first:]]
+        for below in range(number + 1, len(self._pages.sections) + 1):
+            if len(rows) >= self._room:
+                break
+            rows += self._rows(below)
+        return rows[: self._room]
 
     def _last_row(self, columns: int) -> Fragments:
+        """The result of a search, the work in progress, and the keys as far as they fit."""
         if self._asked is not None:
             return [("bold", f"/{fit(self._asked, columns - 2)}")]
-        # Without the remark of that row, which may name keys that do something else here.
-        line: Fragments = [
-            (each[0], each[1].rstrip()) for each in self._below(columns)[:1]
-        ]
-        if self._found and line:
-            line = [("bold", self._found), ("", " · "), *line]
-        elif self._found:
-            line = [("bold", self._found)]
+        line: Fragments = []
+        if self._found:
+            line.append(("bold", self._found))
+        # Only the first part: the others may name keys that do something else here.
+        for style, text, *_ in self._below(columns)[:1]:
+            if line:
+                line.append(("", " · "))
+            line.append((style, text.rstrip()))
         if line:
             left = max(1, columns - len(_ONE_KEY) - len(" · "))
             line = [*shortened(line, left), ("class:quiet", " · ")]
         room = columns - get_cwidth(fragment_list_to_text(line))
+        return shortened([*line, ("class:quiet", self._keys_in(room))], columns)
+
+    def _keys_in(self, columns: int) -> str:
+        """The keys of the overlay that fit in so many columns."""
         more = ""
-        if any(each.is_prompt for each in self._pages.sections):
+        if any(section.is_prompt for section in self._pages.sections):
             more += " · [ ] prompts"
         if self._has_folds:
             more += " · Enter folds, f all"
-        lists = (_FEW_KEYS + more, _FEW_KEYS, _ONE_KEY)
-        lines = (self.named(keys + self._further()) for keys in lists)
-        line += [
-            (
-                "class:quiet",
-                next((keys for keys in lines if len(keys) <= room), _ONE_KEY),
-            )
-        ]
-        return shortened(line, columns)
+        for keys in (_FEW_KEYS + more, _FEW_KEYS, _ONE_KEY):
+            named = self.named(keys + self._further())
+            if len(named) <= columns:
+                return named
+        return _ONE_KEY
 
     @property
     def _where(self) -> str:
@@ -230,8 +237,9 @@ class Overlay(Panel[None]):
                 return "  end"
             return ""
         number, row = self._place
-        part = row / max(1, len(self._rows(number)))
-        return f"  {int(100 * (number + part) / max(1, len(self._pages.sections)))} %"
+        part_of_section = row / max(1, len(self._rows(number)))
+        part = (number + part_of_section) / max(1, len(self._pages.sections))
+        return f"  {int(100 * part)} %"
 
     def _marked(self, row: Fragments, columns: int) -> Fragments:
         text = fragment_list_to_text(row)
@@ -251,12 +259,16 @@ class Overlay(Panel[None]):
             return self._whole(number)
         if section.continues:
             return []
-        rows = [row for each in self._fold_of(number) for row in self._whole(each)]
-        first = int(section.space and number > 0) + 1
-        more: Fragments = [("class:quiet", f"  … +{len(rows) - first} lines (Enter)")]
-        if len(rows) > first:
-            return [*rows[:first], more]
-        return rows
+        rows: list[Fragments] = []
+        for each in self._fold_of(number):
+            rows += self._whole(each)
+        visible = 1
+        if section.space and number > 0:
+            visible = 2
+        hidden = len(rows) - visible
+        if hidden <= 0:
+            return rows
+        return [*rows[:visible], [("class:quiet", f"  … +{hidden} lines (Enter)")]]
 
     def _fold_of(self, number: int) -> range:
         """The sections that are folded with this one."""
@@ -277,7 +289,9 @@ class Overlay(Panel[None]):
         if number not in self._drawn:
             section = self._pages.sections[number]
             rows = self._renderer.fragments(section.cell, columns)
-            self._drawn[number] = [[], *rows] if section.space and number else rows
+            if section.space and number > 0:
+                rows = [[], *rows]
+            self._drawn[number] = rows
         return self._drawn[number]
 
     def _moved(self, place: tuple[int, int], by: int) -> tuple[int, int]:
@@ -307,7 +321,10 @@ class Overlay(Panel[None]):
         number = self._place[0] + step
         while 0 <= number < len(sections) and not sections[number].is_prompt:
             number += step
-        self._go(self._end if number >= len(sections) else (max(0, number), 0))
+        if number >= len(sections):
+            self._go(self._end)
+        else:
+            self._go((max(0, number), 0))
 
     @property
     def _has_folds(self) -> bool:
@@ -315,10 +332,12 @@ class Overlay(Panel[None]):
         return len(self._pages.sections) > 1
 
     def _fold(self) -> None:
+        if not self._has_folds:
+            return
         number = min(self._place[0], len(self._pages.sections) - 1)
-        if self._has_folds:
-            is_folded = not self._pages.sections[number].is_folded
-            self._go((self._set_folded(number, is_folded=is_folded), 0))
+        is_folded = not self._pages.sections[number].is_folded
+        first = self._set_folded(number, is_folded=is_folded)
+        self._go((first, 0))
 
     def _set_folded(self, number: int, *, is_folded: bool) -> int:
         """Fold or unfold a section and those that fold with it. Returns the first of them."""
@@ -329,13 +348,13 @@ class Overlay(Panel[None]):
 
     def _fold_all(self) -> None:
         """Fold all sections but the prompts; unfold them if all are folded."""
-        others = [
-            e for e in self._pages.sections if self._has_folds and not e.is_prompt
-        ]
-        folds = not all(each.is_folded for each in others)
-        for each in others:
-            each.is_folded = folds
-        self._go((self._fold_of(self._place[0])[0], 0))
+        if self._has_folds:
+            others = [each for each in self._pages.sections if not each.is_prompt]
+            folds = not all(each.is_folded for each in others)
+            for each in others:
+                each.is_folded = folds
+        first = self._fold_of(self._place[0])[0]
+        self._go((first, 0))
 
     def _ask(self, text: str | None) -> None:
         self._asked = text
@@ -358,26 +377,22 @@ class Overlay(Panel[None]):
     def _search(self, step: int) -> None:
         """Go to the next row with the text (1), or to the one before (-1), around the ends."""
         self.changed()
-        here = self._hit or self._place
         hits = list(self._hits())
-        if self._searched:
-            self._found = "nothing found"
+        if not hits:
+            self._found = "nothing found" if self._searched else ""
+            return
+        if step < 0:
+            at = bisect_left(hits, self._hit or self._place) - 1
+        elif self._hit is not None:
+            at = bisect_right(hits, self._hit)
         else:
-            self._found = ""
-        if hits:
             # A new search may find the row that it begins at.
-            if self._hit is None:
-                after = bisect_left
-            else:
-                after = bisect_right
-            if step > 0:
-                at = after(hits, here)
-            else:
-                at = bisect_left(hits, here) - 1
-            self._hit = hits[at % len(hits)]
-            self._found = f"{at % len(hits) + 1}/{len(hits)}"
-            self._set_folded(self._hit[0], is_folded=False)
-            self._go(self._hit)
+            at = bisect_left(hits, self._place)
+        at %= len(hits)
+        self._hit = hits[at]
+        self._found = f"{at + 1}/{len(hits)}"
+        self._set_folded(self._hit[0], is_folded=False)
+        self._go(self._hit)
 
     def _hits(self) -> Iterator[tuple[int, int]]:
         """The places of the rows with the text."""

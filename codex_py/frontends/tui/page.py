@@ -1,6 +1,6 @@
 """The page: rows that may still change, the composer or a panel, and the status below."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import lru_cache
 
 from prompt_toolkit.application import get_app
@@ -17,6 +17,7 @@ from codex_py.streams.terminal import printable
 _LEAST_ROWS = 3
 """The least rows for work in progress, however low the screen is."""
 _BESIDE_TEXT = 4
+"""The columns beside the text of a prompt that waits."""
 _OTHER_ROWS = 7
 """The usual number of all other rows."""
 _WAITING = "  When the session has begun:"
@@ -45,8 +46,12 @@ class Page(Container):
         self._body = to_container(body)
         self._above = above
         self._below = below
-        self._measured: tuple[tuple[int, int], int] | None = None
-        self._rows: tuple[Sequence[Fragments], Sequence[Fragments]] = (), ()
+        self._measured_for: tuple[int, int] | None = None
+        """The number of the frame, and the columns, for which the rows were made."""
+        self._body_rows = 0
+        """The rows that the container wants."""
+        self._rows_above: Sequence[Fragments] = ()
+        self._rows_below: Sequence[Fragments] = ()
 
     def reset(self) -> None:
         self._body.reset()
@@ -56,12 +61,14 @@ class Page(Container):
 
     def preferred_height(self, width: int, max_available_height: int) -> Dimension:
         # This is asked twice for each frame.
-        measured = get_app().render_counter, width
-        if self._measured is None or self._measured[0] != measured:
-            self._rows = self._above(), self._below()
-            body = self._body.preferred_height(width, max_available_height).preferred
-            self._measured = measured, body
-        rows = self._measured[1] + sum(map(len, self._rows))
+        measured_for = (get_app().render_counter, width)
+        if self._measured_for != measured_for:
+            self._rows_above = self._above()
+            self._rows_below = self._below()
+            body = self._body.preferred_height(width, max_available_height)
+            self._body_rows = body.preferred
+            self._measured_for = measured_for
+        rows = len(self._rows_above) + self._body_rows + len(self._rows_below)
         return Dimension.exact(min(rows, max_available_height))
 
     def write_to_screen(
@@ -78,11 +85,10 @@ class Page(Container):
         width = write_position.width
         height = write_position.height
         self.preferred_height(width, height)
-        assert self._measured is not None
-        above, below = self._rows
-        below = below[: height - 1]
-        body = min(self._measured[1], height - len(below))
-        above = above[max(0, len(above) + body + len(below) - height) :]
+        below = self._rows_below[: height - 1]
+        body = min(self._body_rows, height - len(below))
+        wanted = len(self._rows_above) + body + len(below)
+        above = self._rows_above[max(0, wanted - height) :]
         _draw(screen, above, column, row, width)
         row += len(above)
         position = WritePosition(column, row, width, body)
@@ -99,26 +105,31 @@ def _draw(
     screen: Screen, rows: Sequence[Fragments], column: int, first: int, width: int
 ) -> None:
     for y, row in enumerate(rows, first):
-        cells = screen.data_buffer[y]
-        x = column
-        end = column + width
-        for style, text, *_ in shortened(row, width):
-            for character in text:
-                cell = _cell(character, style)
-                if x + cell.width > end:
-                    break
-                if cell.width:
-                    cells[x] = cell
-                    # The columns that a wide character covers.
-                    cells.update(
-                        dict.fromkeys(range(x + 1, x + cell.width), _cell("", ""))
-                    )
-                elif x > column and len(cells[x - 1].char) < _MOST_JOINED:
-                    last = x - 1 if cells[x - 1].char else x - 2
-                    cells[last] = _cell(cells[last].char + cell.char, cells[last].style)
-                x += cell.width
-        screen.width = max(screen.width, x)
+        end = _draw_row(screen.data_buffer[y], shortened(row, width), column, width)
+        screen.width = max(screen.width, end)
     screen.height = max(screen.height, first + len(rows))
+
+
+def _draw_row(
+    cells: MutableMapping[int, Char], row: Fragments, column: int, width: int
+) -> int:
+    """Draw a row from a column on. Returns the column after its last character."""
+    x = column
+    for style, text, *_ in row:
+        for character in text:
+            cell = _cell(character, style)
+            if x + cell.width > column + width:
+                break
+            if cell.width:
+                cells[x] = cell
+                for covered in range(x + 1, x + cell.width):
+                    cells[covered] = _cell("", "")
+            elif x > column and len(cells[x - 1].char) < _MOST_JOINED:
+                # A mark joins the character before it, which may be wide.
+                last = x - 1 if cells[x - 1].char else x - 2
+                cells[last] = _cell(cells[last].char + cell.char, cells[last].style)
+            x += cell.width
+    return x
 
 
 def live_rows(ui: TerminalUI) -> list[Fragments]:
@@ -142,10 +153,8 @@ def live_rows(ui: TerminalUI) -> list[Fragments]:
                 rows.append([])
             rows.append([("class:quiet", ui.keymap.named(heading))])
         for each in submissions:
-            text = fit(
-                printable((each.shown or each.text).splitlines()[0]),
-                size.columns - _BESIDE_TEXT,
-            )
+            first_line = (each.shown or each.text).splitlines()[0]
+            text = fit(printable(first_line), size.columns - _BESIDE_TEXT)
             rows.append([("class:quiet", f"  {PROMPT} {text}")])
     return [*rows, []]
 
@@ -164,9 +173,8 @@ def _status(ui: TerminalUI, columns: int) -> Fragments:
     hint = ui.panels.hint or ui.hints.text
     if hint:
         return [("class:quiet", INDENT + fit(hint, columns - len(INDENT)))]
-    if name := ui.composer.vi_mode:
-        mode = f"{name} "
-    else:
-        mode = ""
+    mode = ui.composer.vi_mode
+    if mode:
+        mode = f"{mode} "
     line = ui.status.line(columns - len(mode))
     return [("class:accent", mode), *line]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
@@ -23,7 +23,7 @@ from prompt_toolkit.layout import (
     Window,
 )
 from prompt_toolkit.layout.controls import FormattedTextControl
-from prompt_toolkit.layout.processors import PasswordProcessor
+from prompt_toolkit.layout.processors import PasswordProcessor, Processor
 
 from codex_py.frontends.tui.fitting import (
     INDENT,
@@ -60,6 +60,7 @@ ROOMY = 9
 """Rows for a question. With fewer, no row is left blank."""
 _FIELD_ROWS = 6
 _MARGIN = len("> 1. ")
+"""The columns before an answer that has a number."""
 
 
 class Postponed(Exception):
@@ -108,6 +109,7 @@ class Panel(Generic[T]):
         bind(self.keys, "c-d", lambda _: self.give(cancelled), is_empty)
 
     def give(self, value: T) -> None:
+        """Set the result, unless the panel has one."""
         self.forget_letter()
         if not self.result.done():
             self.result.set_result(value)
@@ -116,45 +118,54 @@ class Panel(Generic[T]):
         """Bind letters and numbers to their meanings.
 
         Each takes effect after a moment in which nothing more is typed, because it could begin a
-        word.
+        word. Text without a meaning closes the panel and goes to the prompt.
 
-        Text without a meaning closes the panel and goes to the prompt.
+        Args:
+            meaning: returns the action of a text; None if it has none.
         """
+
+        def take(text: str) -> None:
+            act = None
+            if self.by_letter and not self.result.done():
+                act = meaning(text)
+            if act is None:
+                self.write(text)
+            else:
+                self._act_soon(text, act)
 
         def press(event: KeyPressEvent) -> None:
             # Keys that are not text have no data: Shift-Tab, Home, F5.
             if event.data and event.data.isprintable():
                 take(self._letter + event.data)
 
-        def take(text: str) -> None:
-            if self.by_letter and not self.result.done():
-                act = meaning(text)
-            else:
-                act = None
-            if act is None:
-                self.write(text)
-                return
+        def paste(event: KeyPressEvent) -> None:
+            self.write(self._letter + event.data)
 
-            def take_effect() -> None:
-                self.forget_letter()
-                act()
-
-            is_quick = self.is_asked and text not in self.lasting
-            wait_s = _WORD_S if is_quick else _SLOW_WORD_S
-            self.forget_letter()
-            self._letter = text
-            self._timer = asyncio.get_running_loop().call_later(wait_s, take_effect)
+        def burst(event: KeyPressEvent) -> None:
+            self.take_burst(self._letter + event.data, take)
 
         bind(self.keys, "<any>", press)
-        bind(self.keys, PASTE, lambda event: self.write(self._letter + event.data))
-        bind(
-            self.keys,
-            BURST,
-            lambda event: self.take_burst(self._letter + event.data, take),
-        )
+        bind(self.keys, PASTE, paste)
+        bind(self.keys, BURST, burst)
+
+    def _act_soon(self, text: str, act: Callable[[], None]) -> None:
+        """Act on a typed text after a moment, unless more is typed."""
+
+        def take_effect() -> None:
+            self.forget_letter()
+            act()
+
+        is_quick = self.is_asked and text not in self.lasting
+        wait_s = _WORD_S if is_quick else _SLOW_WORD_S
+        self.forget_letter()
+        self._letter = text
+        self._timer = asyncio.get_running_loop().call_later(wait_s, take_effect)
 
     def take_burst(self, text: str, take: Callable[[str], None]) -> None:  # noqa: ARG002
-        """Handle a text that came at once: it is for the prompt. `take` would do what it means."""
+        """Handle a text that came at once, and so is for the prompt.
+
+        A subclass may call `take` instead, which handles the text as if it were typed.
+        """
         self.write(text)
 
     def forget_letter(self) -> None:
@@ -174,6 +185,7 @@ class Panel(Generic[T]):
             self.result.set_exception(Postponed())
 
     def refuse_letters(self) -> None:
+        """From now on, only arrows and Enter answer."""
         self.by_letter = False
         if self.hint:
             self.hint = _BY_ARROWS
@@ -222,9 +234,7 @@ class Choice(Panel[T]):
             self._answers_from += _WORD_S
         self._question = question
         self._options = options
-        self.lasting = {
-            key for n, o in enumerate(options, 1) if o.lasts for key in (str(n), o.key)
-        }
+        self.lasting = _lasting_keys(options)
         self._selected = default
         self._show_all = show_all
         keys = self.keys
@@ -245,39 +255,38 @@ class Choice(Panel[T]):
         if free > ROOMY:
             # A blank row stands between the question and the answers.
             left -= 1
-        if callable(self._question):
-            if left:
-                question = list(split_lines(self._question(left)))
-            else:
-                question = []
-        else:
-            more = self.named(SHOWS_ALL) if self._show_all else ""
-            question = ends_of(
-                wrapped(self._question, columns - len(INDENT)), left, more
-            )
+        question = self._question_rows(left, columns - len(INDENT))
         rows = indented(question)
         if len(question) < free and not _is_low():
             rows.append([])
         return joined(rows + answers)
 
+    def _question_rows(self, room: int, columns: int) -> Sequence[Fragments]:
+        if not callable(self._question):
+            more = self.named(SHOWS_ALL) if self._show_all else ""
+            return ends_of(wrapped(self._question, columns), room, more)
+        if room < 1:
+            return []
+        return list(split_lines(self._question(room)))
+
     def _answers(self, columns: int, room: int) -> list[Fragments]:
         """The rows of the answers; on a low screen one row each, and as many as fit."""
         indent = _MARGIN if self.by_letter else len("> ")
         width = max(1, columns - indent)
-        options = [replace(o, key=self._shown_key(o.key)) for o in self._options]
-        text = [
-            wrapped(row_of(o, n == self._selected), width)
-            for n, o in enumerate(options)
+        options = [
+            replace(option, key=self._shown_key(option.key)) for option in self._options
         ]
-        if sum(map(len, text)) > room // 2:
-            text = [
-                [row_of(o, n == self._selected, width)] for n, o in enumerate(options)
-            ]
+        answers: list[list[Fragments]] = []
+        for n, option in enumerate(options):
+            answers.append(wrapped(row_of(option, n == self._selected), width))
+        if sum(map(len, answers)) > room // 2:
+            for n, option in enumerate(options):
+                answers[n] = [row_of(option, n == self._selected, width)]
         rows: list[Fragments] = []
-        for n in window(self._selected, len(text), max(1, room - 2)):
+        for n in window(self._selected, len(answers), max(1, room - 2)):
             is_selected = n == self._selected
             sign = f"{sign_of(is_selected)}{n + 1}. "[:indent]
-            lines = with_sign(sign, text[n])
+            lines = with_sign(sign, answers[n])
             if is_selected:
                 rows += bar(lines, columns)
             else:
@@ -308,6 +317,15 @@ class Choice(Panel[T]):
         return None
 
 
+def _lasting_keys(options: Sequence[MenuOption[Any]]) -> set[str]:
+    """The numbers and letters of the answers that apply to more than the question."""
+    keys: set[str] = set()
+    for n, option in enumerate(options, 1):
+        if option.lasts:
+            keys |= {str(n), option.key}
+    return keys
+
+
 def yes_or_no(
     question: Fragments,
     yes: str,
@@ -325,7 +343,7 @@ def yes_or_no(
 
 
 def field_of(text: str = "") -> Buffer:
-    """The field of an `TextField`."""
+    """The field of a `TextField`, with a text to begin with."""
     return Buffer(document=Document(text), multiline=True)
 
 
@@ -352,48 +370,39 @@ class TextField(Panel[str | None]):
         super().__init__(None)
         if is_hidden:
             self.hint = "Enter keeps it, Esc goes back"
-        else:
-            self.hint = self.hint
         self._question = question
         self._check = check
         self._problem = ""
-        self._buffer = buffer = field
+        self._field = field
         keys = self.keys
         bind(keys, "enter", lambda _: self._enter())
-        bind(keys, "c-j", lambda _: buffer.insert_text("\n"))
-        for key in (PASTE, BURST):
-            bind(
-                keys,
-                key,
-                lambda event: buffer.insert_text(re.sub("\r\n?", "\n", event.data)),
-            )
-        window = Window(
-            BufferControl(
-                buffer, [PasswordProcessor()] if is_hidden else [], key_bindings=keys
-            ),
-            height=self._field_rows,
-            wrap_lines=True,
-            dont_extend_height=True,
+        bind(keys, "c-j", lambda _: field.insert_text("\n"))
+        bind(keys, f"{PASTE} {BURST}", self._insert)
+        self.container = self._layout(is_hidden=is_hidden)
+
+    def _layout(self, *, is_hidden: bool) -> HSplit:
+        """The question, the field after its sign, and what is wrong with its text."""
+        question = Window(
+            FormattedTextControl(self._text), wrap_lines=True, dont_extend_height=True
         )
-        self.container = HSplit(
-            [
-                Window(
-                    FormattedTextControl(self._text),
-                    wrap_lines=True,
-                    dont_extend_height=True,
-                ),
-                VSplit([Window(FormattedTextControl("> "), width=2), window]),
-                Window(
-                    FormattedTextControl(
-                        lambda: [("class:warning", INDENT + self._problem)]
-                    ),
-                    height=1,
-                ),
-            ]
+        processors: list[Processor] = []
+        if is_hidden:
+            processors = [PasswordProcessor()]
+        control = BufferControl(self._field, processors, key_bindings=self.keys)
+        field = Window(
+            control, height=self._field_rows, wrap_lines=True, dont_extend_height=True
         )
+        sign = Window(FormattedTextControl("> "), width=2)
+        problem = FormattedTextControl(
+            lambda: [("class:warning", INDENT + self._problem)]
+        )
+        return HSplit([question, VSplit([sign, field]), Window(problem, height=1)])
+
+    def _insert(self, event: KeyPressEvent) -> None:
+        self._field.insert_text(re.sub("\r\n?", "\n", event.data))
 
     def _enter(self) -> None:
-        text = self._buffer.text.strip()
+        text = self._field.text.strip()
         self._problem = self._check(text)
         if not self._problem:
             self.give(text)
@@ -405,7 +414,9 @@ class TextField(Panel[str | None]):
         return joined(indented(ends_of(lines, max(1, room))))
 
     def _field_rows(self) -> Dimension:
-        return Dimension(min=1, max=2 if _is_low() else _FIELD_ROWS)
+        if _is_low():
+            return Dimension(min=1, max=2)
+        return Dimension(min=1, max=_FIELD_ROWS)
 
 
 def _is_low() -> bool:

@@ -26,7 +26,7 @@ class Panels:
     """A stack of panels: the one opened last is shown and has the keyboard."""
 
     named: Callable[[str], str]
-    """The function `Keymap.named`."""
+    """Replaces the actions in a text by their keys: `Keymap.named`."""
 
     def __init__(
         self, screen: Screen, composer: Composer, status: Status, notify: Notify
@@ -112,9 +112,10 @@ class Panels:
     ) -> T:
         """Show a question of the agent, one at a time, and not while a list is open.
 
-        Text typed before it is shown never answers. While something is written, the question waits
-        until Tab is pressed; else until nothing was typed for a second, and half a second after it
-        was announced, unless the user has just answered another.
+        Text typed before it is shown never answers. So the question waits: while something is
+        written, until Tab is pressed; else until it has been announced for half a second, and
+        nothing was typed for a second. A user who has just answered another question gets it at
+        once.
 
         Args:
             panel: makes the panel, each time it is shown.
@@ -154,6 +155,7 @@ class Panels:
         self._composer.paste(text)
 
     async def _until_free(self, about: str) -> None:
+        """Announce a question, and wait until it may have the keyboard."""
         if about:
             announced_at = time.monotonic()
         else:

@@ -46,20 +46,19 @@ from codex_py.frontends.tui.panel import Panel
 T = TypeVar("T")
 
 _HEAD_ROWS = 2
+"""The title, and the field for what is searched."""
 _MARGIN = len("> ")
 _PREVIEW_ROWS = 8
 _HINT = "type to search, {list.accept} picks, Esc leaves"
-
+_PART_FOR_LABELS = 3
+"""The part of the columns for labels. If all labels fit, the notes form a second column."""
 
 Search: TypeAlias = "Callable[[str], Awaitable[Sequence[MenuOption[T]]]]"
 """Finds the rows for the typed text."""
 Preview: TypeAlias = Callable[[T], Awaitable[str]]
 """Describes a value, in text for a terminal; lines beyond the room are cut."""
 Action: TypeAlias = Callable[[T | None], Awaitable[None]]
-
-
-_PART_FOR_LABELS = 3
-"""The part of the columns for labels. If all labels fit, the notes form a second column."""
+"""Does something with a value, or with None if there is no row."""
 
 
 class Picker(Panel[T | None]):
@@ -88,52 +87,52 @@ class Picker(Panel[T | None]):
         self._preview = preview
         self._rows: Sequence[MenuOption[T]] = ()
         self._selected = selected
-        self._seen = ""
+        self._described = ""
+        """The preview of the selected row, as soon as it is there."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """The tasks of the search, of the preview and of actions."""
         self._typed = Buffer(
             multiline=False,
             on_text_changed=lambda _: self._restart("search", self._find(0)),
         )
+        self._bind(actions or {})
+        self.container = self._layout()
+        self.result.add_done_callback(lambda _: self._stop())
+        self._restart("search", self._find(selected))
+
+    def _bind(self, actions: Mapping[str, Action[T]]) -> None:
         keys = self.keys
         bind_arrows(keys, self._move, page=lambda: MOST_ROWS)
         bind(keys, "c-r", lambda _: self._move(1))
         bind(keys, "enter", lambda _: self._enter())
         bind(keys, f"{ESC} c-c", lambda _: self._leave())
-        for key, action in (actions or {}).items():
+        for key, action in actions.items():
             act = partial(self._act, action)
             bind(keys, key, lambda _, act=act: self._begin(act()), eager=True)
-        # The field has one line.
-        for key in (PASTE, BURST):
-            bind(keys, key, lambda event: self._take(event.data))
+        bind(keys, f"{PASTE} {BURST}", lambda event: self._insert(event.data))
         # The sign of the search is on the screen already: a user who presses it wants to search.
         bind(keys, "/", lambda _: None, Condition(lambda: not self._typed.text))
+
+    def _layout(self) -> HSplit:
+        """The title, the field after its sign, the list, and the preview if there is one."""
         hint = AfterInput(self._hint, style="class:quiet")
-        control = BufferControl(self._typed, [hint], key_bindings=keys)
+        field = BufferControl(self._typed, [hint], key_bindings=self.keys)
+        sign = Window(FormattedTextControl("  / "), width=4)
         found = FormattedTextControl(self._list)
         parts: list[AnyContainer] = [
-            Window(
-                FormattedTextControl(self._head),
-                height=1,
-            ),
-            VSplit(
-                [
-                    Window(FormattedTextControl("  / "), width=4),
-                    Window(control, height=1),
-                ]
-            ),
+            Window(FormattedTextControl(self._head), height=1),
+            VSplit([sign, Window(field, height=1)]),
             Window(found, height=self._height, dont_extend_height=True),
         ]
-        if preview is not None:
-            look = FormattedTextControl(lambda: [("class:quiet", self._seen)])
+        if self._preview is not None:
+            preview = FormattedTextControl(lambda: [("class:quiet", self._described)])
             parts.append(
-                Window(look, height=self._preview_height, dont_extend_height=True)
+                Window(preview, height=self._preview_height, dont_extend_height=True)
             )
-        self.container = HSplit(parts)
-        self.result.add_done_callback(lambda _: self._stop())
-        self._restart("search", self._find(selected))
+        return HSplit(parts)
 
     def _restart(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Do this work as the task of this name, and cancel the one before."""
         if name in self._tasks:
             self._tasks[name].cancel()
         self._tasks[name] = asyncio.ensure_future(work)
@@ -152,7 +151,10 @@ class Picker(Panel[T | None]):
         self._select(min(selected, len(self._rows) - 1))
 
     async def _act(self, action: Action[T]) -> None:
-        await action(self._rows[self._selected].value if self._rows else None)
+        value = None
+        if self._rows:
+            value = self._rows[self._selected].value
+        await action(value)
         self._restart("search", self._find(self._selected))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -161,20 +163,21 @@ class Picker(Panel[T | None]):
 
     def _select(self, index: int) -> None:
         self._selected = max(0, index)
-        self._seen = ""
-        self._restart("preview", self._look())
+        self._described = ""
+        self._restart("preview", self._describe())
         self.changed()
 
-    async def _look(self) -> None:
+    async def _describe(self) -> None:
         if self._preview is not None and self._rows:
-            self._seen = await self._preview(self._rows[self._selected].value)
+            self._described = await self._preview(self._rows[self._selected].value)
             self.changed()
 
     def _stop(self) -> None:
         for task in self._tasks.values():
             task.cancel()
 
-    def _take(self, text: str) -> None:
+    def _insert(self, text: str) -> None:
+        """Write a pasted text into the field, which has one line."""
         if not self._typed.text:
             text = text.removeprefix("/")
         self._typed.insert_text(re.sub(r"\s+", " ", text))
@@ -200,10 +203,9 @@ class Picker(Panel[T | None]):
 
     def _head(self) -> Fragments:
         count = len(self._rows)
+        place = ""
         if count > self._height().max:
             place = f"  {self._selected + 1}/{count}"
-        else:
-            place = ""
         title: Fragments = [("bold", INDENT + self.title), ("class:quiet", place)]
         return shortened(title, panel_size().columns)
 
@@ -213,30 +215,37 @@ class Picker(Panel[T | None]):
         most = self._height().max
         shown = window(self._selected, len(self._rows), most)
         spare = most - len(shown)
-        columns = panel_size().columns - _MARGIN
-        widest = max(get_cwidth(each.label) for each in self._rows) + 2
+        columns = panel_size().columns
         rows: list[Fragments] = []
         for index in shown:
             option = self._rows[index]
-            is_selected = index == self._selected
-            text: Fragments = row_of(option, is_selected)
-            lines = wrapped(text, columns)
-            if widest <= columns // _PART_FOR_LABELS:
-                label = option.label + " " * (widest - get_cwidth(option.label))
-                text = [("", label), ("class:quiet", option.told)]
-                lines = with_sign(label, wrapped(text[1:], columns - widest))
-            if len(lines) > 1 and not (is_selected and len(lines) <= spare + 1):
-                lines = [shortened(text, columns)]
-            lines = with_sign(sign_of(is_selected), lines)
-            if is_selected:
-                rows += bar(lines, columns + _MARGIN)
+            if index == self._selected:
+                lines = self._lines(option, columns - _MARGIN, spare + 1)
+                rows += bar(with_sign(sign_of(True), lines), columns)
             else:
-                rows += lines
+                lines = self._lines(option, columns - _MARGIN, 1)
+                rows += with_sign(sign_of(False), lines)
         return joined(rows)
+
+    def _lines(self, option: MenuOption[T], columns: int, most: int) -> list[Fragments]:
+        """The label and the note of a row; on one line, cut, if they need more than `most`."""
+        widest = max(get_cwidth(each.label) for each in self._rows) + 2
+        if widest <= columns // _PART_FOR_LABELS:
+            label = option.label + " " * (widest - get_cwidth(option.label))
+            note: Fragments = [("class:quiet", option.told)]
+            text: Fragments = [("", label), *note]
+            lines = with_sign(label, wrapped(note, columns - widest))
+        else:
+            text = row_of(option, option is self._rows[self._selected])
+            lines = wrapped(text, columns)
+        if len(lines) > most:
+            return [shortened(text, columns)]
+        return lines
 
     def _height(self) -> Dimension:
         return Dimension(max=max(1, min(MOST_ROWS, panel_size().rows - _HEAD_ROWS)))
 
     def _preview_height(self) -> Dimension:
-        left = panel_size().rows - _HEAD_ROWS - min(len(self._rows), self._height().max)
+        list_rows = min(len(self._rows), self._height().max)
+        left = panel_size().rows - _HEAD_ROWS - list_rows
         return Dimension(max=max(0, min(_PREVIEW_ROWS, left)))

@@ -7,6 +7,7 @@ one by one; the user can go back, and write an own answer.
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from math import isfinite
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
@@ -44,6 +45,8 @@ _DISMISSED = "dismissed"
 _MOST_OPTIONS: Final = 50
 _LONGEST: Final = 500
 """Characters of an option that are shown."""
+_LONGEST_HEADER: Final = 40
+_LONGEST_QUESTION: Final = 5_000
 
 Begin: TypeAlias = Literal["here", "afresh"]
 
@@ -68,44 +71,33 @@ class TerminalElicitor:
             ("bold", f"The MCP server {printable(elicitation.server)} asks"),
             ("", f"\n\n{printable(elicitation.message)}"),
         ]
+        yes = "Yes, send it"
         if elicitation.url is not None:
             head.append(("", f"\n\nVisit: {printable(elicitation.url)}"))
+            yes = "Yes, I have been there"
         try:
             content = await self._form(head, elicitation.schema or {})
-            filled = "".join(
-                f"\n  {printable(k)}: {printable(str(v))}" for k, v in content.items()
-            )
-            question: Fragments = [*head, ("", f"\n{filled}" if filled else "")]
-            if elicitation.url is None:
-                yes = "Yes, send it"
-            else:
-                yes = "Yes, I have been there"
+            question = [*head, ("", _filled_in(content))]
             if not await self._ask(lambda: yes_or_no(question, yes, "No, decline")):
                 raise _Declined
         except _Declined:
             return ElicitationAnswer("decline")
-        return ElicitationAnswer("accept", content if elicitation.url is None else None)
+        if elicitation.url is not None:
+            return ElicitationAnswer("accept", None)
+        return ElicitationAnswer("accept", content)
 
     async def _form(self, head: Fragments, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask for all fields of a JSON schema. Returns the values of those that were filled in."""
         content: dict[str, Any] = {}
         properties = object_field(schema, "properties")
-        for name in properties:
-            if not isinstance(properties[name], dict):
+        required = _sequence(schema.get("required"))
+        for name, field in properties.items():
+            if not isinstance(field, dict):
                 continue
-            known = object_field(properties, name)
-            label = printable(str(known.get("title") or name))
-            needed = name in _sequence(schema.get("required"))
-            about = printable(str(known.get("description") or ""))
-            if not needed:
-                label += " (optional)"
-            if about:
-                about = f"\n{about}"
-            question: Fragments = [
-                *head,
-                ("bold", f"\n\n{label}"),
-                ("class:quiet", about),
-            ]
-            value = await self._field(question, known, needed=needed)
+            needed = name in required
+            field = object_field(properties, name)
+            question = [*head, *_field_question(name, field, needed=needed)]
+            value = await self._field(question, field, needed=needed)
             if value is not None:
                 content[name] = value
         return content
@@ -133,14 +125,16 @@ class TerminalElicitor:
             return await self._several(question, options)
         if not needed:
             options = [*options, MenuOption[object]("Leave it open", None)]
-        default = next(
-            (n for n, o in enumerate(options) if o.value == field.get("default")), 0
-        )
+        values = [option.value for option in options]
+        default = 0
+        if field.get("default") in values:
+            default = values.index(field.get("default"))
         return await self._choose(question, options, default)
 
     async def _several(
         self, question: Fragments, options: Sequence[MenuOption[object]]
-    ) -> Any:
+    ) -> list[object]:
+        """Let the user tick options. Returns the values of the ticked ones, in their order."""
         chosen: list[object] = []
         while True:
             rows: list[MenuOption[object]] = []
@@ -149,11 +143,11 @@ class TerminalElicitor:
                 if option.value in chosen:
                     box = "[x]"
                 rows.append(MenuOption(f"{box} {option.label}", option.value))
-            picked = await self._choose(
-                question, [*rows, MenuOption("Done", _DONE)], len(rows)
-            )
+            rows.append(MenuOption("Done", _DONE))
+            picked = await self._choose(question, rows, default=len(rows) - 1)
             if picked is _DONE:
-                return [o.value for o in options if o.value in chosen]
+                values = [option.value for option in options]
+                return [value for value in values if value in chosen]
             if picked in chosen:
                 chosen.remove(picked)
             else:
@@ -175,7 +169,30 @@ class TerminalElicitor:
         return answer
 
 
+def _field_question(name: str, field: Mapping[str, Any], *, needed: bool) -> Fragments:
+    """The title and the description of a field."""
+    title = printable(str(field.get("title") or name))
+    if not needed:
+        title += " (optional)"
+    about = printable(str(field.get("description") or ""))
+    if about:
+        about = f"\n{about}"
+    return [("bold", f"\n\n{title}"), ("class:quiet", about)]
+
+
+def _filled_in(content: Mapping[str, Any]) -> str:
+    """The values of a form, one per line, after an empty line; empty without any."""
+    lines = [
+        f"\n  {printable(name)}: {printable(str(value))}"
+        for name, value in content.items()
+    ]
+    if not lines:
+        return ""
+    return "\n" + "".join(lines)
+
+
 def _sequence(value: Any) -> list[Any]:
+    """A value of a schema if it is a list, else an empty list."""
     if isinstance(value, list):
         return cast("list[Any]", value)
     return []
@@ -187,17 +204,19 @@ def choices(field: Mapping[str, Any]) -> list[MenuOption[object]] | None:
         return [MenuOption("Yes", True, "y"), MenuOption("No", False, "n")]
     if field.get("type") == "array":
         field = as_object(field.get("items"))
-    listed = objects(field.get("oneOf") or field.get("anyOf"))
-    consts = [each for each in listed if "const" in each]
-    titled = [
-        (str(each.get("title") or each["const"]), each["const"]) for each in consts
-    ]
+    found: list[MenuOption[object]] = []
+    for each in objects(field.get("oneOf") or field.get("anyOf")):
+        if "const" in each:
+            label = str(each.get("title") or each["const"])
+            found.append(MenuOption(printable(label), each["const"]))
+    if found:
+        return found
     values = list(map(str, _sequence(field.get("enum"))))
-    names = list(map(str, _sequence(field.get("enumNames"))))
-    named = zip(names if len(names) == len(values) else values, values, strict=True)
-    found = [
-        MenuOption[object](printable(label), value) for label, value in titled or named
-    ]
+    labels = list(map(str, _sequence(field.get("enumNames"))))
+    if len(labels) != len(values):
+        labels = values
+    for label, value in zip(labels, values, strict=True):
+        found.append(MenuOption(printable(label), value))
     return found or None
 
 
@@ -233,8 +252,13 @@ def parsed(text: str, field: Mapping[str, Any]) -> str | int | float:
     Raises:
         ValueError: the field wants a number, and the text is not one.
     """
-    kinds: dict[str, type[str | int | float]] = {"integer": int, "number": float}
-    return kinds.get(str(field.get("type")), str)(text)
+    match field.get("type"):
+        case "integer":
+            return int(text)
+        case "number":
+            return float(text)
+        case _:
+            return text
 
 
 def _out_of_range(value: float, low: Any, high: Any, unit: str) -> str:
@@ -257,22 +281,21 @@ async def ask_user(panels: Panels, elicitation: Elicitation) -> ElicitationAnswe
         before = answers.get(question.id)
         head = _head(elicitation, at, before)
         picked = await _pick(panels, head, question, before, about)
+        # The next questions continue this one.
         about = ""
         if picked == _DISMISSED:
             return ElicitationAnswer("cancel")
         if picked == _BACK:
             at = max(0, at - 1)
             continue
-        if isinstance(picked, int):
-            answers[question.id] = question.options[picked][0]
-        elif picked == _OWN:
+        if picked == _OWN:
             field = fields.setdefault(question.id, field_of())
-            text = await panels.ask(
-                lambda head=head, f=field: TextField(head, field=f), about=""
-            )
+            text = await panels.ask(partial(TextField, head, field=field), about="")
             if not text:
                 continue
             answers[question.id] = text
+        elif isinstance(picked, int):
+            answers[question.id] = question.options[picked][0]
         at += 1
     return ElicitationAnswer("accept", dict(answers))
 
@@ -284,51 +307,54 @@ async def _pick(
     before: str | None,
     about: str,
 ) -> int | str:
+    """Let the user pick an option, by its index, or one of the other picks.
+
+    Args:
+        before: the answer that the user gave already; None if this is asked for the first time.
+        about: see `Panels.ask`.
+    """
     labels = [label for label, _ in question.options[:_MOST_OPTIONS]]
-    options = [
-        MenuOption[int | str](
-            printable(label[:_LONGEST]), n, note=printable(note[:_LONGEST])
-        )
-        for n, (label, note) in enumerate(question.options[:_MOST_OPTIONS])
-    ]
+    options: list[MenuOption[int | str]] = []
+    for n, (label, note) in enumerate(question.options[:_MOST_OPTIONS]):
+        shown = printable(label[:_LONGEST])
+        options.append(MenuOption(shown, n, note=printable(note[:_LONGEST])))
     options.append(MenuOption("Another answer", _OWN, "o", "write it yourself"))
-    own = len(labels) if before is not None else 0
-    return await panels.ask(
-        lambda: Choice[int | str](
-            head,
-            options,
-            cancelled=_DISMISSED,
-            default=labels.index(before) if before in labels else own,
-            others={"left": _BACK, **({} if before is None else {"right": _NEXT})},
-            waits=not about,
-            hint=_HINT,
-        ),
-        about=about,
+    default = 0
+    others: dict[str, int | str] = {"left": _BACK}
+    if before is not None:
+        others["right"] = _NEXT
+        default = labels.index(before) if before in labels else len(labels)
+    panel = partial(
+        Choice[int | str],
+        head,
+        options,
+        cancelled=_DISMISSED,
+        default=default,
+        others=others,
+        waits=not about,
+        hint=_HINT,
     )
+    return await panels.ask(panel, about=about)
 
 
 def _head(elicitation: Elicitation, at: int, before: str | None) -> Fragments:
+    """A question with its title, and with the answer that the user gave already, if any."""
     questions = elicitation.questions
     question = questions[at]
-    if elicitation.server == "codex-py":
-        who = ""
-    else:
-        who = f"{elicitation.server} asks"
+    parts: list[str] = []
+    if elicitation.server != "codex-py":
+        parts.append(f"{elicitation.server} asks")
+    if question.header:
+        parts.append(question.header[:_LONGEST_HEADER])
     if len(questions) > 1:
-        place = f"{at + 1} of {len(questions)}"
-    else:
-        place = ""
-    parts = [printable(part) for part in (who, question.header[:40], place) if part]
-    title: Fragments = [("class:quiet", " - ".join(parts) + "\n")] if parts else []
+        parts.append(f"{at + 1} of {len(questions)}")
+    head: Fragments = []
+    if parts:
+        head.append(("class:quiet", printable(" - ".join(parts)) + "\n"))
+    head.append(("bold", printable(question.question[:_LONGEST_QUESTION])))
     if before is not None:
-        answered = f"\nYour answer: {printable(before)}"
-    else:
-        answered = ""
-    return [
-        *title,
-        ("bold", printable(question.question[: 10 * _LONGEST])),
-        ("class:quiet", answered),
-    ]
+        head.append(("class:quiet", f"\nYour answer: {printable(before)}"))
+    return head
 
 
 class PlanOffer:
@@ -345,6 +371,7 @@ class PlanOffer:
         self._asking: asyncio.Task[None] | None = None
 
     def make(self, plan: str) -> None:
+        """Ask whether to implement a plan."""
         self.ask(self._ask(plan))
 
     def ask(self, asking: Coroutine[Any, Any, None]) -> None:

@@ -16,18 +16,22 @@ from codex_py.streams.plain_text import command_output
 _MOST_WAITING: Final = 64 * 1024
 """Bytes that the terminal has not taken. Beyond them, a command that prints has to wait."""
 _LOOK_S: Final = 0.01
+"""Seconds after which the amount that waits is looked at again."""
 _KEYS: Final = 4096
+"""Bytes that are read at once."""
 _LONGEST_SEQUENCE: Final = 64
 
 _MODE: Final = re.compile(
     rb"\x1b(?:\[\?([0-9;]{1,40})([hl])|\[([><])[0-9]*u|\[[0-9;]{0,20}(r)|([=>]))"
 )
+"""A sequence that sets modes, the keyboard's protocol, the margins, or the keypad."""
 _UNFINISHED: Final = re.compile(rb"\x1b(?:\[[?<>0-9;]*)?\Z")
 _FIRST_ON: Final = frozenset({b"7", b"25"})
 """Modes that are on in every terminal: long rows wrap, and the cursor is shown."""
 _COVERED: Final = re.compile(
     r"\x1b\[\?(?:47|1047|1049)h.*?(?:\x1b\[\?(?:47|1047|1049)l|\Z)", re.DOTALL
 )
+"""All that was printed while a program had the whole screen."""
 _NOT_KEPT: Final = "[what was shown over the whole screen is not kept]\n"
 
 
@@ -36,13 +40,15 @@ class Modes:
 
     def __init__(self) -> None:
         self._changed: dict[bytes, bool] = {}
-        """The modes that were changed, by number, and whether they are on."""
+        """The modes that were changed, by number: True if they are on."""
         self._keyboards = 0
         """The number of pushed states of the kitty keyboard protocol."""
-        self._has_keypad = self._has_margins = False
+        self._has_keypad = False
+        self._has_margins = False
         self._unfinished = b""
 
     def follow(self, data: bytes) -> None:
+        """Read the next piece of output. A sequence at its end may continue in the next one."""
         data = self._unfinished + data
         for numbers, letter, keyboard, margins, keypad in _MODE.findall(data):
             for number in filter(None, numbers.split(b";")):
@@ -51,7 +57,8 @@ class Modes:
                 self._keyboards += 1
             elif keyboard:
                 self._keyboards = max(0, self._keyboards - 1)
-            self._has_margins = self._has_margins or bool(margins)
+            if margins:
+                self._has_margins = True
             if keypad:
                 self._has_keypad = keypad == b"="
         rest = _UNFINISHED.search(data[-_LONGEST_SEQUENCE:])
@@ -125,18 +132,18 @@ class Relay:
         self._is_waiting = False
 
     def print(self, data: bytes) -> None:
+        """Print a piece of the output. The command waits if the terminal has not taken enough."""
         self._modes.follow(data)
         self._writer.send(data)
-        if (
-            not self._is_waiting
-            and self._writer.backlog > _MOST_WAITING
-            and self.command
-        ):
+        if self._is_waiting or self.command is None:
+            return
+        if self._writer.backlog > _MOST_WAITING:
             self._is_waiting = True
             self.command.process.leave_output()
-            self._look()
+            self._go_on_soon()
 
     def type(self, data: bytes) -> None:
+        """Pass keys to the command."""
         # Input for which a command that reads nothing has no room is lost, as in any terminal.
         with suppress(BufferError):
             if self.command is not None:
@@ -144,19 +151,18 @@ class Relay:
 
     def end(self) -> None:
         """Undo the modes that the command has set, and end its last row."""
-        if self.command is None:
-            printed = ""
-        else:
-            printed = self.command.output
-        last_row = command_output(_COVERED.sub("", printed)).rpartition("\n")[2]
         sequences = self._modes.taken_back()
-        if last_row:
-            sequences += b"\r\n"
+        if self.command is not None:
+            printed = command_output(_COVERED.sub("", self.command.output))
+            _, _, last_row = printed.rpartition("\n")
+            if last_row:
+                sequences += b"\r\n"
         self._writer.send(sequences)
 
-    def _look(self) -> None:
+    def _go_on_soon(self) -> None:
+        """Read the output again as soon as the terminal has taken half of what waits."""
         if self._writer.backlog > _MOST_WAITING // 2:
-            asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+            asyncio.get_running_loop().call_later(_LOOK_S, self._go_on_soon)
         elif self.command is not None:
             self._is_waiting = False
             self.command.process.read_output()
