@@ -179,7 +179,7 @@ def queue(width: int, theme: Theme) -> str:
                 Submission("/review"),
             ],
         ),
-        loaded=shown.transcript,
+        session_half=shown.transcript,
         keymap=KEYMAP,
         status=Status(working_since=_NOW - 9, heard_at=_NOW, is_calling=True),
         panels=SimpleNamespace(top=None),
