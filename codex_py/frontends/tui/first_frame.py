@@ -1,7 +1,7 @@
 """The first frame, drawn by hand before prompt-toolkit is loaded. LIGHT.
 
-`terminal_run.py` first draws the same frame with prompt-toolkit, which takes longer to load than everything
-else that a frame needs.
+`terminal_run.py` first draws the same frame with prompt-toolkit, which takes longer to load than
+everything else that a frame needs.
 """
 
 import os
@@ -60,7 +60,10 @@ class FirstFrame:
         self._is_shown = False
 
     def draw(self, theme: Theme, cwd: Path, *, vi: bool) -> None:
-        """Greet, and show the frame. From now on, signals that end the program wait until `take_over`."""
+        """Greet, and show the frame.
+
+        From then on, signals that end the program wait until `take_over`.
+        """
         with suppress(OSError, termios.error):
             size = os.get_terminal_size(1)
             # Echoed input would move the frame.

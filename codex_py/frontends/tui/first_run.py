@@ -1,6 +1,7 @@
 """The page of a first run without a model to ask: enter a key, use a local server, or see the demo.
 
-A key goes into `auth.json` alone: it is shown as asterisks, and no history, screen or file of a session has it.
+A key goes into `auth.json` alone: it is shown as asterisks, and no history, screen or file of a
+session has it.
 """
 
 import asyncio

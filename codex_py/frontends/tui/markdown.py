@@ -180,7 +180,10 @@ class _Reader:
 
 
 def _take_box(item: SyntaxTreeNode) -> str:
-    """Take the box of a task, `[ ]` or `[x]`, off an item. Returns the sign; empty without a box."""
+    """Take the box of a task, `[ ]` or `[x]`, off an item.
+
+    Returns the sign for it; empty if there is no box.
+    """
     if not item.children or not item.children[0].children:
         return ""
     inline = item.children[0].children[0]

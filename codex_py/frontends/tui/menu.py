@@ -20,7 +20,7 @@ _GAP = "  "
 """The blanks before a note."""
 
 
-# No slots: in Python 3.11, `MenuOption[X](…)` fails on a class with both these and a parent that is generic.
+# No slots: in Python 3.11, `MenuOption[X](…)` fails on a class with both these and a generic parent.
 @dataclass(frozen=True)
 class MenuOption(Generic[T]):
     """A row of a list. Its texts hold no terminal controls, and its label no newline."""

@@ -20,6 +20,7 @@ from codex_py.frontends.tui.theme import STYLES, Theme
 from codex_py.streams.terminal import printable
 
 _Row: TypeAlias = list[Segment]
+_BLANKS = dict.fromkeys(map(ord, "\n\t\u2028\u2029"), " ")
 
 
 class Renderer:
@@ -39,21 +40,21 @@ class Renderer:
         is_joined = False
         for row in self._rows(renderable, width):
             parts.append(self._ansi(row, width, is_joined=is_joined))
-            is_joined = bool(row and row[-1].control) and not self.theme.dumb
-            parts.append("" if is_joined else "\n")
+            is_joined = _joins_next(row) and not self.theme.dumb
+            if not is_joined:
+                parts.append("\n")
         return "".join(parts)
 
     def fragments(self, renderable: RenderableType, width: int) -> list[Fragments]:
         """The lines of a cell for prompt-toolkit, without newlines."""
-        return [
-            [
-                (_style(segment.style, self.theme.color_system), segment.text)
-                for segment in row
-            ]
-            for row in self._rows(renderable, width)
-        ]
+        return [self._fragments(row) for row in self._rows(renderable, width)]
+
+    def _fragments(self, row: _Row) -> Fragments:
+        system = self.theme.color_system
+        return [(_style(segment.style, system), segment.text) for segment in row]
 
     def _rows(self, renderable: RenderableType, width: int) -> Iterable[_Row]:
+        """The rows of a cell, with only characters that are safe for the terminal."""
         console = _console(self.theme)
         options = console.options.update(width=width, height=None)
         # Rows that the terminal wraps have this width, whatever stands before the first row.
@@ -62,72 +63,50 @@ class Renderer:
             if not self.theme.color:
                 # Without colours in the theme, the output of commands may still have some.
                 row = list(Segment.remove_color(row))
-            if all(
-                segment.text.isascii() and segment.text.isprintable() for segment in row
-            ):
+            if all(part.text.isascii() and part.text.isprintable() for part in row):
                 yield row
-            else:
-                safe = [
-                    Segment(
-                        self._safe(s.text).replace(FOLD_KEY, self._fold_key), s.style
-                    )
-                    for s in row
-                    if not s.control
-                ]
-                *rows, last = _fitting(safe, width)
-                yield from rows
-                if row[-1].control:
-                    yield [*last, *row[-1:]]
-                else:
-                    yield last
+                continue
+            safe = [self._safe(part) for part in row if not part.control]
+            *rows, last = _fitting(safe, width)
+            yield from rows
+            if _joins_next(row):
+                last = [*last, row[-1]]
+            yield last
 
-    def _safe(self, text: str) -> str:
-        safe = _safe(text)
-        if self.theme.unicode:
-            return safe
-        return escaped(safe, keeps=SIGNS)
+    def _safe(self, segment: Segment) -> Segment:
+        text = _safe(segment.text)
+        if not self.theme.unicode:
+            text = escaped(text, keeps=SIGNS)
+        return Segment(text.replace(FOLD_KEY, self._fold_key), segment.style)
 
     def _ansi(self, row: _Row, width: int, *, is_joined: bool) -> str:
         """The control sequences and text of a row.
 
         `is_joined`: the cursor may be after the last column, where the row before has left it.
         """
-        # If the next row continues this one, blanks at its end are in the middle of a line.
-        goes_on = any(segment.control for segment in row)
-        row = [segment for segment in row if not segment.control]
-        ground = None if goes_on else self._ground(row, width)
-        last = len(row) - 1
-        while not goes_on and (
-            last >= 0
-            and not row[last].text.rstrip(" ")
-            and (not ground or _has_ground(row[last]))
-        ):
-            last -= 1
+        if _joins_next(row):
+            # Blanks at the end of this row are in the middle of a line.
+            return "".join(self._styled(part.text, part.style) for part in row[:-1])
+        ground = self._ground(row, width)
+        fill = ""
+        if ground is not None:
+            # The terminal fills the row, so that a copy of it has no blanks at its end.
+            fill = self._styled("\x1b[K", ground)
         parts: list[str] = []
-        # The terminal fills the row, so that a copy of it has no blanks at its end.
-        fill = self._styled("\x1b[K", ground) if ground else ""
-        for n, segment in enumerate(row[: last + 1]):
+        for segment in _without_blanks(row, all_blank=ground is None):
             if fill and not is_joined and _has_ground(segment):
                 parts.append(fill)
                 fill = ""
-            # Blanks at the end of a row are a nuisance when it is copied.
-            if n == last and not goes_on:
-                text = segment.text.rstrip(" ")
-            else:
-                text = segment.text
-            parts.append(self._styled(text, segment.style))
+            parts.append(self._styled(segment.text, segment.style))
         return "".join((*parts, fill))
 
     def _ground(self, row: _Row, width: int) -> Style | None:
         """The style of the background that fills the row; None if none does."""
-        style = row[-1].style if row else None
-        is_full = (
-            style is not None and sum(segment.cell_length for segment in row) == width
-        )
-        has_room = row and row[-1].text.endswith(" ")
-        if is_full and has_room and _has_ground(row[-1]):
-            return style
-        return None
+        if not row or not _has_ground(row[-1]) or not row[-1].text.endswith(" "):
+            return None
+        if sum(segment.cell_length for segment in row) != width:
+            return None
+        return row[-1].style
 
     def _styled(self, text: str, style: Style | None) -> str:
         if not style or self.theme.dumb:
@@ -162,11 +141,32 @@ def _console(theme: Theme) -> Console:
     )
 
 
+def _joins_next(row: _Row) -> bool:
+    """True if the row ends in `JOINS`: the next one continues the same line."""
+    return len(row) > 0 and bool(row[-1].control)
+
+
+def _without_blanks(row: _Row, *, all_blank: bool) -> _Row:
+    """The row without the blanks at its end, which are a nuisance when it is copied.
+
+    `all_blank`: False: segments without a background stay, even if they are blank.
+    """
+    kept = list(row)
+    while kept and not kept[-1].text.rstrip(" "):
+        if not all_blank and not _has_ground(kept[-1]):
+            break
+        kept.pop()
+    if kept:
+        last = kept.pop()
+        kept.append(Segment(last.text.rstrip(" "), last.style))
+    return kept
+
+
 def _fitting(row: _Row, width: int) -> Iterable[_Row]:
     """Split a row into several if a terminal may show it wider than rich thinks.
 
-    Terminals disagree on the width of sequences of emoji, flags and the like. Measured as the sum
-    of its characters, a row is never narrower than on the screen.
+    Terminals disagree on the width of sequences of emoji, flags and the like. None of them shows a
+    row wider than the sum of its characters, which is measured here.
     """
     fitting: _Row = []
     used = 0
@@ -203,10 +203,6 @@ def _style(style: Style | None, system: str) -> str:
     if not style:
         return ""
     # Converted to the terminal's colours now, so that text printed later looks the same.
-    sequences = ANSI(
-        style.update_link(None).render("x", color_system=COLOR_SYSTEMS[system])
-    )
-    return to_formatted_text(sequences)[0][0]
-
-
-_BLANKS = dict.fromkeys(map(ord, "\n\t\u2028\u2029"), " ")
+    unlinked = style.update_link(None)
+    sequences = unlinked.render("x", color_system=COLOR_SYSTEMS[system])
+    return to_formatted_text(ANSI(sequences))[0][0]

@@ -17,8 +17,11 @@ _TAIL_ROWS = 5
 
 @dataclass(slots=True)
 class _Call:
+    """A running call."""
+
     item: event_items.ThreadItem
     began: float
+    """The time when it began, by the clock of `Running`."""
     output: str = ""
     """The end of the call's output, or the last message on its progress."""
     since: str = ""
@@ -46,8 +49,9 @@ class Running:
         return not all(each.since for each in self._calls.values())
 
     def copy(self) -> "Running":
+        """The same calls, which from now on change apart from these."""
         copy = Running(self._clock, self._now)
-        copy._calls = {key: replace(each) for key, each in self._calls.items()}
+        copy._calls = {item_id: replace(call) for item_id, call in self._calls.items()}
         return copy
 
     def output_of(self, item_id: str) -> str:
@@ -58,6 +62,7 @@ class Running:
         return ""
 
     def start(self, item: event_items.ThreadItem) -> None:
+        """Add a call, or put another state of its item in place of the former one."""
         call = self._calls.get(item.id)
         if call:
             call.item = item
@@ -70,6 +75,7 @@ class Running:
         | events.CommandInBackground
         | events.McpToolCallProgress,
     ) -> None:
+        """Follow a call while it runs. Events of other calls are ignored."""
         call = self._calls.get(event.item_id)
         if call is None:
             return
@@ -85,27 +91,32 @@ class Running:
 
     def end_turn(self) -> Sequence[event_items.ThreadItem]:
         """Drop all calls but those in the background. Returns the items of the dropped ones."""
-        cut_off = [each.item for each in self._calls.values() if not each.since]
-        self._calls = {key: each for key, each in self._calls.items() if each.since}
+        cut_off: list[event_items.ThreadItem] = []
+        for item_id, call in list(self._calls.items()):
+            if not call.since:
+                cut_off.append(call.item)
+                del self._calls[item_id]
         return cut_off
 
     def rows(self, renderer: Renderer, width: int, max_rows: int) -> list[Fragments]:
-        cells = self._cells(
-            renderer, width, tail=_TAIL_ROWS // max(1, len(self._calls))
-        )
-        rows: list[Fragments] = [row for cell in cells for row in ([], *cell)]
+        """The cells of all calls; if they need too many rows, one row for each call.
+
+        If even these are too many, the last row counts the calls that are left out.
+        """
+        tail = _TAIL_ROWS // max(1, len(self._calls))
+        rows: list[Fragments] = []
+        for cell in self._cells(renderer, width, tail=tail):
+            rows += [[], *cell]
         if len(rows) <= max_rows:
             return rows
-        # One row for each call; if these are too many as well, the number of the others.
         cells = self._cells(renderer, width, tail=0)
         heads = [beginning_of(cell, 1, width)[0] for cell in cells]
         room = max(max_rows - 2, 0)
         hidden = len(heads) - room
-        if hidden <= 1:
-            rows = [[], *heads]
-        else:
+        if hidden > 1:
             more: Fragments = [("class:quiet", f"  … +{hidden} running")]
-            rows = [[], *heads[:room], more]
+            heads = [*heads[:room], more]
+        rows = [[], *heads]
         return rows[:max_rows]
 
     def _cells(
@@ -115,12 +126,13 @@ class Running:
         theme = renderer.theme
         found: list[list[Fragments]] = []
         # Calls that the model waits for come first.
-        for each in sorted(self._calls.values(), key=lambda each: bool(each.since)):
-            if each.since and isinstance(each.item, event_items.CommandExecution):
-                cell = background_cell(each.item, each.output, each.since, theme)
+        for call in sorted(self._calls.values(), key=lambda call: call.since != ""):
+            item = call.item
+            if call.since and isinstance(item, event_items.CommandExecution):
+                cell = background_cell(item, call.output, call.since, theme)
             else:
-                age = self._clock() - each.began
-                cell = live_cell(each.item, each.output, age, theme, tail=tail)
+                age_s = self._clock() - call.began
+                cell = live_cell(item, call.output, age_s, theme, tail=tail)
             if cell is not None:
                 found.append(renderer.fragments(cell, width))
         return found

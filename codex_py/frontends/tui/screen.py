@@ -38,6 +38,7 @@ from codex_py.frontends.tui.theme import Theme, background_of
 T = TypeVar("T")
 
 _DRAIN_S = 1.0
+"""Seconds in which the terminal takes what was written, before another program has it."""
 _RETURN_S = 2.0
 """Seconds in which a killed command gives the terminal back."""
 _FRAME_S = 0.066
@@ -48,11 +49,12 @@ _MAX_BACKLOG = 32 * 1024
 _REPORTS_S = 0.03
 """Seconds in which the terminal's last reports arrive, after it was told to stop."""
 
-# Save the window's title, and switch on reports of focus and keys; and the reverse. See xterm,
-# "Control Sequences". A terminal ignores sequences that it does not know.
+# See xterm, "Control Sequences". A terminal ignores sequences that it does not know.
 _ENTER = f"\x1b[22;0t\x1b[?1004h{KITTY_ON}"
+"""Saves the window's title, and switches on reports of focus and keys."""
 _ASK_BACKGROUND = "\x1b]11;?\x1b\\"
 _LEAVE = f"{KITTY_OFF}\x1b[?2026l\x1b[?1004l\x1b[23;0t"
+"""Undoes `_ENTER`, and ends a frame that was cut off."""
 
 # A frame is shown as a whole by terminals that know these, and ignored by the others.
 # https://gist.github.com/christianparpart/d8a62cc1ab659194337d73e399004036
@@ -61,9 +63,10 @@ _END_FRAME = "\x1b[?2026l"
 
 
 class _Application(Application[None]):
-    """An application that reports resizes, and draws nothing while the terminal is lent."""
+    """An application that can leave resizes to another program."""
 
     resized: Callable[[], object] | None = None
+    """Called in place of drawing when the terminal has another size; None: draw."""
 
     def _on_resize(self) -> None:
         if self.resized is None:
@@ -163,6 +166,7 @@ class Screen:
         self._is_covered = is_covered
 
     def use_theme(self, theme: Theme) -> None:
+        """Change the look of all text that is drawn from now on."""
         self.theme = theme
         self.app.style = Style.from_dict(theme.fragment_styles())
         self.theme_changed(theme)
@@ -177,10 +181,9 @@ class Screen:
             EOFError: the terminal is gone.
         """
         self._write_finished()
-        asyncio.get_running_loop().add_signal_handler(
-            signal.SIGTSTP, self._asked_to_stop
-        )
-        # Around all requests for reports, or the terminal would print the reports.
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTSTP, self._asked_to_stop)
+        # The terminal is asked for reports only in raw mode: otherwise it would print them.
         with raw_mode(self._keyboard):
             if self.theme.asks_for_background:
                 self.send(_ENTER + _ASK_BACKGROUND)
@@ -191,20 +194,25 @@ class Screen:
                     handle_sigint=False, set_exception_handler=False
                 )
             finally:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_RETURN_S):
-                        await self._returned.wait()
-                self._output.holds = False
-                asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
-                if self._timer is not None:
-                    self._timer.cancel()
-                self._write_finished()
-                await self._end_reports()
-                # Discard input since the end of the program, so that the shell does not read it.
-                with suppress(termios.error):
-                    termios.tcflush(self._keyboard.fileno(), termios.TCIFLUSH)
+                await self._leave()
+
+    async def _leave(self) -> None:
+        """Print what waits, and leave the terminal as it was found."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_RETURN_S):
+                await self._returned.wait()
+        self._output.holds = False
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._write_finished()
+        await self._end_reports()
+        # Discard input since the end of the program, so that the shell does not read it.
+        with suppress(termios.error):
+            termios.tcflush(self._keyboard.fileno(), termios.TCIFLUSH)
 
     def exit(self) -> None:
+        """Make `run` return; a command that has the terminal is told to end."""
         self._end_borrower()
         if self.app.is_running and not self.app.is_done:
             self.app.exit()
@@ -344,27 +352,32 @@ class Screen:
         if self._finished and not self._is_behind:
             renderer.erase()
             self._write_finished()
-        elif (last := renderer.last_rendered_screen) is not None:
-            # Erase a frame that is higher than needed: prompt-toolkit never makes it lower.
-            size = self.size()
-            needed = self.app.layout.container.preferred_height(
-                size.columns, size.rows
-            ).preferred
-            if needed < last.height:
-                renderer.erase()
+        elif self._is_too_high():
+            # prompt-toolkit never makes a frame lower.
+            renderer.erase()
+
+    def _is_too_high(self) -> bool:
+        """True if the frame on the screen is higher than the next one."""
+        drawn = self.app.renderer.last_rendered_screen
+        if drawn is None:
+            return False
+        size = self.size()
+        container = self.app.layout.container
+        needed = container.preferred_height(size.columns, size.rows)
+        return needed.preferred < drawn.height
 
     def _after_frame(self, _app: object) -> None:
         self._write_control(_END_FRAME)
         self._output.holds = False
         self._output.flush()
         screen = self.app.renderer.last_rendered_screen
-        if screen is not None and not self._is_covered():
-            cursor = screen.get_cursor_position(self.app.layout.current_window)
-            if self._drawn and self._keeps_blanks:
-                least = self._drawn.widths
-            else:
-                least = ()
-            self._drawn = frame_of(screen, (cursor.x, cursor.y), self._left, least)
+        if screen is None or self._is_covered():
+            return
+        cursor = screen.get_cursor_position(self.app.layout.current_window)
+        least: Sequence[int] = ()
+        if self._drawn and self._keeps_blanks:
+            least = self._drawn.widths
+        self._drawn = frame_of(screen, (cursor.x, cursor.y), self._left, least)
 
     def _write_finished(self) -> None:
         if self._finished:
@@ -398,9 +411,8 @@ class Screen:
         """
         if self._burst_timer is not None:
             self._burst_timer.cancel()
-        self._burst_timer = asyncio.get_running_loop().call_later(
-            BURST_S, self._end_burst
-        )
+        loop = asyncio.get_running_loop()
+        self._burst_timer = loop.call_later(BURST_S, self._end_burst)
 
     def _end_burst(self) -> None:
         if self.app.is_running and not self.app.is_done:
@@ -412,10 +424,8 @@ class Screen:
         self.is_focused = is_focused
 
     def _found_background(self, report: str) -> None:
-        if (
-            self.theme.asks_for_background
-            and (background := background_of(report)) is not None
-        ):
+        background = background_of(report)
+        if background is not None and self.theme.asks_for_background:
             self.use_theme(replace(self.theme, background=background))
 
     def size(self) -> Size:

@@ -63,6 +63,19 @@ _LEAVING_WORDS: Final = frozenset({"quit", "exit", ":q", ":q!", ":qa", ":wq", ":
 """Whole prompts that are meant for a shell or an editor; they are not sent to a model."""
 
 
+_BUILT_IN: Final = (
+    *SETTINGS,
+    *HOOKS,
+    *UNDOING,
+    *REWIND,
+    *SESSIONS,
+    *REVIEW,
+    *PROMPTS,
+    *PROGRAM,
+)
+"""The slash commands, in the order in which they are listed."""
+
+
 class SessionHalf:
     """Holds the session, the transcript and the commands; the one `SessionInterface`."""
 
@@ -70,26 +83,16 @@ class SessionHalf:
         screen = ui.screen
         launch = ui.launch
         self._ui = ui
-        renderer = Renderer(
-            screen.theme, ui.keymap.named(" ({global.open_transcript})")
-        )
-
-        def use_theme(theme: Theme) -> None:
-            renderer.theme = theme
-
-        screen.theme_changed = use_theme
-
-        def emit(cell: RenderableType, space: bool) -> None:
-            text = renderer.text(cell, screen.width)
-            screen.print(f"\n{text}" if space else text)
-
+        fold_key = ui.keymap.named(" ({global.open_transcript})")
+        self._renderer = Renderer(screen.theme, fold_key)
+        screen.theme_changed = self._use_theme
         self._transcript = Transcript(
-            renderer,
-            emit,
+            self._renderer,
+            self._print,
             changed=screen.changed,
             show_reasoning=not launch.config.settings.hide_agent_reasoning,
         )
-        overlays = Overlays(ui, renderer)
+        overlays = Overlays(ui, self._renderer)
         unused = ui.keymap.without_effect
         if unused:
             self._transcript.notice(f"Without effect here: {', '.join(unused)}")
@@ -109,43 +112,45 @@ class SessionHalf:
         self._context = CommandContext(
             ui, self._conversation, self._transcript, self._shell, overlays
         )
-        prompt = launch.target.prompt
+        self._send_prompt_of_launch()
+
+    def _use_theme(self, theme: Theme) -> None:
+        self._renderer.theme = theme
+
+    def _print(self, cell: RenderableType, space: bool) -> None:
+        """Print a finished cell. `space`: an empty row stands before it."""
+        text = self._renderer.text(cell, self._ui.screen.width)
+        self._ui.screen.print(f"\n{text}" if space else text)
+
+    def _send_prompt_of_launch(self) -> None:
+        """Send the prompt of the command line as it is, even if it looks like a command."""
+        composer = self._ui.composer
+        images = self._ui.launch.images
+        prompt = self._ui.launch.target.prompt
         if prompt:
-            # Sent as it is, even if it looks like a command.
-            ui.composer.history.add(prompt, "")
-            labels = "".join(f"[Image #{n}] " for n in range(1, len(launch.images) + 1))
-            self._conversation.send(Submission(labels + prompt, launch.images))
-        elif launch.images:
-            ui.composer.attach(launch.images)
+            composer.history.add(prompt, "")
+            labels = "".join(f"[Image #{n}] " for n in range(1, len(images) + 1))
+            self._conversation.send(Submission(labels + prompt, images))
+        elif images:
+            composer.attach(images)
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
         agents = self._conversation.monitor.agent_rows(width)
         return [*self._transcript.live(width, max_rows - len(agents)), *agents]
 
     def _find_commands(self) -> None:
-        prompts = find_custom_prompts(
-            self._conversation.config, self._ui.launch.environment
-        )
-        built_in = (
-            *SETTINGS,
-            *HOOKS,
-            *UNDOING,
-            *REWIND,
-            *SESSIONS,
-            *REVIEW,
-            *PROMPTS,
-            *PROGRAM,
-        )
-        named = self._ui.keymap.named
-        on = raw(self._conversation.config.features)
-        self._by_name = {
-            name: each for each in built_in for name in (each.name, *each.aliases)
-        }
-        self.commands = [
-            replace(each, help=named(each.help))
-            for each in built_in
-            if not each.feature or on.get(each.feature)
-        ]
+        """List the commands: our own, whose features are on, and the user's custom prompts."""
+        config = self._conversation.config
+        on = raw(config.features)
+        self.commands = []
+        self._by_name = {}
+        for command in _BUILT_IN:
+            for name in (command.name, *command.aliases):
+                self._by_name[name] = command
+            if not command.feature or on.get(command.feature):
+                help_text = self._ui.keymap.named(command.help)
+                self.commands.append(replace(command, help=help_text))
+        prompts = find_custom_prompts(config, self._ui.launch.environment)
         for prompt in prompts.found:
             command = custom_command(prompt, self._by_name)
             self.commands.append(command)
@@ -162,30 +167,48 @@ class SessionHalf:
     def submitted(self, submission: Submission) -> None:
         conversation = self._conversation
         line = submission.text
-        session = conversation.session
-        composer = self._ui.composer
         if not line and not submission.images:
+            session = conversation.session
             if session is not None and conversation.monitor.offers_retry:
                 conversation.run(session.retry)
             return
-        composer.history.add(line, "" if session is None else session.thread_id)
+        self._ui.composer.history.add(line, self._thread_id)
         if line.lower() in _LEAVING_WORDS and not submission.images:
             self._leave_by_word(line)
         elif line.startswith("!"):
             self._ui.start(self._run_shell(submission))
-        elif not line.startswith("/"):
-            conversation.send(submission)
-        elif (command := self._by_name.get(line[1:].partition(" ")[0])) is not None:
-            self._run(command, line.partition(" ")[2].strip(), line)
-        elif "/" in (name := next(iter(line[1:].split()), "")) or "\n" in line:
-            # A path such as `/etc/hosts is wrong` is not a command.
-            conversation.send(submission)
+        elif line.startswith("/"):
+            self._submitted_command(submission)
         else:
-            # The line is not put back: text that is typed next would be a part of it.
-            near = nearest(name, self._by_name)
-            meant = f" Did you mean /{near}?" if near else ""
-            back = self._ui.keymap.named(" ({editor.move_up} brings it back)")
-            self._ui.hints.show(printable(f"no command /{name}.{meant}{back}"))
+            conversation.send(submission)
+
+    def _submitted_command(self, submission: Submission) -> None:
+        """Run the command that a line names, or send the line if it cannot be a command."""
+        line = submission.text
+        name, _, argument = line.removeprefix("/").partition(" ")
+        command = self._by_name.get(name)
+        if command is not None:
+            self._run(command, argument.strip(), line)
+            return
+        words = line.removeprefix("/").split()
+        name = words[0] if words else ""
+        if "/" in name or "\n" in line:
+            # A path such as `/etc/hosts is wrong` is not a command.
+            self._conversation.send(submission)
+            return
+        # The line is not put back: text that is typed next would be a part of it.
+        near = nearest(name, self._by_name)
+        meant = f" Did you mean /{near}?" if near else ""
+        back = self._ui.keymap.named(" ({editor.move_up} brings it back)")
+        self._ui.hints.show(printable(f"no command /{name}.{meant}{back}"))
+
+    @property
+    def _thread_id(self) -> str:
+        """The id of the open session; empty if there is none."""
+        session = self._conversation.session
+        if session is None:
+            return ""
+        return session.thread_id
 
     def _leave_by_word(self, word: str) -> None:
         if self.is_working:
@@ -219,13 +242,14 @@ class SessionHalf:
         await conversation.open_first(options)
 
     async def _without_key(self, problem: str, config: Config) -> None:
+        """Let the user choose a model on the first run; else say how to get a key."""
         launch = self._ui.launch
         try:
-            if is_first_run(config, launch.environment) and await first_run(
-                self._ui, config, self._transcript
-            ):
-                self._conversation.config = launch.reload()
-                return
+            if is_first_run(config, launch.environment):
+                has_changed = await first_run(self._ui, config, self._transcript)
+                if has_changed:
+                    self._conversation.config = launch.reload()
+                    return
         except CodexError as error:
             self._transcript.notice(str(error), "error")
         path = config.home / "config.toml"
@@ -241,10 +265,9 @@ class SessionHalf:
     def _keep_draft(self) -> None:
         """Add unsent text to the history, which brings it back in the next session too."""
         composer = self._ui.composer
-        session = self._conversation.session
         draft = composer.text.strip()
         if draft:
-            composer.history.add(draft, "" if session is None else session.thread_id)
+            composer.history.add(draft, self._thread_id)
 
     def _run(self, command: SlashCommand, argument: str, line: str = "") -> None:
         """Run a command. `line`: the written text, which is put back if the command is refused."""
@@ -266,6 +289,7 @@ class SessionHalf:
 
     @contextmanager
     def _shown_errors(self, line: str) -> Generator[None]:
+        """Show a `CodexError` as a notice; put the line back if it was written wrongly."""
         try:
             yield
         except CodexError as error:
@@ -278,6 +302,7 @@ class SessionHalf:
             self._ui.composer.set_text(line)
 
     async def _run_shell(self, submission: Submission) -> None:
+        """Run the command of the user after the `!`, or give the line back."""
         conversation = self._conversation
         shell = self._shell
         command = submission.text[1:].strip()
@@ -322,21 +347,21 @@ class SessionHalf:
 
     def _farewell(self) -> str:
         """The commands that leaving ends, and the session if anything was said in it."""
-        session = self._conversation.session
         shell = self._ui.screen.theme.shell
+        scripts = [
+            one_line(script_of(command, shell), 100)
+            for command, _ in self._ui.status.commands.values()
+        ]
+        ended = ""
+        if scripts:
+            ended = f"\nCommands that were ended: {'; '.join(scripts)}\n"
+        session = self._conversation.session
         is_replay = self._ui.launch.replay is not None
-        running = self._ui.status.commands.values()
-        names = "; ".join(
-            one_line(script_of(command, shell), 100) for command, _ in running
-        )
-        if names:
-            ended = f"\nCommands that were ended: {names}\n"
-        else:
-            ended = ""
         if session is None or not session.has_begun or is_replay:
             return ended
-        is_known = "used-tokens" in self._ui.status.known
-        used = session.token_usage.total if is_known else Usage()
+        used = Usage()
+        if "used-tokens" in self._ui.status.known:
+            used = session.token_usage.total
         return ended + farewell(session.thread_id, used)
 
 

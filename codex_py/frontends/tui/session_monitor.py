@@ -68,20 +68,23 @@ class SessionMonitor:
 
     def __call__(self, event: events.Event) -> None:
         if isinstance(event, events.AgentEvent):
-            self.agents[event.thread_id](event.event)
-            self._status.agents = sum(each.is_working for each in self.agents.values())
-            if (
-                isinstance(event.event, events.TurnFailed)
-                and event.event.error.code != "aborted"
-            ):
-                self._agent_failed(event.thread_id, event.event.error)
-            self._ui.screen.changed()
+            self._of_agent(event.thread_id, event.event)
         elif isinstance(event, events.HookProgress):
             self._hook(event)
         else:
             self._of_session(event)
 
+    def _of_agent(self, thread_id: str, event: events.Event) -> None:
+        """Handle an event of a subagent."""
+        self.agents[thread_id](event)
+        working = [news for news in self.agents.values() if news.is_working]
+        self._status.agents = len(working)
+        if isinstance(event, events.TurnFailed) and event.error.code != "aborted":
+            self._agent_failed(thread_id, event.error)
+        self._ui.screen.changed()
+
     def _of_session(self, event: events.Event) -> None:
+        """Handle an event of the session's own turn."""
         status = self._status
         status.heard_at = time.monotonic()
         if not isinstance(event, events.CommandOutputDelta):
@@ -90,21 +93,15 @@ class SessionMonitor:
         match event:
             case events.Reconnecting(cause=cause, attempt=attempt, wait_s=wait_s):
                 status.reconnecting = cause, attempt, time.monotonic() + wait_s
-            case events.ThreadStarted() if (left := self._session()) is not None:
-                # On its own line, the command is not broken in a narrow terminal.
-                if left.has_begun:
-                    back = f" To go back:\n/resume {left.thread_id}"
-                else:
-                    back = ""
-                self._transcript.separate(f"Another conversation from here on.{back}")
+            case events.ThreadStarted():
+                self._separate()
             case events.TurnStarted():
                 self._has_failed = False
             case events.TurnFailed(error):
                 self._has_failed = error.code not in _NO_FAILURES
                 self._keep_end(error)
-                event = replace(
-                    event, error=replace(error, message=self._advised(error))
-                )
+                error = replace(error, message=self._advised(error))
+                event = replace(event, error=error)
             case events.SteeringRefused():
                 self._ui.composer.restore([self._ui.outbox.steered.pop(0)])
             case events.UsageReported():
@@ -121,7 +118,19 @@ class SessionMonitor:
         status.thought = self._transcript.heading
         status.is_calling = self._transcript.running.is_calling
 
+    def _separate(self) -> None:
+        """Draw a line after the conversation that was open, if one was."""
+        left = self._session()
+        if left is None:
+            return
+        text = "Another conversation from here on."
+        if left.has_begun:
+            # On its own line, the command is not broken in a narrow terminal.
+            text += f" To go back:\n/resume {left.thread_id}"
+        self._transcript.separate(text)
+
     def _completed(self, item: event_items.ThreadItem) -> None:
+        """Keep a finished item, and take what it ends off the status."""
         if isinstance(item, event_items.UserMessage):
             # The model gets steered prompts in order, so this was the first of them.
             del self._ui.outbox.steered[:1]
@@ -131,13 +140,13 @@ class SessionMonitor:
         self.said.append(item)
 
     def _keep_end(self, error: events.ErrorInfo) -> None:
+        """Keep the end of a failed turn: its unfinished answer, and the error."""
         text = self._transcript.unfinished
         if text.strip():
             self.said.append(event_items.AgentMessage(id="", text=text))
+        message = error.message
         if error.code == "aborted":
             message = event_items.INTERRUPTED
-        else:
-            message = error.message
         self.said.append(event_items.ErrorItem(id="", message=message, code=error.code))
 
     @property
@@ -149,46 +158,50 @@ class SessionMonitor:
         config = self._config()
         session = self._session()
         model = "" if session is None else session.settings.model
+        tokens = f"{_short(usage.total_tokens)} tokens"
         price = None
         with suppress(ConfigError):
             price = price_of(config, model, config.model_provider)
         if price is None:
-            dollars = ""
-        else:
-            dollars = f", ${price.of(usage):.3f}"
-        return f"{_short(usage.total_tokens)} tokens{dollars}"
+            return tokens
+        return f"{tokens}, ${price.of(usage):.3f}"
 
     def _agent_failed(self, thread_id: str, error: events.ErrorInfo) -> None:
-        session = self._session()
-        if session is None:
-            agents = None
-        else:
-            agents = session.feature(SubAgents)
+        name = self._agent_names().get(thread_id)
         # The opener of an agent without a name, such as a review, reports its failure.
-        if (
-            agents is not None
-            and (name := agents.registry.names.get(thread_id)) is not None
-        ):
+        if name is not None:
             self._transcript.notice(f"{name} failed: {error.message}", "error")
 
     def agent_rows(self, columns: int) -> list[Fragments]:
+        """The rows of the subagents at work, below the live cells."""
         if not self.agents:
             return []
-        session = self._session()
-        if session is None or not self._status.agents:
-            agents = None
-        else:
-            agents = session.feature(SubAgents)
-        names = {} if agents is None else agents.registry.names
+        names: Mapping[str, str] = {}
+        if self._status.agents:
+            names = self._agent_names()
         return working_rows(self.agents, names, columns, self._status.asking)
 
+    def _agent_names(self) -> Mapping[str, str]:
+        """The names of the subagents, by thread id."""
+        session = self._session()
+        if session is None:
+            return {}
+        agents = session.feature(SubAgents)
+        if agents is None:
+            return {}
+        return agents.registry.names
+
     def _hook(self, event: events.HookProgress) -> None:
+        """Add a hook to those that the turn waits for, or take it off."""
         hooks = self._status.hooks
         said = one_line(event.message or f"hook: {event.event}", 100)
         if event.status == "running":
             hooks.append((said, time.monotonic()))
-        elif ended := [hook for hook in hooks if hook[0] == said]:
-            hooks.remove(ended[0])
+            return
+        for n, (running, _) in enumerate(hooks):
+            if running == said:
+                del hooks[n]
+                return
 
     @property
     def offers_retry(self) -> bool:
@@ -225,15 +238,16 @@ class SessionMonitor:
 
     def _greet(self, session: Session) -> None:
         items = _session_items(session)
-        may = _PERMISSIONS[session.settings.sandbox_policy.mode]
+        mode = session.settings.sandbox_policy.mode
+        may = _PERMISSIONS[mode]
         asks = session.settings.approval_policy is not ApprovalPolicy.NEVER
-        if asks and session.settings.sandbox_policy.mode != _ALL:
+        if asks and mode != _ALL:
             may += ", asks before more"
-        self._transcript.greet(
-            f"{items['model-with-reasoning']} · {may}", self._status.hint
-        )
+        greeting = f"{items['model-with-reasoning']} · {may}"
+        self._transcript.greet(greeting, self._status.hint)
 
     def refresh(self) -> None:
+        """Show the settings and the name of the session as they are now."""
         session = self._session()
         if session is not None:
             self._status.known |= _session_items(session)
@@ -243,25 +257,30 @@ class SessionMonitor:
         """Show the prompt with which a turn begins."""
         self._status.hint = ""
         self.said.append(event_items.UserMessage(id="", text=submission.text))
-        for each in self._transcripts:
-            text = submission.shown or submission.text
-            each.print(user_cell(text, folds=each.renderer.theme.folds))
+        text = submission.shown or submission.text
+        for transcript in self._transcripts:
+            folds = transcript.renderer.theme.folds
+            transcript.print(user_cell(text, folds=folds))
 
     def went_wrong(self, error: Exception) -> None:
         """Report that the work ended with an exception, unless its turn has reported it."""
-        if not self._has_failed:
-            if isinstance(error, CodexError):
-                text = str(error)
-            else:
-                text = self._with_log(bug_line(error))
-            self._transcript.notice(text, "error")
+        if self._has_failed:
+            return
+        if isinstance(error, CodexError):
+            text = str(error)
+        else:
+            text = self._with_log(bug_line(error))
+        self._transcript.notice(text, "error")
 
     def work_begins(self) -> None:
+        """Start the clock of the status, before a turn or a compaction."""
         self._has_failed = False
         self.last_answer = ""
         # A hook that was interrupted has not ended.
         self._status.hooks.clear()
-        self._status.working_since = self._status.heard_at = time.monotonic()
+        now = time.monotonic()
+        self._status.working_since = now
+        self._status.heard_at = now
         session = self._session()
         if session is not None:
             self._used_before = session.token_usage.total
@@ -273,23 +292,23 @@ class SessionMonitor:
         """Notify the user that all work has ended, and none follows."""
         self._status.working_since = None
         if not self._ui.leaving.is_under_way:
-            self._ui.notify(
-                "agent-turn-complete", self.last_answer or "The turn is over"
-            )
+            text = self.last_answer or "The turn is over"
+            self._ui.notify("agent-turn-complete", text)
         self._ui.screen.changed()
 
     def close(self) -> None:
+        """Stop the clock."""
         if self._clock is not None:
             self._clock.cancel()
 
     def _advised(self, error: events.ErrorInfo) -> str:
+        """The message of an error, with what the user can do about it."""
         if error.code == "context_length_exceeded":
             advice = "/compact puts a summary in place of the conversation, /retry goes on with it;"
             return f"{error.message}\n{advice} /new begins another one."
+        message = error.message
         if error.code == "internal":
-            message = self._with_log(error.message)
-        else:
-            message = error.message
+            message = self._with_log(message)
         if self._has_failed and self._is_unfinished:
             return f"{message}\nEnter on an empty prompt, or /retry, tries again."
         return message
@@ -302,6 +321,7 @@ class SessionMonitor:
         return f"{message}\nThe traceback is in {file}."
 
     def _tick(self) -> None:
+        """Draw the status each second while there is work."""
         self._clock = None
         if self._status.working_since is not None:
             self._clock = asyncio.get_running_loop().call_later(1, self._tick)
@@ -344,5 +364,8 @@ def _short(count: int) -> str:
     """A short form of a number: `950`, `12.3k`, `1.2M`."""
     if count < 1_000:
         return str(count)
-    number, unit = (count / 1_000, "k") if count < 999_950 else (count / 1_000_000, "M")
-    return f"{number:.1f}".removesuffix(".0") + unit
+    if count < 999_950:
+        thousands = f"{count / 1_000:.1f}"
+        return f"{thousands.removesuffix('.0')}k"
+    millions = f"{count / 1_000_000:.1f}"
+    return f"{millions.removesuffix('.0')}M"

@@ -23,47 +23,61 @@ from codex_py.streams.times import age
 
 _LISTED: Final = 200
 """Sessions that one search shows; a narrower search finds the others."""
+_FOLDER: Final = "Tab"
+_ORDER: Final = "^S"
+_ARCHIVE: Final = "^A"
 _LISTS: Final = {
-    "Tab": ("this folder", "all folders"),
-    "^S": ("last used", "created"),
-    "^A": ("active", "archived"),
+    _FOLDER: ("this folder", "all folders"),
+    _ORDER: ("last used", "created"),
+    _ARCHIVE: ("active", "archived"),
 }
 """The two states that each key switches between: the folder, the order, and the archive."""
 _LONGEST_PLACE: Final = 20
 _DAYS_AGO: Final = 7
 """From so many days on, the date is shown."""
 _LEAST_TITLE: Final = 16
+_BESIDE_TITLE: Final = 6
+"""Columns of a row that are neither its title nor its note."""
 
 
 async def pick_session(conversation: Conversation, ui: TerminalUI) -> str | None:
     """Let the user choose a session; None if they choose none. An archived one is brought back."""
     sessions = _Sessions(conversation, ui)
     picked = await ui.panels.show(sessions.picker)
-    if picked is not None and sessions.chosen["^A"]:
-        await asyncio.to_thread(unarchive, conversation.config.home, picked.id)
     if picked is None:
         return None
+    if sessions.chosen[_ARCHIVE]:
+        await asyncio.to_thread(unarchive, conversation.config.home, picked.id)
     return picked.id
 
 
 class _Sessions:
+    """The picker of sessions, and the lists that it can show.
+
+    Attributes:
+        chosen: for each key of `_LISTS`, True if its second state is chosen.
+    """
+
     def __init__(self, conversation: Conversation, ui: TerminalUI) -> None:
         self._conversation = conversation
         self._config = conversation.config
         self._screen = ui.screen
         self.chosen = dict.fromkeys(_LISTS, False)
-        keys = {"tab": "Tab", "c-s": "^S", "c-a": "^A"}
-        actions = {key: partial(self._switch, name) for key, name in keys.items()}
         self.picker: Picker[SessionSummary] = Picker(
             "",
             self._search,
             preview=self._preview,
-            actions={**actions, "c-x": self._move},
+            actions={
+                "tab": partial(self._switch, _FOLDER),
+                "c-s": partial(self._switch, _ORDER),
+                "c-a": partial(self._switch, _ARCHIVE),
+                "c-x": self._move,
+            },
         )
         self._describe()
 
     def _describe(self, problem: str = "") -> None:
-        """Set the title and the row of keys."""
+        """Set the title, which may be a problem, and the row of keys."""
         shown: list[str] = []
         keys: list[str] = []
         for key, is_second in self.chosen.items():
@@ -72,13 +86,12 @@ class _Sessions:
                 now, other = other, now
             shown.append(now)
             keys.append(f"{key} {other}")
-        said = ", ".join(shown)
-        if self.chosen["^A"]:
-            move = "^X bring back"
+        if self.chosen[_ARCHIVE]:
+            keys.append("^X bring back")
         else:
-            move = "^X archive"
-        self.picker.title = problem or f"Resume a session ({said})"
-        self.picker.hint = " · ".join([*keys, move])
+            keys.append("^X archive")
+        self.picker.title = problem or f"Resume a session ({', '.join(shown)})"
+        self.picker.hint = " · ".join(keys)
 
     async def _switch(self, key: str, _: SessionSummary | None) -> None:
         self.chosen[key] = not self.chosen[key]
@@ -86,7 +99,7 @@ class _Sessions:
 
     async def _move(self, found: SessionSummary | None) -> None:
         """Move a session into the archive, or out of it."""
-        work = unarchive if self.chosen["^A"] else archive
+        work = unarchive if self.chosen[_ARCHIVE] else archive
         problem = ""
         try:
             if found is not None:
@@ -96,49 +109,45 @@ class _Sessions:
         self._describe(problem)
 
     async def _search(self, typed: str) -> Sequence[MenuOption[SessionSummary]]:
+        cwd = None if self.chosen[_FOLDER] else self._config.cwd
         listed = await asyncio.to_thread(
             list_sessions,
             self._config.home,
-            cwd=None if self.chosen["Tab"] else self._config.cwd,
+            cwd=cwd,
             search=typed,
             limit=_LISTED,
-            archived=self.chosen["^A"],
-            by_start=self.chosen["^S"],
+            archived=self.chosen[_ARCHIVE],
+            by_start=self.chosen[_ORDER],
         )
         current = self._conversation.session
-        is_open = None if current is None else current.thread_id
-        return [self._row(found) for found in listed if found.id != is_open]
+        open_id = None if current is None else current.thread_id
+        return [self._row(found) for found in listed if found.id != open_id]
 
     def _row(self, found: SessionSummary) -> MenuOption[SessionSummary]:
-        if self.chosen["^S"]:
-            time = found.created
-        else:
-            time = found.updated
-        is_old = (datetime.now(UTC) - time).days >= _DAYS_AGO
-        if is_old:
-            when = f"{time.astimezone():%Y-%m-%d}"
-        else:
-            when = age(time)
-        if self.chosen["Tab"]:
-            folder = Path(found.cwd).name
-        else:
-            folder = ""
-        places = [
-            fit(printable(each), _LONGEST_PLACE)
-            for each in (folder, found.branch or "")
-        ]
-        note = " · ".join(filter(None, [when, *places]))
+        """The title of a session; and its time, its folder if all are listed, and its branch."""
+        facts = [_shown_time(found.created if self.chosen[_ORDER] else found.updated)]
+        if self.chosen[_FOLDER]:
+            facts.append(fit(printable(Path(found.cwd).name), _LONGEST_PLACE))
+        facts.append(fit(printable(found.branch or ""), _LONGEST_PLACE))
+        note = " · ".join(filter(None, facts))
         title = printable(found.name or found.title or found.id)
-        room = self._screen.width - 6 - get_cwidth(note) - len(found.fork_mark)
-        return MenuOption(
-            fit(title, max(_LEAST_TITLE, room)) + found.fork_mark, found, note=note
-        )
+        taken = _BESIDE_TITLE + get_cwidth(note) + len(found.fork_mark)
+        title = fit(title, max(_LEAST_TITLE, self._screen.width - taken))
+        return MenuOption(title + found.fork_mark, found, note=note)
 
     async def _preview(self, found: SessionSummary) -> str:
         messages = await asyncio.to_thread(preview_messages, found.path)
-        room = self._screen.width - 6
+        room = self._screen.width - _BESIDE_TITLE
         marks = {"user": PROMPT, "assistant": "•"}
-        return "\n".join(
-            f"    {marks[message.role]} {fit(printable(message.text), room)}"
-            for message in messages
-        )
+        lines: list[str] = []
+        for message in messages:
+            text = fit(printable(message.text), room)
+            lines.append(f"    {marks[message.role]} {text}")
+        return "\n".join(lines)
+
+
+def _shown_time(time: datetime) -> str:
+    """The age of a session that is some days old at most, else its date."""
+    if (datetime.now(UTC) - time).days >= _DAYS_AGO:
+        return f"{time.astimezone():%Y-%m-%d}"
+    return age(time)

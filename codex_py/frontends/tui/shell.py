@@ -54,6 +54,7 @@ class UserShell:
 
     @property
     def is_running(self) -> bool:
+        """True while a command has the terminal."""
         return self._running is not None
 
     async def run(self, command: str, tell: Callable[[str], None]) -> None:
@@ -73,7 +74,9 @@ class UserShell:
         async with self._screen.lent(self._resize, self.stop) as writer:
             relay = Relay(writer)
             relay.print(self._heading(command))
-            self._running = running = relay.command = self._started(command, relay)
+            running = self._started(command, relay)
+            self._running = running
+            relay.command = running
             try:
                 with raw_terminal(0, relay.type, self.stop):
                     await running.ended.wait()
@@ -108,9 +111,8 @@ class UserShell:
                 on_output=relay.print,
             )
         except (OSError, ValueError) as error:
-            raise CodexError(
-                f"the command could not be run: {cause(error)}", code="shell"
-            ) from error
+            message = f"the command could not be run: {cause(error)}"
+            raise CodexError(message, code="shell") from error
 
     def _resize(self) -> None:
         if self._running is not None:
@@ -127,6 +129,7 @@ class UserShell:
         ran: ForegroundCommand,
         tell: Callable[[str], None],
     ) -> None:
+        """Report a command that has ended, to the conversation and to the model."""
         output = kept_output(ran.output)
         done = replace(
             item,
@@ -137,7 +140,7 @@ class UserShell:
             was_stopped=ran.process.was_killed,
         )
         self._sink(events.ItemCompleted(done))
-        tell(_told(item.command, command_output(output), ran))
+        tell(_message(item.command, command_output(output), ran))
 
 
 def changes_shell_alone(command: str) -> bool:
@@ -145,10 +148,13 @@ def changes_shell_alone(command: str) -> bool:
     return _OF_SHELL_ALONE.fullmatch(command.strip()) is not None
 
 
-def _told(command: str, output: str, ran: ForegroundCommand) -> str:
-    if len(output) > _TOLD:
-        missing = len(output) - _TOLD
-        output = f"{output[: _TOLD // 2]}\n... {missing} characters omitted ...\n{output[-_TOLD // 2 :]}"
+def _message(command: str, output: str, ran: ForegroundCommand) -> str:
+    """The message for the model, in the form of Codex."""
+    missing = len(output) - _TOLD
+    if missing > 0:
+        half = _TOLD // 2
+        remark = f"... {missing} characters omitted ..."
+        output = f"{output[:half]}\n{remark}\n{output[-half:]}"
     return (
         f"<user_shell_command>\n<command>\n{command}\n</command>\n<result>\n"
         f"Exit code: {ran.exit_code}\nDuration: {ran.duration_s:.4f} seconds\n"

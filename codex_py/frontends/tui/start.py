@@ -1,4 +1,7 @@
-"""`codex-py [PROMPT]`: from the command line to the first frame. LIGHT, unlike `terminal_run.py`."""
+"""Runs `codex-py [PROMPT]` from the command line to the first frame. LIGHT.
+
+`terminal_run.py`, which is not, goes on from there.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,9 +43,13 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
         raise UsageError("--replay needs the prompt that was recorded")
     tui = config.settings.tui
     own = own_styles(config.home / "codex-py" / "theme.toml")
+    theme = terminal_theme(environment, tui.theme, cwd=str(config.cwd), own=own)
+    replay = None
+    if arguments.replay:
+        replay = Path(arguments.replay).absolute()
     launch = Launch(
         config,
-        terminal_theme(environment, tui.theme, cwd=str(config.cwd), own=own),
+        theme,
         configured,
         target,
         add_dirs,
@@ -51,14 +58,16 @@ def run_terminal(arguments: Arguments, environment: Mapping[str, str]) -> int:
         bypass_hook_trust=arguments.bypass_hook_trust,
         plan=arguments.plan,
         images=arguments.images,
-        replay=Path(arguments.replay).absolute() if arguments.replay else None,
+        replay=replay,
     )
     frame = FirstFrame()
     try:
-        # A search for a worktree starts programs, which must not inherit blocked signals.
-        is_here = not config.cwd.is_relative_to(worktrees_folder(config.home))
-        if launch.replay is None and arguments.worktree is None and is_here:
-            frame.draw(launch.theme, config.cwd, vi=tui.vim_mode_default is True)
+        # Before a worktree is entered, programs are started: they must not inherit the signals
+        # that the frame blocks.
+        is_in_worktree = config.cwd.is_relative_to(worktrees_folder(config.home))
+        needs_worktree = arguments.worktree is not None or is_in_worktree
+        if replay is None and not needs_worktree:
+            frame.draw(theme, config.cwd, vi=tui.vim_mode_default is True)
         from codex_py.frontends.tui.terminal_run import (
             run,  # 100 ms: prompt-toolkit and asyncio
         )

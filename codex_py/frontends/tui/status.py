@@ -51,7 +51,14 @@ _NARROW: Final = 14
 _SILENT_S: Final = 20.0
 _MOVING: Final = "⠋⠙⠸⠴⠦⠇"
 _NOTABLE_HOOK_S: Final = 1.0
+_DOT: Final = " · "
+"""The sign between two items."""
 TITLE_ITEMS: Final = ("activity", "project")
+_NAMES_IN_TITLE: Final[Mapping[str, str]] = {
+    "project": "project-name",
+    "thread": "thread-name",
+}
+"""The items that have other names in `tui.terminal_title`."""
 Kind: TypeAlias = Literal["agent-turn-complete", "approval-requested"]
 """The kinds of notifications, as `tui.notifications` names them."""
 Notify: TypeAlias = Callable[[Kind, str], None]
@@ -111,97 +118,121 @@ class Status:
 
     def line(self, columns: int) -> Fragments:
         """The status line with the items that fit; the least important ones are left out."""
-        known = {name: self.known.get(name, "") for name in self.items}
-        parts = {name: printable(text) for name, text in known.items() if text}
-        dot = " · "
+        words: list[tuple[str, str]] = []
         room = columns - len(INDENT)
-
-        if get_cwidth(dot.join(parts.values())) > room and "current-dir" in parts:
-            parts["current-dir"] = parts["current-dir"].rpartition("/")[2] or "/"
         mode = self.known.get("mode", "")
         if mode:
-            room -= get_cwidth(mode + dot)
-        kept: dict[str, str] = {}
-        for name in sorted(parts, key=lambda name: (*_MOST_FIRST, name).index(name)):
-            more = {
-                each: text
-                for each, text in parts.items()
-                if each in kept or each == name
-            }
-            if get_cwidth(dot.join(more.values())) <= room or not kept:
-                kept = more
-        words = [(text, self._style(name)) for name, text in kept.items()]
-        if mode:
-            words.insert(0, (mode, "accent"))
+            words.append((mode, "accent"))
+        for name, text in self._items_in(room, mode).items():
+            words.append((text, self._style(name)))
         line: Fragments = [("", INDENT)]
         for n, (text, style) in enumerate(words):
             if n > 0:
-                line.append(("class:quiet", dot))
+                line.append(("class:quiet", _DOT))
             line.append((f"class:{style}", text))
         used = sum(get_cwidth(text) for _, text, *_ in line)
         if self.hint and used + len(self.hint) + 2 * len(INDENT) <= columns:
             line.append(("class:quiet", self.hint.rjust(columns - used - len(INDENT))))
         return line
 
+    def _items_in(self, columns: int, mode: str) -> Mapping[str, str]:
+        """The items that fit beside the mode, by name and in their order; one at least."""
+        texts: dict[str, str] = {}
+        for name in self.items:
+            text = self.known.get(name, "")
+            if text:
+                texts[name] = printable(text)
+        if get_cwidth(_DOT.join(texts.values())) > columns and "current-dir" in texts:
+            _, _, folder = texts["current-dir"].rpartition("/")
+            texts["current-dir"] = folder or "/"
+        if mode:
+            columns -= get_cwidth(mode + _DOT)
+        kept: set[str] = set()
+        for name in sorted(texts, key=_importance):
+            more = kept | {name}
+            shown = [text for each, text in texts.items() if each in more]
+            if get_cwidth(_DOT.join(shown)) <= columns or not kept:
+                kept = more
+        return {name: text for name, text in texts.items() if name in kept}
+
     def _style(self, name: str) -> str:
         if name == "permissions" and "full-access" in self.known[name]:
             return "error"
         left = self.known.get("context-remaining", "").partition("%")[0]
-        if name.startswith("context-") and left.isdigit() and int(left) < _LITTLE_LEFT:
+        if name.startswith("context-") and left.isdigit():
             if int(left) < _HARDLY_ANY_LEFT:
                 return "error"
-            return "warning"
+            if int(left) < _LITTLE_LEFT:
+                return "warning"
         return _STYLES.get(name, "quiet")
 
     def working(self, columns: int) -> Fragments:
         """The line above the composer; empty while there is no work or question."""
         if not self.announced and self.working_since is None:
-            parts: list[str] = []
-            if self.commands:
-                commands = _counted(len(self.commands), "command")
-                parts.append(f"{commands} running in the background (/ps, /stop)")
-            if self.agents:
-                parts.append(f"{_counted(self.agents, 'agent')} at work (/agents)")
-            if parts:
-                return [("class:quiet", INDENT + ", ".join(parts))]
-            return []
-        is_moving = not (self.announced or self.is_asking)
-        if is_moving:
-            sign = _MOVING[int(time.monotonic()) % len(_MOVING)]
-        else:
+            return self._in_background()
+        if self.announced or self.is_asking:
             sign = "•"
+        else:
+            sign = _MOVING[int(time.monotonic()) % len(_MOVING)]
         style, what, remark = self._under_way(columns)
         return [(f"class:{style}", f"{sign} {what}"), ("class:quiet", remark)]
 
+    def _in_background(self) -> Fragments:
+        """The commands and agents that work while the user is to write."""
+        parts: list[str] = []
+        if self.commands:
+            commands = _count_of(len(self.commands), "command")
+            parts.append(f"{commands} running in the background (/ps, /stop)")
+        if self.agents:
+            parts.append(f"{_count_of(self.agents, 'agent')} at work (/agents)")
+        if not parts:
+            return []
+        return [("class:quiet", INDENT + ", ".join(parts))]
+
     def _under_way(self, columns: int) -> tuple[str, str, str]:
-        count = self.questions
+        """The most notable thing under way: a style, what it is, and a remark on it."""
         if self.announced:
-            more = f", {count - 1} more" if count > 1 else ""
-            remark = f"({self.answer_key} to answer{more})"
-            return (
-                "warning",
-                f"{fit(printable(self.announced), columns - len(remark) - 3)} ",
-                remark,
-            )
+            return "warning", *self._announcement(columns)
         age = duration(int(time.monotonic() - (self.working_since or 0)))
         stops = f"{self.stop_key.lower()} to interrupt"
         if self.is_asking:
-            more = f", {count} more to come" if count else ""
+            more = ""
+            if self.questions:
+                more = f", {self.questions} more to come"
             return "warning", "Waiting for your answer", f"{more} ({age})"
-        if count:
-            if count == 1:
+        if self.questions:
+            waits = f"{self.questions} questions wait"
+            if self.questions == 1:
                 waits = "1 question waits"
-            else:
-                waits = f"{count} questions wait"
             return "warning", waits, f" until this is closed ({age})"
-        if self.waiting_for is not None and (missing := self.waiting_for()):
-            what = f"Starting MCP servers: {printable(', '.join(missing))} "
+        starting = self._starting_servers()
+        if starting:
+            what = f"Starting MCP servers: {printable(', '.join(starting))} "
             return "accent", what, f"({age} • {self.stop_key.lower()} to go on without)"
         if self.reconnecting is not None:
-            return "warning", *self._trying_again(*self.reconnecting, age, columns)
-        if self.hooks and time.monotonic() - self.hooks[0][1] >= _NOTABLE_HOOK_S:
-            return "accent", f"{self.hooks[0][0]} ", f"({age} • {stops})"
+            cause, attempt, at = self.reconnecting
+            again = self._trying_again(cause, attempt, at, age, columns)
+            return "warning", *again
+        if self.hooks:
+            text, began = self.hooks[0]
+            if time.monotonic() - began >= _NOTABLE_HOOK_S:
+                return "accent", f"{text} ", f"({age} • {stops})"
         return "accent", *self._at_work(age, stops, columns)
+
+    def _announcement(self, columns: int) -> tuple[str, str]:
+        """The question that waits, and the key that shows it."""
+        more = ""
+        if self.questions > 1:
+            more = f", {self.questions - 1} more"
+        remark = f"({self.answer_key} to answer{more})"
+        question = fit(printable(self.announced), columns - len(remark) - 3)
+        return f"{question} ", remark
+
+    def _starting_servers(self) -> Sequence[str]:
+        """The names of the MCP servers that the request waits for."""
+        if self.waiting_for is None:
+            return ()
+        return self.waiting_for()
 
     def _trying_again(
         self, cause: str, tries: int, at: float, age: str, columns: int
@@ -220,10 +251,19 @@ class Status:
 
     def _at_work(self, age: str, stops: str, columns: int) -> tuple[str, str]:
         """The text while the model or a call is at work, and the remark on it."""
+        agents = ""
         if self.agents:
-            agents = f" {_counted(self.agents, 'agent')}"
-        else:
-            agents = ""
+            agents = f" {_count_of(self.agents, 'agent')}"
+        facts = self._facts(age, stops, columns - len(agents) - _NARROW)
+        thought = ""
+        room = columns - len(facts) - len(agents) - 6
+        if room > _NARROW:
+            thought = fit(printable(self.thought), room)
+        return f"{thought or 'Working'} ", f"({facts}){agents}"
+
+    def _facts(self, age: str, stops: str, columns: int) -> str:
+        """The facts on the running work that fit; its age and the key that stops it in any case."""
+        usage = self.known.get("turn-usage", "")
         silent_s = int(time.monotonic() - self.heard_at)
         silence = ""
         if not self.is_calling and silent_s >= _SILENT_S:
@@ -231,23 +271,15 @@ class Status:
         away = ""
         if self.background_key and self.is_calling and self.commands:
             away = f"{self.background_key}: background"
-        facts = [age, self.known.get("turn-usage", ""), silence, away, stops]
-        # Use the first that fits, else the last.
-        for kept in (
-            facts,
-            [age, *facts[2:]],
-            [age, silence or facts[-1]],
-            [age, facts[-1]],
+        for facts in (
+            [age, usage, silence, away, stops],
+            [age, silence, away, stops],
+            [age, silence or stops],
         ):
-            told = " • ".join(filter(None, kept))
-            if len(told) + len(agents) + _NARROW <= columns:
-                break
-        room = columns - len(told) - len(agents) - 6
-        if room > _NARROW:
-            thought = fit(printable(self.thought), room)
-        else:
-            thought = ""
-        return f"{thought or 'Working'} ", f"({told}){agents}"
+            joined = " • ".join(filter(None, facts))
+            if len(joined) <= columns:
+                return joined
+        return f"{age} • {stops}"
 
     def title(self) -> str:
         """The title of the terminal's window; empty if the user wants none."""
@@ -265,13 +297,18 @@ class Status:
             case "app-name":
                 return "codex-py"
             case _:
-                codex_name = {"project": "project-name", "thread": "thread-name"}.get(
-                    name, name
-                )
-                return self.known.get(codex_name, "")
+                return self.known.get(_NAMES_IN_TITLE.get(name, name), "")
 
 
-def _counted(count: int, what: str) -> str:
+def _importance(name: str) -> int:
+    """The place of an item among those of which the first are kept."""
+    if name in _MOST_FIRST:
+        return _MOST_FIRST.index(name)
+    return len(_MOST_FIRST)
+
+
+def _count_of(count: int, what: str) -> str:
+    """A count with its noun: `1 agent`, `2 agents`."""
     if count > 1:
         return f"{count} {what}s"
     return f"{count} {what}"
@@ -290,12 +327,15 @@ def notifications(
     if method in {None, "auto"}:
         method = _best_method(environment)
 
-    def notify(kind: Kind, text: str) -> None:
+    def is_wanted(kind: Kind) -> bool:
+        if screen.is_focused and not is_always:
+            return False
         if wanted is None or isinstance(wanted, bool):
-            is_wanted = wanted is not False
-        else:
-            is_wanted = kind in wanted
-        if not is_wanted or (screen.is_focused and not is_always):
+            return wanted is not False
+        return kind in wanted
+
+    def notify(kind: Kind, text: str) -> None:
+        if not is_wanted(kind):
             return
         line = printable(" ".join(text.split()))[:_LONGEST]
         match method:

@@ -1,4 +1,4 @@
-"""`codex-py [PROMPT]`: from the command line to the terminal, and back to the shell."""
+"""Runs `codex-py [PROMPT]` from the first frame to the end, when the shell has the terminal."""
 
 import asyncio
 import gc
@@ -12,6 +12,7 @@ from prompt_toolkit.input import create_input
 
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.interruption import Interruption
+from codex_py.config.config import Config
 from codex_py.filesystem.git import for_another_tree
 from codex_py.frontends.tui.composer import composer_window
 from codex_py.frontends.tui.first_frame import FirstFrame, greeting
@@ -37,29 +38,35 @@ async def _run_in_place(launch: Launch, arguments: Arguments, frame: FirstFrame)
 
         async def enter() -> int:
             nonlocal launch
-            config = launch.config
-            environment = launch.environment
-            tree = await enter_worktree(stack, arguments, config, environment, tell)
+            tree = await enter_worktree(
+                stack, arguments, launch.config, launch.environment, tell
+            )
             if tree is not None:
-                reload = launch.reload
-                config = tree.config(config, environment)
-                launch = replace(
-                    launch,
-                    config=config,
-                    theme=replace(launch.theme, cwd=str(config.cwd)),
-                    environment=for_another_tree(environment),
-                    reload=lambda: tree.config(reload(), environment),
-                )
+                environment = launch.environment
+                launch = _moved(launch, lambda config: tree.config(config, environment))
             return 0
 
-        return await Interruption().run(enter()) or await _run(launch, frame)
+        code = await Interruption().run(enter())
+        if code != 0:
+            return code
+        return await _run(launch, frame)
+
+
+def _moved(launch: Launch, in_tree: Callable[[Config], Config]) -> Launch:
+    """The same launch in a worktree. `in_tree` gives a configuration the worktree's folder."""
+    config = in_tree(launch.config)
+    return replace(
+        launch,
+        config=config,
+        theme=replace(launch.theme, cwd=str(config.cwd)),
+        environment=for_another_tree(launch.environment),
+        reload=lambda: in_tree(launch.reload()),
+    )
 
 
 async def _run(launch: Launch, frame: FirstFrame) -> int:
     writer = TerminalWriter(1, unicode=launch.theme.unicode)
-    ui = TerminalUI(
-        launch, writer, create_input(), lambda terminal_ui: _session_half()(terminal_ui)
-    )
+    ui = TerminalUI(launch, writer, create_input(), _load_session_half)
     keys = program_keys(ui)
     panels = ui.panels
     ui.screen.show(_layout(ui), keys, ui.status.title, lambda: panels.covers)
@@ -108,15 +115,20 @@ async def _begin(ui: TerminalUI) -> None:
     await ui.load_session_half().begin()
 
 
+def _load_session_half(ui: TerminalUI) -> SessionInterface:
+    return _session_half()(ui)
+
+
 def _session_half() -> Callable[[TerminalUI], SessionInterface]:
-    from codex_py.frontends.tui.session_half import (
-        SessionHalf,
-    )  # 300 ms: more than the first frame takes
+    # 300 ms: more than the first frame takes.
+    from codex_py.frontends.tui.session_half import SessionHalf
 
     return SessionHalf
 
 
 def _layout(ui: TerminalUI) -> layout.AnyContainer:
+    """The page, in whose body a panel or the composer is; a panel may cover it."""
+    panels = ui.panels
     if ui.launch.replay is None:
         composer = composer_window(ui.composer, ui.screen, composer_keys(ui.composer))
     else:
@@ -124,7 +136,12 @@ def _layout(ui: TerminalUI) -> layout.AnyContainer:
         buffer = ui.composer.buffer
         buffer.on_text_changed += Buffer.reset
         composer = layout.Window(layout.BufferControl(buffer), height=0)
-    body = layout.DynamicContainer(lambda: ui.panels.top or composer)
+    body = layout.DynamicContainer(lambda: panels.top or composer)
     page = Page(body, lambda: live_rows(ui), lambda: rows_below(ui))
-    panels = ui.panels
-    return layout.DynamicContainer(lambda: (panels.covers and panels.top) or page)
+
+    def shown() -> layout.AnyContainer:
+        if panels.covers and panels.top is not None:
+            return panels.top
+        return page
+
+    return layout.DynamicContainer(shown)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from prompt_toolkit.input import Input
 
 from codex_py.app.user_programs import user_programs
+from codex_py.config.declared.tui import Tui
 from codex_py.config.skills import Skill
 from codex_py.errors import CodexError
 from codex_py.frontends.tui.compose.completion import (
@@ -49,6 +50,7 @@ class Hints:
         self.answered = ""
 
     def show(self, text: str, *, for_s: float | None = None) -> None:
+        """Show a remark, at most for so many seconds."""
         self.text = text
         self._changed()
         if for_s is not None:
@@ -91,6 +93,7 @@ class Leaving:
         self._end()
 
     def lost_terminal(self) -> None:
+        """Settle the exit code: the terminal is gone, as after a SIGHUP."""
         self.was_told = True
         self._code = self._code or 128 + signal.SIGHUP
 
@@ -141,7 +144,10 @@ class SessionInterface(Protocol):
     """The functions of `session_half.py` that the keys and the frame need."""
 
     @property
-    def commands(self) -> Sequence[CommandName]: ...
+    def commands(self) -> Sequence[CommandName]:
+        """The slash commands, for the suggestions."""
+        ...
+
     @property
     def is_working(self) -> bool:
         """True while a turn or a command of the user is running."""
@@ -151,7 +157,10 @@ class SessionInterface(Protocol):
         """The rows that may still change."""
         ...
 
-    def submitted(self, submission: Submission) -> None: ...
+    def submitted(self, submission: Submission) -> None:
+        """Send a prompt, or run the command that it is. An empty one tries a failed turn again."""
+        ...
+
     def run_command(self, name: str) -> None:
         """Run a command by its name without the slash."""
         ...
@@ -160,10 +169,33 @@ class SessionInterface(Protocol):
         """End the running work, or stop waiting for it; True if there was any."""
         ...
 
-    async def begin(self) -> None: ...
+    async def begin(self) -> None:
+        """Ask the questions of the start, and open the first session."""
+        ...
+
     async def close(self) -> str:
         """Close the session. Returns the text to print when the shell has the terminal again."""
         ...
+
+
+def _status(settings: Tui, keymap: Keymap) -> Status:
+    """The status of a program that has no session yet."""
+    items = settings.status_line
+    if items is None:
+        items = ITEMS
+    title_items = settings.terminal_title
+    if title_items is None:
+        title_items = TITLE_ITEMS
+    stop_key, *_ = [*keymap.keys("chat.interrupt_turn"), "ctrl-c"]
+    hint = BEGINNING.replace("?", "{composer.toggle_shortcuts}")
+    return Status(
+        items=items,
+        title_items=title_items,
+        stop_key=stop_key.title(),
+        background_key=keymap.free("ctrl-b"),
+        answer_key=keymap.named("{composer.queue}"),
+        hint=keymap.named(hint),
+    )
 
 
 class TerminalUI:
@@ -198,22 +230,7 @@ class TerminalUI:
         self.safe_environment = self.programs.environment(self.environment)
         self.screen = Screen(launch.theme, writer, keyboard, self.environment, vi=is_vi)
         self.keymap = Keymap(config)
-        items = settings.status_line
-        if items is None:
-            items = ITEMS
-        title_items = settings.terminal_title
-        if title_items is None:
-            title_items = TITLE_ITEMS
-        self.status = Status(
-            items=items,
-            title_items=title_items,
-            stop_key=(*self.keymap.keys("chat.interrupt_turn"), "ctrl-c")[0].title(),
-            background_key=self.keymap.free("ctrl-b"),
-            answer_key=self.keymap.named("{composer.queue}"),
-            hint=self.keymap.named(
-                BEGINNING.replace("?", "{composer.toggle_shortcuts}")
-            ),
-        )
+        self.status = _status(settings, self.keymap)
         self.hints = Hints(self.screen.changed)
         self.tasks = asyncio.TaskGroup()
         self.outbox = Outbox()
@@ -231,7 +248,8 @@ class TerminalUI:
             ),
             changed=self.screen.changed,
         )
-        self.composer.attachments.key = self.keymap.free("ctrl-o") and ", Ctrl-O"
+        if not self.keymap.free("ctrl-o"):
+            self.composer.attachments.key = ""
         self.notify = notifications(settings, self.environment, self.screen)
         self.panels = Panels(self.screen, self.composer, self.status, self.notify)
         self.panels.named = self.keymap.named
@@ -243,11 +261,13 @@ class TerminalUI:
             parser.translate = self._translated
 
     def _reads_commands(self) -> bool:
+        """True if each letter is a command now: in an overlay, and in vi's normal mode."""
         if self.panels.top is not None:
             return self.panels.covers
         return self.composer.vi_mode in {"NORMAL", "VISUAL"}
 
     def _translated(self, name: str, keys: KeyNames, data: str) -> tuple[KeyNames, str]:
+        """Translate a key by the keymap, in the contexts of what has the keyboard."""
         contexts = self.composer.contexts
         if self.panels.top is not None:
             contexts = self.panels.contexts

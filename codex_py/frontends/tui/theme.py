@@ -87,11 +87,16 @@ _LINKING = (
     "KONSOLE_VERSION",
     "ALACRITTY_WINDOW_ID",
 )
+"""Variables that terminals set which support links."""
+_LINKING_PROGRAMS = {"iTerm.app", "WezTerm", "vscode", "ghostty"}
+"""Such terminals, by `TERM_PROGRAM`."""
 PROMPT = "\u203a"
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
+    """The look of the terminal's text: what the terminal can show, and the user's own styles."""
+
     color: bool = True
     """False: no colours; bold and dim stay unless the terminal is dumb."""
     unicode: bool = True
@@ -115,24 +120,29 @@ class Theme:
         """The style of a part of the text, for rich; empty if the terminal has no styles."""
         if self.dumb:
             return ""
-        basic, on_dark, on_light = STYLES[name]
-        if self.color_system == "standard" or self.background == "unknown":
-            if self.background == "light":
-                style = _ON_LIGHT.get(name, basic)
-            else:
-                style = basic
-        else:
-            if self.background == "light":
-                style = on_light
-            else:
-                style = on_dark
-        style = self.own.get(name, style)
+        style = self.own.get(name, self._palette_style(name))
         if not self.color:
             style = " ".join(word for word in style.split() if word in _ATTRIBUTES)
         return style
 
+    def _palette_style(self, name: str) -> str:
+        basic, on_dark, on_light = STYLES[name]
+        has_few_colors = self.color_system == "standard"
+        match self.background:
+            case "unknown":
+                return basic
+            case "dark" if has_few_colors:
+                return basic
+            case "dark":
+                return on_dark
+            case "light" if has_few_colors:
+                return _ON_LIGHT.get(name, basic)
+            case "light":
+                return on_light
+
     @property
     def asks_for_background(self) -> bool:
+        """True if the colours depend on the background, and only the terminal knows it."""
         return (
             self.background == "unknown"
             and self.color
@@ -145,16 +155,14 @@ class Theme:
 
 
 def _for_fragments(style: str) -> str:
+    """Convert a style of rich to one of prompt-toolkit."""
     words: list[str] = []
     for word in style.replace("on ", "bg:").split():
-        ground = ""
-        if word.startswith("bg:"):
-            ground = "bg:"
         color = word.removeprefix("bg:")
         is_named = color not in _ATTRIBUTES and not color.startswith("#")
         if is_named:
-            color = f"ansi{color.replace('_', '')}"
-        words.append(ground + color)
+            word = word.replace(color, f"ansi{color.replace('_', '')}")
+        words.append(word)
     return " ".join(words)
 
 
@@ -174,9 +182,8 @@ def own_styles(path: Path) -> Mapping[str, str]:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     for name, style in styles.items():
         if name not in STYLES:
-            raise ConfigError(
-                f"{path}: there is no style {name!r}; there are {', '.join(STYLES)}"
-            )
+            known = ", ".join(STYLES)
+            raise ConfigError(f"{path}: there is no style {name!r}; there are {known}")
         if not (isinstance(style, str) and _STYLE.fullmatch(style)):
             raise ConfigError(f'{path}: {name!r} is not like "bold #ffffff on #202020"')
     return styles
@@ -187,12 +194,17 @@ def background_of(report: str) -> Literal["dark", "light"] | None:
     match = re.fullmatch("rgba?:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+).*", report)
     if match is None:
         return None
-    red, green, blue = (
-        int(part, 16) / (16 ** len(part) - 1) for part in match.groups()
-    )
-    if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5:
+    red, green, blue = map(_share, match.groups())
+    # The weights with which the eye sees these colours.
+    brightness = 0.299 * red + 0.587 * green + 0.114 * blue
+    if brightness > 0.5:
         return "light"
     return "dark"
+
+
+def _share(digits: str) -> float:
+    """The part that a hexadecimal number is of the highest one with as many digits."""
+    return int(digits, 16) / (16 ** len(digits) - 1)
 
 
 def terminal_theme(
@@ -207,32 +219,14 @@ def terminal_theme(
     `wanted` is `tui.theme`: `dark` and `light` count; the palettes that Codex names there do not.
     """
     dumb = environment.get("TERM", "") in {"", "dumb"}
-    # The first variable that is set decides, as setlocale(3) says.
-    locale = (
-        environment.get("LC_ALL")
-        or environment.get("LC_CTYPE")
-        or environment.get("LANG")
-    ) or ""
     background = wanted
     if background not in ("dark", "light"):
-        # `foreground;background`, by the numbers of the palette: 7 and 15 are whites.
-        number = environment.get("COLORFGBG", "").rpartition(";")[2]
-        if number in {"7", "15"}:
-            background = "light"
-        elif number:
-            background = "dark"
-        else:
-            background = "unknown"
-    color_system: ColorSystem = (
-        "256" if "256" in environment.get("TERM", "") else "standard"
-    )
-    if environment.get("COLORTERM", "").lower() in {"truecolor", "24bit"}:
-        color_system = "truecolor"
+        background = _told_background(environment)
     return Theme(
         color=not environment.get("NO_COLOR") and not dumb,
-        unicode=_takes_utf8(locale),
+        unicode=_takes_utf8(environment),
         background=background,
-        color_system=color_system,
+        color_system=_color_system(environment),
         dumb=dumb,
         shell=environment.get("SHELL", ""),
         cwd=cwd,
@@ -241,20 +235,45 @@ def terminal_theme(
     )
 
 
-def _takes_utf8(locale: str) -> bool:
+def _told_background(
+    environment: Mapping[str, str],
+) -> Literal["dark", "light", "unknown"]:
+    """The background that some terminals tell in `COLORFGBG`, as `foreground;background`."""
+    number = environment.get("COLORFGBG", "").rpartition(";")[2]
+    if not number:
+        return "unknown"
+    # The numbers of the palette: these are whites.
+    if number in {"7", "15"}:
+        return "light"
+    return "dark"
+
+
+def _color_system(environment: Mapping[str, str]) -> ColorSystem:
+    if environment.get("COLORTERM", "").lower() in {"truecolor", "24bit"}:
+        return "truecolor"
+    if "256" in environment.get("TERM", ""):
+        return "256"
+    return "standard"
+
+
+def _takes_utf8(environment: Mapping[str, str]) -> bool:
     """True unless the locale names another character set.
 
     `C` and `POSIX` name none: as in Codex, the terminal is assumed to be a modern one.
     """
-    return locale in {"", "C", "POSIX"} or "utf" in locale.lower()
+    # The first variable that is set decides, as setlocale(3) says.
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        locale = environment.get(name)
+        if locale:
+            return locale in {"C", "POSIX"} or "utf" in locale.lower()
+    return True
 
 
 def knows_links(environment: Mapping[str, str]) -> bool:
     """True if the terminal is known to support links of OSC 8."""
+    if any(environment.get(name) for name in _LINKING):
+        return True
+    if environment.get("TERM_PROGRAM", "") in _LINKING_PROGRAMS:
+        return True
     vte = environment.get("VTE_VERSION", "")
-    return (
-        any(environment.get(name) for name in _LINKING)
-        or environment.get("TERM_PROGRAM", "")
-        in {"iTerm.app", "WezTerm", "vscode", "ghostty"}
-        or (vte.isdigit() and int(vte) >= 5000)
-    )
+    return vte.isdigit() and int(vte) >= 5000

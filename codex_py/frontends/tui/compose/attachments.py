@@ -77,7 +77,10 @@ class Attachments:
         return _MARK.sub("\ufffd", text)
 
     def shown(self, character: str, text_before: str) -> str | None:
-        """The label of a character; None if it stands for nothing. Images count from 1 in the text."""
+        """The label of a character; None if it stands for nothing.
+
+        An image's label has its number in the text, from 1 on.
+        """
         match self._find(character):
             case None:
                 return None
