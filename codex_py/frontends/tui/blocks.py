@@ -198,7 +198,9 @@ class Blocks:
         In a fence, a tag can only end a plan that began before the fence.
         """
         tag = CLOSING if self._is_plan else OPENING
-        if line.rstrip() != tag or (self._fence is not None and not self._is_plan):
+        if line.rstrip() != tag:
+            return False
+        if self._fence is not None and not self._is_plan:
             return False
         self._end_fence()
         self._is_plan = not self._is_plan

@@ -47,8 +47,10 @@ def both_ends(text: str, columns: int) -> str:
     line = " ".join(text.split())
     if get_cwidth(line) <= columns:
         return line
-    tail = _head(line[::-1], (columns - 1) // 2)[::-1]
-    return f"{_head(line, columns - 1 - get_cwidth(tail))}…{tail}"
+    reversed_tail = _head(line[::-1], (columns - 1) // 2)
+    tail = reversed_tail[::-1]
+    head = _head(line, columns - 1 - get_cwidth(tail))
+    return f"{head}…{tail}"
 
 
 def ends_of(

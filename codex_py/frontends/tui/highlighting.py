@@ -97,12 +97,16 @@ def _highlighted(code: str, language: str) -> Text:
 
 def _mark_commands(text: Text) -> None:
     """Style the names of programs and options in a shell command, which pygments leaves plain."""
-    places = [(*m.span(1), "syntax name") for m in _COMMAND_WORD.finditer(text.plain)]
-    places += [(*m.span(), "syntax number") for m in _OPTION.finditer(text.plain)]
     taken = [(span.start, span.end) for span in text.spans]
-    for start, end, style in places:
+
+    def mark(start: int, end: int, style: str) -> None:
         if not any(first < end and start < last for first, last in taken):
             text.stylize(style, start, end)
+
+    for match in _COMMAND_WORD.finditer(text.plain):
+        mark(match.start(1), match.end(1), "syntax name")
+    for match in _OPTION.finditer(text.plain):
+        mark(match.start(), match.end(), "syntax number")
 
 
 def highlighted(code: str, language: str) -> Text:

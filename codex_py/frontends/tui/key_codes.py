@@ -70,7 +70,10 @@ _CONTROL: Final[Mapping[str, str]] = {
     **dict.fromkeys("_/7", Keys.ControlUnderscore),
 }
 """The names of keys with Ctrl, by the key that is held with it."""
-_TAB: Final[Mapping[int, KeyNames]] = {0: (Keys.ControlI,), _SHIFT: (Keys.BackTab,)}
+_TAB: Final[Mapping[int, KeyNames]] = {
+    0: (Keys.ControlI,),
+    _SHIFT: (Keys.BackTab,),
+}
 """The keys of Tab by its modifiers. With any others, it has no meaning."""
 
 

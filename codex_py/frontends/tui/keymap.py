@@ -34,7 +34,11 @@ _FIXED: Final = {
 }
 """The effects of keys that no keymap changes. Ctrl-Z is one too, but Codex accepts it."""
 _ALWAYS: Final = {("c-c",), ("c-z",)}
-_TOGETHER: Final = (COMPOSING, ("approval", "list"), *((each,) for each in CONTEXTS))
+_TOGETHER: Final = (
+    COMPOSING,
+    ("approval", "list"),
+    *((context,) for context in CONTEXTS),
+)
 """Groups of contexts in which a key does only one thing."""
 _NEWLINE: Final = "editor.insert_newline"
 _LEADER: Final = "leader "
@@ -272,7 +276,10 @@ def _listed(keys: str | Sequence[str], leaders: Sequence[str] = ()) -> Sequence[
 @cache
 def code(action: str) -> str:
     """The key for `bind` to which the keys of the action are translated."""
-    return _TARGETS.get(action) or "+".join(_keys(actions()[action][0]))
+    if action in _TARGETS:
+        return _TARGETS[action]
+    default, *_ = actions()[action]
+    return "+".join(_keys(default))
 
 
 def _as_keys(names: Sequence[str]) -> KeyNames:

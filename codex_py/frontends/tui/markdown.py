@@ -73,7 +73,8 @@ class _Reader:
     def blocks(self, nodes: Sequence[SyntaxTreeNode]) -> RenderableType:
         """The blocks one below the other."""
         # In a list without empty lines, the paragraphs are hidden.
-        return _together([(self._block(node), not node.hidden) for node in nodes])
+        blocks = [(self._block(node), not node.hidden) for node in nodes]
+        return _together(blocks)
 
     def _block(self, node: SyntaxTreeNode) -> RenderableType:
         match node.type:
@@ -350,7 +351,8 @@ def _broken(line: Text, first: int, other: int) -> Sequence[Text]:
     text = line.plain
     head = chop_cells(text, first)[0]
     rows = [head, *chop_cells(text[len(head) :], other)]
-    return list(line.divide(list(accumulate(map(len, rows[:-1])))))
+    ends = list(accumulate(map(len, rows)))
+    return list(line.divide(ends[:-1]))
 
 
 def _prose(text: Text) -> RenderResult:
@@ -401,7 +403,8 @@ class Code:
         sign = self._sign if width > _NARROWEST_CODE else ""
         margin = Segment(sign, console.get_style("quiet"))
         room = width - len(sign)
-        for line in highlighted(self._code, language).split("\n", allow_blank=True):
+        lines = highlighted(self._code, language).split("\n", allow_blank=True)
+        for line in lines:
             # An endless line would be too much for the terminal.
             joins = self._joins and len(line) <= _LONGEST_JOINED
             rows = _broken(line, room, width if joins else room)

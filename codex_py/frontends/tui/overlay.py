@@ -135,8 +135,8 @@ class Overlay(Panel[None]):
         bind(keys, "end G", lambda _: self._go(self._end), reading)
         bind(keys, "enter", lambda _: self._fold(), reading)
         bind(keys, "f", lambda _: self._fold_all(), reading)
-        bind(keys, "c-u", lambda _: self._scroll(-(self._room // 2)), reading)
-        bind(keys, "c-d", lambda _: self._scroll(self._room // 2), reading)
+        bind(keys, "c-u", lambda _: self._scroll_half(-1), reading)
+        bind(keys, "c-d", lambda _: self._scroll_half(1), reading)
         bind(keys, "/", lambda _: self._ask(""), reading)
         bind(keys, "n", lambda _: self._search(1), reading)
         bind(keys, "N", lambda _: self._search(-1), reading)
@@ -150,7 +150,7 @@ class Overlay(Panel[None]):
         if further is not None:
             bind(keys, further[0], lambda _: further[2](), reading)
         bind(keys, f"<any> {PASTE}", self._write, asking)
-        bind(keys, "backspace", lambda _: self._ask((self._asked or "")[:-1]), asking)
+        bind(keys, "backspace", self._erase, asking)
         bind(keys, "enter", lambda _: self._find_asked(), asking)
         bind(keys, f"{ESC} c-c", lambda _: self._ask(None), asking)
 
@@ -165,7 +165,8 @@ class Overlay(Panel[None]):
     @property
     def _end(self) -> tuple[int, int]:
         """The place of the first row if the end is the last row of the screen."""
-        return self._moved((len(self._pages.sections) + 1, 0), -self._room)
+        after_all = (len(self._pages.sections) + 1, 0)
+        return self._moved(after_all, -self._room)
 
     def text(self) -> Fragments:
         """The whole screen."""
@@ -315,6 +316,10 @@ class Overlay(Panel[None]):
     def _scroll(self, rows: int) -> None:
         self._go(self._moved(self._place, rows))
 
+    def _scroll_half(self, step: int) -> None:
+        """Scroll by half of the screen, up (-1) or down (1)."""
+        self._scroll(step * (self._room // 2))
+
     def _jump(self, step: int) -> None:
         """Go to the prompt before (-1) or after (1) the shown rows; after the last, to the end."""
         sections = self._pages.sections
@@ -361,7 +366,12 @@ class Overlay(Panel[None]):
         self.changed()
 
     def _write(self, event: KeyPressEvent) -> None:
-        self._ask((self._asked or "") + "".join(filter(str.isprintable, event.data)))
+        typed = "".join(filter(str.isprintable, event.data))
+        self._ask((self._asked or "") + typed)
+
+    def _erase(self, _event: KeyPressEvent) -> None:
+        asked = self._asked or ""
+        self._ask(asked[:-1])
 
     def search(self, text: str) -> None:
         """Go to the first row with this text, and mark all that have it."""

@@ -243,7 +243,8 @@ class Picker(Panel[T | None]):
         return lines
 
     def _height(self) -> Dimension:
-        return Dimension(max=max(1, min(MOST_ROWS, panel_size().rows - _HEAD_ROWS)))
+        left = panel_size().rows - _HEAD_ROWS
+        return Dimension(max=max(1, min(MOST_ROWS, left)))
 
     def _preview_height(self) -> Dimension:
         list_rows = min(len(self._rows), self._height().max)

@@ -86,7 +86,8 @@ class Renderer:
         """
         if _joins_next(row):
             # Blanks at the end of this row are in the middle of a line.
-            return "".join(self._styled(part.text, part.style) for part in row[:-1])
+            *body, _ = row
+            return "".join(self._styled(part.text, part.style) for part in body)
         ground = self._ground(row, width)
         fill = ""
         if ground is not None:
@@ -102,11 +103,14 @@ class Renderer:
 
     def _ground(self, row: _Row, width: int) -> Style | None:
         """The style of the background that fills the row; None if none does."""
-        if not row or not _has_ground(row[-1]) or not row[-1].text.endswith(" "):
+        if not row:
+            return None
+        last = row[-1]
+        if not _has_ground(last) or not last.text.endswith(" "):
             return None
         if sum(segment.cell_length for segment in row) != width:
             return None
-        return row[-1].style
+        return last.style
 
     def _styled(self, text: str, style: Style | None) -> str:
         if not style or self.theme.dumb:

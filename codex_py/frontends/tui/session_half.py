@@ -136,7 +136,8 @@ class SessionHalf:
 
     def live(self, width: int, max_rows: int) -> list[Fragments]:
         agents = self._conversation.monitor.agent_rows(width)
-        return [*self._transcript.live(width, max_rows - len(agents)), *agents]
+        cells = self._transcript.live(width, max_rows - len(agents))
+        return [*cells, *agents]
 
     def _find_commands(self) -> None:
         """List the commands: our own, whose features are on, and the user's custom prompts."""

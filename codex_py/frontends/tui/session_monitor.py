@@ -219,7 +219,8 @@ class SessionMonitor:
 
     def begin(self, session: Session) -> None:
         """Show another session, and its conversation so far."""
-        self._status.known = {"git-branch": self._status.known.get("git-branch", "")}
+        branch = self._status.known.get("git-branch", "")
+        self._status.known = {"git-branch": branch}
         if session.is_resumed:
             self._status.known |= _usage_items(session.token_usage)
         self._status.commands.clear()

@@ -125,9 +125,11 @@ class _Sessions:
 
     def _row(self, found: SessionSummary) -> MenuOption[SessionSummary]:
         """The title of a session; and its time, its folder if all are listed, and its branch."""
-        facts = [_shown_time(found.created if self.chosen[_ORDER] else found.updated)]
+        time = found.created if self.chosen[_ORDER] else found.updated
+        facts = [_shown_time(time)]
         if self.chosen[_FOLDER]:
-            facts.append(fit(printable(Path(found.cwd).name), _LONGEST_PLACE))
+            folder = Path(found.cwd).name
+            facts.append(fit(printable(folder), _LONGEST_PLACE))
         facts.append(fit(printable(found.branch or ""), _LONGEST_PLACE))
         note = " · ".join(filter(None, facts))
         title = printable(found.name or found.title or found.id)

@@ -131,8 +131,9 @@ class Status:
                 line.append(("class:quiet", _DOT))
             line.append((f"class:{style}", text))
         used = sum(get_cwidth(text) for _, text, *_ in line)
-        if self.hint and used + len(self.hint) + 2 * len(INDENT) <= columns:
-            line.append(("class:quiet", self.hint.rjust(columns - used - len(INDENT))))
+        left = columns - used - len(INDENT)
+        if self.hint and len(self.hint) + len(INDENT) <= left:
+            line.append(("class:quiet", self.hint.rjust(left)))
         return line
 
     def _items_in(self, columns: int, mode: str) -> Mapping[str, str]:
@@ -142,7 +143,8 @@ class Status:
             text = self.known.get(name, "")
             if text:
                 texts[name] = printable(text)
-        if get_cwidth(_DOT.join(texts.values())) > columns and "current-dir" in texts:
+        width = get_cwidth(_DOT.join(texts.values()))
+        if width > columns and "current-dir" in texts:
             _, _, folder = texts["current-dir"].rpartition("/")
             texts["current-dir"] = folder or "/"
         if mode:

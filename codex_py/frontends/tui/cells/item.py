@@ -106,7 +106,8 @@ def _item_cell(item: event_items.ThreadItem, theme: Theme) -> RenderableType | N
             return _call_cell(item, theme)
         case event_items.WebSearch():
             verb, what = search_words(item)
-            return marked(Text.assemble((f"{verb} ", "action"), one_line(what, 300)))
+            row = Text.assemble((f"{verb} ", "action"), one_line(what, 300))
+            return marked(row)
         case event_items.ErrorItem():
             has_ended_turn = item.code is not None and item.tool is None
             return note_cell(item.message, "error" if has_ended_turn else "warning")
@@ -211,7 +212,8 @@ def _call_cell(
     result = result_text(item.result)
     if item.error is not None:
         message = str(item.error.get("message") or item.error)
-        parts.append(below(folded(message, head=8, tail=2, style="error")))
+        shown = folded(message, head=8, tail=2, style="error")
+        parts.append(below(shown))
     elif result:
         parts.append(_result(result, head))
     return marked(*parts, style="error" if failed else "ok")
@@ -263,8 +265,9 @@ def _questions_cell(item: event_items.McpToolCall) -> RenderableType:
     rows: list[RenderableType] = []
     for question in questions:
         answer = object_field(answers, text_field(question, "id"))
+        asked = one_line(text_field(question, "question"), 300)
         said = one_line(_answer_text(answer), 300)
-        rows.append(Text(one_line(text_field(question, "question"), 300), "quiet"))
+        rows.append(Text(asked, "quiet"))
         rows.append(Hanging("  ", Text(said or "no answer")))
     return marked(Text("Asked you", "action"), below(*rows), style="accent")
 
@@ -348,7 +351,8 @@ def _plan_block_cell(block: Block) -> RenderableType:
 
 def reasoning_cell(text: str) -> RenderableType:
     """The cell of a thought, while the model is writing it."""
-    return marked(Styled(Markdown(cut(text.strip(), _MOST_THOUGHT)), "thought"))
+    shown = Markdown(cut(text.strip(), _MOST_THOUGHT))
+    return marked(Styled(shown, "thought"))
 
 
 def thought_cell(text: str, seconds: int) -> RenderableType:
@@ -382,13 +386,16 @@ def note_cell(text: str, style: str = "text") -> RenderableType:
 
 def denied_cell(tool: str, reason: str) -> RenderableType:
     """A call that was not allowed to run. `reason`: the text that the model gets."""
-    head = Text.assemble((f"{one_line(tool, 100)} ", "action"), "was not allowed")
-    return marked(head, below(folded(reason, head=3, tail=1)), sign="✗", style="error")
+    name = one_line(tool, _LONGEST_NAME)
+    head = Text.assemble((f"{name} ", "action"), "was not allowed")
+    why = below(folded(reason, head=3, tail=1))
+    return marked(head, why, sign="✗", style="error")
 
 
 def reason_cell(reason: str) -> RenderableType:
     """The reason why a call was not allowed to run, below the cell of the call."""
-    return Hanging("  ", below(folded(reason, head=3, tail=1)))
+    why = folded(reason, head=3, tail=1)
+    return Hanging("  ", below(why))
 
 
 def worked_cell(

@@ -55,9 +55,8 @@ def change_cell(item: FileChange, theme: Theme) -> RenderableType:
     # The event that follows says why a patch was declined.
     if item.error is not None and not item.is_declined:
         head = 8 if theme.folds else WHOLE
-        parts.append(
-            below(folded(item.error["message"], head=head, tail=2, style="text"))
-        )
+        message = folded(item.error["message"], head=head, tail=2, style="text")
+        parts.append(below(message))
     return marked(*parts, sign="✗", style="error")
 
 
@@ -187,9 +186,11 @@ def _file(file: ShownFile, most: int, digits: int, key: str) -> list[RenderableT
 
 def _count(files: Sequence[ShownFile]) -> Text:
     count = Counter(line.sign for file in files for line in file.lines)
-    added = (f"+{count['+']}", "ok")
-    removed = (f"-{count['-']}", "error")
-    return Text.assemble((" (", "quiet"), added, " ", removed, (")", "quiet"))
+    text = Text.assemble((" (", "quiet"))
+    text.append(f"+{count['+']}", "ok")
+    text.append(" ")
+    text.append(f"-{count['-']}", "error")
+    return text.append(")", "quiet")
 
 
 def _named(verb: str, item: FileChange, theme: Theme) -> Text:
@@ -209,12 +210,14 @@ def _numbered(lines: Sequence[DiffLine], digits: int, language: str) -> Group:
     colored = _colored(lines, texts, language)
     words = _changed_words(lines, texts)
     for n, line in enumerate(lines):
-        body = _LineBody(texts[n], colored[n], line.sign, words.get(n, ()))
+        changed = words.get(n, ())
+        body = _LineBody(texts[n], colored[n], line.sign, changed)
         margin = _SHOWN.get(line.sign, line.sign)
         if digits:
             number = "" if line.number is None else str(line.number)
             margin = f"{number:>{digits}} {margin}"
-        row = Hanging(margin, body, style=_SIGNS.get(line.sign, "quiet"))
+        style = _SIGNS.get(line.sign, "quiet")
+        row = Hanging(margin, body, style=style)
         rows.append(Band(row, body.style))
     return Group(*rows)
 
@@ -253,7 +256,8 @@ class _LineBody:
 
 
 def _one_line(line: DiffLine) -> str:
-    return plain(cut(line.text, _LONGEST_LINE), tab=4).replace("\n", " ")
+    text = plain(cut(line.text, _LONGEST_LINE), tab=4)
+    return text.replace("\n", " ")
 
 
 def _colored(
@@ -266,7 +270,8 @@ def _colored(
         if not places:
             continue
         whole = highlighted("\n".join(texts[n] for n in places), language)
-        for n, text in zip(places, whole.split("\n", allow_blank=True), strict=True):
+        parts = whole.split("\n", allow_blank=True)
+        for n, text in zip(places, parts, strict=True):
             colored[n] = text
     return colored
 

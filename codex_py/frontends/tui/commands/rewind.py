@@ -227,7 +227,8 @@ def _counted(changed: Sequence[JournalEntry], entries: Entries) -> str:
     diffs: list[str] = []
     for entry in changed:
         whole = entries.find(entry.number)
-        diffs.append(git_diff(patched_files(whole.changes), Path(whole.cwd)))
+        files = patched_files(whole.changes)
+        diffs.append(git_diff(files, Path(whole.cwd)))
     return counted("".join(diffs))
 
 
@@ -274,7 +275,8 @@ async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
     head = fit(printable(place.prompt.text), context.ui.screen.width - 20)
     question: Fragments = [("bold", f"Go back to {head!r}?"), ("", "\n\n")]
     question.append(("", printable("\n".join(told))))
-    return await context.ui.panels.show(Choice(question, options, cancelled="nothing"))
+    panel = Choice(question, options, cancelled="nothing")
+    return await context.ui.panels.show(panel)
 
 
 def _take_back(context: CommandContext, session: Session, place: _Place) -> None:
@@ -293,7 +295,8 @@ def _take_back(context: CommandContext, session: Session, place: _Place) -> None
         context.transcript.notice("Went back 1 prompt.")
     else:
         context.transcript.notice(f"Went back {turns} prompts.")
-    context.ui.composer.set_text(prompt.text, [Path(image) for image in prompt.images])
+    images = [Path(image) for image in prompt.images]
+    context.ui.composer.set_text(prompt.text, images)
 
 
 _HELP = "go back to an earlier prompt, with or without files (Esc Esc)"

@@ -112,8 +112,9 @@ class Attachments:
                 return f"[Image #{count}]"
             return kept or "\ufffd"
 
+        whole = _MARK.sub(content, text)
         # Input of the terminal that was not UTF-8 cannot be sent on.
-        return _SURROGATE.sub("\ufffd", _MARK.sub(content, text)), tuple(images)
+        return _SURROGATE.sub("\ufffd", whole), tuple(images)
 
     def fold(self, text: str, images: Sequence[Path]) -> str:
         """Undo `expand`.
@@ -300,7 +301,8 @@ def edited(
                 raise CodexError(f"{name} {how}; the text is as it was", code="editor")
             # The editor may leave anything there, such as a link to a file of the kernel.
             written = read_whole(path, _MAX_EDITED_BYTES, root=folder)
-            return written.decode(errors="replace").replace("\r\n", "\n").rstrip("\n")
+            after = written.decode(errors="replace")
+            return after.replace("\r\n", "\n").rstrip("\n")
     except (OSError, ValueError) as error:
         if isinstance(error, OSError):
             reason = error.strerror

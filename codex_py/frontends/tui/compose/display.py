@@ -141,7 +141,9 @@ def _words(texts: Sequence[str], sizes: Sequence[int]) -> list[int]:
             word = 0
         else:
             word += sizes[n]
-        if n == 0 or sizes[n] > 1 or sizes[n - 1] > 1 or texts[n - 1] == " ":
+        is_wide = sizes[n] > 1
+        follows_word = n == 0 or sizes[n - 1] > 1 or texts[n - 1] == " "
+        if is_wide or follows_word:
             words[n] = word
             word = 0
     return words
