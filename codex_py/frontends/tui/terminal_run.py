@@ -120,8 +120,8 @@ def _load_session_half(ui: TerminalUI) -> SessionInterface:
 
 
 def _session_half() -> Callable[[TerminalUI], SessionInterface]:
-    # 300 ms: more than the first frame takes.
-    from codex_py.frontends.tui.session_half import SessionHalf
+    # This takes longer than the first frame.
+    from codex_py.frontends.tui.session_half import SessionHalf  # 300 ms
 
     return SessionHalf
 
