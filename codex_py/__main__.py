@@ -13,9 +13,16 @@ if os.environ.get("PYTHONPATH") and not sys.flags.ignore_environment:
     # of our own package and of Python stay on the path even if it lists them.
     import site
 
-    _own = (os.__file__.rpartition("/")[0], site.USER_SITE, *site.getsitepackages())
-    _listed = {*map(os.path.abspath, os.environ["PYTHONPATH"].split(os.pathsep))}
-    _listed -= {*_own, f"{_own[0]}/lib-dynload", __file__.rpartition("/codex_py/")[0]}
+    _library = os.__file__.rpartition("/")[0]
+    _names = os.environ["PYTHONPATH"].split(os.pathsep)
+    _listed = set(map(os.path.abspath, _names))
+    _listed -= {
+        _library,
+        f"{_library}/lib-dynload",
+        site.USER_SITE,
+        *site.getsitepackages(),
+        __file__.rpartition("/codex_py/")[0],
+    }
     sys.path[:] = [folder for folder in sys.path if folder not in _listed]
 
 from codex_py.version import __version__

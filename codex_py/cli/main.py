@@ -158,7 +158,10 @@ def _split(argv: Sequence[str]) -> tuple[str, list[str]]:
     at = 0
     while at < len(argv) and argv[at] in _OVERRIDES:
         at += 2
-    return (argv[at] if at < len(argv) else ""), [*argv[:at], *argv[at + 1 :]]
+    if at >= len(argv):
+        return "", list(argv)
+    others = [*argv[:at], *argv[at + 1 :]]
+    return argv[at], others
 
 
 def _member(group: Command, argv: Sequence[str]) -> tuple[str, list[str]]:

@@ -121,8 +121,11 @@ class CommandParser(argparse.ArgumentParser):
     def first_word(self, argv: Sequence[str]) -> int:
         """The index of the first word that is neither an option nor its value; `--` counts as a word."""
         index = 0
-        while index < len(argv) and argv[index].startswith("-") and argv[index] != "--":
-            if argv[index] in self._with_value:
+        while index < len(argv):
+            word = argv[index]
+            if word == "--" or not word.startswith("-"):
+                break
+            if word in self._with_value:
                 index += 2
             else:
                 index += 1

@@ -108,10 +108,10 @@ def require_images(arguments: Arguments, target: SessionTarget) -> None:
         UsageError: an image does not exist or is a folder, perhaps because it is the prompt; or a
             file cannot be read, or is not of a kind that models read.
     """
-    absent = (path for path in arguments.images if not path.exists() or path.is_dir())
-    missing = next(absent, None)
-    if missing:
-        problem = f"there is no image {str(missing)!r}"
+    for path in arguments.images:
+        if path.exists() and not path.is_dir():
+            continue
+        problem = f"there is no image {str(path)!r}"
         may_have_taken_prompt = len(arguments.image) > 1 and target.prompt is None
         if may_have_taken_prompt:
             problem += ": -i takes every word up to the next option; put the prompt before it, or behind --"

@@ -9,16 +9,19 @@ from codex_py.streams.standard import print_json
 
 def meanings() -> dict[int, str]:
     """Read the meanings from `exit_codes.txt`, which has a line for each code."""
-    listed = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
-    return {
-        int(code): text for code, _, text in (line.partition(" ") for line in listed)
-    }
+    table = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
+    found: dict[int, str] = {}
+    for line in table.splitlines():
+        code, _, text = line.partition(" ")
+        found[int(code)] = text
+    return found
 
 
 def run_exit_codes(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # noqa: ARG001 - every command gets it
     """Print the table. Returns the exit code."""
     options = command_parser("--json").parse_args(list(argv))
+    table = meanings().items()
     if options.json:
-        rows = [{"code": code, "meaning": text} for code, text in meanings().items()]
+        rows = [{"code": code, "meaning": text} for code, text in table]
         return print_json(rows, indent=2)
-    return print_table((str(code), text) for code, text in meanings().items())
+    return print_table((str(code), text) for code, text in table)

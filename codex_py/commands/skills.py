@@ -111,9 +111,10 @@ def skill_problems(path: Path) -> list[str]:
     problems = list(_link_problems(text, path.parent))
     for field, sentence in _field_problems(fields, path.absolute().parent.name):
         found = re.search(rf"^[ \t]*{field}:", text, re.MULTILINE)
-        problems.append(
-            (text.count("\n", 0, found.start()) + 1 if found else 1, sentence)
-        )
+        line = 1
+        if found:
+            line += text.count("\n", 0, found.start())
+        problems.append((line, sentence))
     return [f"{path}:{line}: {sentence}" for line, sentence in sorted(problems)]
 
 
@@ -148,6 +149,7 @@ def _field_problems(
 def _link_problems(text: str, folder: Path) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(without_code(text).splitlines(), 1):
         for link in _LINK.finditer(line):
-            target = unquote((link[1] or link[2] or "").partition("#")[0])
+            address = link[1] or link[2] or ""
+            target = unquote(address.partition("#")[0])
             if not _NO_FILE.match(target) and not lexists(folder / target):
                 yield number, f"the link to {target!r} leads to no file."

@@ -143,7 +143,8 @@ def _list(entries: Entries, *, as_json: bool) -> int:
         else:
             turn = ""
         state = undoes + turn + facts["state"]
-        table.append((str(entry.number), facts["time"][:19], state, entry.cwd, files))
+        time = facts["time"][:19]
+        table.append((str(entry.number), time, state, entry.cwd, files))
     table += [(str(number), "", "damaged", "", "") for number in entries.damaged]
     lines = aligned([[_one_line(cell) for cell in row] for row in table])
     return print_out("".join(f"{line.rstrip()}\n" for line in lines))
@@ -162,7 +163,8 @@ def _carry_out(plan: UndoPlan, *, as_json: bool, asks: bool) -> int:
         tell(doubt)
     if plan.doubts and asks:
         tell("Undo all of it? [y/N]")
-        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        answer = sys.stdin.readline().strip().lower()
+        if answer not in {"y", "yes"}:
             raise CodexError("nothing was undone", code="not_agreed")
     committed = plan.commit()
     for note in committed.notes:
@@ -170,12 +172,13 @@ def _carry_out(plan: UndoPlan, *, as_json: bool, asks: bool) -> int:
     if plan.unkept:
         tell(f"Not brought back, because it is not kept: {some_of(plan.unkept)}")
     if as_json:
-        files = _rows(plan.changes)
         numbers = [entry.number for entry in plan.entries]
-        also = {"also_undone": numbers[1:]} if numbers[1:] else {}
-        return print_json(
-            {"undone": numbers[0], **also, "id": committed.number, "files": files}
-        )
+        facts: dict[str, object] = {"undone": numbers[0]}
+        if numbers[1:]:
+            facts["also_undone"] = numbers[1:]
+        facts["id"] = committed.number
+        facts["files"] = _rows(plan.changes)
+        return print_json(facts)
     letters = {"add": "A", "update": "M", "delete": "D"}
     names = ", ".join(entry.name for entry in plan.entries)
     is_redo = plan.entry.undoes is not None

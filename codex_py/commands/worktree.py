@@ -67,10 +67,10 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         )
     rows = [("NAME", "STATE", "COMMIT", "SESSION", "PATH")]
     for each in found:
+        commit = each.commit[:9] or "-"
         session = next(iter(each.sessions), "-")
-        rows.append(
-            (each.name, each.state, each.commit[:9] or "-", session, str(each.path))
-        )
+        row = (each.name, each.state, commit, session, str(each.path))
+        rows.append(row)
     return print_table(rows)
 
 

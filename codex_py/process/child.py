@@ -96,8 +96,10 @@ def kill_marked(mark: str) -> None:
         return
     killed: set[int] = set()
     for _ in range(_MAX_KILL_ROUNDS):
-        pids = {int(entry.name) for entry in _PROC.iterdir() if entry.name.isdecimal()}
-        found = {pid for pid in pids - killed if _kill_if_marked(pid, mark.encode())}
+        names = [entry.name for entry in _PROC.iterdir()]
+        pids = {int(name) for name in names if name.isdecimal()}
+        alive = pids - killed
+        found = {pid for pid in alive if _kill_if_marked(pid, mark.encode())}
         if not found:
             return
         killed |= found
@@ -145,7 +147,9 @@ def _has_ended(group: int) -> bool:
     states: set[bytes] = set()
     for entry in _PROC.glob("[0-9]*/stat"):
         with suppress(OSError):
-            state, _, its_group = entry.read_bytes().rpartition(b")")[2].split()[:3]
+            # The name of the process, in parentheses, may contain anything.
+            _, _, facts = entry.read_bytes().rpartition(b")")
+            state, _, its_group = facts.split()[:3]
             if int(its_group) == group:
                 states.add(state)
     return states == {b"Z"}

@@ -151,10 +151,10 @@ class Guardian:
             # It was killed, or stopped until the pipe was full: a new one gets the whole list.
             self._stop()
             self._start()
-            os.write(
-                self._pipe,
-                b"".join(b"%b%d\n" % (s.encode(), g) for g, s in self._listed.items()),
+            whole = "".join(
+                f"{state}{group}\n" for group, state in self._listed.items()
             )
+            os.write(self._pipe, whole.encode())
 
     def _stop(self) -> None:
         if self._child is None:

@@ -27,7 +27,8 @@ class HeadTailBuffer:
 
     @property
     def omitted_bytes(self) -> int:
-        return self.total_bytes - len(self._head) - min(len(self._tail), self._half)
+        kept_tail = min(len(self._tail), self._half)
+        return self.total_bytes - len(self._head) - kept_tail
 
     @property
     def lines(self) -> int:

@@ -53,9 +53,14 @@ and Landlock alone cannot protect them."""
 def _free_view(denied: DeniedPaths, hidden: Sequence[Path]) -> Layout:
     """The view of a command that may write everywhere except to denied paths."""
     own = free_own_paths()
-    above = {folder for path in (*denied.pinned, *own) for folder in path.parents}
-    between = {each for each in above if each not in own and not is_inside(each, own)}
-    writable = sorted({Path("/"), *between}, key=lambda path: len(path.parts))
+    above: set[Path] = set()
+    for path in (*denied.pinned, *own):
+        above.update(path.parents)
+    between = {Path("/")}
+    for folder in above:
+        if folder not in own and not is_inside(folder, own):
+            between.add(folder)
+    writable = sorted(between, key=lambda path: len(path.parts))
     return Layout(
         tuple(writable),
         own,

@@ -159,8 +159,17 @@ def run_probes(backend: Backend) -> dict[str, bool | None]:
 
 def _run_script(backend: Backend, scene: _Scene) -> list[str]:
     """The names of the probes that were tried."""
-    argv = [os.path.realpath(sys.executable), "-I", "-S", "-c", _SCRIPT]
-    argv += [str(scene.folder), str(scene.process.pid), str(scene.tcp.getsockname()[1])]
+    _, port = scene.tcp.getsockname()
+    argv = [
+        os.path.realpath(sys.executable),
+        "-I",
+        "-S",
+        "-c",
+        _SCRIPT,
+        str(scene.folder),
+        str(scene.process.pid),
+        str(port),
+    ]
     work = scene.folder / "work"
     roots = (work, scene.folder / "bare")
     policy = SandboxPolicy(

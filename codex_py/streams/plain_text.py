@@ -40,7 +40,10 @@ def command_output(text: str) -> str:
     if "\x08" in text:
         text = _OVERSTRUCK.sub("", text)
     if "\r" in text:
-        lines = (line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+        lines: list[str] = []
+        for line in text.split("\n"):
+            _, _, last = line.rstrip("\r").rpartition("\r")
+            lines.append(last)
         text = "\n".join(lines)
     return plain(text)
 

@@ -60,9 +60,8 @@ def some_of(paths: Sequence[str], most: int = _MAX_NAMED) -> str:
         more = f" and {len(paths) - most:,} more"
     else:
         more = ""
-    return (
-        ", ".join(paths[:most]).replace("\n", "\u240a").replace("\t", "\u2409") + more
-    )
+    named = ", ".join(paths[:most])
+    return named.replace("\n", "\u240a").replace("\t", "\u2409") + more
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -84,14 +83,17 @@ def _belongs(character: str, text: str, at: int) -> bool:
     """True if an invisible character has its effect on its neighbours."""
     before = text[at - 1] if at else ""
     if character in "\u200c\u200d":
-        return bool(
-            re.match(_JOINED, before) and re.match(_JOINED, text[at + 1 : at + 2])
-        )
+        after = text[at + 1 : at + 2]
+        return bool(re.match(_JOINED, before) and re.match(_JOINED, after))
     if re.match(_SELECTORS, character):
         return before > " " and not re.match(_UNSAFE, before)
     flag_at = re.compile(_FLAG).match
-    flags = (flag_at(text, start) for start in range(max(at - _LONGEST_FLAG, 0), at))
-    return any(flag is not None and flag.end() > at for flag in flags)
+    earliest = max(at - _LONGEST_FLAG, 0)
+    for start in range(earliest, at):
+        flag = flag_at(text, start)
+        if flag is not None and flag.end() > at:
+            return True
+    return False
 
 
 def wants_color(
@@ -117,11 +119,13 @@ def shown_folder(folder: Path) -> str:
 
 def aligned(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
     """The rows of a table as lines, each cell as wide as its column. `right`: the columns of numbers, from 0."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    columns = zip(*rows, strict=True)
+    widths = [max(map(len, column)) for column in columns]
     lines: list[str] = []
     for row in rows:
         cells: list[str] = []
-        for number, (cell, width) in enumerate(zip(row, widths, strict=True)):
+        for number, cell in enumerate(row):
+            width = widths[number]
             if number in right:
                 cells.append(cell.rjust(width))
             else:

@@ -6,7 +6,12 @@ from datetime import UTC, datetime
 def age(time: datetime) -> str:
     """The age of a time in words: `just now`, `5 min ago`, `2 h ago`, `3 d ago`."""
     seconds = int((datetime.now(UTC) - time).total_seconds())
-    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+    lengths = {
+        "d": 86_400,
+        "h": 3_600,
+        "min": 60,
+    }
+    for unit, length in lengths.items():
         if seconds >= length:
             return f"{seconds // length} {unit} ago"
     return "just now"

@@ -284,15 +284,18 @@ def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
     """Write each rejected part beside its file, or into `cwd` if the folder is missing."""
     texts: dict[Path, bytes] = {}
     for reject in plan.rejects:
+        folder = reject.path.parent
         # The path may be one that no folder can have.
-        folder = reject.path.parent if os.path.isdir(reject.path.parent) else cwd  # noqa: PTH112
+        if not os.path.isdir(folder):  # noqa: PTH112
+            folder = cwd
         path = folder / f"{reject.path.name}.rej"
         texts[path] = texts.get(path, b"") + reject.text
     try:
         with Directories() as handles:
             overlay = EnvelopeTree(cwd, handles, readable_under([cwd]))
             files = [overlay.write(str(path), text) for path, text in texts.items()]
-        PatchPlan(files, [], Findings()).checked(writable_under([cwd])).commit()
+        rejects = PatchPlan(files, [], Findings())
+        rejects.checked(writable_under([cwd])).commit()
     except (OSError, PatchError) as error:
         report.note(f"what was left out could not be written: {cause(error)}")
         return []

@@ -83,10 +83,8 @@ class Report:
             rejects: the `.rej` files that were written, one for each of the plan's rejects.
         """
         links = [_link_note(change, cwd) for change in plan.links]
-        unasked = [
-            note for change in plan.changes if (note := _unasked_note(change, cwd))
-        ]
-        notes = [*plan.notes, *links, *unasked]
+        unasked = [_unasked_note(change, cwd) for change in plan.changes]
+        notes = [*plan.notes, *links, *filter(None, unasked)]
         if committed:
             notes += committed.notes
         for note in notes:
@@ -99,12 +97,14 @@ class Report:
         if committed and committed.number and os.isatty(2):
             self._tell(f"To take it back: codex-py undo {committed.number}")
         if self._as_json:
+            hunks: list[dict[str, object]] = []
+            for hunk in plan.hunks:
+                level = hunk.level.name.lower()
+                hunks.append({**hunk._asdict(), "level": level})
             row = {
                 "applied": committed is not None,
                 "files": [change.facts() for change in plan.changes],
-                "hunks": [
-                    {**h._asdict(), "level": h.level.name.lower()} for h in plan.hunks
-                ],
+                "hunks": hunks,
                 "notes": self._notes,
                 "reasons": reasons,
                 "rejects": list(map(str, rejects)),

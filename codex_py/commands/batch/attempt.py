@@ -133,7 +133,8 @@ def _sweep(home: Path, environment: Mapping[str, str]) -> None:
         if not is_over(folder.name.removeprefix(_PREFIX)):
             continue
         with suppress(CodexError, OSError):
-            path = next(each for each in (*folder.iterdir(), folder) if each.is_dir())
+            folders = [each for each in folder.iterdir() if each.is_dir()]
+            path = next(iter(folders), folder)
             tree = find_worktree(path, home, environment)
             if tree is not None:
                 tree.remove(force=True)

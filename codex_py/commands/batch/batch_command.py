@@ -161,8 +161,13 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _tell_not_done(rows: Sequence[Row], results: ResultsFile, output: str) -> None:
     """Tell which tasks ended without being done, and where their errors are."""
-    ended = [(row.id, results.ended[row.id]) for row in rows if row.id in results.ended]
-    names = [f"{name} ({status})" for name, (_, status) in ended if status != "done"]
+    names: list[str] = []
+    for row in rows:
+        if row.id not in results.ended:
+            continue
+        _, status = results.ended[row.id]
+        if status != "done":
+            names.append(f"{row.id} ({status})")
     if not names:
         return
     text = f"Not done: {some_of(names, _MOST_NAMED)}. {output} has the error of each"
@@ -235,10 +240,11 @@ async def _work(
         )
     for record in schedule.stopped.values():
         return record["exit_code"]
-    statuses = {results.ended.get(row.id, ("", "left"))[1] for row in rows}
-    if statuses <= {"done"}:
-        return ExitCode.DONE
-    return ExitCode.TURN_FAILED
+    for row in rows:
+        _, status = results.ended.get(row.id, ("", "left"))
+        if status != "done":
+            return ExitCode.TURN_FAILED
+    return ExitCode.DONE
 
 
 def _opened(name: str) -> BinaryIO:
@@ -277,11 +283,19 @@ def _ended_to_redo(
     Raises:
         UsageError: a task has changed since it ended, and `changed` is not in `redo`.
     """
-    ended = [(row, *results.ended[row.id]) for row in rows if row.id in results.ended]
-    changed = {row.id for row, digest, _ in ended if digest != row.digest}
+    changed: set[str] = set()
+    not_done: set[str] = set()
+    for row in rows:
+        if row.id not in results.ended:
+            continue
+        digest, status = results.ended[row.id]
+        if digest != row.digest:
+            changed.add(row.id)
+        if status != "done":
+            not_done.add(row.id)
     if changed and "changed" not in redo:
         text = f"{len(changed)} tasks have changed since they ended, such as {min(changed)!r}"
         raise UsageError(f"{text}; --redo changed runs them again")
-    return changed | {
-        row.id for row, _, status in ended if status != "done" and "failed" in redo
-    }
+    if "failed" in redo:
+        return changed | not_done
+    return changed

@@ -148,7 +148,8 @@ class Schedule:
         lane.running -= 1
         self.running -= 1
         self._wake.set()
-        row.attempts = (*row.attempts, {name: record.get(name) for name in _OF_ATTEMPT})
+        kept = {name: record.get(name) for name in _OF_ATTEMPT}
+        row.attempts = (*row.attempts, kept)
         match record["status"]:
             case "stopped":
                 self.stopped[row.provider] = record

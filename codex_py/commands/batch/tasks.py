@@ -88,23 +88,26 @@ class Task(pydantic.BaseModel):
 
     @pydantic.model_validator(mode="after")
     def _check(self, info: pydantic.ValidationInfo) -> Self:
-        if bool(self.prompt.strip()) == (self.prompt_file is not None):
+        has_prompt = bool(self.prompt.strip())
+        has_file = self.prompt_file is not None
+        if has_prompt == has_file:
             raise ValueError("write either `prompt` or `prompt_file`")
         if self.prompt_file is not None and not Path(self.prompt_file).is_file():
             raise ValueError(f"there is no file {self.prompt_file!r}")
         if self.repo is not None and "cwd" in self.model_fields_set:
             raise ValueError("write either `cwd` or `repo`")
-        if not Path(folder := self.repo or self.cwd).is_dir():
+        folder = self.repo or self.cwd
+        if not Path(folder).is_dir():
             raise ValueError(f"there is no folder {folder!r}")
-        if (
-            self.repo is not None
-            and project_root(Path(self.repo).resolve(), (".git",)) is None
-        ):
-            raise ValueError(f"{self.repo!r} is in no git repository")
+        if self.repo is not None:
+            root = project_root(Path(self.repo).resolve(), (".git",))
+            if root is None:
+                raise ValueError(f"{self.repo!r} is in no git repository")
         missing = set(self.env).difference(info.context or ())
         if missing:
             raise ValueError(f"a variable is not set: {', '.join(sorted(missing))}")
-        if "\0" in "".join((self.prompt, self.base, *self.exec_options())):
+        words = [self.prompt, self.base, *self.exec_options()]
+        if any("\0" in word for word in words):
             raise ValueError("it has a NUL character, which no program can be given")
         return self
 
@@ -131,19 +134,17 @@ class Task(pydantic.BaseModel):
             verify = [self.verify]
         else:
             verify = self.verify
+        options: list[str] = []
+        settings = {**provider, **self.config}
+        for key, value in settings.items():
+            if key not in _LIMIT_KEYS:
+                options.append(f"--config={key}={json.dumps(value)}")
         single = {"model": self.model, **self._limits()}
-        settings = {
-            k: v for k, v in {**provider, **self.config}.items() if k not in _LIMIT_KEYS
-        }
-        return [
-            *(f"--config={key}={json.dumps(value)}" for key, value in settings.items()),
-            *(
-                f"--{name.replace('_', '-')}={v}"
-                for name, v in single.items()
-                if v is not None
-            ),
-            *(f"--verify={script}" for script in verify),
-        ]
+        for name, value in single.items():
+            if value is not None:
+                options.append(f"--{name.replace('_', '-')}={value}")
+        options += [f"--verify={script}" for script in verify]
+        return options
 
     def tightened(self, budget: Budget, timeout_s: float | None) -> Self:
         """Copy the task, lowering its limits to these. None means no limit.

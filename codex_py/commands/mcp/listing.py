@@ -56,25 +56,33 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             for name in servers
         ]
         return print_json(found, indent=2, ensure_ascii=False)
-    tables: list[list[Sequence[str]]] = [
-        [("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")],
-        [("Name", "Url", "Bearer Token Env Var", "Status", "Auth")],
+    commands: list[Sequence[str]] = [
+        ("Name", "Command", "Args", "Env", "Cwd", "Status", "Auth")
+    ]
+    addresses: list[Sequence[str]] = [
+        ("Name", "Url", "Bearer Token Env Var", "Status", "Auth")
     ]
     for name, server in servers.items():
-        end = ("enabled" if server.enabled else "disabled", _AUTH[statuses[name]])
         if server.command is not None:
-            row = (
+            table = commands
+            middle = (
                 server.command,
                 _words(server.args),
                 _environment(server),
                 server.cwd or "-",
             )
-            tables[0].append([on_one_line(cell) for cell in (name, *row, *end)])
         else:
-            row = (shown_url(server.url or ""), server.bearer_token_env_var or "-")
-            tables[1].append([on_one_line(cell) for cell in (name, *row, *end)])
+            table = addresses
+            middle = (
+                shown_url(server.url or ""),
+                server.bearer_token_env_var or "-",
+            )
+        status = "enabled" if server.enabled else "disabled"
+        row = (name, *middle, status, _AUTH[statuses[name]])
+        table.append([on_one_line(cell) for cell in row])
+    tables = [table for table in (commands, addresses) if len(table) > 1]
     # The last column is padded too, as it is in Codex.
-    texts = ("\n".join(aligned(rows)) + "\n" for rows in tables if len(rows) > 1)
+    texts = ["\n".join(aligned(table)) + "\n" for table in tables]
     return print_out("\n".join(texts))
 
 
@@ -90,7 +98,9 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     if not server.enabled:
         return print_out(f"{name} (disabled)\n")
     facts = {"enabled": "true"}
-    facts |= {key: ", ".join(given[key]) or "[]" for key in _LISTS if key in given}
+    for key in _LISTS:
+        if key in given:
+            facts[key] = ", ".join(given[key]) or "[]"
     if server.command is not None:
         facts |= {
             "transport": "stdio",
@@ -99,28 +109,29 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         }
         facts |= {"cwd": server.cwd or "-", "env": _environment(server)}
     else:
-        variables = (
+        variables = [
             f"{key}={value}" for key, value in sorted(server.env_http_headers.items())
-        )
+        ]
+        hidden = [f"{key}={_MASK}" for key in sorted(server.http_headers)]
         facts |= {
             "transport": "streamable_http",
             "url": shown_url(server.url or ""),
             "bearer_token_env_var": server.bearer_token_env_var or "-",
-            "http_headers": ", ".join(
-                f"{k}={_MASK}" for k in sorted(server.http_headers)
-            )
-            or "-",
+            "http_headers": ", ".join(hidden) or "-",
             "env_http_headers": ", ".join(variables) or "-",
             "http_headers_helper": given.get("http_headers_helper") or "-",
         }
-    times = _timeouts(server, given).items()
-    facts |= {key: f"{seconds:g}" for key, seconds in times if seconds is not None}
+    for key, seconds in _timeouts(server, given).items():
+        if seconds is not None:
+            facts[key] = f"{seconds:g}"
     mode = given.get("default_tools_approval_mode")
     if mode is not None:
         facts["default_tools_approval_mode"] = mode
     facts["remove"] = f"codex-py mcp remove {name}"
-    lines = "".join(f"  {key}: {on_one_line(value)}\n" for key, value in facts.items())
-    return print_out(f"{name}\n{lines}")
+    text = f"{name}\n"
+    for key, value in facts.items():
+        text += f"  {key}: {on_one_line(value)}\n"
+    return print_out(text)
 
 
 def _settings(config: Config, name: str, *lists: str) -> dict[str, Any]:

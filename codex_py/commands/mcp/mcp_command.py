@@ -28,10 +28,12 @@ def run_add(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         parser.add_argument(f"--{option.replace('_', '-')}")
     # The name may come before or after options. The command follows as the next word or after `--`.
     at = parser.first_word(argv)
-    name = None if argv[at : at + 1] in ([], ["--"]) else argv[at]
-    options, command = parser.parse_before_command([*argv[:at], *argv[at + 1 :]])
-    if name is None:
+    has_name = at < len(argv) and argv[at] != "--"
+    others = [*argv[:at], *argv[at + 1 :]]
+    options, command = parser.parse_before_command(others)
+    if not has_name:
         raise UsageError(f"say what to call it: {_USAGE}")
+    name = argv[at]
     table = _table(options, command)
     if not SERVER_NAME.fullmatch(name):
         # The words are Codex's.
@@ -76,8 +78,11 @@ def _table(options: argparse.Namespace, command: Sequence[str]) -> dict[str, Any
                 raise UsageError(f"--{name} is for a server at an address: --url")
         if not command:
             raise UsageError(f"say how to reach it: {_USAGE}")
-        env: dict[str, str] | None = dict(options.env) if options.env else None
-        table = {"command": command[0], "args": list(command[1:]) or None, "env": env}
+        table = {"command": command[0]}
+        if command[1:]:
+            table["args"] = list(command[1:])
+        if options.env:
+            table["env"] = dict(options.env)
     return {key: value for key, value in table.items() if value is not None}
 
 

@@ -187,13 +187,14 @@ class FileHistories:
         ]
         # A repeated line is a turn's only in a piece with a distinctive line that occurs once.
         counts = Counter(lines)
+        is_sure = [counts[line] == 1 and _weight(line) >= _DISTINCT for line in lines]
         turns = [author and (author.thread_id, author.turn) for author in authors]
-        for _, group in groupby(range(len(lines)), key=turns.__getitem__):
+        numbers = range(len(lines))
+        for _, group in groupby(numbers, key=turns.__getitem__):
             piece = list(group)
-            if not any(
-                counts[lines[n]] == 1 and _weight(lines[n]) >= _DISTINCT for n in piece
-            ):
-                authors[piece[0] : piece[-1] + 1] = [None] * len(piece)
+            if not any(is_sure[number] for number in piece):
+                for number in piece:
+                    authors[number] = None
         return authors
 
     def _author(
@@ -257,7 +258,8 @@ class FileHistories:
             piece = len(self._pieces)
             for index in range(len(places)):
                 yield PieceLine(piece, index)
-            written = (step.new or [])[places[0] : places[-1] + 1]
+            new = step.new or []
+            written = new[places[0] : places[-1] + 1]
             self._pieces.append(_Piece(step.author, number, step, written))
 
     def _come_back(
@@ -334,7 +336,8 @@ class FileHistories:
         """The current marks of another file. A line that is still there was copied, not moved."""
         if path not in self._alive:
             lines = self._current(path) or []
-            self._alive[path] = {*self._version(path, lines, inf, inf).marks}
+            version = self._version(path, lines, inf, inf)
+            self._alive[path] = set(version.marks)
         return self._alive[path]
 
     def _was_there(self, path: str, line: bytes, piece: int, until: float) -> bool:
@@ -363,24 +366,29 @@ def _likeness(one: Sequence[bytes], other: Sequence[bytes]) -> float:
     """The share of lines that two files have in common."""
     lines = {*one}
     others = {*other}
-    return 2 * len(lines & others) / max(len(lines) + len(others), 1)
+    common = len(lines & others)
+    both = len(lines) + len(others)
+    return 2 * common / max(both, 1)
 
 
 def aligned(old: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
     """Find the index of the same old line for each new line, or -1. The indices ascend."""
     least = min(len(old), len(new))
-    head = next((n for n in range(least) if old[n] != new[n]), least)
-    tail = next(
-        (n for n in range(least - head) if old[-1 - n] != new[-1 - n]), least - head
-    )
+    head = 0
+    while head < least and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < least - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
     places = [
         *range(head),
         *[-1] * (len(new) - head - tail),
         *range(len(old) - tail, len(old)),
     ]
-    matcher = SequenceMatcher(
-        None, old[head : len(old) - tail], new[head : len(new) - tail]
-    )
-    for at, to, size in matcher.get_matching_blocks():
-        places[head + to : head + to + size] = range(head + at, head + at + size)
+    old_middle = old[head : len(old) - tail]
+    new_middle = new[head : len(new) - tail]
+    matcher = SequenceMatcher(None, old_middle, new_middle)
+    for match in matcher.get_matching_blocks():
+        for offset in range(match.size):
+            places[head + match.b + offset] = head + match.a + offset
     return places

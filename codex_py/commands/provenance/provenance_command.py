@@ -90,14 +90,12 @@ def run_blame_agent(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         return print_out(
             f"No line of {on_one_line(path)} is known to be a session's.\n"
         )
-    keys = {(turn.session, turn.turn): str(n) for n, turn in enumerate(turns, 1)}
-    legend = [
-        (
-            keys[turn.session, turn.turn],
-            *(str(fact or "") for fact in _facts(turn).values()),
-        )
-        for turn in turns
-    ]
+    keys: dict[tuple[str, int], str] = {}
+    legend: list[tuple[str, ...]] = []
+    for number, turn in enumerate(turns, 1):
+        keys[turn.session, turn.turn] = str(number)
+        facts = [str(fact or "") for fact in _facts(turn).values()]
+        legend.append((str(number), *facts))
     width = len(str(len(found)))
     table: list[tuple[str, str]] = []
     for number, (text, by) in found:
@@ -245,7 +243,9 @@ def _made(repository: Repository, commit: str) -> list[str]:
     """Read a commit: parents, author, committer's name, committer's address, time in seconds."""
     facts = "%x00".join(("%P", "%an <%ae>", "%cn", "%ce", "%ct"))
     words = ("rev-list", "-1", f"--format={facts}", commit)
-    return repository.git.output(repository.root, *words).partition("\n")[2].split("\0")
+    printed = repository.git.output(repository.root, *words)
+    _, _, line = printed.partition("\n")
+    return line.split("\0")
 
 
 def _end_of(time: str) -> int:

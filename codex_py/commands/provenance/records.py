@@ -10,7 +10,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
 from math import inf
 from typing import Any
 
@@ -158,9 +157,14 @@ def _ranges(
     for number, author in lines.items():
         found[key(author)].append(number)
     for each, numbers in found.items():
-        groups = groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0])
-        runs = [[number for _, number in group] for _, group in groups]
-        yield each, [(run[0], run[-1]) for run in runs]
+        runs: list[tuple[int, int]] = []
+        for number in numbers:
+            if runs and runs[-1][1] + 1 == number:
+                first, _ = runs.pop()
+                runs.append((first, number))
+            else:
+                runs.append((number, number))
+        yield each, runs
 
 
 def _session_key(thread_id: str) -> str:

@@ -157,7 +157,8 @@ class Repository:
         )
         found: dict[str, tuple[str, str]] = {}
         while fields:
-            was, now, old_id, new_id, kind = fields.pop(0).removeprefix(":").split()
+            entry = fields.pop(0).removeprefix(":")
+            was, now, old_id, new_id, kind = entry.split()
             path = fields.pop(0)
             is_renamed_or_copied = kind[0] in "RC"
             if is_renamed_or_copied:
@@ -169,12 +170,12 @@ class Repository:
                 found[path] = (old_id, new_id)
         names = [name for pair in found.values() for name in pair if name]
         contents = dict(zip(names, self._contents(names), strict=True))
-        pairs = [(path, contents.get(a), contents[b]) for path, (a, b) in found.items()]
-        return {
-            path: (a or b"", b)
-            for path, a, b in pairs
-            if b is not None and b"\0" not in b
-        }
+        pairs: dict[str, tuple[bytes, bytes]] = {}
+        for path, (old_id, new_id) in found.items():
+            written = contents[new_id]
+            if written is not None and b"\0" not in written:
+                pairs[path] = (contents.get(old_id) or b"", written)
+        return pairs
 
     def facts(self, thread_id: str, turn: int, time: float) -> TurnFacts:
         starts = (
@@ -244,10 +245,11 @@ class Repository:
         )
         commits = [line.split() for line in printed.splitlines()]
         found = self._contents([f"{commit}:{path}" for _, commit in commits])
-        both = zip(commits, found, strict=True)
-        return [
-            (float(time), Counter(as_lines(data))) for (time, _), data in both if data
-        ]
+        read: list[tuple[float, Counter[bytes]]] = []
+        for (time, _), data in zip(commits, found, strict=True):
+            if data:
+                read.append((float(time), Counter(as_lines(data))))
+        return read
 
     def follow(self, wanted: Mapping[str, list[bytes]]) -> FileHistories:
         """Build the history of files with these lines now, and of files they may come from."""
@@ -316,13 +318,18 @@ class Repository:
             names = ()
         turn = whole.turn if whole else None
         own = entry.turn
+        parts: list[Entry | None] = []
+        has_early = False
+        patched: set[str] = set()
         if own:
             parts = [self._known.get(number) for number in own.patches]
-        else:
-            parts = []
-        # Between a patch and the first copy of the work tree, somebody else may have edited a file.
-        early = [part for part in parts if own and (not part or part.time < own.began)]
-        patched = {change.location for part in early if part for change in part.changes}
+            for part in parts:
+                # Between a patch and the first copy of the work tree, somebody else may have edited a file.
+                if part is None:
+                    has_early = True
+                elif part.time < own.began:
+                    has_early = True
+                    patched.update(change.location for change in part.changes)
         # Lines that a turn moved out of files that others changed look new.
         is_unsure = None in parts or (own and (own.is_cut_off or own.of_others))
         steps: list[FileStep] = []
@@ -330,22 +337,25 @@ class Repository:
             old = change.old
             new = change.written
             is_known = change.kept and (change.before is None) == (old is None)
-            is_text = not change.is_link and b"\0" not in (old or b"") + (new or b"")
+            has_nul = b"\0" in (old or b"") + (new or b"")
+            is_text = not change.is_link and not has_nul
             if not (name and is_known and is_text):
                 continue
             author = None
             began = own.began if own else entry.time
             if turn and began:
-                how = "command" if own else "patch"
-                if own and (
-                    is_unsure or change.path in own.unsure or change.location in patched
-                ):
-                    how = "unsure"
+                how = "patch"
+                if own:
+                    how = "command"
+                    by_others = change.path in own.unsure or change.location in patched
+                    if is_unsure or by_others:
+                        how = "unsure"
                 author = LineAuthor(turn.thread_id, turn.number, how, began, entry.time)
             step = FileStep(name, _lines_of(old), _lines_of(new), author)
             steps.append(step)
-        since = min((part.number for part in parts if part), default=entry.number)
-        if early:
+        numbers = [part.number for part in parts if part]
+        since = min(numbers, default=entry.number)
+        if has_early:
             until = entry.number
         else:
             until = since

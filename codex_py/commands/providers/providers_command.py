@@ -92,31 +92,41 @@ def run_test(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     config = command_config(options, environment)
     provider = named_provider(config, name, environment)
     model = options.model or model_to_try(config, provider, environment)
-    report: dict[str, Any] = {"provider": provider.id, "model": model, "findings": []}
+    report: dict[str, Any] = {
+        "provider": provider.id,
+        "model": model,
+        "findings": [],
+    }
     try:
         findings = asyncio.run(tried(config, provider, model, environment))
     except CodexError as error:
         if options.json:
-            facts = {
+            report["error"] = {
                 "message": str(error),
                 "code": error.code,
                 "advice": advice(error, provider),
             }
-            return print_json({**report, "error": facts}, indent=2) or error.exit_code
+            return print_json(report, indent=2) or error.exit_code
         tell(f"Error: {error}")
         text = advice(error, provider)
         if text is not None:
             tell(text)
         return error.exit_code
-    works = {each.ability: each.works for each in findings if each.works is not None}
-    remember(provider, model, config.home, works, datetime.now(UTC).date().isoformat())
+    works: dict[str, bool] = {}
+    for finding in findings:
+        if finding.works is not None:
+            works[finding.ability] = finding.works
+    today = datetime.now(UTC).date().isoformat()
+    remember(provider, model, config.home, works, today)
     if options.json:
-        facts = [asdict(finding) for finding in findings]
-        return print_json({**report, "findings": facts, "error": None}, indent=2)
-    lines = aligned(
-        [(f.ability, _WORKS[f.works], on_one_line(f.note)) for f in findings]
-    )
-    text = "".join(f"  {line.rstrip()}\n" for line in lines)
+        report["findings"] = [asdict(finding) for finding in findings]
+        report["error"] = None
+        return print_json(report, indent=2)
+    rows: list[tuple[str, str, str]] = []
+    for finding in findings:
+        row = (finding.ability, _WORKS[finding.works], on_one_line(finding.note))
+        rows.append(row)
+    text = "".join(f"  {line.rstrip()}\n" for line in aligned(rows))
     kept = f"Sessions with this model go by that from now on: {findings_path(config.home)}\n"
     text += (
         f"{kept}A new test replaces it, and without the file nothing is remembered.\n"
@@ -151,7 +161,9 @@ def _model_row(model: Mapping[str, Any]) -> tuple[str, ...]:
         model["tools"],
         "yes" if model["images"] else "no",
         model["reasoning"] or "-",
-        *(str(prices.get(name, "-")) for name in ("input", "cached_input", "output")),
+        str(prices.get("input", "-")),
+        str(prices.get("cached_input", "-")),
+        str(prices.get("output", "-")),
         model["date"],
     )
 

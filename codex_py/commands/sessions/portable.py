@@ -153,7 +153,8 @@ def paths_to_marks(mark: str, places: Mapping[str, str]) -> Callable[[str], str]
             if path.startswith("/") and form != "/":
                 names.setdefault(form.rstrip("/"), f"{mark}:{name}>")
     # The longest first: the working directory is often below the home.
-    paths = "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
+    by_length = sorted(names, key=len, reverse=True)
+    paths = "|".join(re.escape(name) for name in by_length)
     found = re.compile(rf"(?<![\w.~-])(?:{paths}){_END}")
 
     def marked(text: str) -> str:

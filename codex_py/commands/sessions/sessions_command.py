@@ -105,19 +105,22 @@ def run_show(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     }
     if options.json:
         return print_json(data, indent=2)
-    usage, files, _ = (data.pop(key) for key in ("usage", "files", "prompts"))
+    usage = data.pop("usage")
+    files = data.pop("files")
+    del data["prompts"]
     data["tokens"] = ", ".join(
         f"{count:,} {key.removesuffix('_tokens')}"
         for key, count in usage.items()
         if count
     )
+    lines: list[str] = []
     if files:
-        lines = ["files:", *(f"  {each}" for each in files)]
-    else:
-        lines = []
+        lines.append("files:")
+        lines += [f"  {each}" for each in files]
     items = thread_items(read_conversation(path, _SHOWN_BYTES))
     said = [entry for entry in entries(items) if entry.kind != "thought"]
-    number = len(details.prompts) - sum(entry.kind == "user" for entry in said)
+    shown = [entry for entry in said if entry.kind == "user"]
+    number = len(details.prompts) - len(shown)
     for entry in said:
         indent = "     "
         if entry.kind == "user":

@@ -270,17 +270,18 @@ def _mounts(view: Layout) -> list[str]:
     words += ["--proc", "/proc", "--remount-ro", "/proc"]
     for path in view.protected:
         words += ["--ro-bind", str(path), str(path)]
-    for path in sorted((*view.hidden, *view.opened), key=lambda path: len(path.parts)):
+    outer_first = sorted(
+        (*view.hidden, *view.opened),
+        key=lambda path: len(path.parts),
+    )
+    for path in outer_first:
         if path in view.opened:
-            if is_inside(path, view.writable):
+            is_protected = is_inside(path, view.protected)
+            if is_inside(path, view.writable) and not is_protected:
                 how = "--bind"
             else:
                 how = "--ro-bind"
-            words += [
-                "--ro-bind" if is_inside(path, view.protected) else how,
-                str(path),
-                str(path),
-            ]
+            words += [how, str(path), str(path)]
         elif path.is_dir():
             words += ["--perms", "0111", "--tmpfs", str(path)]
         else:

@@ -113,7 +113,8 @@ def decoded(path: bytes) -> str:
 
 
 def prctl(option: int, value: int, *more: int) -> None:
-    system_call("prctl", option, *(value, *more, 0, 0, 0)[:4])
+    arguments = (value, *more, 0, 0, 0)
+    system_call("prctl", option, *arguments[:4])
 
 
 def mount(
@@ -152,10 +153,9 @@ def limit(resource: int, most: int) -> None:
     """Lower both limits of this process and its children to `most`; lower ones are kept."""
     held = bytearray(16)
     system_call("prlimit64", 0, resource, None, held)
-    soft, hard = (int.from_bytes(held[at : at + 8], "little") for at in (0, 8))
-    system_call(
-        "prlimit64", 0, resource, words(8, min(soft, most), min(hard, most)), None
-    )
+    soft, hard = integers(held)
+    lower = words(8, min(soft, most), min(hard, most))
+    system_call("prlimit64", 0, resource, lower, None)
 
 
 def drop_capabilities(
@@ -228,10 +228,18 @@ def _program(instructions: bytearray) -> bytes:
 
 def _shared(data: bytearray) -> object:
     """A C array that shares the memory."""
-    kind = type("Memory", (_ctypes.Array,), {"_type_": _Char, "_length_": len(data)})
+    fields = {"_type_": _Char, "_length_": len(data)}
+    kind = type("Memory", (_ctypes.Array,), fields)
     return kind.from_buffer(data)
 
 
 def words(size: int, *values: int) -> bytes:
     """The memory of a structure of integers with `size` bytes each."""
     return b"".join(value.to_bytes(size, "little") for value in values)
+
+
+def integers(memory: bytes | bytearray) -> list[int]:
+    """The integers of 8 bytes each in the memory of a structure."""
+    return [
+        int.from_bytes(memory[at : at + 8], "little") for at in range(0, len(memory), 8)
+    ]

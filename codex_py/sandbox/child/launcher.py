@@ -57,7 +57,10 @@ def _run_in_namespaces(confinement: Confinement) -> None:
     if first:
         posix.close(report)
         code = posix.read(read_end, 1)
-        kernel.leave(code[0] if code else exit_code(posix.waitpid(first, 0)[1]))
+        if code:
+            kernel.leave(code[0])
+        _, status = posix.waitpid(first, 0)
+        kernel.leave(exit_code(status))
     kernel.prctl(kernel.PR_SET_PDEATHSIG, signals.SIGKILL)
     own, parent = namespaces.outer_ids()
     if parent != launcher:

@@ -77,8 +77,10 @@ def outer_ids() -> tuple[int, int]:
     file = posix.open("/proc/self/stat", posix.O_RDONLY | posix.O_CLOEXEC)
     own, _, rest = posix.read(file, 4096).partition(b" ")
     posix.close(file)
-    # The name, in parentheses, may contain anything; the state follows it.
-    return int(own), int(rest.rpartition(b")")[2].split()[1])
+    # The name, in parentheses, may contain anything.
+    _, _, facts = rest.rpartition(b")")
+    _state, parent, *_others = facts.split()
+    return int(own), int(parent)
 
 
 def limit_processes(most: int) -> None:
@@ -205,12 +207,15 @@ def _hide(hidden: list[str], opened: list[str]) -> None:
     """
     trees = {path: _clone(path) for path in opened}
     posix.mkdir(_EMPTY, 0)
-    for path in sorted((*hidden, *opened), key=lambda path: path.count("/")):
+    outer_first = sorted((*hidden, *opened), key=lambda path: path.count("/"))
+    for path in outer_first:
         if path in trees:
             _place(trees[path], path)
             continue
         is_folder = stat.S_ISDIR(posix.stat(path).st_mode)
-        inside = [each for each in opened if is_folder and each.startswith(f"{path}/")]
+        inside: list[str] = []
+        if is_folder:
+            inside = [each for each in opened if each.startswith(f"{path}/")]
         if inside:
             kernel.mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=111")
             for each in inside:

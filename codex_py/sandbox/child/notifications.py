@@ -24,9 +24,7 @@ class PendingCall:
     def __init__(self, data: bytes, name: str) -> None:
         self.id = data[:8]
         self.name = name
-        self.words = [
-            int.from_bytes(data[at : at + 8], "little") for at in range(32, 80, 8)
-        ]
+        self.words = kernel.integers(data[32:80])
         """The arguments, as they are in the registers."""
         self.is_taken = False
         """True if the call was answered, or a thread will answer it."""
@@ -125,9 +123,8 @@ class NotificationListener:
 
     def call(self, data: bytes) -> PendingCall:
         """Parse a call. `data`: `struct seccomp_notif`."""
-        return PendingCall(
-            data, self._names.get(int.from_bytes(data[16:20], "little"), "")
-        )
+        number = int.from_bytes(data[16:20], "little")
+        return PendingCall(data, self._names.get(number, ""))
 
     def require_waiting(self, call: PendingCall) -> None:
         """Raise an `OSError` unless the caller still waits for the answer."""

@@ -28,7 +28,8 @@ class ListenerLink:
             kernel.set_filter(other)
             return
         data = listener.to_bytes(_DESCRIPTOR_BYTES, "little")
-        self._there.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
+        descriptor = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)
+        self._there.sendmsg([b"x"], [descriptor])
 
     def receive(self) -> int | None:
         """Wait for the descriptor; None if the command has set the other filter, or has ended."""

@@ -283,9 +283,12 @@ def _set_user_rules() -> Iterator[_Rule]:
 
 
 def _scheduling_rules() -> Iterator[_Rule]:
-    for name, others in (("setpriority", (1, 2)), ("ioprio_set", (2, 3))):
-        # These values mean groups and users.
-        yield name, _if(0, _EQUAL, *others, then=_REFUSED, otherwise=_NEXT_RULE)
+    groups_and_users = {
+        "setpriority": (1, 2),
+        "ioprio_set": (2, 3),
+    }
+    for name, kinds in groups_and_users.items():
+        yield name, _if(0, _EQUAL, *kinds, then=_REFUSED, otherwise=_NEXT_RULE)
         yield name, _if(1, _EQUAL, 0, then=_ALLOWED, otherwise=_REFUSED)
     for name in (
         "sched_setparam",

@@ -47,7 +47,10 @@ class Subreaper:
         if subreaper:
             posix.close(report)
             code = posix.read(read_end, 1)
-            kernel.leave(code[0] if code else exit_code(posix.waitpid(subreaper, 0)[1]))
+            if code:
+                kernel.leave(code[0])
+            _, status = posix.waitpid(subreaper, 0)
+            kernel.leave(exit_code(status))
         posix.close(read_end)
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
         # The agent kills every process that has its mark in the environment, but this one must live

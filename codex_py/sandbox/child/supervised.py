@@ -56,7 +56,8 @@ class SupervisedCommand(Subreaper):
         """Set the filter, and send the supervisor its descriptor for notifications."""
         listener = kernel.set_notifying_filter(self.confinement.filter)
         data = listener.to_bytes(_DESCRIPTOR_BYTES, "little")
-        self._there.sendmsg([b"x"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)])
+        descriptor = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, data)
+        self._there.sendmsg([b"x"], [descriptor])
 
     def wait(self, command: int, launcher: int) -> int | None:
         """Answer calls until the command ends or has too many processes; see `Subreaper.wait`."""

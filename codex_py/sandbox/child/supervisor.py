@@ -214,15 +214,21 @@ class Supervisor:
             memory = call.memory(times, 2 * size)
             if len(memory) < 2 * size:
                 raise OSError(errno.EFAULT, "no times")
-            numbers = [
-                int.from_bytes(memory[at : at + 8], "little")
-                for at in range(0, 2 * size, 8)
-            ]
-            if not unit:
-                numbers = [numbers[0], 0, numbers[1], 0]
-            numbers[1::2] = [part * unit & _LONG for part in numbers[1::2]]
-            data = kernel.words(8, *numbers)
-        kernel.system_call("utimensat", kernel.AT_FDCWD, os.fsencode(file), data, 0)
+            numbers = kernel.integers(memory)
+            if unit:
+                accessed, accessed_part, changed, changed_part = numbers
+            else:
+                accessed, changed = numbers
+                accessed_part = changed_part = 0
+            data = kernel.words(
+                8,
+                accessed,
+                accessed_part * unit & _LONG,
+                changed,
+                changed_part * unit & _LONG,
+            )
+        name = os.fsencode(file)
+        kernel.system_call("utimensat", kernel.AT_FDCWD, name, data, 0)
 
 
 def _require_harmless(mode: int) -> None:

@@ -216,7 +216,8 @@ async def resolved(host: str, port: int) -> Sequence[str]:
         problem = None
         try:
             rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found = list(dict.fromkeys(str(row[4][0]) for row in rows))
+            addresses = [str(address[0]) for *_, address in rows]
+            found = list(dict.fromkeys(addresses))
         except OSError as error:
             problem = error
         with suppress(RuntimeError):

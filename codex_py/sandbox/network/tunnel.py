@@ -60,7 +60,10 @@ async def serve_socks(client: Streams, gate: ConnectionGate) -> None:
     if kind not in {_IPV4, _NAME, _IPV6}:
         writer.write(_reply(_NO_KIND))
         return
-    size = {_IPV4: 4, _IPV6: 16}.get(kind) or (await reader.readexactly(1))[0]
+    if kind == _NAME:
+        size = (await reader.readexactly(1))[0]
+    else:
+        size = 4 if kind == _IPV4 else 16
     name = await reader.readexactly(size)
     port = int.from_bytes(await reader.readexactly(2), "big")
     if command != _CONNECT:
@@ -88,5 +91,5 @@ async def serve_socks(client: Streams, gate: ConnectionGate) -> None:
 
 
 def _reply(code: int) -> bytes:
-    # The reply has an address that nobody reads.
-    return bytes((_VERSION, code, 0, _IPV4, 0, 0, 0, 0, 0, 0))
+    # The reply has an address and a port that nobody reads.
+    return bytes((_VERSION, code, 0, _IPV4)) + bytes(4 + 2)
