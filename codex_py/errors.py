@@ -336,4 +336,7 @@ def single_error(error: BaseException) -> BaseException:
         return error
     group = cast("BaseExceptionGroup[BaseException]", error)
     inner = [single_error(each) for each in group.exceptions]
-    return next((each for each in inner if not isinstance(each, CodexError)), inner[0])
+    for each in inner:
+        if not isinstance(each, CodexError):
+            return each
+    return inner[0]

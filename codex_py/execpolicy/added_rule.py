@@ -23,15 +23,18 @@ def allow_prefix(rules_folder: Path, prefix: Sequence[str]) -> None:
     """
     if not prefix:
         raise ValueError("a rule needs a word")
-    words = ", ".join(json.dumps(word, ensure_ascii=False) for word in prefix)
+    quoted = [json.dumps(word, ensure_ascii=False) for word in prefix]
+    words = ", ".join(quoted)
     line = f'prefix_rule(pattern=[{words}], decision="allow")'.encode()
     make_private(rules_folder)
     path = rules_folder / "default.rules"
-    with open(path, "a+b", buffering=0, opener=partial(os.open, mode=0o600)) as file:
+    opener = partial(os.open, mode=0o600)
+    with open(path, "a+b", buffering=0, opener=opener) as file:
         lock(file.fileno(), _LOCK_TIMEOUT_S)
         file.seek(0)
         content = file.readall()
-        if line in (known.rstrip(b"\r") for known in content.split(b"\n")):
+        known = [each.rstrip(b"\r") for each in content.split(b"\n")]
+        if line in known:
             return
         if not content or content.endswith(b"\n"):
             start = b""

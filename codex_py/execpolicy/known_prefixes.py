@@ -61,7 +61,18 @@ _KNOWN: Final = {
     "pip": _PIP,
     "pip3": _PIP,
     **dict.fromkeys(
-        ("df", "dig", "du", "free", "host", "nslookup", "pgrep", "ping", "ps"), ("",)
+        (
+            "df",
+            "dig",
+            "du",
+            "free",
+            "host",
+            "nslookup",
+            "pgrep",
+            "ping",
+            "ps",
+        ),
+        ("",),
     ),
 }
 """The subcommands by program. An empty one stands for the program with any arguments."""
@@ -87,8 +98,12 @@ def known_prefix(argv: Sequence[str], place: CommandPlace = BY_NAME) -> Command:
     if len(commands) != 1:
         return ()
     (command,) = commands
-    prefixes = ((command[0], *words.split()) for words in _KNOWN.get(command[0], ()))
-    return next((words for words in prefixes if command[: len(words)] == words), ())
+    program = command[0]
+    for words in _KNOWN.get(program, ()):
+        prefix = (program, *words.split())
+        if command[: len(prefix)] == prefix:
+            return prefix
+    return ()
 
 
 def is_local_install(command: Command, covered: int) -> bool:

@@ -132,8 +132,12 @@ class CommandPlace:
 
     def can_change(self, path: str | Path) -> bool:
         """True if a path, as written or resolved, is in a writable folder. It need not exist."""
-        ways = (Path(os.path.normpath(path)), Path(os.path.realpath(path)))
-        return any(way.is_relative_to(root) for way in ways for root in self.writable)
+        written = Path(os.path.normpath(path))
+        resolved = Path(os.path.realpath(path))
+        return any(
+            written.is_relative_to(root) or resolved.is_relative_to(root)
+            for root in self.writable
+        )
 
     def safe_environment(self) -> dict[str, str] | None:
         """The environment without variables through which programs could load code of the model's.
@@ -173,8 +177,9 @@ class CommandPlace:
 
     @cached_property
     def _folders(self) -> list[str]:
+        environment = self.environment or {}
+        folders = environment.get("PATH", os.defpath).split(os.pathsep)
         # Relative and empty entries are relative to the command's working directory.
-        folders = (self.environment or {}).get("PATH", os.defpath).split(os.pathsep)
         return [str(self.cwd / folder) for folder in folders]
 
     @cached_property

@@ -182,7 +182,9 @@ def _value(node: ast.expr, file: _File) -> Value:
                 raise file.error(node, f"the name {name!r} is not defined above")
             return file.names[name]
         case ast.BinOp(left, ast.Add(), right):
-            return _joined(_value(left, file), _value(right, file), node, file)
+            first = _value(left, file)
+            second = _value(right, file)
+            return _joined(first, second, node, file)
         case _:
             raise file.error(
                 node, "expected a string or a list of strings, written out"

@@ -135,7 +135,8 @@ def literal_word(raw: str) -> str | None:
 
 
 def _unquoted(raw: str) -> str:
-    return "".join(_part_value(part[0]) for part in _pattern(_PARTS).finditer(raw))
+    parts = _pattern(_PARTS).finditer(raw)
+    return "".join(_part_value(part[0]) for part in parts)
 
 
 def _part_value(part: str) -> str:

@@ -109,7 +109,10 @@ def wrapped_commands(command: Command) -> list[Command]:
     if name == "find":
         return _find_actions(command)
     wrapper = _WRAPPERS.get(name)
-    if wrapper is None or (name == "command" and command[1:2] in {("-v",), ("-V",)}):
+    if wrapper is None:
+        return []
+    only_looks_up = name == "command" and command[1:2] in {("-v",), ("-V",)}
+    if only_looks_up:
         return []
     start = _after_options(command, wrapper)
     while (
@@ -173,14 +176,16 @@ def _option_value(command: Command, letter: str, long: str) -> str | None:
     for index, word in enumerate(command[1:], 2):
         if word == "--":
             break
+        next_word = "".join(command[index : index + 1])
         if word.startswith("--"):
             name, equals, value = word.partition("=")
             if name == long:
                 if equals:
                     return value
-                return "".join(command[index : index + 1])
+                return next_word
         elif word.startswith("-") and letter in word:
-            return word.partition(letter)[2] or "".join(command[index : index + 1])
+            _, _, value = word.partition(letter)
+            return value or next_word
     return None
 
 

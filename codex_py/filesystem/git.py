@@ -43,8 +43,11 @@ def for_another_tree(environment: Mapping[str, str]) -> dict[str, str]:
 def find_dot_git(cwd: Path) -> Path | None:
     """The nearest `.git` of a folder and its parents. Like git, this ignores a `.git` that is
     neither folder nor file."""
-    places = (folder / ".git" for folder in (cwd, *cwd.parents))
-    return next((place for place in places if place.is_dir() or place.is_file()), None)
+    for folder in (cwd, *cwd.parents):
+        place = folder / ".git"
+        if place.is_dir() or place.is_file():
+            return place
+    return None
 
 
 def git_folder(dot_git: Path) -> Path:
@@ -101,12 +104,15 @@ def main_work_tree(root: Path) -> Path | None:
 def _submodule_tree(folder: Path) -> Path | None:
     """The work tree of a submodule, from the folder of its repository; raises as `git_folder`."""
     text = os.fsdecode(read_whole(folder / "config", _MAX_POINTER_BYTES))
-    names = (line.partition("=") for line in text.splitlines())
-    named = next(
-        (path.strip() for name, _, path in names if name.strip() == "worktree"), ""
-    )
+    named = ""
+    for line in text.splitlines():
+        name, _, path = line.partition("=")
+        if name.strip() == "worktree":
+            named = path.strip()
+            break
     tree = Path(os.path.normpath(folder / named))
-    is_its = os.path.realpath(git_folder(tree / ".git")) == os.path.realpath(folder)
+    its_folder = git_folder(tree / ".git")
+    is_its = os.path.realpath(its_folder) == os.path.realpath(folder)
     if named and is_its:
         return tree
     return None

@@ -29,13 +29,11 @@ def _translated(pattern: str) -> str:
         if token in _MEANING:
             parts.append(_MEANING[token])
         elif len(token) > 1:
-            inner = (
-                token[1:-1].replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
-            )
+            inner = token[1:-1]
+            for special in ("\\", "[", "^"):
+                inner = inner.replace(special, f"\\{special}")
             if inner.startswith("!"):
                 inner = f"^/{inner[1:]}"
-            else:
-                inner = inner
             parts.append(f"[{inner}]")
         else:
             parts.append(re.escape(token))

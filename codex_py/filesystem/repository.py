@@ -63,7 +63,8 @@ class OwnRepository:
     def holds(self, path: str | Path) -> bool:
         """True if a path leads into the work tree or its repository, links followed."""
         real = Path(os.path.realpath(path))
-        places = (Path(os.path.realpath(self.top)), self.folder, self.common)
+        top = Path(os.path.realpath(self.top))
+        places = (top, self.folder, self.common)
         return any(real.is_relative_to(place) for place in places)
 
     def has_tree(self, tree: Path) -> bool:
@@ -274,16 +275,18 @@ class _Entry:
 
 
 def _is_as_in_index(entry: _Entry, top: Path) -> bool:
+    path = os.path.join(os.fsencode(top), entry.name)  # noqa: PTH118 - bytes
     try:
-        found = os.lstat(os.path.join(os.fsencode(top), entry.name))  # noqa: PTH118 - bytes
+        found = os.lstat(path)
     except (OSError, ValueError):
         return False
     if found.st_ino & _MAX_NUMBER != entry.inode:
         return False
     # It may have been edited since. The numbers of some devices change when the machine starts.
     is_on_device = found.st_dev & _MAX_NUMBER == entry.device
-    times = found.st_ctime_ns // _NS, found.st_mtime_ns // _NS
-    return is_on_device or times == (entry.changed_s, entry.modified_s)
+    is_changed = found.st_ctime_ns // _NS != entry.changed_s
+    is_modified = found.st_mtime_ns // _NS != entry.modified_s
+    return is_on_device or not (is_changed or is_modified)
 
 
 def _entries(data: bytes, hash_bytes: int) -> Iterator[_Entry]:

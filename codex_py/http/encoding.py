@@ -41,7 +41,9 @@ def unreadable(encoding: str | None) -> str | None:
 
 
 def _codings(encoding: str | None) -> list[str]:
-    names = [part.strip().lower() for part in (encoding or "").split(",")]
+    if encoding is None:
+        return []
+    names = [part.strip().lower() for part in encoding.split(",")]
     return [name for name in names if name not in {"", "identity"}]
 
 
@@ -109,4 +111,6 @@ class Unpacker:
 
 def _is_zlib(start: bytes) -> bool:
     """True for the header of RFC 1950."""
-    return start[0] & 0x0F == 8 and (start[0] << 8 | start[1]) % 31 == 0
+    is_deflate = start[0] & 0x0F == 8
+    checksum = int.from_bytes(start[:2], "big")
+    return is_deflate and checksum % 31 == 0

@@ -32,8 +32,9 @@ class Head:
 
     def values(self, name: bytes) -> list[bytes]:
         """The members of a list header, in lower case; empty if the header is absent."""
-        joined = b",".join(value for key, value in self.headers if key.lower() == name)
-        return [part for raw in joined.split(b",") if (part := raw.strip().lower())]
+        values = [value for key, value in self.headers if key.lower() == name]
+        members = [part.strip().lower() for part in b",".join(values).split(b",")]
+        return list(filter(None, members))
 
     @property
     def keeps_connection(self) -> bool:
@@ -108,7 +109,9 @@ def split_head(data: bytes) -> tuple[Head, bytes] | None:
         return None
     # Folded lines are obsolete, and must be read as one line (RFC 9112 §5.2).
     text = _FOLDED_LINE.sub(b" ", data[: end.start()])
-    status_line, *field_lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
+    lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
+    status_line = lines[0]
+    field_lines = lines[1:]
     status = _STATUS_LINE.fullmatch(status_line)
     if status is None:
         raise httpx.RemoteProtocolError(f"illegal status line: {status_line[:80]!r}")
@@ -118,7 +121,8 @@ def split_head(data: bytes) -> tuple[Head, bytes] | None:
         if field is None:
             raise httpx.RemoteProtocolError(f"illegal header line: {line[:80]!r}")
         headers.append((field[1], field[2].strip(b" \t")))
-    return Head(status[1], int(status[2]), headers), data[end.end() :]
+    head = Head(status[1], int(status[2]), headers)
+    return head, data[end.end() :]
 
 
 def body_of(head: Head, method: str) -> Body:

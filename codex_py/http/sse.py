@@ -164,9 +164,13 @@ def _any_events(events: Sequence[str]) -> Sequence[tuple[str, str]]:
 
     # Older llama.cpp servers report a failure in a non-standard field, `error`.
     text = re.sub(r"(?m)^error:", "data:", "\n\n".join([*events, ""]))
-    headers = {"content-type": "text/event-stream"}
-    source = EventSource(httpx.Response(200, headers=headers, content=text.encode()))
-    return [(event.event, event.data) for event in source.iter_sse() if event.data]
+    response = httpx.Response(
+        200,
+        headers={"content-type": "text/event-stream"},
+        content=text.encode(),
+    )
+    parsed = EventSource(response).iter_sse()
+    return [(event.event, event.data) for event in parsed if event.data]
 
 
 class _Bounds:

@@ -102,7 +102,8 @@ class BulkTransport(httpx.AsyncBaseTransport):
         head = request_head(request, content)
         url = request.url
         host = url.raw_host.decode("ascii")
-        origin = (url.scheme, host, url.port or (443 if url.scheme == "https" else 80))
+        default_port = 443 if url.scheme == "https" else 80
+        origin = (url.scheme, host, url.port or default_port)
         kept = self._take(origin)
         if kept is not None:
             try:
@@ -110,7 +111,8 @@ class BulkTransport(httpx.AsyncBaseTransport):
             except _NoAnswer:
                 # The connection was closed while it was idle.
                 pass
-        timeout_s: float | None = request.extensions.get("timeout", {}).get("connect")
+        timeouts: dict[str, float | None] = request.extensions.get("timeout", {})
+        timeout_s = timeouts.get("connect")
         connection = await self._connect(origin, timeout_s)
         return await self._exchange(connection, origin, request, head, content)
 

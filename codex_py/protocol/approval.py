@@ -210,11 +210,9 @@ class Denied:
 
     def plus(self, cause: str | None, allow: str | None) -> "Denied":
         """Add one refused call."""
-        allows = dict.fromkeys((*self.allow, allow))
-        causes = dict.fromkeys((*self.causes, cause))
-        return Denied(
-            self.calls + 1, tuple(filter(None, allows)), tuple(filter(None, causes))
-        )
+        allows = dict.fromkeys(filter(None, (*self.allow, allow)))
+        causes = dict.fromkeys(filter(None, (*self.causes, cause)))
+        return Denied(self.calls + 1, tuple(allows), tuple(causes))
 
 
 class Approver(Protocol):

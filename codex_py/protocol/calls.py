@@ -164,7 +164,8 @@ def named_changes(patch: str) -> list[Change]:
     """The files that the headings of a patch name, sorted by path; the paths are as written
     there."""
     changes = [
-        Change(path=m[2].strip(), kind=_KINDS[m[1]]) for m in _HEADING.finditer(patch)
+        Change(path=heading[2].strip(), kind=_KINDS[heading[1]])
+        for heading in _HEADING.finditer(patch)
     ]
     return sorted(changes, key=lambda change: change.path)
 

@@ -35,11 +35,12 @@ def event_json(event: Event) -> dict[str, Any]:
             paths = [{"path": str(file.path), "kind": file.kind} for file in files]
             return {"type": "files_patched", "files": paths, "entry": entry}
         case _:
-            name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
-            return event_data(event) or {
-                "type": name,
-                **plain_data(event, is_whole=True),
-            }
+            known = event_data(event)
+            if known:
+                return known
+            class_name = type(event).__name__
+            name = re.sub(r"(?<!^)(?=[A-Z])", "_", class_name).lower()
+            return {"type": name, **plain_data(event, is_whole=True)}
 
 
 def item_data(item: ThreadItem) -> dict[str, Any]:

@@ -62,17 +62,14 @@ class FileRules:
     def denying(self, other: "FileRules") -> "FileRules":
         """Deny what the other denies. Own entries at or below the other's denied paths are
         dropped."""
-        closed = dict.fromkeys(other.denied)
-        kept = [
-            entry
-            for entry in self.entries
-            if closed.keys().isdisjoint((entry[0], *entry[0].parents))
-        ]
-        return replace(
-            self,
-            entries=(*kept, *dict.fromkeys(closed, "deny").items()),
-            globs=tuple(dict.fromkeys((*self.globs, *other.globs))),
-        )
+        denied = dict.fromkeys(other.denied)
+        entries: list[tuple[Path, Access]] = []
+        for path, access in self.entries:
+            if denied.keys().isdisjoint((path, *path.parents)):
+                entries.append((path, access))
+        entries.extend((path, "deny") for path in denied)
+        globs = dict.fromkeys((*self.globs, *other.globs))
+        return replace(self, entries=tuple(entries), globs=tuple(globs))
 
     def copied(self, source: Path, target: Path) -> "FileRules":
         """Deny in a copy of a folder what is denied in the folder."""

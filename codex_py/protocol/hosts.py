@@ -136,9 +136,15 @@ def _expression(name: str) -> re.Pattern[str]:
 
 def _parts(text: str) -> tuple[str, str]:
     """The host, IPv6 without brackets, and `:PORT` or an empty text."""
+    host = text
+    port = ""
     found = _WITH_PORT.fullmatch(text)
-    host, port = (found[1], f":{int(found[2])}") if found else (text, "")
-    return (host[1:-1] if host.startswith("[") and host.endswith("]") else host), port
+    if found:
+        host = found[1]
+        port = f":{int(found[2])}"
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    return host, port
 
 
 def _refuse(host: str) -> str:

@@ -19,9 +19,14 @@ def new_thread_id() -> str:
     fraction = ns * 4096 // 1_000_000
     random = int.from_bytes(os.urandom(8)) >> 2
     digits = f"{ms << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | random:032x}"
-    return "-".join(
-        (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    groups = (
+        digits[:8],
+        digits[8:12],
+        digits[12:16],
+        digits[16:20],
+        digits[20:],
     )
+    return "-".join(groups)
 
 
 def new_call_id() -> str:

@@ -213,7 +213,9 @@ def parse_item(data: object) -> ResponseItem:
 
 
 def _check_parts(parts: object, name: str) -> None:
-    for at, part in enumerate(cast("Parts", parts) if isinstance(parts, list) else ()):
+    if not isinstance(parts, list):
+        return
+    for at, part in enumerate(cast("Parts", parts)):
         place = (name, str(at))
         kind = _required(part, "type", place)
         if kind in _TEXT_OF_PART:

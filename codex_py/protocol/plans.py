@@ -12,10 +12,12 @@ _PLAN = re.compile(
 
 def proposed_plan(text: str) -> str | None:
     """The Markdown of the last plan; None if the text has no plan."""
-    plans = [plan for found in _PLAN.finditer(text) if (plan := found[1].strip())]
-    if plans:
-        return plans[-1]
-    return None
+    last = None
+    for found in _PLAN.finditer(text):
+        plan = found[1].strip()
+        if plan:
+            last = plan
+    return last
 
 
 def may_become_tag(line: str) -> bool:

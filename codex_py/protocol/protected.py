@@ -10,7 +10,12 @@ PROTECTED_NAMES: Final = (".git", ".agents", ".codex", ".claude", ".aws")
 """Entries of a writable root that stay read-only."""
 
 _UNSEEN: Final = dict.fromkeys(
-    [*range(0x200C, 0x2010), *range(0x202A, 0x202F), *range(0x206A, 0x2070), 0xFEFF]
+    [
+        *range(0x200C, 0x2010),
+        *range(0x202A, 0x202F),
+        *range(0x206A, 0x2070),
+        0xFEFF,
+    ]
 )
 """Characters that HFS+ ignores in names."""
 
@@ -54,9 +59,8 @@ def spelt_out(name: str) -> str:
 
     The rules are those by which git refuses a `.git`: is_hfs_dotgit in its utf8.c, is_ntfs_dotgit in its path.c.
     """
-    name = re.split(r"[:\\]", name.translate(_UNSEEN).casefold(), maxsplit=1)[0].rstrip(
-        " ."
-    )
+    seen = name.translate(_UNSEEN).casefold()
+    name = re.split(r"[:\\]", seen, maxsplit=1)[0].rstrip(" .")
     if name.endswith("~1"):
         return f".{name[:-2]}"
     return name

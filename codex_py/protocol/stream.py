@@ -29,7 +29,8 @@ class ToolChoice:
             ConfigError: the text is none of these.
         """
         kind, colon, names = text.partition(":")
-        listed = tuple(name.strip() for name in names.split(",") if name.strip())
+        stripped = [name.strip() for name in names.split(",")]
+        listed = tuple(filter(None, stripped))
         match kind:
             case "auto" | "none" | "required" if not colon:
                 return cls(kind)
@@ -110,11 +111,13 @@ class Usage:
 
     def __add__(self, other: "Usage") -> "Usage":
         names = [each.name for each in fields(self)]
-        return Usage(*(getattr(self, name) + getattr(other, name) for name in names))
+        sums = [getattr(self, name) + getattr(other, name) for name in names]
+        return Usage(*sums)
 
     def __sub__(self, other: "Usage") -> "Usage":
         names = [each.name for each in fields(self)]
-        return Usage(*(getattr(self, name) - getattr(other, name) for name in names))
+        differences = [getattr(self, name) - getattr(other, name) for name in names]
+        return Usage(*differences)
 
 
 @frozen

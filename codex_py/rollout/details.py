@@ -147,13 +147,16 @@ class _Reading:
         call_id = text_field(item, "call_id") or text_field(item, "id")
         prompt = prompt_of(item)
         if prompt is not None:
-            self._turn = self._turn + 1
+            self._turn += 1
             self._prompt = prompt.text
         elif kind.endswith("_call"):
-            self._calls[call_id] = text_field(item, "name") or kind, _arguments(item)
+            name = text_field(item, "name") or kind
+            self._calls[call_id] = (name, _arguments(item))
         elif "output" in item:
-            size = len("".join(message_texts(item["output"])).encode(errors="replace"))
-            self.outputs.append(LargeOutput(*self._calls.pop(call_id, ("", "")), size))
+            text = "".join(message_texts(item["output"]))
+            size = len(text.encode(errors="replace"))
+            name, arguments = self._calls.pop(call_id, ("", ""))
+            self.outputs.append(LargeOutput(name, arguments, size))
             self.outputs = nlargest(_LARGEST, self.outputs, key=lambda each: each.size)
 
     def _count(self, total: Usage) -> None:
@@ -164,8 +167,12 @@ class _Reading:
         self._total = total
         if not spent.total_tokens:
             return
+        turn = None
+        prompt = ""
         # The count of a copy begins with the count of its original.
-        turn, prompt = (None, "") if self._model is None else (self._turn, self._prompt)
+        if self._model is not None:
+            turn = self._turn
+            prompt = self._prompt
         known = self.rows.get((turn, self._model))
         if known is not None:
             spent = known.usage + spent

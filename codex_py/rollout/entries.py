@@ -91,13 +91,12 @@ class RolloutEntry:
         if kind == "local_shell_call":
             # The oldest form has no `call_id` and is answered under its `id`.
             call_id = call_id or payload.get("id")
-        is_damaged = not (
-            isinstance(written, str)
-            and (kind not in _WITH_ID or (isinstance(call_id, str) and call_id))
-            and all(
-                isinstance(payload.get(k), t) for k, t in _FIELDS.get(kind, {}).items()
-            )
-        )
+        is_damaged = not isinstance(written, str)
+        if kind in _WITH_ID and not (isinstance(call_id, str) and call_id):
+            is_damaged = True
+        for name, form in _FIELDS.get(kind, {}).items():
+            if not isinstance(payload.get(name), form):
+                is_damaged = True
         texts = ()
         if kind == "message" and role != "assistant":
             texts = tuple(message_texts(payload.get("content")))
@@ -245,16 +244,14 @@ def _aborted(
     """Each call without an output, and its output `aborted`."""
     answered = {each.place for each in response if each.type in _OUTPUT_TYPES}
     for each in response:
-        if each.place is None or each.call_id is None or each.type not in _ABORTED:
+        if each.place is None or each.call_id is None:
+            continue
+        if each.type not in _ABORTED:
             continue
         place = each.place._replace(is_output=True)
         if place not in answered:
-            yield (
-                each,
-                RolloutEntry.of(
-                    {"call_id": each.call_id, **_ABORTED[each.type]}, None, place
-                ),
-            )
+            output = {"call_id": each.call_id, **_ABORTED[each.type]}
+            yield each, RolloutEntry.of(output, None, place)
 
 
 def compacted(

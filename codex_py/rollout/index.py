@@ -107,7 +107,9 @@ def newest_continuation(home: Path, path: Path) -> Path:
 
 def latest_session(home: Path, *, cwd: Path | None) -> Path | None:
     """The file of the first of the `recent_sessions`; None without any."""
-    return next((path for path, _, _ in recent_sessions(home, cwd=cwd)), None)
+    for path, _, _ in recent_sessions(home, cwd=cwd):
+        return path
+    return None
 
 
 def recent_sessions(
@@ -126,7 +128,7 @@ def recent_sessions(
     for thread_id, entry in _newest_first(home / folder):
         # A thread that Codex took back to an earlier prompt has several files: the newest counts.
         if thread_id not in newest:
-            newest[thread_id] = _modified(entry), entry.path
+            newest[thread_id] = (_modified(entry), entry.path)
     real = "" if cwd is None else os.path.realpath(cwd)
     # A session file cannot store a folder name that is not UTF-8 exactly.
     here = {real, well_formed(real)}
@@ -139,7 +141,8 @@ def recent_sessions(
         meta = _meta(path)
         if meta is None or isinstance(meta.source, dict):
             continue
-        if cwd is None or meta.cwd in here or os.path.realpath(meta.cwd) in here:
+        is_wanted = cwd is None or meta.cwd in here
+        if is_wanted or os.path.realpath(meta.cwd) in here:
             yield path, meta, modified
 
 

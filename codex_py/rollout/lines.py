@@ -259,10 +259,12 @@ def _parse(raw: bytes, events: Collection[bytes] | None) -> Line:
         _DECODER.decode("{" + rest[1:])
     encoded = None
     if kind == b"response_item":
-        # In an ASCII line, characters are bytes. This saves a copy of large outputs.
-        encoded = EncodedItem(
-            raw[start : start + end] if text.isascii() else text[:end].encode()
-        )
+        if text.isascii():
+            # In an ASCII line, characters are bytes. This saves a copy of large outputs.
+            written = raw[start : start + end]
+        else:
+            written = text[:end].encode()
+        encoded = EncodedItem(written)
     where = None
     if place[0] is not None:
         response, is_output, position, arrival = map(int, place)

@@ -121,7 +121,8 @@ def search_sessions(
     """
     words = [word.casefold() for word in words]
     # JSON can spell words with other characters in several ways.
-    plain = [word.encode() for word in words if word.isascii() and word.isalnum()]
+    plain_words = [word for word in words if word.isascii() and word.isalnum()]
+    plain = [word.encode() for word in plain_words]
     for summary in _summaries(home, None, archived=archived):
         try:
             found = list(islice(_places(summary.path, words, plain), _SHOWN_PLACES))
@@ -193,8 +194,8 @@ def title_of(prompt: str) -> str:
     """
     if prompt.strip() == instruction_text("commands/init.md").strip():
         return "/init"
-    said = " ".join(_NOT_SAID.sub(" ", prompt).split()) or " ".join(prompt.split())
-    return said[:_SHOWN_CHARACTERS]
+    said = _NOT_SAID.sub(" ", prompt).split() or prompt.split()
+    return " ".join(said)[:_SHOWN_CHARACTERS]
 
 
 def _time(timestamp: str) -> datetime | None:

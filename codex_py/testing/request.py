@@ -65,7 +65,8 @@ class RecordedRequest:
         Raises:
             LookupError: the request has no such output.
         """
-        entries: list[dict[str, Any]] = self.body.get("input") or self.body["messages"]
+        body = self.body
+        entries: list[dict[str, Any]] = body.get("input") or body["messages"]
         for entry in entries:
             content: Any = entry.get("content")
             if isinstance(content, list):
@@ -73,12 +74,15 @@ class RecordedRequest:
             else:
                 parts = []
             for part in (entry, *parts):
+                kind = part.get("type") or part.get("role")
+                if kind not in _IS_ANSWER:
+                    continue
                 ids = (
-                    part.get(key) for key in ("call_id", "tool_call_id", "tool_use_id")
+                    part.get("call_id"),
+                    part.get("tool_call_id"),
+                    part.get("tool_use_id"),
                 )
-                if (
-                    part.get("type") or part.get("role")
-                ) in _IS_ANSWER and call_id in ids:
+                if call_id in ids:
                     if "output" in part:
                         return part["output"]
                     return part["content"]

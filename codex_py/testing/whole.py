@@ -21,23 +21,27 @@ def whole_reply(reply: Reply, path: str) -> Reply:
             stream += part
         elif not isinstance(part, Pause):
             stream += sse([part])
-    lines = [
-        line[5:].strip() for line in stream.splitlines() if line.startswith(b"data:")
-    ]
-    try:
-        events: list[Event] = [json.loads(line) for line in lines if line != b"[DONE]"]
-    except ValueError:
-        return reply
-    failure = next(
-        (event for event in events if "error" in (event.get("type"), *event)), None
-    )
-    if failure is not None:
-        if "error" in failure:
-            body = failure
+    events: list[Event] = []
+    for line in stream.splitlines():
+        if not line.startswith(b"data:"):
+            continue
+        data = line.removeprefix(b"data:").strip()
+        if data == b"[DONE]":
+            continue
+        try:
+            events.append(json.loads(data))
+        except ValueError:
+            return reply
+    for event in events:
+        if "error" in event:
+            body = event
+        elif event.get("type") == "error":
+            body = {"error": event}
         else:
-            body = {"error": failure}
+            continue
         return replace(reply, status=500, body=json.dumps(body).encode())
-    return replace(reply, body=json.dumps(_WHOLE[path](events)).encode())
+    whole = _WHOLE[path](events)
+    return replace(reply, body=json.dumps(whole).encode())
 
 
 def _response(events: Sequence[Event]) -> Event:

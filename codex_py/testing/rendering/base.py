@@ -85,7 +85,9 @@ class Rendering(ABC):
             yield from self._end(details.get("reason"), response.get("usage"))
         elif kind in {"response.failed", "error"}:
             error = event.get("response", event).get("error") or event
-            yield self._failure(str(error.get("code")), str(error.get("message")))
+            code = str(error.get("code"))
+            message = str(error.get("message"))
+            yield self._failure(code, message)
 
     def _begin(self, response_id: str = "resp_1") -> Iterator[Event]:
         if not self._has_begun:
@@ -107,8 +109,9 @@ class Rendering(ABC):
             return
         self._said.add(index)
         yield from self._begin()
-        is_raw = kind == "arguments" and self._calls[index] == "custom_tool_call"
-        yield from self._piece(kind, index, json.dumps(text)[1:-1] if is_raw else text)
+        if kind == "arguments" and self._calls[index] == "custom_tool_call":
+            text = json.dumps(text)[1:-1]
+        yield from self._piece(kind, index, text)
 
     def _finish(self, index: int, item: Mapping[str, Any]) -> Iterator[Event]:
         kind = _KINDS.get(item["type"])

@@ -64,9 +64,9 @@ class ChatStream(Rendering):
         return {"error": {"message": message, "type": code, "code": code}}
 
     def _call_chunk(self, index: int, fields: Mapping[str, Any]) -> Event:
-        return self._chunk(
-            {"tool_calls": [{"index": list(self._calls).index(index), **fields}]}
-        )
+        position = list(self._calls).index(index)
+        call = {"index": position, **fields}
+        return self._chunk({"tool_calls": [call]})
 
     def _chunk(
         self, delta: Mapping[str, Any], finish_reason: str | None = None
