@@ -87,7 +87,8 @@ def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
     for name in names:
         fitting = [entry for entry in listed if name.startswith(entry.slug)]
         if fitting:
-            return replace(max(fitting, key=lambda entry: len(entry.slug)), slug=slug)
+            longest = max(fitting, key=lambda entry: len(entry.slug))
+            return replace(longest, slug=slug)
     other = known_model(slug)
     if other is None or other.window is None:
         return ModelInfo(

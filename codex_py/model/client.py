@@ -121,14 +121,14 @@ class HttpModelClient:
     ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
         """Send a request to the provider, and read the events of its answer."""
         body = self._wire.body(prompt)
+        own_headers = [
+            (name.encode(), value.encode()) for name, value in prompt.headers.items()
+        ]
         request = self._http.build_request(
             "POST",
             self._url,
             content=body,
-            headers=[
-                *self._headers,
-                *((k.encode(), v.encode()) for k, v in prompt.headers.items()),
-            ],
+            headers=[*self._headers, *own_headers],
             timeout=self._timeout,
             extensions={SENT: self._sent},
         )

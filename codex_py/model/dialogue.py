@@ -165,11 +165,14 @@ class Dialogue:
     def _take(self, item: JsonObject) -> None:
         kind = item.get("type", "message")
         if kind == "message" and item.get("role") != "assistant":
-            told = InputMessage(str(item.get("role")), self._parts(item.get("content")))
-            if told.parts:
-                (self._turns if self._open_turn() is None else self._waiting).append(
-                    told
-                )
+            parts = self._parts(item.get("content"))
+            if not parts:
+                return
+            told = InputMessage(str(item.get("role")), parts)
+            if self._open_turn() is None:
+                self._turns.append(told)
+            else:
+                self._waiting.append(told)
         elif kind in OUTPUTS:
             self._answer(item)
         elif (block := self._block(kind, item)) is not None:

@@ -98,9 +98,7 @@ def unwrapped(arguments: str) -> str:
             return value
         return arguments
     fields = cast("dict[str, Any]", value)
-    texts = [
-        text for text in (fields.get(_INPUT), *fields.values()) if isinstance(text, str)
-    ]
-    if texts:
-        return texts[0]
+    for text in (fields.get(_INPUT), *fields.values()):
+        if isinstance(text, str):
+            return text
     return arguments

@@ -170,9 +170,8 @@ def without_maker(item: EncodedItem) -> EncodedItem | None:
 def _without_maker(data: JsonObject) -> EncodedItem | None:
     if data.get("type") in _ONLY_FOR_MAKER:
         return None
-    return EncodedItem(
-        encode_json({k: v for k, v in data.items() if k not in {FIELD, "id"}})
-    )
+    shared = {key: value for key, value in data.items() if key not in {FIELD, "id"}}
+    return EncodedItem(encode_json(shared))
 
 
 class GrowingHistory:
@@ -193,6 +192,9 @@ class GrowingHistory:
         was = self._manner
         self._seen = list(items)
         self._manner = manner
-        if manner != was or len(items) < len(seen) or not all(map(is_, seen, items)):
+        if manner != was or len(items) < len(seen):
+            return False, items
+        begins_as_seen = all(map(is_, seen, items))
+        if not begins_as_seen:
             return False, items
         return True, items[len(seen) :]

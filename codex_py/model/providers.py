@@ -186,7 +186,8 @@ def _built_in(
         # A table in the shared file must mean the same as in Codex, which supports only the
         # Responses API.
         table["wire_api"] = "responses"
-    table |= {**own, "profile": {**table.get("profile", {}), **own.get("profile", {})}}
+    profile = {**table.get("profile", {}), **own.get("profile", {})}
+    table |= {**own, "profile": profile}
     if provider_id in _CANNOT_BE_REDEFINED - {"openai"}:
         port = environment.get("CODEX_OSS_PORT", "").strip()
         url = environment.get("CODEX_OSS_BASE_URL", "").strip()

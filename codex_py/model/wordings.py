@@ -94,7 +94,8 @@ def may_be_too_long(words: str) -> bool:
     if not words.strip():
         return True
     text = words[:_MAX_WORDS]
-    return re.search(_SIZE, text) is not None and re.search(_SENT, text) is not None
+    names_size = re.search(_SIZE, text) is not None
+    return names_size and re.search(_SENT, text) is not None
 
 
 def may_be_bad_schema(words: str) -> bool:
@@ -107,7 +108,8 @@ def may_be_bad_schema(words: str) -> bool:
     text = words[:_MAX_WORDS]
     if re.search(_HISTORY, text) is not None:
         return False
-    return re.search(_TOOLS, text) is not None and re.search(_SCHEMA, text) is not None
+    names_tools = re.search(_TOOLS, text) is not None
+    return names_tools and re.search(_SCHEMA, text) is not None
 
 
 def stated_limit(words: str) -> int | None:

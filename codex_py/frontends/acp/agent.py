@@ -241,12 +241,13 @@ class EditorAgent:
         config = replace(config, mcp_servers=servers)
         self._require_key(config)
         wanted = request.additional_directories or ()
+        own_dirs = [config.cwd / name for name in self._arguments.add_dir]
         dirs = [_folder("additionalDirectories", folder) for folder in wanted]
         options = replace(
             served_options(self._arguments),
             source="vscode",
             originator="codex_py_acp",
-            add_dirs=(*(config.cwd / name for name in self._arguments.add_dir), *dirs),
+            add_dirs=(*own_dirs, *dirs),
             can_review=True,
         )
         if session_id is not None:
@@ -299,8 +300,11 @@ def _checked(kind: type[_RequestT], params: Any) -> _RequestT:
     except ValidationError as error:
         raise RpcError(INVALID_PARAMS, first_mistake(error)) from error
     for name, key in _LISTS.items():
+        if not hasattr(checked, name):
+            continue
         entries: Any = given.get(key) or []
-        if hasattr(checked, name) and len(getattr(checked, name) or []) != len(entries):
+        accepted: Any = getattr(checked, name) or []
+        if len(accepted) != len(entries):
             raise RpcError(INVALID_PARAMS, f"`{key}`: one of the entries is wrong")
     return checked
 
@@ -336,6 +340,10 @@ def _servers(servers: Sequence[Any]) -> Mapping[str, Any]:
                 )
         # Names are meant for people, but the names of the server's tools are made from them.
         plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", server.name) or "server"
-        names = (plain, *(f"{plain}-{number}" for number in range(2, len(servers) + 1)))
-        tables[next(name for name in names if name not in tables)] = table
+        name = plain
+        number = 1
+        while name in tables:
+            number += 1
+            name = f"{plain}-{number}"
+        tables[name] = table
     return mcp_servers(tables)[0]

@@ -147,7 +147,8 @@ def _files(paths: Sequence[Path], cwd: Path, kind: str) -> Fields:
             path = path.relative_to(cwd)
         names.append(str(path))
     fields = _call(f"{kind.capitalize()} {', '.join(names)}", kind, None)
-    places = [{"path": os.path.normpath(path)} for path in paths[:_MAX_FILES]]
+    first = paths[:_MAX_FILES]
+    places = [{"path": os.path.normpath(path)} for path in first]
     return {**fields, "locations": places}
 
 
@@ -155,12 +156,15 @@ def _diffs(
     files: Sequence[PatchedFile], diff: str, paths: Sequence[Path], cwd: Path
 ) -> Iterator[Fields]:
     """Show the files whole. If one is unknown, too large or not text, show all hunks instead."""
-    texts = [(_text(file.old), _text(file.new)) for file in files[:_MAX_FILES]]
+    first = files[:_MAX_FILES]
+    texts = [(_text(file.old), _text(file.new)) for file in first]
     if not texts or any(None in pair for pair in texts):
         yield from _hunks(diff, paths, cwd)
         return
-    for file, (old, new) in zip(files, texts, strict=False):
-        yield _diff(file.destination, None if file.old is None else old, new or "")
+    for file, (old, new) in zip(first, texts, strict=True):
+        if file.old is None:
+            old = None
+        yield _diff(file.destination, old, new or "")
 
 
 def _text(data: bytes | None) -> str | None:
@@ -177,20 +181,26 @@ def _hunks(diff: str, paths: Sequence[Path], cwd: Path) -> Iterator[Fields]:
     elsewhere = {str(path).lstrip("/"): path for path in paths}
     for file in read_diff(diff)[:_MAX_FILES]:
         name = file.moved_to or file.path
-        hunks: list[tuple[list[str], list[str]]] = [([], [])]
+        path = elsewhere.get(name, cwd / name)
+        old = ""
+        new = ""
+        hunks: list[tuple[str, str]] = []
         for line in file.lines:
+            if line.sign == "\\":
+                continue
             if line.sign == "@":
-                hunks.append(([], []))
-            elif line.sign != "\\":
-                for side, other in zip(hunks[-1], "+-", strict=True):
-                    if line.sign != other:
-                        side += [f"{line.text}\n"]
+                hunks.append((old, new))
+                old = ""
+                new = ""
+                continue
+            if line.sign != "+":
+                old += f"{line.text}\n"
+            if line.sign != "-":
+                new += f"{line.text}\n"
+        hunks.append((old, new))
         for old, new in hunks:
-            if file.verb == "Added":
-                before = None
-            else:
-                before = "".join(old)
-            yield _diff(elsewhere.get(name, cwd / name), before, "".join(new))
+            before = None if file.verb == "Added" else old
+            yield _diff(path, before, new)
 
 
 def _diff(path: Path, old: str | None, new: str) -> Fields:

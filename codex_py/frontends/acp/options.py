@@ -52,15 +52,21 @@ class EditorOptions:
     def modes(self, choices: Choices) -> dict[str, Any]:
         """The option `mode`, in the format for older clients."""
         _, _, value, rows = self._options(choices)["mode"]
-        modes = [{"id": v, "name": name, "description": note} for v, name, note in rows]
+        modes: list[dict[str, str]] = []
+        for mode, name, note in rows:
+            modes.append({"id": mode, "name": name, "description": note})
         return {"currentModeId": value, "availableModes": modes}
 
     def chosen(self, choices: Choices, option: str, value: str) -> Choices:
         """Put a value into the choices. Raises an `RpcError` if the option or value is unknown."""
-        *_, rows = self._options(choices).get(option, ("", "", "", ()))
-        if value not in [row[0] for row in rows]:
-            if rows:
-                can_be = f"it can be {', '.join(row[0] for row in rows)}"
+        known_options = self._options(choices)
+        values: list[str] = []
+        if option in known_options:
+            _, _, _, rows = known_options[option]
+            values = [row[0] for row in rows]
+        if value not in values:
+            if values:
+                can_be = f"it can be {', '.join(values)}"
             else:
                 can_be = "no such option"
             raise RpcError(INVALID_PARAMS, f"{option!r} cannot be {value!r}: {can_be}")
@@ -79,9 +85,9 @@ class EditorOptions:
             approval_policy=own.approval_policy,
             sandbox_policy=own.sandbox_policy,
         )
-        known = next((each for each in PERMISSIONS if each.id == value), None)
-        if known:
-            return known.given_to(choices, self.config, self.add_dirs)
+        for known in PERMISSIONS:
+            if known.id == value:
+                return known.given_to(choices, self.config, self.add_dirs)
         return choices
 
     def _options(self, choices: Choices) -> Mapping[str, tuple[str, str, str, _Rows]]:

@@ -159,9 +159,10 @@ class Commands:
         Raises:
             CodexError: the arguments of the command cannot be used.
         """
-        name, argument = (*prompt.said.split(maxsplit=1), "", "")[:2]
+        words = prompt.said.split(maxsplit=1)
+        name = words[0] if words else ""
+        argument = words[1].strip() if words[1:] else ""
         command = name.removeprefix("/")
-        argument = argument.strip()
         if command == name or command not in {*_OWN, *self._prompts}:
             return prompt
         if command not in _OWN:

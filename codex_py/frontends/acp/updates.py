@@ -57,7 +57,8 @@ class Updates:
                     delta = f"\n\n{delta}"
                 yield self._delta("agent_thought", delta)
             case events.CommandOutputDelta(item_id, delta):
-                self._live(item_id, self._open.get(self._id(item_id), "") + delta)
+                shown = self._open.get(self._id(item_id), "")
+                self._live(item_id, shown + delta)
             case events.McpToolCallProgress(item_id, message):
                 self._live(item_id, message)
             case events.ItemStarted(item) | events.ItemUpdated(item):

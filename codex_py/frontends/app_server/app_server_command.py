@@ -62,7 +62,8 @@ _ACCOUNT: Final[
 }
 _METHODS: Final = {
     "initialize": params.Initialize,
-    **{name: kind for name, (kind, _) in (*_THREADS.items(), *_ACCOUNT.items())},
+    **{name: kind for name, (kind, _) in _THREADS.items()},
+    **{name: kind for name, (kind, _) in _ACCOUNT.items()},
 }
 """The params of each method."""
 

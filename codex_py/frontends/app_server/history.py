@@ -55,13 +55,14 @@ def list_threads(home: Path, asked: ThreadList, status: Any) -> dict[str, Any]:
     names = thread_names(home)
     start = int(asked.cursor)
     size = min(asked.limit, _MAX_PAGE)
-    found = [
-        _stored(path, meta, modified, names.get(meta.id)) | {"status": status(meta.id)}
-        for path, meta, modified in islice(
-            _matching(home, asked, names), start, start + size + 1
-        )
-    ]
-    more = str(start + size) if len(found) > size else None
+    end = start + size
+    # One more than the page shows whether another page follows.
+    matching = islice(_matching(home, asked, names), start, end + 1)
+    found: list[dict[str, Any]] = []
+    for path, meta, modified in matching:
+        thread = _stored(path, meta, modified, names.get(meta.id))
+        found.append({**thread, "status": status(meta.id)})
+    more = str(end) if len(found) > size else None
     return {"data": found[:size], "nextCursor": more, "backwardsCursor": None}
 
 
@@ -141,7 +142,8 @@ def _matching(
     folder = ARCHIVED_SESSIONS if asked.archived else SESSIONS
     rows = recent_sessions(home, cwd=None, folder=folder)
     if asked.sort_key == "created_at":
-        rows = iter(sorted(rows, key=lambda row: row[1].timestamp, reverse=True))
+        by_start = sorted(rows, key=lambda row: row[1].timestamp, reverse=True)
+        rows = iter(by_start)
     if asked.sort_direction == "asc":
         rows = reversed(list(rows))
     if isinstance(asked.cwd, str):
@@ -149,19 +151,20 @@ def _matching(
     else:
         folders = asked.cwd
     word = asked.search_term.casefold()
+    sources = [*asked.source_kinds] or _INTERACTIVE
+    providers = asked.model_providers
     for path, meta, modified in rows:
-        is_wanted = (
-            meta.source in ([*asked.source_kinds] or _INTERACTIVE)
-            and (folders is None or meta.cwd in folders)
-            and (
-                not asked.model_providers
-                or meta.model_provider in asked.model_providers
-            )
-        )
-        if is_wanted and (
-            not word or word in _said(path, names.get(meta.id)).casefold()
-        ):
-            yield path, meta, modified
+        if meta.source not in sources:
+            continue
+        if folders is not None and meta.cwd not in folders:
+            continue
+        if providers and meta.model_provider not in providers:
+            continue
+        if word:
+            said = _said(path, names.get(meta.id)).casefold()
+            if word not in said:
+                continue
+        yield path, meta, modified
 
 
 def _said(path: Path, name: str | None) -> str:
@@ -186,9 +189,9 @@ def unsaved_thread(session: Session, config: Config) -> dict[str, Any]:
     )
     prompts = session.past_prompts()
     prompt = prompts[0].prompt.text if prompts else ""
-    return _thread(
-        meta, session.name, prompt, session.settings.model, int(time.time()), None
-    )
+    model = session.settings.model
+    now = int(time.time())
+    return _thread(meta, session.name, prompt, model, now, None)
 
 
 def _thread(

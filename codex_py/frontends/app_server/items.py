@@ -98,11 +98,13 @@ def shown_item(
         case event_items.McpToolCall():
             fields = _server_call(item)
         case event_items.WebSearch(query=query, action=action):
-            kind = {"type": to_camel(str((action or {}).get("type", "other")))}
+            shown = dict(action or {})
+            kind = str(shown.get("type", "other"))
+            shown["type"] = to_camel(kind)
             fields = {
                 "type": "webSearch",
                 "query": query,
-                "action": {**(action or {}), **kind},
+                "action": shown,
             }
         case event_items.ContextCompaction():
             fields = {"type": "contextCompaction"}
@@ -196,7 +198,8 @@ class TurnFeed:
             known = request.item_id
         if request.kind == "patch":
             changes = [
-                event_items.Change(path=str(f.path), kind=f.kind) for f in request.files
+                event_items.Change(path=str(file.path), kind=file.kind)
+                for file in request.files
             ]
             item = event_items.FileChange(
                 id=known or "", changes=changes, diff=request.summary
@@ -258,7 +261,9 @@ class TurnFeed:
         """Notify that an item starts, unless that was done. Returns the client's id of the item."""
         known = item.id
         kind = type(item)
-        item_id = (self._ids.get(known) if known else None) or self._streamed.get(kind)
+        item_id = self._ids.get(known) if known else None
+        if item_id is None:
+            item_id = self._streamed.get(kind)
         if item_id is None:
             item_id = self.new_id()
             shown = shown_item(_begun(item), item_id, str(self._cwd))
@@ -281,7 +286,8 @@ class TurnFeed:
         )
 
     def _live(self, method: str, item_id: str, **params: Any) -> None:
-        self._notify(method, {**self._place, "itemId": item_id, **params}, is_live=True)
+        fields = {**self._place, "itemId": item_id, **params}
+        self._notify(method, fields, is_live=True)
 
     def _tell(self, method: str, **params: Any) -> None:
         self._notify(method, {**self._place, **params})

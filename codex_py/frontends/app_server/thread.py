@@ -82,7 +82,8 @@ class ServedThread(HostedThread):
         Raises:
             CodexError: the session cannot be opened.
         """
-        self._texts = self._texts if texts is None else texts
+        if texts is not None:
+            self._texts = texts
         self.table = dict(table)
         self.config = self._configure(cwd, self.table, self._texts)
         asking = Questions(self._rpc, lambda: (self.id, self.feed), self.notify)

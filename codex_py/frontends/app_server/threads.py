@@ -180,7 +180,8 @@ class Threads:
                     return {"turn": turn_data(thread.feed.turn_id, "inProgress")}
             await thread.ended()
             await thread.set(asked.cwd, asked.table())
-            shown = UserMessage(id="prompt", text=text, images=tuple(map(str, images)))
+            names = tuple(map(str, images))
+            shown = UserMessage(id="prompt", text=text, images=names)
             turn = thread.session.run_turn(
                 text, images=images, output_schema=asked.output_schema
             )

@@ -343,15 +343,19 @@ class _BestOf(ExecRun):
 
     async def _best(self, passed: Sequence[Attempt]) -> tuple[Attempt, str]:
         order, ties, why = best_first(passed)
-        if self.arguments.judge and ties > 1 and (limits := self._limits()) is not None:
-            options = [*option_words(self.arguments, _OF_JUDGE), *limits]
-            try:
-                return await judged(
-                    order[:ties], options, self.config.cwd, self.environment
-                )
-            except CodexError as error:
-                self._warn(str(error))
-        return order[0], why
+        if not self.arguments.judge or ties < 2:
+            return order[0], why
+        limits = self._limits()
+        if limits is None:
+            return order[0], why
+        options = [*option_words(self.arguments, _OF_JUDGE), *limits]
+        try:
+            return await judged(
+                order[:ties], options, self.config.cwd, self.environment
+            )
+        except CodexError as error:
+            self._warn(str(error))
+            return order[0], why
 
     def _report(self, winner: Attempt | None, why: str, *, is_applied: bool) -> None:
         number = winner and winner.attempt

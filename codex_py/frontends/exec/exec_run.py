@@ -348,9 +348,10 @@ class OutputFile:
     ) -> None:
         self.path = path
         self._what = what
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
         try:
             real_path(path.absolute(), root)
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._fd = os.open(path, flags, 0o666)
             if empty:
                 self._empty()
         except OSError as error:

@@ -55,9 +55,9 @@ class StepSummary:
             yield f"{_code(event.error.message)}\n"
         if self._answer:
             # Show it as code: a model's text must not become a link, an image or a mention.
-            fence = "`" * max(
-                3, 1 + max(map(len, re.findall("`+", self._answer)), default=0)
-            )
+            inner = re.findall("`+", self._answer)
+            longest = max(map(len, inner), default=0)
+            fence = "`" * max(3, longest + 1)
             yield f"{fence}text\n{printable(self._answer[:_MAX_CHARS])}\n{fence}\n"
         gates: list[Mapping[str, Any]] = event.facts.get("gates") or []
         if gates:
@@ -69,7 +69,8 @@ class StepSummary:
             yield ""
         diff = event.diff or ""
         files = len(re.findall("^diff --git ", diff, re.MULTILINE))
-        if (counted := changed_lines(diff)) is None:
+        counted = changed_lines(diff)
+        if counted is None:
             lines = "many"
         else:
             lines = f"{counted:,}"
@@ -82,7 +83,8 @@ class StepSummary:
 
 def _code(text: str) -> str:
     """Text as code in one cell of a table; empty for an empty one."""
-    inner = printable(" ".join(text.split())).replace("`", "'").replace("|", "\\|")
+    inner = printable(" ".join(text.split()))
+    inner = inner.replace("`", "'").replace("|", "\\|")
     if inner:
         return f"`{inner}`"
     return ""

@@ -198,7 +198,8 @@ class AnthropicDecoder(BuildingDecoder):
                 self._complete(self._total(), end_turn=end_turn)
 
     def _total(self) -> Usage:
-        fresh, output, cached, written = (self._usage.get(name, 0) for name in _USAGE)
+        counts = [self._usage.get(name, 0) for name in _USAGE]
+        fresh, output, cached, written = counts
         return Usage(
             input_tokens=fresh + cached + written,
             cached_input_tokens=cached,

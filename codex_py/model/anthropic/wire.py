@@ -77,10 +77,15 @@ def _marked(block: bytes) -> bytes:
 
 def _append(messages: list[_Message], role: str, blocks: Sequence[bytes]) -> None:
     """Add blocks. Roles alternate, so consecutive blocks of one role make one message."""
-    if blocks and messages and messages[-1][0] == role:
-        messages[-1] = (role, _with_legal_thoughts([*messages[-1][1], *blocks]))
-    elif blocks:
-        messages.append((role, list(blocks)))
+    if not blocks:
+        return
+    if messages:
+        last_role, last_blocks = messages[-1]
+        if last_role == role:
+            both = [*last_blocks, *blocks]
+            messages[-1] = (role, _with_legal_thoughts(both))
+            return
+    messages.append((role, list(blocks)))
 
 
 def _with_legal_thoughts(blocks: list[bytes]) -> list[bytes]:
@@ -110,9 +115,11 @@ def _said(turn: dialogue.ModelTurn) -> tuple[list[bytes], list[bytes]]:
     if blocks and blocks[-1].get("type") == "text":
         # The last message must not end in white space, and each message is the last one at some
         # time.
-        blocks[-1] = {**blocks[-1], "text": text_field(blocks[-1], "text").rstrip()}
+        text = text_field(blocks[-1], "text").rstrip()
+        blocks[-1] = {**blocks[-1], "text": text}
+    said = [encode_json(block) for block in blocks]
     results = [encode_json(_result(result)) for result in turn.complete_results()]
-    return _with_legal_thoughts([encode_json(block) for block in blocks]), results
+    return _with_legal_thoughts(said), results
 
 
 def _blocks(block: dialogue.Block) -> Sequence[JsonObject]:

@@ -171,23 +171,25 @@ class Slot:
 
     def completed(self, item: JsonObject) -> JsonObject:
         """The item in `output_item.done`, with missing fields added from earlier events."""
-        named = {field: self.announced.get(field) for field in _NAMING_FIELDS}
-        result = {
-            **item,
-            **{f: v for f, v in named.items() if v and item.get(f) in (None, "")},
-        }
+        result = dict(item)
+        for field in _NAMING_FIELDS:
+            announced = self.announced.get(field)
+            if announced and item.get(field) in (None, ""):
+                result[field] = announced
         for field in _STREAMED_FIELDS.get(self.kind, ()):
             if is_empty(result.get(field)):
                 self._catch_up()
-                if not is_empty(value := self._streamed(field)):
-                    result[field] = value
+                streamed = self._streamed(field)
+                if not is_empty(streamed):
+                    result[field] = streamed
         if self.kind == "message":
             result.setdefault("role", "assistant")
         # Output is paired with its call by this id alone, so a call without one cannot be answered.
         # The oldest form of a local shell call is answered under its `id`.
         kind = kind_of_item(result)
         is_nameless_shell = kind == "local_shell_call" and not result.get("id")
-        if (is_nameless_shell or kind in CALLS) and result.get("call_id") in (None, ""):
+        is_call = is_nameless_shell or kind in CALLS
+        if is_call and result.get("call_id") in (None, ""):
             result["call_id"] = new_call_id()
         return result
 

@@ -121,7 +121,9 @@ def _in_texts(expected: str, actual: str, path: str) -> str:
     ours = actual.split("\n")
     theirs = expected.split("\n")
     common = min(len(ours), len(theirs))
-    line = next((n for n in range(common) if ours[n] != theirs[n]), common)
+    line = 0
+    while line < common and ours[line] == theirs[line]:
+        line += 1
     if max(len(ours), len(theirs)) > 1:
         place = f"{path}: line {line + 1}"
     else:
@@ -130,15 +132,15 @@ def _in_texts(expected: str, actual: str, path: str) -> str:
         return f"{place}: expected the end, got {_short(ours[line])}"
     if line >= len(ours):
         return f"{place}: expected {_short(theirs[line])}, got the end"
-    pairs = zip(theirs[line], ours[line], strict=False)
-    column = next((n for n, (a, b) in enumerate(pairs) if a != b), None)
-    if column is None:
-        column = min(len(theirs[line]), len(ours[line]))
+    wanted = theirs[line]
+    got = ours[line]
+    shorter = min(len(wanted), len(got))
+    column = 0
+    while column < shorter and wanted[column] == got[column]:
+        column += 1
     start = max(0, column - _SNIPPET)
     end = column + _SNIPPET
-    return (
-        f"{place}: expected {theirs[line][start:end]!r}, got {ours[line][start:end]!r}"
-    )
+    return f"{place}: expected {wanted[start:end]!r}, got {got[start:end]!r}"
 
 
 def _short(value: object) -> str:

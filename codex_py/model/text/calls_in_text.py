@@ -64,10 +64,13 @@ def calls_at_end(
             found = list(read(each[0]))
             calls += found
             is_line = text[each.start() - 1 : each.start()] in {"", "\n"}
-            is_broken = is_broken or (read is _tagged and is_line and not found)
+            if read is _tagged and is_line and not found:
+                is_broken = True
         line = text[text.rfind("\n", 0, start) + 1 : start]
-        is_aside = pattern[0] == "^" or _ASIDE.match(line) or line.count("`") % 2
-        if is_broken or _MARKUP.sub("", text[end:]) or (line and is_aside):
+        is_in_code = line.count("`") % 2 == 1
+        is_aside = pattern[0] == "^" or is_in_code or _ASIDE.match(line)
+        has_text_after = _MARKUP.sub("", text[end:])
+        if is_broken or has_text_after or (line and is_aside):
             continue
         if calls and _END.search(text.rstrip()[-50:]):
             return calls, text[:start], False
@@ -192,7 +195,10 @@ def _mistral(text: str) -> Iterator[Found]:
 def _named_object(text: str) -> Iterator[Found]:
     """`{"name": …, "arguments": …}`, or a list of such objects."""
     value = json_or(text.strip(), None)
-    values: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if isinstance(value, list):
+        values = cast("list[Any]", value)
+    else:
+        values = [value]
     for each in values:
         call = as_object(each)
         name = call.get("name")

@@ -165,6 +165,5 @@ class TextToolsDecoder:
 
 def _plain(text: str) -> str:
     """A text without white space and the escapes of JSON and HTML, which a quote may leave out."""
-    return _SPACING.sub(
-        "", unescape(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text))
-    )
+    text = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    return _SPACING.sub("", unescape(text))

@@ -127,18 +127,19 @@ class TextToolsWire:
         """The message with a result; empty if it answers no open call."""
         call_id = str(data.get("call_id") or data.get("id"))
         output = data.get("output")
-        call = next((call for call in self._open if call[0] == call_id), None)
-        if call is None:
+        calls = [call for call in self._open if call[0] == call_id]
+        if not calls:
             return []
+        call = calls[0]
         self._open.remove(call)
+        _, name = call
         parts = objects(output)
-        texts = [text for part in parts if (text := text_field(part, "text"))]
         if isinstance(output, str):
             text = output
         else:
-            text = "\n".join(texts)
+            texts = [text_field(part, "text") for part in parts]
+            text = "\n".join(filter(None, texts))
         text = text.replace(self._tag, UNTAGGED)
         images = [part for part in parts if part.get("type") == "input_image"]
-        return [
-            message("user", [input_text(result_text(call[1], call_id, text)), *images])
-        ]
+        told = input_text(result_text(name, call_id, text))
+        return [message("user", [told, *images])]
