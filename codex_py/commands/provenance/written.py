@@ -318,7 +318,7 @@ class Repository:
             names = ()
         turn = whole.turn if whole else None
         own = entry.turn
-        parts: list[Entry | None] = []
+        parts: list[JournalEntry | None] = []
         has_early = False
         patched: set[str] = set()
         if own:
