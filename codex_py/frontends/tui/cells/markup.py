@@ -31,10 +31,14 @@ def settled(text: str) -> str:
         text = text[: match.start()]
     elif match is not None:
         # Keep the words of a link.
-        text = text[: match.start()] + match[0].partition("](")[0].lstrip("![")
+        words, _, _ = match[0].partition("](")
+        text = text[: match.start()] + words.lstrip("![")
     lines = text.split("\n")
-    if lines[0].lstrip().startswith("|") and len(lines) <= 2:
+    head = lines[0]
+    if head.lstrip().startswith("|") and len(lines) <= 2:
         # A table is recognized by its second line, so complete it.
-        return f"{lines[0]}\n|{'---|' * max(1, lines[0].strip().strip('|').count('|') + 1)}"
-    last = text.rpartition("\n\n")[2]
-    return text + "".join(mark for mark in _PAIRS if last.count(mark) % 2)
+        columns = head.strip().strip("|").count("|") + 1
+        return f"{head}\n|{'---|' * columns}"
+    _, _, last = text.rpartition("\n\n")
+    open_marks = [mark for mark in _PAIRS if last.count(mark) % 2 == 1]
+    return text + "".join(open_marks)
