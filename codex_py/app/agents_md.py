@@ -250,8 +250,9 @@ def _refuse(path: Path, real: Path, root: Path, depth: int) -> None:
     """Raises a `ValueError` if the file must not be imported. `real`: its path without links."""
     if root not in path.parents:
         raise ValueError(f"it is outside of {root}")
-    if any(each.name.startswith(".") or ".git" in each.parts for each in (path, real)):
-        raise ValueError("it is a hidden file")
+    for each in (path, real):
+        if each.name.startswith(".") or ".git" in each.parts:
+            raise ValueError("it is a hidden file")
     if depth > _MAX_DEPTH:
         raise ValueError(f"imports are at most {_MAX_DEPTH} deep")
 

@@ -182,11 +182,11 @@ async def _probed(
 ) -> AuthStatus:
     # A ping starts no session and changes nothing.
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    accept = {"accept": "application/json, text/event-stream"}
+    headers = {"accept": "application/json, text/event-stream", **headers}
     try:
         async with (
             asyncio.timeout(_PROBE_TIMEOUT_S),
-            client.stream("POST", url, json=ping, headers={**accept, **headers}) as got,
+            client.stream("POST", url, json=ping, headers=headers) as got,
         ):
             asks = got.status_code == HTTPStatus.UNAUTHORIZED
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):

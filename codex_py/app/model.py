@@ -262,12 +262,20 @@ class ModelClients:
         if region is not None:
             # The name is Codex's. No header of the provider replaces it.
             name = "x-openai-internal-codex-residency"
-            given = provider.http_headers, provider.env_http_headers
-            own, env = (
-                {k: v for k, v in each.items() if k.lower() != name} for each in given
-            )
+            own = {
+                header: value
+                for header, value in provider.http_headers.items()
+                if header.lower() != name
+            }
+            from_variables = {
+                header: variable
+                for header, variable in provider.env_http_headers.items()
+                if header.lower() != name
+            }
             provider = replace(
-                provider, http_headers={**own, name: region}, env_http_headers=env
+                provider,
+                http_headers={**own, name: region},
+                env_http_headers=from_variables,
             )
         maker = Maker(provider.id, self._home)
         return HttpModelClient(

@@ -295,7 +295,8 @@ def _retries(provider: Provider, options: SessionOptions) -> Retries:
 
 
 def _check_names(tools: Sequence[OfferedTool]) -> None:
-    for name, count in Counter(called_tool(None, tool.name) for tool in tools).items():
+    counts = Counter(called_tool(None, tool.name) for tool in tools)
+    for name, count in counts.items():
         if count > 1 or name in own_names() or name.startswith(MCP_PREFIX):
             raise ValueError(f"the tool {name!r} needs another name: this one is taken")
 

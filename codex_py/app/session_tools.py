@@ -301,7 +301,8 @@ def _rules(setup: SessionSetup):
     else:
         folders = []
     trust = config.project_trust
-    tables = config.requirements.file.values.get("rules", {}).get("prefix_rules", ())
+    required = config.requirements.file.values.get("rules", {})
+    tables = required.get("prefix_rules", ())
     trusted: Mapping[Path, str] = {}
     if is_on and isinstance(trust, Trusted):
         # These texts were checked for trust; the files may have changed since.

@@ -172,4 +172,5 @@ def _entry(access: str, what: str, more: str = "") -> str:
 
 def _xml(value: object) -> str:
     # The standard library's own escape function imports urllib.request, 30 ms.
-    return str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = str(value).replace("&", "&amp;")
+    return text.replace("<", "&lt;").replace(">", "&gt;")

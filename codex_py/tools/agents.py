@@ -193,9 +193,8 @@ class AgentTool(ChangesNothing):
             prompt=text_field(call.arguments, "message") or None,
             names=names,
         )
-        return _ended(
-            item, {id_: _read(s) for id_, s in as_object(output.get("status")).items()}
-        )
+        statuses = as_object(output.get("status"))
+        return _ended(item, {id_: _read(status) for id_, status in statuses.items()})
 
 
 def _prompt_of(params: MessageParams, cwd: Path) -> UserPrompt:

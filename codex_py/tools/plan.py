@@ -37,9 +37,10 @@ class UpdatePlan(ChangesNothing):
     async def run(self, params: UpdatePlanParams, context: ToolContext) -> ToolOutput:
         """Replace the plan. The first call of a turn starts the item; later calls update it."""
         previous = self._current
+        steps = [_entry(step.step, step.status) for step in params.plan]
         self._current = event_items.TodoList(
             id=context.next_item_id() if previous is None else previous.id,
-            items=tuple([_entry(step.step, step.status) for step in params.plan]),
+            items=tuple(steps),
             explanation=params.explanation,
         )
         if previous is None:

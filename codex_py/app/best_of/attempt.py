@@ -171,7 +171,8 @@ class AttemptRunner:
             attempt.usage = Usage(**result.usage)
         failed = [gate for gate in result.gates or () if gate["status"] == "failed"]
         reasons = [f"{gate['name']}: {gate.get('reason')}" for gate in failed]
-        attempt.why = "; ".join(reasons) or (result.error or {}).get("message")
+        error = result.error or {}
+        attempt.why = "; ".join(reasons) or error.get("message")
         return attempt.state == "done"
 
     def _keep_change(self, attempt: Attempt, worktree: Worktree) -> str:

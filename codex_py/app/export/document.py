@@ -30,8 +30,11 @@ class Document:
     @property
     def title(self) -> str:
         """The name, or the beginning of the first prompt."""
-        prompts = (item.text for item in self.items if isinstance(item, UserMessage))
-        text = self.name or next(prompts, "").strip().partition("\n")[0]
+        text = self.name
+        if not text:
+            prompts = [item for item in self.items if isinstance(item, UserMessage)]
+            prompt = prompts[0].text if prompts else ""
+            text, _, _ = prompt.strip().partition("\n")
         if len(text) <= _LONGEST_TITLE:
             return text
         return f"{text[: _LONGEST_TITLE - 1]}…"
@@ -39,13 +42,20 @@ class Document:
     @property
     def facts(self) -> list[tuple[str, str]]:
         """The facts for the head of the document, as names and values."""
-        tokens = f"{self.usage.input_tokens:,} in, {self.usage.output_tokens:,} out"
+        began = ""
+        if self.began:
+            minute = self.began[:16].replace("T", " ")
+            began = f"{minute} UTC"
+        model = filter(None, (self.provider, self.model))
+        tokens = ""
+        if self.usage.total_tokens:
+            tokens = f"{self.usage.input_tokens:,} in, {self.usage.output_tokens:,} out"
         rows = [
             ("Session", self.thread_id),
-            ("Began", self.began[:16].replace("T", " ") + " UTC" if self.began else ""),
-            ("Model", "/".join(filter(None, (self.provider, self.model)))),
+            ("Began", began),
+            ("Model", "/".join(model)),
             ("Directory", self.cwd),
-            ("Tokens", tokens if self.usage.total_tokens else ""),
+            ("Tokens", tokens),
         ]
         return [row for row in rows if row[1]]
 

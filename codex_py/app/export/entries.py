@@ -71,8 +71,9 @@ def _entry(item: event_items.ThreadItem) -> ExportEntry:
         case event_items.FileChange():
             return _change(item)
         case event_items.TodoList():
-            steps = (f"- {_STEPS[s.status]} {s.text}" for s in item.items)
-            text = "\n\n".join(filter(None, (item.explanation, "\n".join(steps))))
+            steps = [f"- {_STEPS[step.status]} {step.text}" for step in item.items]
+            parts = filter(None, (item.explanation, "\n".join(steps)))
+            text = "\n\n".join(parts)
             return ExportEntry("plan", "Updated plan", parts=_texts(text, "markdown"))
         case event_items.McpToolCall():
             return _call(item)

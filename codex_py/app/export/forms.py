@@ -27,7 +27,12 @@ def writer_for(path: Path | None, form: str | None = None) -> Writer:
         suffix = path.suffix.lower().removeprefix(".")
     else:
         suffix = ""
-    form = form or {"": "md", "markdown": "md", "htm": "html"}.get(suffix, suffix)
+    others = {
+        "": "md",
+        "markdown": "md",
+        "htm": "html",
+    }
+    form = form or others.get(suffix, suffix)
     if form not in FORMS:
         raise UsageError(f"name a file that ends with .{', .'.join(FORMS)}, not {path}")
     if form == "html":

@@ -51,7 +51,8 @@ def _block(part: Part) -> str:
 
 def fenced(text: str, language: str = "") -> str:
     """Return a block of code with a fence that the text does not contain."""
-    longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
+    inner_fences = re.findall("`{3,}", text)
+    longest = max(map(len, inner_fences), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 

@@ -59,19 +59,22 @@ class Redactor:
 
     def __init__(self, environment: Mapping[str, str], home: Path) -> None:
         self.count = 0
-        named = {v for name, v in environment.items() if _SECRET_NAME.search(name)}
-        known = named.union(_strings(stored_fields(home / "auth.json")))
-        # A path leads to a key, but is not a key itself.
-        values = {v for v in known if len(v) >= _SHORTEST and not v.startswith("/")}
-        # The outputs of many tools have keys in JSON or in a URL.
-        values |= {
-            form for v in values for form in (json.dumps(v)[1:-1], quote(v, safe=""))
+        known = set(_strings(stored_fields(home / "auth.json")))
+        for name, value in environment.items():
+            if _SECRET_NAME.search(name):
+                known.add(value)
+        values: set[str] = set()
+        for value in known:
+            # A path leads to a key, but is not a key itself.
+            if len(value) >= _SHORTEST and not value.startswith("/"):
+                # The outputs of many tools have keys in JSON or in a URL.
+                values |= {value, json.dumps(value)[1:-1], quote(value, safe="")}
+        longest_first = sorted(values, key=len, reverse=True)
+        own = {value: re.escape(value) for value in longest_first}
+        forms = {**own, **_FORMS}
+        self._forms = {
+            part: re.compile(form, re.DOTALL) for part, form in forms.items()
         }
-        own = {
-            value: re.escape(value) for value in sorted(values, key=len, reverse=True)
-        }
-        forms = {**own, **_FORMS}.items()
-        self._forms = {part: re.compile(form, re.DOTALL) for part, form in forms}
 
     @property
     def notes(self) -> list[str]:
@@ -123,7 +126,10 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
             )
         case Mapping():
             table = cast("Mapping[str, Any]", value)
-            return {change(key): map_texts(part, change) for key, part in table.items()}
+            changed: dict[str, Any] = {}
+            for key, part in table.items():
+                changed[change(key)] = map_texts(part, change)
+            return changed
         case _ if is_dataclass(value) and not isinstance(value, type):
             return replace(
                 value,

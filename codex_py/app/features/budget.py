@@ -110,8 +110,13 @@ class BudgetFeature:
             most = (known and known.output) or _LONG_OUTPUT
         while True:
             self._check()
-            rooms = [(meter.room(price, expected), meter) for meter, price in pairs]
-            room, tightest = min(rooms, key=lambda each: each[0], default=(inf, None))
+            room = inf
+            tightest = None
+            for meter, price in pairs:
+                its_room = meter.room(price, expected)
+                if its_room < room:
+                    room = its_room
+                    tightest = meter
             if tightest is not None and room < _MIN_OUTPUT:
                 raise self.stop(tightest.error())
             output = int(min(most, room))
@@ -255,16 +260,15 @@ class _ThreadBudget:
 
     async def before_request(self) -> Sequence[Note]:
         texts: list[str] = []
-        warning = self._budget.warning
-        if (
-            not self._is_warned
-            and (near := warning(self._ahead(), *self._in_use)) is not None
-        ):
-            self._is_warned = True
-            texts.append(_WRAP_UP.format(near))
+        if not self._is_warned:
+            near = self._budget.warning(self._ahead(), *self._in_use)
+            if near is not None:
+                self._is_warned = True
+                texts.append(_WRAP_UP.format(near))
         rollout = self._budget.limits.rollout
         if rollout is not None:
-            left = next(m.limit - m.used for m in self._budget.meters if m.is_rollout)
+            meters = [meter for meter in self._budget.meters if meter.is_rollout]
+            left = meters[0].limit - meters[0].used
             due = sum(left <= each for each in rollout.reminders)
             if due != self._reminders:
                 texts.append(_REMINDER.format(max(0, int(left))))

@@ -102,8 +102,12 @@ class ChangeBundle:
             *trees,
         )
         files: list[dict[str, str | None]] = []
-        for meta, name in zip(raw[::2], raw[1::2], strict=True):
-            old, new = map(_blob, meta.split()[2:4])
+        facts = raw[::2]
+        names = raw[1::2]
+        for fact, name in zip(facts, names, strict=True):
+            _, _, old_id, new_id, *_ = fact.split()
+            old = _blob(old_id)
+            new = _blob(new_id)
             files.append({"path": name, "before": old, "after": new})
         return diff_between(git, self._top, *trees), files
 

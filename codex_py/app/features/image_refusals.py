@@ -105,7 +105,8 @@ def _beyond_count(items: Sequence[EncodedItem], words: str) -> Sequence[EncodedI
 
 def _is_unfit(item: EncodedItem, words: str) -> bool:
     """True if an image of the item is damaged, or has a side beyond a limit that the words name."""
-    limits = [int(found[1] or found[2]) for found in re.finditer(_MAX_SIDE, words)]
+    named = re.finditer(_MAX_SIDE, words)
+    limits = [int(found[1] or found[2]) for found in named]
     for info in map(_info, _images(json.loads(item))):
         if info is None:
             return True

@@ -100,9 +100,11 @@ class SessionSkills:
         by_path = [
             skill for skill in skills.found if paths and realpath(skill.path) in paths
         ]
-        found = [match[1] for match in _MENTION.finditer(_LINK.sub(" ", prompt))]
-        # A name may stand at the end of a sentence.
-        names = {name for text in found for name in (text, text.rstrip(":.-"))}
+        names: set[str] = set()
+        for match in _MENTION.finditer(_LINK.sub(" ", prompt)):
+            name = match[1]
+            # A name may stand at the end of a sentence.
+            names |= {name, name.rstrip(":.-")}
         named = [named for name, named in skills.by_name().items() if name in names]
         for first, *others in named:
             if others:
@@ -111,8 +113,9 @@ class SessionSkills:
                     f"There are {len(others) + 1} skills named {first.name!r}: ${first.name} means {first.path}, not"
                     f" {paths}. To name another one, write [${first.name}](PATH)."
                 )
-        chosen = [*in_order(by_path), *in_order(candidates[0] for candidates in named)]
-        return [note for skill in dict.fromkeys(chosen) for note in self._body(skill)]
+        by_name = [candidates[0] for candidates in named]
+        chosen = dict.fromkeys([*in_order(by_path), *in_order(by_name)])
+        return [note for skill in chosen for note in self._body(skill)]
 
     def _body(self, skill: Skill) -> Iterator[Note]:
         refuses = denials_of(self._setup.config.files).refuses
@@ -151,15 +154,19 @@ class SessionSkills:
         """
         loaded: dict[str, Note] = {}
         for text in context_texts(_BODY, items):
-            path = text.partition("<path>")[2].partition("</path>")[0]
+            _, _, from_path = text.partition("<path>")
+            path, _, _ = from_path.partition("</path>")
             loaded.setdefault(path, Note(text, "user"))
         calls = [item for item in items if b"SKILL.md" in item and b'_call"' in item]
         if not calls:
             return loaded
         for skill in self._find().found:
+            path = str(skill.path)
+            if path in loaded:
+                continue
             mark = f"{skill.path.parent.name}/SKILL.md".encode()
-            if str(skill.path) not in loaded and any(mark in item for item in calls):
-                loaded.update((str(skill.path), note) for note in self._body(skill))
+            if any(mark in item for item in calls):
+                loaded.update((path, note) for note in self._body(skill))
         return loaded
 
 

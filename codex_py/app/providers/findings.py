@@ -50,9 +50,14 @@ def remember(
 ) -> None:
     """Write down the features that work. Raises a `ConfigError` if the file cannot be written."""
     known = _read(home)
-    facts = {"base_url": provider.base_url, "wire_api": provider.wire_api, "date": date}
-    models = object_field(known, provider.id)
-    known = {**known, provider.id: {**models, model: {**facts, "works": dict(works)}}}
+    found = {
+        "base_url": provider.base_url,
+        "wire_api": provider.wire_api,
+        "date": date,
+        "works": dict(works),
+    }
+    models = {**object_field(known, provider.id), model: found}
+    known = {**known, provider.id: models}
     path = findings_path(home)
     with as_config_error(path, "written"):
         make_private(path.parent)

@@ -102,8 +102,10 @@ def _ends(
         commit = _commit(git, root, target.commit)
         # The parents are read from the commit itself: in a shallow clone, git takes its last
         # commits for the first ones of all.
-        head, _, _ = git.output(root, "cat-file", "commit", commit).partition("\n\n")
-        parents = [line[7:] for line in head.split("\n") if line.startswith("parent ")]
+        text = git.output(root, "cat-file", "commit", commit)
+        head, _, _ = text.partition("\n\n")
+        fields = [line.partition(" ") for line in head.split("\n")]
+        parents = [value for name, _, value in fields if name == "parent"]
         if parents:
             before = _commit(git, root, parents[0])
         else:

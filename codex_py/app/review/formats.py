@@ -121,7 +121,12 @@ def _as_sarif(review: ReviewReport) -> str:
                 "toolExecutionNotifications": notes,
             }
         ]
-    return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2)
+    log = {
+        "$schema": _SARIF,
+        "version": "2.1.0",
+        "runs": [run],
+    }
+    return json.dumps(log, indent=2)
 
 
 def _problems(review: ReviewReport) -> list[str]:

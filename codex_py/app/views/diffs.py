@@ -104,7 +104,8 @@ def _envelope(lines: list[str]) -> Iterator[ShownFile]:
         if head:
             if file is not None:
                 yield file
-            file = ShownFile(head[2].strip(), VERBS.get(head[1].lower(), EDITED))
+            verb = VERBS.get(head[1].lower(), EDITED)
+            file = ShownFile(head[2].strip(), verb)
         elif file is None or line.startswith("*** End"):
             continue
         elif line.startswith(_MOVE):

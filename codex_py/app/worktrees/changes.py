@@ -174,7 +174,8 @@ def ignored_files(git: Git, path: Path) -> list[str]:
 
 
 def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str]) -> str:
-    if any(Path(git.variables["GIT_DIR"], name).exists() for name in _IN_PROGRESS):
+    git_dir = Path(git.variables["GIT_DIR"])
+    if any((git_dir / name).exists() for name in _IN_PROGRESS):
         return "a merge, rebase or bisection in progress"
     with copied_index(git, path) as copied:
         # An entry is `H 100644 <id> 0<TAB>name`. Nearly all are of plain files and links that are
@@ -194,7 +195,10 @@ def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str])
     lost = ("rev-list", "-n1", "--ignore-missing", "--stdin", "--all", "--not", *saved)
     if git.output(path, *lost, stdin=heads.encode()):
         return "commits that no branch has"
-    submodules = {path / name for flags, name in rare if flags[2:].startswith("160000")}
+    submodules: set[Path] = set()
+    for flags, name in rare:
+        if flags[2:].startswith("160000"):
+            submodules.add(path / name)
     for folder in _repositories(path, git.variables["GIT_DIR"]):
         name = folder.relative_to(path)
         if folder not in submodules:
@@ -204,8 +208,9 @@ def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str])
         if inner:
             return f"{inner} in the submodule {name}"
     # git does not look at files in the folder of a submodule that is not checked out.
-    if any(each.is_dir() and any(each.iterdir()) for each in submodules):
-        return "changes"
+    for folder in submodules:
+        if folder.is_dir() and any(folder.iterdir()):
+            return "changes"
     return ""
 
 

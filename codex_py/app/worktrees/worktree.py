@@ -85,9 +85,12 @@ class Worktree:
         ignored: list[str] = []
         if self.path.is_dir():
             self.path.rename(aside)
-            if not force and (found := replace(self, path=aside, git=git).unsaved()):
+            unsaved = ""
+            if not force:
+                unsaved = replace(self, path=aside, git=git).unsaved()
+            if unsaved:
                 aside.rename(self.path)
-                raise CodexError(f"it has {found}", code="worktree")
+                raise CodexError(f"it has {unsaved}", code="worktree")
             ignored = ignored_files(git, aside)
             try:
                 shutil.rmtree(aside)
@@ -97,7 +100,8 @@ class Worktree:
                 ) from error
         registered = named_path(Path(self.git.variables["GIT_DIR"], "gitdir")).parent
         _unregister(self.git, self.root, registered)
-        shutil.rmtree(store_path(self.home, self.path.resolve()), ignore_errors=True)
+        store = store_path(self.home, self.path.resolve())
+        shutil.rmtree(store, ignore_errors=True)
         self.path.parent.rmdir()
         return ignored
 

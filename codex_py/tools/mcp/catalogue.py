@@ -123,7 +123,8 @@ class _Index:
         share = entry.total() / self._mean_length
         for word in sorted(words & entry.keys()):
             having = self._frequency[word]
-            rarity = math.log(1 + (len(self._entries) - having + 0.5) / (having + 0.5))
+            lacking = len(self._entries) - having
+            rarity = math.log(1 + (lacking + 0.5) / (having + 0.5))
             count = entry[word]
             length = 1 - _LENGTH_PENALTY + _LENGTH_PENALTY * share
             score += rarity * count * (_SATURATION + 1) / (count + _SATURATION * length)
@@ -133,4 +134,5 @@ class _Index:
 def _words(text: str) -> list[str]:
     """The words in lower case, without the `s` of a plural; `camelCase` is two words."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
-    return [word.removesuffix("s") or word for word in _WORD.findall(spaced.lower())]
+    words = _WORD.findall(spaced.lower())
+    return [word.removesuffix("s") or word for word in words]

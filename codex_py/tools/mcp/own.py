@@ -122,9 +122,8 @@ class ListMcpResources(_ServersTool):
         return entries
 
     def _entries(self, server: McpServer, page: dict[str, Any]) -> list[dict[str, Any]]:
-        return [
-            {"server": server.name, **entry} for entry in objects(page.get(self._field))
-        ]
+        entries = objects(page.get(self._field))
+        return [{"server": server.name, **entry} for entry in entries]
 
 
 class ListMcpResourceTemplates(ListMcpResources):

@@ -64,7 +64,11 @@ def repaired_parameters(schema: Mapping[str, Any]) -> JsonObject:
 
 
 def _repaired(schema: JsonObject, depth: int) -> JsonObject:
-    fields = {k: v for k, v in schema.items() if v is not None or k in _MAY_BE_NULL}
+    fields = {
+        name: value
+        for name, value in schema.items()
+        if value is not None or name in _MAY_BE_NULL
+    }
     _repair_type(fields)
     _repair_lists_of_names(fields)
     if depth == _MAX_DEPTH:

@@ -83,7 +83,8 @@ class ApplyPatch:
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         if not call.has_run:
             return None
-        patch = str(call.arguments.get("input", call.arguments.get("patch", "")))
+        arguments = call.arguments
+        patch = str(arguments.get("input", arguments.get("patch", "")))
         item = FileChange(id=past.next_id(), changes=named_changes(patch), diff=patch)
         report = read_report(call.output)
         if report.exit_code == 0:
@@ -176,13 +177,15 @@ class ApplyPatch:
             reason = f"writes outside of the sandbox: {named}"
         else:
             reason = None
-        paths = tuple([path for c in changes for path in (c.path, c.move_to) if path])
+        paths: list[Path] = []
+        for change in changes:
+            paths += filter(None, (change.path, change.move_to))
         request = ApprovalRequest(
             "patch",
             diff,
             context.cwd,
             reason,
-            paths=paths,
+            paths=tuple(paths),
             files=changes,
             item_id=context.next_item_id.upcoming,
         )

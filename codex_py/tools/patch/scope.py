@@ -134,11 +134,10 @@ def _excluding(
 
     def is_writable(path: str) -> bool:
         folded = f"{path}/".casefold()
+        if not writable(path):
+            return False
         held = [name.count("/") for name in closed if folded.startswith(name)]
-        return writable(path) and (
-            not held
-            or max(held)
-            < max((n.count("/") for n in opened if path.startswith(n)), default=0)
-        )
+        freed = [name.count("/") for name in opened if path.startswith(name)]
+        return not held or max(held) < max(freed, default=0)
 
     return is_writable

@@ -48,10 +48,11 @@ class FunctionArguments(BaseModel):
 def _wrong_value(problem: ErrorDetails) -> WrongValue:
     value = problem["input"]
     path = [*map(str, problem["loc"])]
-    # pydantic gives the choices only as text.
     if problem["type"] == "missing":
         return WrongValue(path, REQUIRED)
-    choices = _CHOICE.findall(str(problem.get("ctx", {}).get("expected", "")))
+    # pydantic gives the choices only as text.
+    expected = problem.get("ctx", {}).get("expected", "")
+    choices = _CHOICE.findall(str(expected))
     return WrongValue(path, problem["msg"] + guess(choices, value), value)
 
 

@@ -31,7 +31,8 @@ def judge_changes(
             path for file in changes.files for path in {file.path, file.destination}
         ]
         top = os.path.realpath(cwd)
-        names = [os.path.relpath(path, top) for path in (*paths, *changes.unseen)]
+        names = [os.path.relpath(path, top) for path in paths]
+        names += [os.path.relpath(path, top) for path in changes.unseen]
         for pattern in settings.forbid_path:
             forbidden = list(changed_in(pattern, names, cwd))
             if forbidden:
@@ -79,8 +80,12 @@ def changed_lines(diff: str) -> int | None:
         return None
     # The lines of a hunk never begin with these characters.
     files = re.split("^diff --git ", diff, flags=re.MULTILINE)[1:]
-    marked = sum(len(re.findall("^[-+]", file, re.MULTILINE)) for file in files)
-    binary = sum(
-        "\nBinary files " in file or "\nGIT binary patch\n" in file for file in files
-    )
-    return marked + binary - sum(2 * ("\n@@ " in file) for file in files)
+    count = 0
+    for file in files:
+        count += len(re.findall("^[-+]", file, re.MULTILINE))
+        if "\n@@ " in file:
+            # The names of the old file and of the new one begin with these characters too.
+            count -= 2
+        if "\nBinary files " in file or "\nGIT binary patch\n" in file:
+            count += 1
+    return count

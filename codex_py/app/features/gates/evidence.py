@@ -173,7 +173,10 @@ def _alone(item: CommandExecution, cwd: Path) -> str:
         commands = plain_commands(shlex.split(item.command)) or ()
     except ValueError:
         return ""
-    if len(commands) != 1 or item.cwd != str(cwd) or " " in commands[0][0]:
+    if len(commands) != 1 or item.cwd != str(cwd):
+        return ""
+    words = commands[0]
+    if " " in words[0]:
         # A program named `pytest -q` is not `pytest`.
         return ""
-    return " ".join(commands[0])
+    return " ".join(words)

@@ -174,9 +174,13 @@ def _response(name: str, output: ToolOutput) -> Any:
     if not name.startswith(MCP_PREFIX):
         return output.text
     # A header with the time comes before the result.
-    parts = [{"type": "text", "text": output.text.partition("\nOutput:\n")[2]}]
-    if output.content is not None:
-        parts = [{**part, "type": part["type"][6:]} for part in output.content[1:]]
+    _, _, result = output.text.partition("\nOutput:\n")
+    if output.content is None:
+        return {"content": [{"type": "text", "text": result}]}
+    parts: list[dict[str, Any]] = []
+    for part in output.content[1:]:
+        kind = part["type"].removeprefix("input_")
+        parts.append({**part, "type": kind})
     return {"content": parts}
 
 

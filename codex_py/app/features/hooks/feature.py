@@ -202,6 +202,7 @@ def _skip_if_ended(runs: Sequence[HookRun], what: str) -> None:
 
 
 def _hook_prompt(name: str, run: HookRun, reason: str) -> Note:
-    reason = reason.translate(str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"}))
+    entities = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+    reason = reason.translate(str.maketrans(entities))
     run_id = f"{name}:{run.hook.number}:{run.hook.source}"
     return Note(f'<hook_prompt hook_run_id="{run_id}">{reason}</hook_prompt>', "user")

@@ -156,9 +156,11 @@ class _Post(requests.Session):
                     MessageToDict(message, use_integers_for_enums=True)
                 )
                 headers = {
-                    k: v for k, v in options["headers"].items() if k.lower() != _TYPE
+                    name: value
+                    for name, value in options["headers"].items()
+                    if name.lower() != _TYPE
                 }
-                options |= {"headers": {**headers, _TYPE: "application/json"}}
+                options["headers"] = {**headers, _TYPE: "application/json"}
                 options["data"] = json.dumps(data).encode()
             response = super().request(method, url, **options, stream=True)
         except (OSError, ValueError) as error:

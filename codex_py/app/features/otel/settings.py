@@ -108,6 +108,7 @@ def _exporter(key: str, otlp: EventOtlp | SpanOtlp | MetricOtlp) -> Exporter:
     problem = url_problem(otlp.endpoint)
     if problem is not None:
         raise ConfigError(f"`otel.{key}`: `endpoint` {problem}", key=("otel", key))
-    certificates = {_TLS[name]: path for name, path in raw(otlp.tls).items()}
+    files = raw(otlp.tls)
+    certificates = {_TLS[name]: path for name, path in files.items()}
     is_json = otlp.protocol == "json"
     return Exporter(otlp.endpoint, is_json, otlp.headers, certificates)

@@ -105,7 +105,8 @@ class Telemetry:
             "{token}",
             explicit_bucket_boundaries_advisory=_TOKENS,
         )
-        given = {name: setup.environment.get(name.upper(), "") for name in _W3C.fields}
+        variables = setup.environment
+        given = {name: variables.get(name.upper(), "") for name in _W3C.fields}
         self._outside = _W3C.extract(given)
         self._is_told = False
 
