@@ -87,7 +87,8 @@ class _Call:
 
     def refuse(self, text: str, code: str | None = None) -> None:
         output = ToolOutput(text, success=False, error_code=code)
-        self.answer([self.session.tools.answer(self.call, output, self.emit)])
+        answer = self.session.tools.answer(self.call, output, self.emit)
+        self.answer([answer])
 
     def abort(self, aborted: str) -> None:
         elapsed_s = time.monotonic() - self.started_at

@@ -69,9 +69,11 @@ def shortened(
     old = prompts[:last]
     outputs = [entry for entry in entries if entry.is_output]
     work.cut(outputs, work.excess, _STUB_BYTES)
-    work.cut(old, work.too_much(old, room // 2), max(_STUB_BYTES, room // _PROMPT_PART))
+    least = max(_STUB_BYTES, room // _PROMPT_PART)
+    work.cut(old, work.too_much(old, room // 2), least)
     work.drop(old, work.too_much(old, room // 2))
-    work.drop([entry for entry in entries if entry.response is not None], work.excess)
+    in_responses = [entry for entry in entries if entry.response is not None]
+    work.drop(in_responses, work.excess)
     work.cut(old, work.excess, _STUB_BYTES)
     work.drop(old, work.excess)
     work.cut(prompts[last:], work.excess, _STUB_BYTES)
@@ -110,9 +112,8 @@ class _Work:
 
     def too_much(self, entries: Iterable[_Entry], room: int) -> int:
         """The size that these entries must lose to fit into `room`, at most `excess`."""
-        return min(
-            self.excess, sum(self.size(e.item) for e in entries if e.item) - room
-        )
+        size = sum(self.size(entry.item) for entry in entries if entry.item)
+        return min(self.excess, size - room)
 
     def cut(self, entries: Iterable[_Entry], excess: int, min_bytes: int) -> None:
         """Cut texts, oldest first, by `excess` in all. `min_bytes` of each text stay."""

@@ -352,6 +352,9 @@ class ThreadLog:
 
     def forget_missing_calls(self) -> None:
         """Forget the calls that a compaction removed: if the model repeats one, it is new."""
-        self.ran[:] = [
-            c for c in self.ran if any(c.call_id.encode() in i for i in self.items)
-        ]
+        kept: list[ToolCall] = []
+        for call in self.ran:
+            call_id = call.call_id.encode()
+            if any(call_id in item for item in self.items):
+                kept.append(call)
+        self.ran[:] = kept

@@ -53,7 +53,8 @@ def damage(data: bytes) -> str | None:
 
 def _within(data: bytes, info: ImageInfo, rule: ImageRule) -> tuple[str, bytes]:
     """The kind and the bytes of the image as the rule wants it."""
-    is_small = rule.size(info.width, info.height) == (info.width, info.height)
+    size = (info.width, info.height)
+    is_small = rule.size(*size) == size
     if is_small and _encoded_bytes(data) <= rule.max_encoded_bytes:
         return info.kind, data
     try:

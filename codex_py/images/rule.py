@@ -39,7 +39,9 @@ class ImageRule:
             # Whole squares in one direction, so that begun ones do not exceed the number.
             whole = min(_whole_part(columns * fitting), _whole_part(rows * fitting))
             scale *= fitting * whole
-        return max(1, round(width * scale)), max(1, round(height * scale))
+        width = max(1, round(width * scale))
+        height = max(1, round(height * scale))
+        return width, height
 
 
 def _whole_part(count: float) -> float:

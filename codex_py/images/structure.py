@@ -14,7 +14,13 @@ from codex_py.images.kinds import BEGINNINGS, NOT_AN_IMAGE, Kind
 from codex_py.images.rule import MAX_PIXELS
 from codex_py.protocol.frozen import frozen
 
-_PNG_CHANNELS: Final = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+_PNG_CHANNELS: Final = {
+    0: 1,
+    2: 3,
+    3: 1,
+    4: 2,
+    6: 4,
+}
 """By the type of colour."""
 _PNG_DEPTHS: Final = frozenset({1, 2, 4, 8, 16})
 _INTERLACED: Final = (

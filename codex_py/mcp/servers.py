@@ -41,7 +41,8 @@ class McpServers:
 
     async def settled(self) -> None:
         """Wait until each is ready, with its latest list of tools, or has failed."""
-        await asyncio.gather(*(server.settled() for server in self.by_name.values()))
+        settling = [server.settled() for server in self.by_name.values()]
+        await asyncio.gather(*settling)
 
     def starting(self) -> list[str]:
         """The names of the servers that `settled` waits for."""
@@ -80,10 +81,12 @@ class McpServers:
     def find(self, name: str) -> tuple[McpServer, ServerTool] | None:
         """The tool with this name, or with a similar spelling of it or of the server's own name."""
         tools = self.tools()
-        return tools.get(name) or tools.get(self._aliases.get(folded(name), ""))
+        alias = self._aliases.get(folded(name), "")
+        return tools.get(name) or tools.get(alias)
 
     async def aclose(self) -> None:
-        await asyncio.gather(*(server.aclose() for server in self.by_name.values()))
+        closing = [server.aclose() for server in self.by_name.values()]
+        await asyncio.gather(*closing)
 
 
 def _index(

@@ -169,7 +169,8 @@ def salvaged_answer(line: bytes) -> types.JSONRPCResponse | types.JSONRPCError |
         return None
     answer = cast("dict[str, Any]", message)
     number = answer.get("id")
-    if not isinstance(number, int | str) or not answer.keys() & {"result", "error"}:
+    is_answer = "result" in answer or "error" in answer
+    if not isinstance(number, int | str) or not is_answer:
         return None
     result = answer.get("result")
     if not isinstance(result, dict):
@@ -180,7 +181,8 @@ def salvaged_answer(line: bytes) -> types.JSONRPCResponse | types.JSONRPCError |
 
 
 def _refused(number: int | str, line: bytes) -> types.JSONRPCError:
-    shown = line[: 4 * _SHOWN_CHARS].decode(errors="replace").strip()[:_SHOWN_CHARS]
+    text = line[: 4 * _SHOWN_CHARS].decode(errors="replace")
+    shown = text.strip()[:_SHOWN_CHARS]
     error = types.ErrorData(
         code=types.INTERNAL_ERROR,
         message=f"the server's answer is no valid one: {shown!r}",

@@ -51,7 +51,8 @@ class Bundle(NamedTuple):
                 reason = f"{name}: it is not as before the run that made the bundle; --3way may merge it"
                 raise PatchError(reason, kind="match")
             after[name] = _name(change.new, becomes)
-        if after != {name: becomes for name, (_, becomes) in self.files.items()}:
+        listed = {name: becomes for name, (_, becomes) in self.files.items()}
+        if after != listed:
             raise _refusal(
                 "is damaged: its diff does something else than its list of files says"
             )
@@ -127,7 +128,8 @@ def _name(data: bytes | None, like: str | None) -> str | None:
 
 
 def _proofs(fields: Mapping[str, Any], key: bytes) -> dict[str, str]:
-    data = json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    data = text.encode()
     proofs = {"digest": f"sha256:{hashlib.sha256(data).hexdigest()}"}
     if key:
         proofs["hmac"] = f"sha256:{hmac.digest(key, data, 'sha256').hex()}"

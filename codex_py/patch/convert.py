@@ -149,7 +149,8 @@ def _lines(change: PatchedFile, cwd: Path, context: int) -> Iterator[str]:
 
 def _added(path: Path, data: bytes, cwd: Path) -> Iterator[str]:
     yield f"*** Add File: {path.relative_to(cwd)}"
-    yield from ("+" + line for line in data.decode().split("\n")[:-1])
+    lines = data.decode().split("\n")
+    yield from (f"+{line}" for line in lines[:-1])
 
 
 def _text(line: bytes) -> str:
@@ -167,8 +168,11 @@ def _does(section: str, change: PatchedFile, cwd: Path) -> bool:
 
 
 def _outcome(changes: list[PatchedFile]) -> dict[Path, bytes | None]:
-    sides = (side for c in changes for side in ((c.path, None), (c.destination, c.new)))
-    return dict(sides)
+    outcome: dict[Path, bytes | None] = {}
+    for change in changes:
+        outcome[change.path] = None
+        outcome[change.destination] = change.new
+    return outcome
 
 
 def reversed_diff(diff: str, cwd: Path) -> str:

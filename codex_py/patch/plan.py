@@ -178,23 +178,26 @@ def writable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
     def writable(path: str) -> bool:
         location = f"{path}/"
         below = [root for root in real_roots if location.startswith(join(root, ""))]
-        if not below or ".git" in map(
-            spelt, location[len(min(below, key=len)) :].split("/")
-        ):
+        if not below:
+            return False
+        outermost = min(below, key=len)
+        names = location[len(outermost) :].split("/")
+        if ".git" in map(spelt, names):
             return False
         # A root inside another one is protected too.
-        return not any(
-            is_protected(root, name)
-            for root in below
-            if (name := location[len(join(root, "")) :].partition("/")[0])
-        )
+        for root in below:
+            name, _, _ = location[len(join(root, "")) :].partition("/")
+            if name and is_protected(root, name):
+                return False
+        return True
 
     return writable
 
 
 def readable_under(roots: Iterable[Path]) -> Callable[[str], bool]:
     """A rule for one patch: allow paths under one of these directories."""
-    real_roots = tuple([join(str(root.resolve()), "") for root in roots])
+    real = [str(root.resolve()) for root in roots]
+    real_roots = tuple([join(root, "") for root in real])
     return lambda path: path.startswith(real_roots)
 
 

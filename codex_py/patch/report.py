@@ -187,7 +187,8 @@ def _most_alike(lines: Sequence[str], block: Sequence[str]) -> int | None:
 
 def _similar(lines: Sequence[str], block: Sequence[str]) -> int | None:
     """The place of the line most like the longest line of the block, comparing how lines begin and end."""
-    offset = max(range(len(block)), key=lambda at: len(block[at]))
+    sizes = [len(line) for line in block]
+    offset = sizes.index(max(sizes))
     wanted = _key(block[offset])
     best = _SIMILAR
     place = None
@@ -204,9 +205,13 @@ def _likeness(a: str, b: str) -> float:
     shorter, longer = sorted((a, b), key=len)
     if len(shorter) < _SIMILAR * len(longer):
         return 0.0
-    head = next((i for i, c in enumerate(shorter) if c != longer[i]), len(shorter))
+    head = 0
+    while head < len(shorter) and shorter[head] == longer[head]:
+        head += 1
     rest = len(shorter) - head
-    tail = next((i for i in range(rest) if shorter[-1 - i] != longer[-1 - i]), rest)
+    tail = 0
+    while tail < rest and shorter[-1 - tail] == longer[-1 - tail]:
+        tail += 1
     return (head + tail) / max(len(longer), 1)
 
 

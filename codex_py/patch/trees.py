@@ -85,8 +85,10 @@ def files_between(
     Raises a `CodexError`."""
     fields = git.names(top, "diff-tree", "-r", "-z", "--no-renames", "--raw", old, new)
     found: list[tuple[str, Sequence[int], Sequence[str]]] = []
-    for meta, name in zip(fields[::2], fields[1::2], strict=True):
-        *modes, old_id, new_id = meta.removeprefix(":").split()[:4]
+    facts = fields[::2]
+    names = fields[1::2]
+    for fact, name in zip(facts, names, strict=True):
+        *modes, old_id, new_id, _ = fact.removeprefix(":").split()
         kinds = [int(mode, 8) for mode in modes]
         if _SUBMODULE not in kinds and not left_out(name):
             found.append((name, kinds, [old_id, new_id]))
@@ -96,7 +98,8 @@ def files_between(
         for kind, blob in zip(kinds, ids, strict=True)
         if kind
     ]
-    printed = git.data(top, "cat-file", "--batch", stdin="\n".join(wanted).encode())
+    asked = "\n".join(wanted).encode()
+    printed = git.data(top, "cat-file", "--batch", stdin=asked)
     contents = batched_contents(printed)
 
     def content(kind: int, blob: str) -> bytes | None:

@@ -32,7 +32,8 @@ _STAMP = rb"""(?x)
 
 def unquoted(name: bytes) -> bytes:
     """The name that git's C-style quotes stand for; a name without quotes is itself."""
-    if not (len(name) > 1 and name.startswith(b'"') and name.endswith(b'"')):
+    is_quoted = name.startswith(b'"') and name.endswith(b'"')
+    if len(name) < 2 or not is_quoted:
         return name
     return re.sub(_ESCAPE, _character, name[1:-1])
 
@@ -68,16 +69,18 @@ def git_names(rest: bytes) -> tuple[bytes, bytes] | None:
     rest = rest.rstrip(b"\r\n")
     found = _QUOTED.match(rest)
     if found:
-        return unquoted(found[0]), unquoted(rest[found.end() + 1 :])
-    if rest.endswith(b'"') and (at := rest.find(b' "')) > 0:
+        new = rest[found.end() + 1 :]
+        return unquoted(found[0]), unquoted(new)
+    at = rest.find(b' "')
+    if rest.endswith(b'"') and at > 0:
         return rest[:at], unquoted(rest[at + 1 :])
     at = rest.find(b" ")
     while at >= 0:
         old = rest[:at]
         new = rest[at + 1 :]
-        if old == new or (
-            old.partition(b"/")[2] and old.partition(b"/")[2] == new.partition(b"/")[2]
-        ):
+        _, _, old_inner = old.partition(b"/")
+        _, _, new_inner = new.partition(b"/")
+        if old == new or (old_inner and old_inner == new_inner):
             return old, new
         at = rest.find(b" ", at + 1)
     return None
@@ -104,9 +107,11 @@ def stripped(name: str, count: int) -> str | None:
 
 def _character(found: re.Match[bytes]) -> bytes:
     code = found[1]
-    return bytes(
-        [int(code, 8) if len(code) == 3 else _CHARACTERS.get(code[0], code[0])]
-    )
+    if len(code) == 3:
+        number = int(code, 8)
+    else:
+        number = _CHARACTERS.get(code[0], code[0])
+    return bytes([number])
 
 
 def _escaped(found: re.Match[bytes]) -> bytes:

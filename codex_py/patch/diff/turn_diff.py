@@ -75,10 +75,14 @@ class NetChanges:
 
     def sort(self, root: Path) -> None:
         """Order the files by their paths, those below `root` first."""
-        files = self._files.items()
-        self._files = dict(
-            sorted(files, key=lambda i: (not Path(i[0]).is_relative_to(root), i[0]))
-        )
+        inside: list[str] = []
+        outside: list[str] = []
+        for name in sorted(self._files):
+            if Path(name).is_relative_to(root):
+                inside.append(name)
+            else:
+                outside.append(name)
+        self._files = {name: self._files[name] for name in (*inside, *outside)}
 
     @property
     def is_empty(self) -> bool:

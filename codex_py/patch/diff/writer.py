@@ -92,7 +92,11 @@ def exact_diff(
 def _exact(change: PatchedFile, root: Path, context: int) -> bytes:
     if change.kind == "delete" and change.old is None:
         raise PatchError(f"{change.path}: its contents are not known", kind="file")
-    for mode, text in ((change.old_mode, change.old), (change.new_mode, change.new)):
+    sides = (
+        (change.old_mode, change.old),
+        (change.new_mode, change.new),
+    )
+    for mode, text in sides:
         if kind_of(mode) == "submodule" and not text:
             raise PatchError(
                 f"{change.path}: the submodule's commit is not known", kind="file"
@@ -191,7 +195,9 @@ def _side(name: str) -> bytes:
 def _common_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
     """The number of lines that both begin with, and of the other lines that both end with."""
     head = _common_start(old, new)
-    return head, _common_start(old[head:][::-1], new[head:][::-1])
+    old_backwards = old[head:][::-1]
+    new_backwards = new[head:][::-1]
+    return head, _common_start(old_backwards, new_backwards)
 
 
 def _common_start(old: Sequence[bytes], new: Sequence[bytes]) -> int:
@@ -206,8 +212,10 @@ def _hunks(old: Sequence[bytes], new: Sequence[bytes], context: int) -> Iterator
     old = old[skipped : len(old) - cut]
     new = new[skipped : len(new) - cut]
     for group in _groups(old, new, head - skipped, tail - cut, context):
-        old_range = _line_range(group[0][1] + skipped, group[-1][2] + skipped)
-        new_range = _line_range(group[0][3] + skipped, group[-1][4] + skipped)
+        _, old_first, _, new_first, _ = group[0]
+        _, _, old_last, _, new_last = group[-1]
+        old_range = _line_range(old_first + skipped, old_last + skipped)
+        new_range = _line_range(new_first + skipped, new_last + skipped)
         yield f"@@ -{old_range} +{new_range} @@\n".encode()
         for tag, old_start, old_end, new_start, new_end in group:
             if tag == "equal":
@@ -229,11 +237,12 @@ def _groups(
         changed = matcher.get_opcodes()
     # Context at both ends is not left to difflib: aligned with other lines it would be cut short, and
     # git takes a hunk that ends in a change for the end of the file.
-    matcher.opcodes = [  # pyright: ignore[reportAttributeAccessIssue] -- its cache, not in typeshed
-        ("equal", 0, head, 0, head),
-        *[(tag, i + head, j + head, k + head, n + head) for tag, i, j, k, n in changed],
-        ("equal", old_end, len(old), new_end, len(new)),
-    ]
+    opcodes = [("equal", 0, head, 0, head)]
+    for tag, *ends in changed:
+        old_first, old_last, new_first, new_last = [end + head for end in ends]
+        opcodes.append((tag, old_first, old_last, new_first, new_last))
+    opcodes.append(("equal", old_end, len(old), new_end, len(new)))
+    matcher.opcodes = opcodes  # pyright: ignore[reportAttributeAccessIssue] -- its cache, not in typeshed
     return matcher.get_grouped_opcodes(context)
 
 

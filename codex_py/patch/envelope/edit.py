@@ -212,8 +212,9 @@ def _changes(
 ) -> Iterator[_Change]:
     """The runs of changed lines between the context lines of a hunk whose place is line `at`."""
     old_at = new_at = 0
-    kept = [(o, n) for o, n in context if o < len(old) and n < len(new)]
-    for old_next, new_next in [*kept, (len(old), len(new))]:
+    kept = [pair for pair in context if pair[0] < len(old) and pair[1] < len(new)]
+    ends = (len(old), len(new))
+    for old_next, new_next in [*kept, ends]:
         if old_next > old_at or new_next > new_at:
             yield _Change(at + old_at, old_next - old_at, new[new_at:new_next])
         old_at = old_next + 1

@@ -77,8 +77,10 @@ class Hunk(NamedTuple):
                 self.context.append((old_at, new_at))
                 old_at += 1
                 new_at += 1
-        self.old_lines.extend([line[1:] for line in lines if line[:1] != "+"])
-        self.new_lines.extend([line[1:] for line in lines if line[:1] != "-"])
+        old = [line[1:] for line in lines if line[:1] != "+"]
+        new = [line[1:] for line in lines if line[:1] != "-"]
+        self.old_lines.extend(old)
+        self.new_lines.extend(new)
 
 
 class UpdateFile(NamedTuple):
@@ -143,7 +145,11 @@ def _envelope(text: str) -> list[str]:
 
 
 def _without_heredoc(lines: list[str]) -> list[str]:
-    if len(lines) >= 4 and lines[0] in _HEREDOC_STARTS and lines[-1].endswith("EOF"):
+    if len(lines) < 4:
+        return lines
+    begins = lines[0] in _HEREDOC_STARTS
+    ends = lines[-1].endswith("EOF")
+    if begins and ends:
         return lines[1:-1]
     return lines
 
@@ -188,7 +194,8 @@ class _Parser:
             elif line:
                 raise self._bad_header(self._at)
         # The first end marker may be followed by blank lines and a last marker.
-        if any(line.strip(BLANK) for line in self._lines[self._at + 1 : -1]):
+        after = self._lines[self._at + 1 : -1]
+        if any(line.strip(BLANK) for line in after):
             raise _invalid(f"The last line of the patch must be '{_END}'")
         return tuple(sections)
 
@@ -197,7 +204,10 @@ class _Parser:
 
     def _environment(self) -> None:
         """Skip the line that names an environment: this program has only one."""
-        while (line := self._lines[self._at].strip(BLANK)).startswith(_ENVIRONMENT):
+        while True:
+            line = self._lines[self._at].strip(BLANK)
+            if not line.startswith(_ENVIRONMENT):
+                return
             if self._at > 1:
                 raise _invalid(
                     "apply_patch environment_id cannot be specified more than once"
@@ -238,7 +248,8 @@ class _Parser:
         # The last line is an end marker, and none of these.
         while self._lines[self._at].rstrip(BLANK) == _END_OF_FILE:
             self._at += 1
-        move_to = _path(self._lines[self._at].rstrip(BLANK), _MOVE)
+        line = self._lines[self._at].rstrip(BLANK)
+        move_to = _path(line, _MOVE)
         if move_to:
             self._at += 1
         while not self._update_ends():
@@ -256,7 +267,8 @@ class _Parser:
         if hunks[-1].empty:
             if self._ends():
                 raise _invalid("Update hunk does not contain any lines", self._at + 1)
-            raise self._unexpected(self._at + 1, self._lines[self._at].rstrip(BLANK))
+            line = self._lines[self._at].rstrip(BLANK)
+            raise self._unexpected(self._at + 1, line)
         return UpdateFile(path, move_to, tuple(hunks))
 
     def _update_ends(self) -> bool:

@@ -97,4 +97,5 @@ def _in_script(script: str) -> ShellPatch | None:
         return None
     directories = (command["raw"], command["quoted"], command["word"])
     workdir = next((name for name in directories if name is not None), None)
-    return ShellPatch("".join([line + "\n" for line in lines[:last]]), workdir)
+    patch = "".join([f"{line}\n" for line in lines[:last]])
+    return ShellPatch(patch, workdir)

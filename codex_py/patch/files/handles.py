@@ -160,7 +160,10 @@ class Directories:
             os.symlink(data, name, dir_fd=folder)
             return
         # Never more readable than it will be, not even while it is written.
-        fd = os.open(name, _NEW, 0o666 if mode is None else mode & 0o777, dir_fd=folder)
+        first_mode = 0o666
+        if mode is not None:
+            first_mode = mode & 0o777
+        fd = os.open(name, _NEW, first_mode, dir_fd=folder)
         try:
             _write_all(fd, data)
             if mode is not None or owner is not None:

@@ -111,8 +111,10 @@ class Journal:
 
     def next_entry(self) -> tuple[int, ReplacedStore]:
         """The next number, and the directory for what is replaced. The caller holds the lock."""
-        number = 1 + max((_number(path) for path in self._files()), default=0)
-        return number, ReplacedStore(self._store(number), self._folder.stat().st_dev)
+        numbers = [_number(path) for path in self._files()]
+        number = 1 + max(numbers, default=0)
+        device = self._folder.stat().st_dev
+        return number, ReplacedStore(self._store(number), device)
 
     def write(self, entry: JournalEntry) -> None:
         """Write an entry in its state, before it is carried out or when the way to do so changes.
@@ -198,9 +200,8 @@ class Journal:
 
     def numbers(self) -> list[int]:
         """The numbers of the entries that are not under way, the newest first."""
-        return sorted(
-            (_number(p) for p in self._files() if p.suffix in _KEPT), reverse=True
-        )
+        kept = [_number(path) for path in self._files() if path.suffix in _KEPT]
+        return sorted(kept, reverse=True)
 
     def read(self, number: int, *, with_contents: bool = True) -> JournalEntry:
         """Read an entry that is not under way. Raises a `DamagedEntry` if that is not possible."""

@@ -109,9 +109,9 @@ def plan_undo(
     if not force:
         _check_unedited(known, undone, files, edited)
         _check_last_copies(undone, files, left)
-    undo = JournalEntry(
-        files, undone[0].number, also_undoes=[entry.number for entry in undone[1:]]
-    )
+    first, *others_undone = undone
+    also_undoes = [entry.number for entry in others_undone]
+    undo = JournalEntry(files, first.number, also_undoes=also_undoes)
     for entry in undone:
         undo.obsolete += entry.made[::-1]
         undo.made += entry.obsolete[::-1]
@@ -183,7 +183,8 @@ def _reversal(
                 and _before(file) == _before(change)
             ):
                 continue
-            edited.append(PatchedFile.of(Path(file.path), change.new, file.old))
+            edit = PatchedFile.of(Path(file.path), change.new, file.old)
+            edited.append(edit)
         files.append(_reversed(file, change))
     return files, edited, left
 
@@ -323,7 +324,8 @@ def _joined(
                 continue
             last, edits = found[change.location]
             if _before(last) != _after(change):
-                edits.append(PatchedFile.of(Path(change.path), change.new, last.old))
+                edit = PatchedFile.of(Path(change.path), change.new, last.old)
+                edits.append(edit)
             joined = copy(last)
             if not change.exists and last.exists and last.mode is None:
                 # The file was removed and made anew, with the mode of a new file.

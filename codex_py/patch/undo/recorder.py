@@ -233,9 +233,8 @@ class TurnRecorder:
         unseen += [
             f"{root}/{name}" for name in hidden if name.rstrip("/") not in ignored
         ]
-        return TreeChanges(
-            net.files(), net.diff(Path(os.path.realpath(self._cwd))), unseen
-        )
+        cwd = Path(os.path.realpath(self._cwd))
+        return TreeChanges(net.files(), net.diff(cwd), unseen)
 
     def _copy_first(self) -> None:
         problem = self._snapshots.store.path / _PROBLEM

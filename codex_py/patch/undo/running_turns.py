@@ -50,10 +50,10 @@ class TurnRecord:
                 name: (size, mtime)
                 for name, (size, mtime) in copy.pop("unkept").items()
             }
-            held = {
-                name: Held(*values) for name, values in copy.pop("held", {}).items()
-            }
-            return cls(before=Snapshot(**copy, unkept=unkept, held=held), **found)
+            kept = copy.pop("held", {})
+            held = {name: Held(*values) for name, values in kept.items()}
+            before = Snapshot(**copy, unkept=unkept, held=held)
+            return cls(before=before, **found)
         except (TypeError, LookupError, AttributeError) as error:
             raise ValueError(f"no record of a turn: {error!r}") from error
 
@@ -211,8 +211,10 @@ def _change(file: PatchedFile) -> EntryChange:
     if file.old is not None:
         old_mode = file.old_mode or stat.S_IFREG | 0o644
         # The owner is not known. An undo by root gives the file to the owner of the folder.
-        near = next(path for path in file.path.parents if path.is_dir()).stat()
-        before = EntryStatus(0, 0, old_mode, len(file.old), 0, near.st_uid, near.st_gid)
+        folders = (path for path in file.path.parents if path.is_dir())
+        near = next(folders).stat()
+        size = len(file.old)
+        before = EntryStatus(0, 0, old_mode, size, 0, near.st_uid, near.st_gid)
     is_link = mode is not None and stat.S_ISLNK(mode)
     change = EntryChange(str(file.path), str(file.path), before)
     change.old = file.old

@@ -72,7 +72,10 @@ def apply_hunks(
             side has to be at that end of the file.
     """
     applied = _applied_as_written(data, hunks, path)
-    return applied or _Applier(list(BytesIO(data)), hunks, path, strict=strict).run()
+    if applied:
+        return applied
+    lines = list(BytesIO(data))
+    return _Applier(lines, hunks, path, strict=strict).run()
 
 
 def _applied_as_written(
@@ -99,7 +102,8 @@ def _applied_as_written(
         at = end
         line += len(hunk.old)
         reports.append(HunkReport(path, number, hunk.line, hunk.at + 1, 0))
-    return Applied(b"".join([*written, data[at:]]), reports, [])
+    written.append(data[at:])
+    return Applied(b"".join(written), reports, [])
 
 
 class _Applier:
@@ -153,13 +157,15 @@ class _Applier:
         written += lines[self.cursor :]
         # If the file is not the one that the diff was made for, a line without a newline may come
         # before others.
-        data = b"".join([*map(_ended, written[:-1]), *written[-1:]])
+        last = written[-1:]
+        data = b"".join([*map(_ended, written[:-1]), *last])
         return Applied(data, reports, failures)
 
     @cached_property
     def _index(self) -> LineIndex:
-        wanted = (_text(lines) for hunk in self.hunks for lines in (hunk.old, hunk.new))
-        return LineIndex(_text(self.lines), chain.from_iterable(wanted), self.path)
+        sides = chain.from_iterable((hunk.old, hunk.new) for hunk in self.hunks)
+        wanted = chain.from_iterable(map(_text, sides))
+        return LineIndex(_text(self.lines), wanted, self.path)
 
     def _place(self, hunk: DiffHunk) -> _Place | None:
         old = hunk.old
@@ -212,7 +218,8 @@ class _Applier:
         """The new lines; context keeps the bytes of the file."""
         body = hunk.body[place.skipped : len(hunk.body) - place.cut]
         at = place.start
-        there = self.lines[at : at + len(hunk.old) - place.skipped - place.cut]
+        size = len(hunk.old) - place.skipped - place.cut
+        there = self.lines[at : at + size]
         file_has_crlf = all(
             line.endswith(b"\r\n") for line in there if line.endswith(b"\n")
         )
@@ -249,7 +256,8 @@ class _Applier:
             and place.start != hunk.at + self.carried
         ):
             return f"does not fit at line {hunk.at + 1}, and has no context that says it goes to {line}."
-        if _ends_file(hunk) and place.start + len(hunk.old) < len(self.lines):
+        end = place.start + len(hunk.old)
+        if _ends_file(hunk) and end < len(self.lines):
             return f"is for the end of a file; where it fits, at line {line}, others follow."
         if hunk.at == 0 and hunk.leading < hunk.trailing and place.start:
             return f"is for the beginning of a file; it fits at line {line}."
@@ -267,9 +275,8 @@ def _ends_file(hunk: DiffHunk) -> bool:
     """True if the hunk shows that nothing comes after it: it has context, but none at its end."""
     if not hunk.trailing and hunk.leading:
         return True
-    old = hunk.old
-    new = hunk.new
-    return bool((old and old[-1][-1:] != b"\n") or (new and new[-1][-1:] != b"\n"))
+    last_lines = [*hunk.old[-1:], *hunk.new[-1:]]
+    return any(not line.endswith(b"\n") for line in last_lines)
 
 
 def _ended(line: bytes) -> bytes:

@@ -123,7 +123,8 @@ def _bytes_of(text: bytes, line: int) -> bytes:
         data = base64.b85decode(text[1:])
     except ValueError:
         raise _damaged(line) from None
-    if len(text) % 5 != 1 or not len(data) - 4 < length <= len(data):
+    is_whole = len(text) % 5 == 1
+    if not is_whole or not len(data) - 4 < length <= len(data):
         raise _damaged(line)
     return data[:length]
 

@@ -44,9 +44,11 @@ class ThreeWay(NamedTuple):
         if patched.failures:
             return None
         theirs = patched.data
-        if ours.count(b"\r\n") == ours.count(b"\n") > 0 and b"\r" not in base + theirs:
+        ours_has_crlf = ours.count(b"\r\n") == ours.count(b"\n") > 0
+        if ours_has_crlf and b"\r" not in base + theirs:
             # git converts line ends when it checks a file out, by its attributes or `core.autocrlf`.
-            base, theirs = (data.replace(b"\n", b"\r\n") for data in (base, theirs))
+            base = base.replace(b"\n", b"\r\n")
+            theirs = theirs.replace(b"\n", b"\r\n")
         return self.merge(ours, base, theirs)
 
 
@@ -178,9 +180,9 @@ class Patcher(NamedTuple):
                 f"{target.old}: the directory of the submodule stays, as there are files in it."
             )
         if diff.operation in REMOVING:
-            file.old = b"".join([line for hunk in diff.hunks for line in hunk.old])
+            file.old = b"".join([b"".join(hunk.old) for hunk in diff.hunks])
             return Content(b"", "submodule")
-        text = b"".join([line for hunk in diff.hunks for line in hunk.new])
+        text = b"".join([b"".join(hunk.new) for hunk in diff.hunks])
         return Content(text, "submodule")
 
 

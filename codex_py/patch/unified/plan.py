@@ -74,7 +74,8 @@ def plan_unified(
         planner.settle()
     if not partial or not tree.touched:
         findings.raise_failures()
-    findings.notes[:0] = [note for report in findings.hunks if (note := report.note())]
+    notes = [report.note() for report in findings.hunks]
+    findings.notes[:0] = filter(None, notes)
     return PatchPlan(
         tree.touched,
         planner.named,
@@ -180,9 +181,9 @@ class _Planner(Planner[Target]):
             self.findings.notes.append(
                 f"{target.new_shown} is a submodule: its empty folder is made, and nothing is fetched."
             )
-        self.findings.hunks += [
-            HunkReport(target.new, 1, hunk.line, 1, 0) for hunk in target.diff.hunks
-        ]
+        for hunk in target.diff.hunks:
+            report = HunkReport(target.new, 1, hunk.line, 1, 0)
+            self.findings.hunks.append(report)
 
     def _delete(self, target: Target) -> None:
         file = self._tree.entry(target.old)

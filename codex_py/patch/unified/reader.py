@@ -291,11 +291,17 @@ class _Reader:
         new = [line[1:] for line in body if line[0] != _MINUS]
         leading = len(marks) - len(marks.lstrip(b" "))
         trailing = len(marks) - len(marks.rstrip(b" "))
-        file.hunks.append(
-            DiffHunk(
-                at + 1, int(found[1]), int(found[3]), body, old, new, leading, trailing
-            )
+        hunk = DiffHunk(
+            at + 1,
+            int(found[1]),
+            int(found[3]),
+            body,
+            old,
+            new,
+            leading,
+            trailing,
         )
+        file.hunks.append(hunk)
         self._check_end(at, end)
         return end
 

@@ -123,8 +123,10 @@ def _one_name(file: FileDiff, root: Path, old: str, new: str) -> str:
         return new
     if file.operation == "delete":
         return old
-    existing = [name for name in (old, new) if os.path.isfile(root / name)] or [new]  # noqa: PTH113 -- any name
-    return min(
-        existing,
-        key=lambda name: (name.count("/"), len(PurePosixPath(name).name), len(name)),
-    )
+    existing = [name for name in (old, new) if os.path.isfile(root / name)]  # noqa: PTH113 -- any name
+
+    def length(name: str) -> tuple[int, int, int]:
+        last = PurePosixPath(name).name
+        return name.count("/"), len(last), len(name)
+
+    return min(existing or [new], key=length)

@@ -101,7 +101,8 @@ class DiffTree(PlannedTree):
             refuse_locked_file(file.location)
 
     def _find_emptied(self, gone: set[str]) -> None:
-        waiting = [(-folder.count("/"), folder) for folder in self._folders_of(gone)]
+        folders = self._folders_of(gone)
+        waiting = [(-folder.count("/"), folder) for folder in folders]
         heapq.heapify(waiting)
         # The innermost first, so that a directory is looked at when all below it is known.
         while waiting:

@@ -331,7 +331,11 @@ class Snapshots:
         return copied, left_out
 
     def _not_own(self, folders: Iterable[str]) -> list[str]:
-        return [n for n in folders if not (self._is_own(n) or self._own.startswith(n))]
+        return [
+            name
+            for name in folders
+            if not self._is_own(name) and not self._own.startswith(name)
+        ]
 
     def _is_own(self, name: str) -> bool:
         return bool(self._own) and f"{name}/".startswith(self._own)

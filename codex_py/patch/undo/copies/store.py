@@ -131,7 +131,8 @@ class CopyStore:
         size = re.search(rb"^size: (\d{1,18})$", printed, re.MULTILINE)
         if size is None:
             raise SnapshotError(f"{git.program} does not answer as git does")
-        if int(size[1]) > _MAX_KB and not any(self.path.glob("*.turn")):
+        is_too_large = int(size[1]) > _MAX_KB
+        if is_too_large and not any(self.path.glob("*.turn")):
             for path in (self.path / "objects").iterdir():
                 shutil.rmtree(path)
             self.empty()
@@ -187,7 +188,8 @@ class CopyStore:
                 ) from error
             raise SnapshotError(str(error)) from error
         if done.returncode:
-            reason = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+            printed = done.stderr.decode(errors="replace").strip()
+            reason, _, _ = printed.partition("\n")
             raise SnapshotError(f"git cannot copy {self.root}: {reason}")
         return done.stdout
 
@@ -336,7 +338,8 @@ class CopyStore:
             check_contents(repository)
             settings = read_whole(folder / "config", _MAX_SETTINGS_BYTES).lower()
             objects = Path(os.path.realpath(folder / "objects"))
-            found = [path.stat() for path in (objects, objects / "pack")]
+            loose = objects.stat()
+            packed = (objects / "pack").stat()
         except (OSError, ValueError):
             return "", b"", excluded
         # Git would misread such a path in its variable, and SHA-256 objects have other ids.
@@ -346,7 +349,7 @@ class CopyStore:
             or b"objectformat" in settings
         ):
             return "", b"", excluded
-        mark = [found[0].st_ino, found[1].st_ino, found[1].st_mtime_ns]
+        mark = [loose.st_ino, packed.st_ino, packed.st_mtime_ns]
         return str(objects), str(mark).encode(), excluded
 
 
@@ -357,7 +360,8 @@ def stores(home: Path) -> Path:
 
 def store_path(home: Path, root: Path) -> Path:
     """The folder of the store for a work tree. `root`: absolute, without links."""
-    return stores(home) / hashlib.sha256(os.fsencode(root)).hexdigest()[:24]
+    digest = hashlib.sha256(os.fsencode(root)).hexdigest()
+    return stores(home) / digest[:24]
 
 
 def _prune(folder: Path, *, but: Path) -> None:
@@ -381,4 +385,5 @@ def _is_too_general(root: Path, environment: Mapping[str, str]) -> bool:
         "/tmp",
         "/var/tmp",
     )
-    return any(Path(os.path.realpath(name)).is_relative_to(root) for name in named)
+    real = [Path(os.path.realpath(name)) for name in named]
+    return any(path.is_relative_to(root) for path in real)
