@@ -1,5 +1,7 @@
-"""Keeps the keys that are typed while the terminal session loads, Enter and Ctrl-D included. They
-are not echoed. LIGHT."""
+"""Keeps the keys that are typed while the terminal session loads, Enter and Ctrl-D included.
+
+They are not echoed. LIGHT.
+"""
 
 import fcntl
 import os
@@ -7,6 +9,7 @@ import signal
 import termios
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 _IFLAG = 0
 _OFLAG = 1
@@ -45,9 +48,7 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
         return lambda: None
     if not before[_LFLAG] & termios.ICANON:
         # A program that was killed has left the terminal raw.
-        before[_IFLAG] |= termios.ICRNL
-        before[_OFLAG] |= termios.OPOST
-        before[_LFLAG] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
+        _make_cooked(before)
 
     def give_back() -> None:
         # The terminal may be gone.
@@ -64,9 +65,11 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     modes = [*before]
     modes[_LFLAG] &= ~(termios.ICANON | termios.ECHO)
     termios.tcsetattr(0, termios.TCSANOW, modes)
-    # If something was typed before, Enter stays a newline; this tells `raw_mode` about the input.
-    # FIONREAD counts a Ctrl-D in this mode only.
-    if not any(fcntl.ioctl(0, termios.FIONREAD, bytes(4))):
+    # The number of bytes that were typed before. It includes a Ctrl-D in this mode only.
+    waiting = fcntl.ioctl(0, termios.FIONREAD, bytes(4))
+    if not any(waiting):
+        # Enter gives a carriage return from now on. `raw_mode` takes the flag as a sign that
+        # earlier keys came as the terminal translates them.
         modes[_IFLAG] &= ~termios.ICRNL
         termios.tcsetattr(0, termios.TCSANOW, modes)
     elif os.environ.get("TERM", "dumb") != "dumb":
@@ -76,12 +79,25 @@ def take_keyboard(argv: Sequence[str]) -> Callable[[], None]:
     return give_back
 
 
+def _make_cooked(modes: list[Any]) -> None:
+    """Change modes, as `tcgetattr` returns them, to those of a terminal with a shell."""
+    modes[_IFLAG] |= termios.ICRNL
+    modes[_OFLAG] |= termios.OPOST
+    modes[_LFLAG] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
+
+
 def _begins_session(argv: Sequence[str]) -> bool:
-    """False if a word could be another command: the table of commands is not loaded yet."""
-    pairs = zip(("", *argv), argv, strict=False)
-    words = (
-        word for option, word in pairs if word[:1] != "-" and option not in _WITH_VALUE
-    )
-    return argv[:1] in (["resume"], ["fork"]) or not any(
-        word.replace("-", "").isalpha() for word in words
-    )
+    """True if the command line begins a terminal session.
+
+    The table of commands is not loaded yet. So the answer is False if any word could be another
+    command.
+    """
+    if argv and argv[0] in {"resume", "fork"}:
+        return True
+    before = ""
+    for word in argv:
+        is_value = word.startswith("-") or before in _WITH_VALUE
+        if not is_value and word.replace("-", "").isalpha():
+            return False
+        before = word
+    return True

@@ -24,8 +24,8 @@ def load_exec_config(arguments: Arguments, environment: Mapping[str, str]) -> Co
             trusted, and no option allows that.
         ConfigError: see `load_config`.
     """
-    # The run cannot ask a user, whatever the files or the options say, unless answers may come
-    # later.
+    # A run cannot ask its user, whatever the files or the options say. With these two options,
+    # somebody answers later, or a model does.
     if arguments.suspends or arguments.approve_for_me:
         policy = "on-request"
     else:
@@ -46,8 +46,10 @@ def read_config(
     environment: Mapping[str, str],
     flags: Mapping[str, Any] | None = None,
 ) -> Config:
-    """The configuration of the working folder. `flags`, in the form of `config.toml`, win over all
-    other settings.
+    """The configuration of the working folder.
+
+    Args:
+        flags: settings in the form of `config.toml`, which win over all others.
 
     Raises:
         CodexError: the folder does not exist.
@@ -64,10 +66,12 @@ def folder_config(
     folder: str | None,
     table: Mapping[str, Any] | None = None,
 ) -> Config:
-    """The configuration of a client's thread in a folder, which is relative to the working folder
-    of the command line.
+    """The configuration of a client's thread. Raises as `read_config` does.
 
-    The `table` wins over all other settings. Raises as `read_config` does.
+    Args:
+        folder: the thread's folder, relative to the working folder of the command line; None: that
+            one.
+        table: settings in the form of `config.toml`, which win over all others.
     """
     place = str(working_folder(arguments.cd) / (folder or "."))
     return read_config(replace(arguments, cd=place), environment, table)
@@ -107,29 +111,40 @@ def config_sources(
     Raises:
         CodexError: the working folder does not exist.
     """
-    writes = arguments.full_auto or arguments.approve_for_me
-    mode = arguments.sandbox or ("workspace-write" if writes else None)
-    reviewer = "auto_review" if arguments.approve_for_me else None
-    flags = {
-        "model": arguments.model,
-        "approval_policy": arguments.approval or (reviewer and "on-request"),
-        "approvals_reviewer": "user" if arguments.suspends else reviewer,
-        "sandbox_mode": "danger-full-access" if arguments.bypass else mode,
-        # Unlike the mode, this also drops a profile's denials.
-        "default_permissions": ":danger-full-access" if arguments.bypass else None,
-        "protection": _protection(arguments) or None,
-        "allow_unenforced": list(arguments.allow_unenforced) or None,
-        "gates": _gates(arguments) or None,
-        "log_file": str(Path(arguments.log).absolute()) if arguments.log else None,
-    }
     return {
         "cwd": working_folder(arguments.cd),
         "environment": environment,
         "overrides": [*arguments.overrides, *arguments.limits],
-        "flags": {key: value for key, value in flags.items() if value is not None},
+        "flags": _flags(arguments),
         "profile": arguments.profile,
         "ignore_user_config": arguments.ignore_user_config,
     }
+
+
+def _flags(arguments: Arguments) -> dict[str, Any]:
+    """The settings that options give, in the form of `config.toml`."""
+    flags = {
+        "model": arguments.model,
+        "approval_policy": arguments.approval,
+        "sandbox_mode": arguments.sandbox,
+        "protection": _protection(arguments) or None,
+        "allow_unenforced": list(arguments.allow_unenforced) or None,
+        "gates": _gates(arguments) or None,
+    }
+    if arguments.approve_for_me:
+        flags["approval_policy"] = arguments.approval or "on-request"
+        flags["approvals_reviewer"] = "auto_review"
+    if arguments.full_auto or arguments.approve_for_me:
+        flags["sandbox_mode"] = arguments.sandbox or "workspace-write"
+    if arguments.suspends:
+        flags["approvals_reviewer"] = "user"
+    if arguments.bypass:
+        flags["sandbox_mode"] = "danger-full-access"
+        # Unlike the mode, this also drops a profile's denials.
+        flags["default_permissions"] = ":danger-full-access"
+    if arguments.log:
+        flags["log_file"] = str(Path(arguments.log).absolute())
+    return {key: value for key, value in flags.items() if value is not None}
 
 
 def _protection(arguments: Arguments) -> dict[str, Any]:
@@ -143,25 +158,29 @@ def _protection(arguments: Arguments) -> dict[str, Any]:
 
 
 def _gates(arguments: Arguments) -> dict[str, Any]:
-    given: dict[str, Any] = {name: getattr(arguments, name) for name in GATES}
-    given["require_change"] = arguments.require_change or None
+    """The keys of `[gates]` that options give."""
+    found: dict[str, Any] = {}
+    for name in GATES:
+        value = getattr(arguments, name)
+        if value is not None and value != ():
+            found[name] = value
+    if not arguments.require_change:
+        found.pop("require_change", None)
     # The other kinds are for `review`.
-    given["fail_on"] = [
-        kind for kind in arguments.fail_on if kind in get_args(Failure)
-    ] or None
-    return {
-        name: value
-        for name, value in given.items()
-        if value is not None and value != ()
-    }
+    failures = [kind for kind in arguments.fail_on if kind in get_args(Failure)]
+    if failures:
+        found["fail_on"] = failures
+    else:
+        found.pop("fail_on", None)
+    return found
 
 
 def load_session_config(
     arguments: Arguments, environment: Mapping[str, str], flags: Mapping[str, str]
 ) -> Config:
-    """The configuration of a session, as from `read_config`.
+    """The configuration of a session. Arguments and errors are those of `read_config`.
 
-    `--trust` is saved first, which answers the terminal's first question.
+    `--trust` is saved first, as if the user had answered the terminal's first question with yes.
     """
     config = _session_config(arguments, environment, flags)
     if arguments.trust and config.trust != "untrusted":

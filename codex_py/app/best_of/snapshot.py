@@ -1,7 +1,7 @@
-"""A private commit of the present work tree: several attempts begin with it, and one returns to it.
+"""Takes a private commit of the present work tree, for attempts to begin with, and applies one of them.
 
-In the repository, only references of our own and registered worktrees change. They are removed with
-the run.
+In the repository, only our own references and the registered worktrees change. They are removed at
+the end of the run.
 """
 
 import secrets
@@ -31,9 +31,10 @@ from codex_py.protocol.frozen import frozen
 
 _REFERENCES: Final = "refs/codex-py/best/"
 _AUTHOR: Final = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "codex-py"), ("EMAIL", "codex-py@localhost"))
+    "GIT_AUTHOR_NAME": "codex-py",
+    "GIT_AUTHOR_EMAIL": "codex-py@localhost",
+    "GIT_COMMITTER_NAME": "codex-py",
+    "GIT_COMMITTER_EMAIL": "codex-py@localhost",
 }
 
 
@@ -53,15 +54,19 @@ class BaseSnapshot:
         Returns the id of the commit.
         """
         git = replace(self.git, variables={**self.git.variables, **_AUTHOR})
-        words = [word for parent in parents for word in ("-p", parent)]
-        commit = git.output(
-            self.root, "commit-tree", tree, *words, "-m", "codex-py exec --best-of"
-        )
+        options = ["-m", "codex-py exec --best-of"]
+        for parent in parents:
+            options += ["-p", parent]
+        commit = git.output(self.root, "commit-tree", tree, *options)
         git.output(self.root, "update-ref", f"{_REFERENCES}{self.id}/{name}", commit)
         return commit
 
     def changed(self, name: str, worktree: Worktree) -> tuple[str, bytes]:
-        """Return the git tree of a worktree, which is kept, and its diff. Raises a `CodexError`."""
+        """Keep the present contents of a worktree until the run ends.
+
+        Returns the id of their git tree, and the diff from the snapshot to them. Raises a
+        `CodexError` if git fails.
+        """
         with copied_index(worktree.git, worktree.path) as git:
             tree = work_tree(git, worktree.path)
         self.keep(name, tree, self.commit)
@@ -70,9 +75,9 @@ class BaseSnapshot:
     def apply(
         self, diff: bytes, config: Config, environment: Mapping[str, str]
     ) -> Committed:
-        """Apply a change to the user's tree, as one step of the journal.
+        """Apply a diff from the snapshot to the user's tree, as one step of the journal.
 
-        Later changes there are merged.
+        It is merged with changes that were made there after the snapshot.
 
         Raises:
             PatchError: the change does not fit, and nothing was written.
@@ -85,10 +90,11 @@ class BaseSnapshot:
             raise PatchError(
                 f"it conflicts with changes in {plan.conflicts[0]}", kind="match"
             )
-        is_free = config.sandbox_policy().mode == "danger-full-access"
-        return plan.checked(None if is_free else writable_under([self.root])).commit(
-            journal
-        )
+        if config.sandbox_policy().mode == "danger-full-access":
+            may_write = None
+        else:
+            may_write = writable_under([self.root])
+        return plan.checked(may_write).commit(journal)
 
 
 @contextmanager
@@ -101,58 +107,58 @@ def snapshot_of(
 
     Raises a `CodexError` if git is not installed, or fails, as it does while a merge has conflicts.
     """
-    git = sweep(root, config.home, environment)
+    git = require_git(config.home, environment, root)
+    _sweep(git, root, config.home)
     refuses = denials_of(config.files).refuses
     with aside(git.without_filters(root), keeps_objects=True) as copy:
         tree = work_tree(copy, root, lambda name: refuses(root / name))
     taken = BaseSnapshot(f"{process_name()}-{secrets.token_hex(3)}", git, root, tree)
-    head = (
-        git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}")
-        .stdout.decode()
-        .split()
-    )
+    # Without a commit, git prints nothing, and the snapshot has no parent.
+    head = git.run(root, "rev-parse", "--verify", "-q", "HEAD^{commit}")
+    parents = head.stdout.decode().split()
     try:
-        yield replace(taken, commit=taken.keep("base", taken.tree, *head))
+        commit = taken.keep("base", tree, *parents)
+        yield replace(taken, commit=commit)
     finally:
         _remove_references(git, root, taken.id)
 
 
-def sweep(root: Path, home: Path, environment: Mapping[str, str]) -> Git:
-    """Remove the remains of killed runs from a repository.
+def sweep(root: Path, home: Path, environment: Mapping[str, str]) -> None:
+    """Remove the remains of killed runs from a repository. Raises a `CodexError` if git fails."""
+    _sweep(require_git(home, environment, root), root, home)
 
-    Returns its git. Raises a `CodexError` if git fails.
-    """
-    git = require_git(home, environment, root)
-    names = git.output(
-        root, "for-each-ref", "--format=%(refname)", _REFERENCES
-    ).splitlines()
-    for name in {name.removeprefix(_REFERENCES).partition("/")[0] for name in names}:
-        if not is_over(name):
-            continue
-        worktrees = run_worktree(git, root, "list", "--porcelain").splitlines()
-        for path in [
-            Path(line[9:]) for line in worktrees if line.startswith("worktree ")
-        ]:
-            if path.parent.name.startswith(f"{name}-") and git.own_repository.has_tree(
-                path
-            ):
-                for folder in (path.parent, store_path(home, path)):
-                    shutil.rmtree(folder, ignore_errors=True)
-                # Twice `--force`: the worktree is locked if a kill interrupted its creation.
-                run_worktree(git, root, "remove", "--force", "--force", str(path))
-        for folder in worktrees_folder(home).glob(f"{name}-*"):
-            shutil.rmtree(folder, ignore_errors=True)
-        _remove_references(git, root, name)
-    return git
+
+def _sweep(git: Git, root: Path, home: Path) -> None:
+    listed = git.output(root, "for-each-ref", "--format=%(refname)", _REFERENCES)
+    references = [line.removeprefix(_REFERENCES) for line in listed.splitlines()]
+    runs = {reference.partition("/")[0] for reference in references}
+    for run in filter(is_over, runs):
+        _remove_worktrees(git, root, home, run)
+        _remove_references(git, root, run)
+
+
+def _remove_worktrees(git: Git, root: Path, home: Path, run: str) -> None:
+    """Remove the worktrees of a run, the ones that git knows and those of which only a folder is left."""
+    for path in _worktree_paths(git, root):
+        is_of_run = path.parent.name.startswith(f"{run}-")
+        if is_of_run and git.own_repository.has_tree(path):
+            shutil.rmtree(path.parent, ignore_errors=True)
+            shutil.rmtree(store_path(home, path), ignore_errors=True)
+            # Twice `--force`: the worktree is locked if a kill interrupted its creation.
+            run_worktree(git, root, "remove", "--force", "--force", str(path))
+    for folder in worktrees_folder(home).glob(f"{run}-*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _worktree_paths(git: Git, root: Path) -> list[Path]:
+    lines = run_worktree(git, root, "list", "--porcelain").splitlines()
+    mark = "worktree "
+    return [Path(line.removeprefix(mark)) for line in lines if line.startswith(mark)]
 
 
 def _remove_references(git: Git, root: Path, name: str) -> None:
     git = replace(git, is_shielded=True)
     prefix = f"{_REFERENCES}{name}/"
     deletions = git.output(root, "for-each-ref", "--format=delete %(refname)", prefix)
-    git.output(
-        root,
-        "update-ref",
-        "--stdin",
-        stdin=f"{deletions}\n".encode() if deletions else b"",
-    )
+    if deletions:
+        git.output(root, "update-ref", "--stdin", stdin=f"{deletions}\n".encode())

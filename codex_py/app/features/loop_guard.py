@@ -5,7 +5,7 @@ LIGHT.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from codex_py.app.options import SessionSetup
@@ -17,15 +17,8 @@ _NOTE_AFTER: Final = 3
 _STOP_AFTER: Final = 10
 _WAITS: Final = ("write_stdin", "wait_agent")
 """Tools that wait for something: their calls are meant to be repeated."""
-_COMPARED: Final = (
-    "type",
-    "namespace",
-    "name",
-    "arguments",
-    "input",
-    "action",
-    "output",
-)
+_COMPARED: Final = ("type", "namespace", "name", "arguments", "input", "action")
+"""The fields of calls and outputs that are compared, beside `output`."""
 _VOLATILE: Final = r"\b(?:Wall time: [\d.]+|Chunk ID: \w+|session ID \d+)"
 
 
@@ -49,42 +42,61 @@ class LoopGuard:
         Raises:
             CodexError: they came `_STOP_AFTER` times in a row.
         """
-        items = self._thread.items
         turn = self._thread.turn
-        new = () if self._seen is None else items[self._seen :]
-        self._seen = len(items)
         if turn is not None and turn.id != self._turn:
             self._turn = turn.id
             self._times = 0
-        found: list[dict[str, Any]] = [
-            json.loads(each) for each in new if b'"call_id"' in each
-        ]
+        found = self._new_items()
         if not found:
             return ()
-        is_wait = any(str(item.get("name")).endswith(_WAITS) for item in found)
-        # A failing wait for something that has ended or never existed would fail for ever.
-        if is_wait and not any(
-            str(item.get("output")).startswith("[ERROR:") for item in found
-        ):
+        if _is_waiting(found):
             self._times = 0
             return ()
-        calls = [[str(item.get(key)) for key in _COMPARED] for item in found]
-        for fields in calls:
-            # The outputs may differ in their times alone.
-            fields[-1] = re.sub(_VOLATILE, "", fields[-1])
+        self._count([_compared_fields(item) for item in found])
+        if self._times >= _STOP_AFTER:
+            raise CodexError(
+                f"the model made the same call {_STOP_AFTER} times in a row, with the same result;"
+                " if that is meant, set `budget.loop_guard = false` in your own config.toml",
+                code="loop",
+                exit_code=ExitCode.TURN_LIMIT,
+            )
+        if self._times == _NOTE_AFTER:
+            text = (
+                f"You made the same call {_NOTE_AFTER} times in a row, with the same result."
+                " Try something else."
+            )
+            return (Note(f"<loop_guard>\n{text}\n</loop_guard>"),)
+        return ()
+
+    def _new_items(self) -> list[dict[str, Any]]:
+        """Return the calls and outputs since the last request of this session."""
+        items = self._thread.items
+        seen = self._seen
+        self._seen = len(items)
+        if seen is None:
+            return []
+        return [json.loads(each) for each in items[seen:] if b'"call_id"' in each]
+
+    def _count(self, calls: object) -> None:
+        """Count the calls of a response as a repetition, or as the first of their kind."""
         if self._times and calls == self._last:
             self._times = self._times + 1
         else:
             self._times = 1
         self._last = calls
-        if self._times >= _STOP_AFTER:
-            raise CodexError(
-                f"the model made the same call {_STOP_AFTER} times in a row, with the same result; if that is meant,"
-                " set `budget.loop_guard = false` in your own config.toml",
-                code="loop",
-                exit_code=ExitCode.TURN_LIMIT,
-            )
-        if self._times == _NOTE_AFTER:
-            text = f"You made the same call {_NOTE_AFTER} times in a row, with the same result. Try something else."
-            return (Note(f"<loop_guard>\n{text}\n</loop_guard>"),)
-        return ()
+
+
+def _is_waiting(items: Sequence[Mapping[str, Any]]) -> bool:
+    """True if a tool waits for something, and nothing failed.
+
+    A failing wait counts as a repeated call: what has ended or never existed will fail for ever.
+    """
+    is_wait = any(str(item.get("name")).endswith(_WAITS) for item in items)
+    has_failed = any(str(item.get("output")).startswith("[ERROR:") for item in items)
+    return is_wait and not has_failed
+
+
+def _compared_fields(item: Mapping[str, Any]) -> list[str]:
+    """Return the text of the fields that are compared, without times in the output."""
+    output = re.sub(_VOLATILE, "", str(item.get("output")))
+    return [*(str(item.get(key)) for key in _COMPARED), output]

@@ -16,30 +16,28 @@ _REFUSED: Final = (
     r"(?i)unsupported|unknown|unrecognized|extra_forbidden|unexpected (?:field|key|param|prop|arg)"
     r"|not (?:be )?(?:supported|permitted|allowed)|(?:not|n't) support"
 )
-_CALL_ID: Final = r"(?i)\b(?:tool[ _])?call[ _]?id\b|tool_calls?[\w.\[\]]{0,20}\.id\b|tool_use[._]?(?:\w+\.)?id\b"
-_ODD_ID: Final = (
+_CALL_ID: Final = (
+    r"(?i)\b(?:tool[ _])?call[ _]?id\b|tool_calls?[\w.\[\]]{0,20}\.id\b"
+    r"|tool_use[._]?(?:\w+\.)?id\b"
+)
+_WRONG_FORM: Final = (
     r"(?i)too long|maximum length|at most \d|pattern|alphanumeric|a-z|length of \d"
 )
-_NINE: Final = r"(?i)length of 9|9 characters|mistral"
+_NINE_CHARACTERS: Final = r"(?i)length of 9|9 characters|mistral"
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    **{
-        name: (name,)
-        for name in (
-            "parallel_tool_calls",
-            "reasoning_effort",
-            "reasoning",
-            "include",
-            "prompt_cache_key",
-            "service_tier",
-            "stream_options",
-            "tool_choice",
-        )
-    },
+    "parallel_tool_calls": ("parallel_tool_calls",),
+    "reasoning_effort": ("reasoning_effort",),
+    "reasoning": ("reasoning",),
+    "include": ("include",),
+    "prompt_cache_key": ("prompt_cache_key",),
+    "service_tier": ("service_tier",),
+    "stream_options": ("stream_options",),
+    "tool_choice": ("tool_choice",),
     "thinking": ("thinking", "output_config.effort"),
     "output_config": ("output_config.effort",),
     "verbosity": ("text.verbosity", "verbosity"),
 }
-"""The fields to leave out of requests, by the server's name for them."""
+"""The fields to leave out of requests, by the name that the server's error has for them."""
 
 
 def remedy(
@@ -57,7 +55,7 @@ def remedy(
         profile = replace(profile, tool_namespaces=False)
         return profile, "refuses tools in a namespace: they have flat names from now on"
     if profile.tool_ids == "verbatim" and _is_about_call_ids(message):
-        if re.search(_NINE, message):
+        if re.search(_NINE_CHARACTERS, message):
             tool_ids = "mistral"
         else:
             tool_ids = "openai"
@@ -79,16 +77,14 @@ def remedy(
 
 
 def _is_about_call_ids(message: str) -> bool:
-    return (
-        re.search(_CALL_ID, message) is not None
-        and re.search(_ODD_ID, message) is not None
-    )
+    """True if the message says that the id of a call has a wrong form."""
+    is_named = re.search(_CALL_ID, message) is not None
+    return is_named and re.search(_WRONG_FORM, message) is not None
 
 
 def _is_named(field: str, message: str) -> bool:
     if "_" in field:
         return re.search(rf"\b{field}\b", message) is not None
-    # The name is also a word of English.
-    return (
-        re.search(rf"(?:['\"`.]|: ?|^){field}(?:['\"`.:,\] ]|$)", message) is not None
-    )
+    # The name is also a word of English, so it must be quoted, or stand where a name does.
+    quoted = rf"(?:['\"`.]|: ?|^){field}(?:['\"`.:,\] ]|$)"
+    return re.search(quoted, message) is not None

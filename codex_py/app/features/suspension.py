@@ -42,25 +42,25 @@ _PURPOSE: Final = b"codex-py approval 2\n"
 
 
 class SuspendedApprovals:
-    """Answers an approval from a request, or suspends the turn.
+    """Approves the one question that a person has answered, and suspends the turn at any other.
 
     The innermost approver must be an `AbsentApprover`.
     """
 
     def __init__(self, setup: SessionSetup) -> None:
-        """Raises `OptionError` if the options answer a request that is not valid."""
+        """Read the request that the options answer. Raises an `OptionError` if it is not valid."""
         assert setup.options.suspension is not None
         self._options = options = setup.options.suspension
         self._folder = setup.config.home / "codex-py" / "approvals"
         """The folder with a file for each request whose answer was used."""
-        self._answered_request = options.answer and _read_request(
-            options.answer, options.key
-        )
+        self._answered_request: Mapping[str, Any] | None = None
         """The request that the options answer; None after the first call."""
+        if options.answer is not None:
+            self._answered_request = _read_request(options.answer, options.key)
         self._granted_question: Mapping[str, Any] | None = None
         """The question that a person has answered with yes."""
         self._open_request: dict[str, Any] = {}
-        """The question that suspends the run, and the call that asked it."""
+        """The `question` that suspends the run, and the `call` that asked it; empty without one."""
         self._facts: Mapping[str, Any] = {}
         self._is_exclusive = False
         """True if no other call may run beside the call that waits."""
@@ -90,8 +90,7 @@ class SuspendedApprovals:
             raise
 
     def _wrap_approver(self, approver: Approver) -> Approver:
-        """Answer an approval from the request that a person has decided on, or suspend the turn."""
-
+        """Take the place of the approver, which `review` still asks first."""
         self._approver = approver
         return self
 
@@ -100,7 +99,7 @@ class SuspendedApprovals:
         return ()
 
     def _wrap_dispatch(self, inner: Dispatch) -> Dispatch:
-        """Leave the calls alone that come behind one which waits for an approval."""
+        """Refuse calls that would have to run after a call that waits for an approval."""
 
         async def dispatch(use: ToolUse) -> ToolOutput:
             self._take_answer(use.call)
@@ -210,9 +209,9 @@ class SuspendedApprovals:
         )
 
     def _state(self) -> Mapping[str, Any]:
-        """The facts that must still be the same when the answer is used."""
+        """Return the facts that must still be the same when the answer is used."""
         thread = self._thread
-        settings = self._thread.settings
+        settings = thread.settings
         assert thread.session_file is not None
         stored = read_session(thread.session_file, leaves_open=True)
         history = sha256(encode_json(stored.meta.base_instructions))
@@ -227,7 +226,10 @@ class SuspendedApprovals:
 
 
 def _require_same(request: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-    """Raises `OptionError` if the run has another session, folder or sandbox than the one that left the request."""
+    """Raise an `OptionError` if the run differs from the one that left the request.
+
+    They must have the same session, folder and sandbox.
+    """
     if request["session"] != state["session"]:
         raise OptionError(
             f"the approval is for session {request['session']}, not {state['session']}"
@@ -264,7 +266,7 @@ def _not_run() -> ToolError:
 
 
 def _call_data(call: ToolCall) -> Mapping[str, Any]:
-    """The call as the model wrote it."""
+    """Return the call as the model wrote it."""
     data = {"call_id": call.call_id, "tool": call.tool_name, **asdict(call.payload)}
     return json.loads(json.dumps(data))
 
