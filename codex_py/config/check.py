@@ -61,13 +61,12 @@ class Problem:
 
 
 def lookup(values: Mapping[str, Any], key: KeyPath) -> Any:
-    """The value at a key; None if it is not set (TOML itself has no such value)."""
+    """The value at a key; None if it is not set. TOML itself has no null."""
     value: Any = values
     for part in key:
-        if isinstance(value, Mapping):
-            value = cast("Mapping[str, Any]", value).get(part)
-        else:
-            value = None
+        if not isinstance(value, Mapping):
+            return None
+        value = cast("Mapping[str, Any]", value).get(part)
     return value
 
 
@@ -117,6 +116,10 @@ def unused_keys(
 
 
 def _has_no_effect(kind: Kind, name: str, value: Any) -> bool:
+    """True if the setting `name` of a section has no effect, and the user should know that.
+
+    A harmless value asks for what this version does anyway.
+    """
     if form(kind) != "fields":
         return False
     known = key_of(kind, name)
@@ -132,7 +135,8 @@ def may_protect(key: KeyPath) -> bool:
     """
     if _is_setting(key[0]):
         return key[0] in _PROTECTING_TABLES
-    # Comparing takes time in proportion to the square of a key's length, and a file may have thousands of keys.
+    # Comparing takes time in proportion to the square of a key's length, and a file may have
+    # thousands of keys.
     is_short = len(key[0]) <= _LONGEST
     return is_short and nearest(key[0], _PROTECTING_KEYS, alike=_MISSPELT) is not None
 
@@ -183,7 +187,10 @@ def leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
 
 
 def kind_of(key: KeyPath, kind: Kind = Settings) -> "Kind | None":
-    """The type of the value at a key; `kind` itself for the empty key, None for an unknown one."""
+    """The type of the value at a key; None for an unknown key.
+
+    The key begins at `kind`, which is also the type at the empty key.
+    """
     for part in key:
         kind = kind_at(kind, part)
         if kind is None:

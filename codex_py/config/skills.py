@@ -18,7 +18,7 @@ from codex_py.filesystem.reading import Refusal, read_start
 from codex_py.protocol.frozen import frozen
 
 MAX_DESCRIPTION: Final = 1_024
-"""The length in characters; the rest is not shown to the model."""
+"""The number of characters of a description that the model is shown."""
 _MAX_NAME: Final = 64
 _MAX_BYTES: Final = 256 * 1024
 _NOT_IMPLICIT: Final = re.compile(
@@ -59,11 +59,7 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
     """Find all usable skills, without copies of skills and links to them."""
     found: dict[tuple[str, str], Skill] = {}
     warnings: list[str] = []
-    entries = config.settings.skills.config or ()
-    off = [entry for entry in entries if entry.get("enabled") is False]
-    disabled = {str(entry["name"]) for entry in off if "name" in entry}
-    paths = (str(entry["path"]) for entry in off if "path" in entry)
-    disabled |= {os.path.realpath(path) for path in paths if path.isprintable()}
+    disabled = _disabled(config)
     refuses = denials_of(config.files).refuses
     for path, folder in skill_files(skill_folders(config, environment), warnings):
         if refuses(path):
@@ -74,9 +70,26 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
         except ConfigError as error:
             warnings.append(f"A skill cannot be used: {error}.")
             continue
-        if not (disabled and {skill.name, os.path.realpath(path)} & disabled):
-            found.setdefault((skill.name, text), skill)
+        if disabled and not disabled.isdisjoint({skill.name, os.path.realpath(path)}):
+            continue
+        # A copy has the same name and the same text.
+        found.setdefault((skill.name, text), skill)
     return Skills(tuple(found.values()), tuple(warnings))
+
+
+def _disabled(config: Config) -> set[str]:
+    """The names, and the paths without links, of the skills that the configuration disables."""
+    found: set[str] = set()
+    for entry in config.settings.skills.config or ():
+        if entry.get("enabled") is not False:
+            continue
+        if "name" in entry:
+            found.add(str(entry["name"]))
+        path = str(entry.get("path", ""))
+        # `realpath` raises for a NUL.
+        if path and path.isprintable():
+            found.add(os.path.realpath(path))
+    return found
 
 
 def skill_files(
@@ -102,9 +115,8 @@ def skill_fields(text: str, path: Path) -> Mapping[str, str]:
 
 
 def _skill(fields: Mapping[str, str], path: Path, folder: Folder) -> Skill:
-    name = folder.prefix + (
-        " ".join(fields.get("name", "").split()) or path.parent.name
-    )
+    own_name = " ".join(fields.get("name", "").split())
+    name = folder.prefix + (own_name or path.parent.name)
     description = " ".join(fields.get("description", "").split())
     if len(name) > _MAX_NAME or not name.isprintable():
         raise ConfigError(
@@ -116,20 +128,19 @@ def _skill(fields: Mapping[str, str], path: Path, folder: Folder) -> Skill:
     if not str(path.relative_to(folder.path)).isprintable():
         reason = "the name of a folder has characters that are not printable"
         raise ConfigError(f"{path}:1: {reason}")
-    is_listed = fields.get("disable-model-invocation", "").lower() != "true"
-    is_listed = is_listed and not _is_explicit_only(
-        path.parent / "agents/openai.yaml", folder.root
-    )
+    if fields.get("disable-model-invocation", "").lower() == "true":
+        is_listed = False
+    else:
+        policy = path.parent / "agents/openai.yaml"
+        is_listed = not _is_explicit_only(policy, folder.root)
     return Skill(name, description[:MAX_DESCRIPTION], path, folder, is_listed)
 
 
 def _is_explicit_only(policy: Path, root: Path | None) -> bool:
     """True if the file that Codex reads beside a skill hides the skill from the model."""
     try:
-        # A parser takes 20 ms to load, which a single key of YAML is not worth.
-        return (
-            _NOT_IMPLICIT.search(read_start(policy, _MAX_BYTES, root=root)[0])
-            is not None
-        )
+        text, _ = read_start(policy, _MAX_BYTES, root=root)
     except OSError:
         return False
+    # A parser takes 20 ms to load, which a single key of YAML is not worth.
+    return _NOT_IMPLICIT.search(text) is not None

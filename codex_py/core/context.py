@@ -1,8 +1,7 @@
-"""The context of a thread: permissions, environment and instructions, which are sent again when
-they change.
+"""Makes the context of a thread: permissions, environment and instructions.
 
-A changed block is sent again as a whole, as in Codex, so that only the last block of each kind
-counts. LIGHT.
+A block that has changed is sent again as a whole, as in Codex, so that only the last block of each
+kind counts. LIGHT.
 """
 
 import json
@@ -33,11 +32,12 @@ def initial_items(
 
     Parts that are None or blank are left out. So is a message without parts.
     """
-    return [
-        message(role, parts)
-        for role, texts in (("developer", developer), ("user", user))
-        if (parts := [input_text(text) for text in texts if text and text.strip()])
-    ]
+    items: list[EncodedItem] = []
+    for role, texts in (("developer", developer), ("user", user)):
+        parts = [input_text(text) for text in texts if text and text.strip()]
+        if parts:
+            items.append(message(role, parts))
+    return items
 
 
 def context_update(
@@ -51,31 +51,37 @@ def context_update(
             user's own instructions, are not updated.
     """
     before = _latest_blocks(history)
-    texts = [
-        (item["role"], part["text"])
-        for item in map(json.loads, current)
-        for part in item["content"]
-    ]
-    if AGENTS_MD in before and not any(text.startswith(AGENTS_MD) for _, text in texts):
-        texts.insert(0, ("user", _NO_AGENTS))
+    texts = _texts_by_role(current)
+    all_texts = [*texts["developer"], *texts["user"]]
+    has_agents = any(text.startswith(AGENTS_MD) for text in all_texts)
+    if AGENTS_MD in before and not has_agents:
+        texts["user"].insert(0, _NO_AGENTS)
     update: list[EncodedItem] = []
     for role in ("developer", "user"):
-        parts = [
-            input_text(_worded(text, kind, before))
-            for its_role, text in texts
-            if its_role == role and (kind := _kind(text)) and text != before.get(kind)
-        ]
-        if parts:
-            update.append(message(role, parts))
+        changed: list[str] = []
+        for text in texts[role]:
+            kind = _kind(text)
+            if kind is not None and text != before.get(kind):
+                changed.append(_worded(text, kind, before))
+        if changed:
+            update.append(message(role, [input_text(text) for text in changed]))
     return update
+
+
+def _texts_by_role(items: Sequence[EncodedItem]) -> dict[str, list[str]]:
+    """The texts of all parts of developer and user messages."""
+    texts: dict[str, list[str]] = {"developer": [], "user": []}
+    for item in map(json.loads, items):
+        texts[item["role"]] += [part["text"] for part in item["content"]]
+    return texts
 
 
 def is_context_message(item: EncodedItem) -> bool:
     """True for a message of `initial_items` or `context_update`; a later one replaces it."""
     data = decode_json(item)
-    return data.get("role") in {"developer", "user"} and any(
-        map(_kind, message_texts(data.get("content")))
-    )
+    if data.get("role") not in {"developer", "user"}:
+        return False
+    return any(map(_kind, message_texts(data.get("content"))))
 
 
 def model_switch() -> EncodedItem:
@@ -85,13 +91,17 @@ def model_switch() -> EncodedItem:
 
 
 def _latest_blocks(items: Sequence[EncodedItem]) -> dict[str, str]:
-    latest = {kind: next(context_texts(kind, items), None) for kind in CONTEXT_BLOCKS}
-    return {
-        kind: text.replace(_REPLACES, "", 1) for kind, text in latest.items() if text
-    }
+    """The last block of each kind, as it would stand in a new thread."""
+    latest: dict[str, str] = {}
+    for kind in CONTEXT_BLOCKS:
+        text = next(context_texts(kind, items), None)
+        if text:
+            latest[kind] = text.replace(_REPLACES, "", 1)
+    return latest
 
 
 def _kind(text: str) -> str | None:
+    """The opening of a block of context; None for any other text."""
     return next((kind for kind in CONTEXT_BLOCKS if text.startswith(kind)), None)
 
 

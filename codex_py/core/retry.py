@@ -28,7 +28,10 @@ async def recover(
     remedy: Callable[[ModelError, int], Awaitable[bool]],
     session: SessionState,
 ) -> bool:
-    """Make another request possible. False if the same one is sent again, after a wait.
+    """Prepare another request after a failed one: by a remedy, or else by a wait.
+
+    Returns True if the remedy has helped; the request may then differ. Returns False after the
+    wait, for the same request.
 
     If the failure is about a part of the request, the extensions may leave it out before the remedy
     is tried.

@@ -15,14 +15,15 @@ from codex_py.filesystem.private import lock, make_private, written_whole
 
 
 class ResultsFile:
-    """Opens the file for this process alone, and cuts off a line that a kill left unfinished.
-
-    Raises:
-        CodexError: another process writes to the file, or it cannot be used.
-        UsageError: the file contains something else.
-    """
+    """The results of a batch, open for this process alone until it ends."""
 
     def __init__(self, path: Path) -> None:
+        """Open the file, and cut off a line that a kill left unfinished.
+
+        Raises:
+            CodexError: another process writes to the file, or it cannot be used.
+            UsageError: the file contains something else.
+        """
         if path.suffix != ".jsonl":
             raise UsageError("the name of the results file must end in .jsonl")
         self._path = path
@@ -32,14 +33,13 @@ class ResultsFile:
         try:
             make_private(self.folder)
             # Lock the folder, because the file may be replaced.
-            lock(os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), 0)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            lock(os.open(self.folder, flags), timeout_s=0)
             # Git must not take the agents' files in there for changes of a task.
             (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
-            with path.open("a+b") as file:
-                file.seek(0)
-                file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))
-            for line in self.lines():
-                self.ended[line["id"]] = line["task"], line["status"]
+            self._cut_unfinished_line()
+            for result in self.lines():
+                self._remember(result)
         except TimeoutError as error:
             text = f"another batch writes to {path}"
             raise CodexError(text, exit_code=ExitCode.TEMPORARY) from error
@@ -51,17 +51,26 @@ class ResultsFile:
             text = f"line {len(self.ended) + 1} of {path} is no result of a batch"
             raise UsageError(text) from error
 
+    def _cut_unfinished_line(self) -> None:
+        with self._path.open("a+b") as file:
+            file.seek(0)
+            whole = (len(line) for line in file if line.endswith(b"\n"))
+            file.truncate(sum(whole))
+
+    def _remember(self, result: Mapping[str, Any]) -> None:
+        self.ended[result["id"]] = (result["task"], result["status"])
+
     def lines(self) -> Iterator[dict[str, Any]]:
+        """Read the results, in the order in which the tasks ended."""
         with self._path.open("rb") as file:
             yield from map(json.loads, file)
 
     def forget(self, ids: Collection[str]) -> None:
         """Remove the results of tasks that will run again. A failure removes none of them."""
         if ids:
+            kept = (each for each in self.lines() if each["id"] not in ids)
             with written_whole(self._path) as file:
-                file.writelines(
-                    _line(each) for each in self.lines() if each["id"] not in ids
-                )
+                file.writelines(map(_line, kept))
         for each in ids:
             del self.ended[each]
 
@@ -83,7 +92,7 @@ class ResultsFile:
             except OSError:
                 os.truncate(self._path, size)
                 raise
-        self.ended[result["id"]] = result["task"], result["status"]
+        self._remember(result)
 
     def write_predictions(self, path: Path) -> None:
         """Write the patches of all done tasks in the format of SWE-bench's harness.
@@ -91,15 +100,15 @@ class ResultsFile:
         Raises:
             CodexError: the file cannot be written.
         """
-        names = {
-            "instance_id": "id",
-            "model_name_or_path": "model",
-            "model_patch": "diff",
-        }
         done = (each for each in self.lines() if each["status"] == "done")
         with _writing(path), written_whole(path) as file:
             for each in done:
-                file.write(_line({name: each[key] for name, key in names.items()}))
+                prediction = {
+                    "instance_id": each["id"],
+                    "model_name_or_path": each["model"],
+                    "model_patch": each["diff"],
+                }
+                file.write(_line(prediction))
 
 
 @contextmanager

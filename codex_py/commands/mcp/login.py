@@ -23,20 +23,18 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser = command_parser("--no-browser")
     parser.add_argument("--scopes")
     options, name, config = configured_server(parser, argv, environment, "login")
-    scopes = [
-        scope.strip() for scope in (options.scopes or "").split(",") if scope.strip()
-    ]
+    words = map(str.strip, (options.scopes or "").split(","))
+    scopes = [word for word in words if word]
 
     async def run() -> None:
         opens_browser = not options.no_browser and _has_browser(environment)
         screen = _Screen(name, opens_browser=opens_browser)
-        # Its warnings are about a token, and a server with a token needs no login.
-        headers = server_headers(
-            name, config.mcp_servers[name], environment, lambda _: None
-        )
+        server = config.mcp_servers[name]
+        # The only warning is about a token, and a server with a token needs no login.
+        headers = server_headers(name, server, environment, lambda _: None)
         await log_in(config, name, screen, headers=headers, scopes=scopes)
 
-    # `webbrowser` looks for programs there.
+    # `webbrowser` looks for browsers on our own `PATH`, which must have no folder of the agent's.
     os.environ.update(user_programs(config, environment).environment(os.environ))
     asyncio.run(run())
     return print_out(f"Successfully logged in to MCP server '{name}'.\n")

@@ -1,4 +1,4 @@
-"""Adds plugins to `$CODEX_HOME/codex-py/plugins` from a folder or a git repository; removes them.
+"""Adds plugins to `$CODEX_HOME/codex-py/plugins`, from a folder or a git repository, and removes them.
 
 A plugin is added whole or not at all, even if this program is killed. Nothing in it is run, and
 nothing else is fetched at any time. git runs without hooks, without the user's settings, without
@@ -13,11 +13,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.app.user_programs import user_programs
 from codex_py.config.config import Config
@@ -101,7 +101,8 @@ def read_source(
         folder = Path(os.path.realpath(config.cwd / source))
         if not folder.is_dir():
             raise _failure(
-                f"{source!r} is neither a folder nor an address that begins with https://, ssh://, file:// or git@"
+                f"{source!r} is neither a folder nor an address that begins with https://, ssh://,"
+                " file:// or git@"
             )
         address = str(folder)
         is_bare = (folder / "HEAD").is_file() and (folder / "objects").is_dir()
@@ -125,31 +126,45 @@ def _fetched(address: str, ref: str, git: "_Git") -> PluginSource:
     # List one tree at a time, without an index: a few objects can stand for billions of files.
     listing = git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
     blobs = list(islice(_blobs(listing), MAX_ENTRIES + 1))
-    if sum(size for _, _, size, _ in blobs) > MAX_BYTES:
+    if sum(blob.size for blob in blobs) > MAX_BYTES:
         raise ValueError(f"it has more than {MAX_BYTES >> 20} MB")
-    wanted = "".join(f"{name}\n" for _, name, _, _ in blobs).encode()
+    wanted = "".join(f"{blob.id}\n" for blob in blobs).encode()
     contents = batched_contents(git.run("cat-file", "--batch", given=wanted))
-
-    def files() -> Iterator[tuple[str, PluginFile | None]]:
-        for (path, _, _, is_executable), data in zip(blobs, contents, strict=True):
-            yield from ((str(folder), None) for folder in PurePosixPath(path).parents)
-            yield path, PluginFile(data or b"", is_executable)
-
-    return PluginSource(checked_files(files()), {"source": address, "commit": commit})
+    files = checked_files(_entries(blobs, contents))
+    return PluginSource(files, {"source": address, "commit": commit})
 
 
-def _blobs(listing: bytes) -> Iterator[tuple[str, str, int, bool]]:
+class _Blob(NamedTuple):
+    """A file in a tree of git."""
+
+    path: str
+    id: str
+    size: int
+    is_executable: bool
+
+
+def _entries(
+    blobs: Iterable[_Blob], contents: Iterable[bytes | None]
+) -> Iterator[tuple[str, PluginFile | None]]:
+    """Yield the files, and None for each folder on the way to one."""
+    for blob, data in zip(blobs, contents, strict=True):
+        for folder in PurePosixPath(blob.path).parents:
+            yield str(folder), None
+        yield blob.path, PluginFile(data or b"", blob.is_executable)
+
+
+def _blobs(listing: bytes) -> Iterator[_Blob]:
     """Parse the output of `ls-tree -r -l -z`, leaving out submodules.
 
-    Each file has its path, the name of its object, its size, and True if it is executable.
+    Raises a `ValueError` for a link.
     """
     for line in listing.split(b"\0")[:-1]:
         head, _, path = line.partition(b"\t")
-        mode, kind, name, size = head.decode().split()
+        mode, kind, id_, size = head.decode().split()
         if mode == "120000":
             raise ValueError(f"{os.fsdecode(path)!r} is a link")
         if kind == "blob":
-            yield os.fsdecode(path), name, int(size), mode == "100755"
+            yield _Blob(os.fsdecode(path), id_, int(size), mode == "100755")
 
 
 class _Git:
@@ -164,11 +179,9 @@ class _Git:
             raise _failure(
                 f"{error}; without git, only folders can be added"
             ) from error
-        self._argv = [
-            *_LIMITED,
-            git.program,
-            *(w for s in _SETTINGS for w in ("-c", s)),
-        ]
+        self._argv = [*_LIMITED, git.program]
+        for setting in _SETTINGS:
+            self._argv += ["-c", setting]
         self.folder = folder
         # The ssh agent does not ask the user.
         agent = {"SSH_AUTH_SOCK": environment.get("SSH_AUTH_SOCK", "")}
@@ -177,12 +190,14 @@ class _Git:
     def run(self, *words: str, given: bytes = b"") -> bytes:
         """Run git and return its output. `given`: its input. Raises a `CodexError` if it fails."""
         # Output goes to files, because their size can be limited.
-        paths = [self.folder / name for name in ("input", "output", "errors")]
-        paths[0].write_bytes(given)
+        given_path = self.folder / "input"
+        output_path = self.folder / "output"
+        errors_path = self.folder / "errors"
+        given_path.write_bytes(given)
         with (
-            paths[0].open("rb") as stdin,
-            paths[1].open("wb") as out,
-            paths[2].open("wb") as err,
+            given_path.open("rb") as stdin,
+            output_path.open("wb") as out,
+            errors_path.open("wb") as err,
         ):
             process = subprocess.Popen(
                 [*self._argv, *words],
@@ -203,14 +218,13 @@ class _Git:
                     os.killpg(process.pid, signal.SIGKILL)
                     process.wait()
         if code:
-            said, _ = read_start(paths[2], _MAX_ERROR_BYTES)
-            reason = (
-                said.decode(errors="replace").strip()
-                or "it needs more than its limits allow"
-            )
+            said, _ = read_start(errors_path, _MAX_ERROR_BYTES)
+            reason = said.decode(errors="replace").strip()
+            if not reason:
+                reason = "it needs more than its limits allow"
             raise _failure(f"git failed: {reason}")
         try:
-            return read_whole(paths[1], _MAX_OUTPUT_BYTES)
+            return read_whole(output_path, _MAX_OUTPUT_BYTES)
         except OSError as error:
             raise _failure(
                 f"what git prints cannot be used: {error.strerror}"
@@ -256,12 +270,16 @@ def require_new(home: Path, name: str) -> None:
     """Raise a `CodexError` if a plugin of this name exists."""
     if os.path.lexists(plugins_folder(home) / name):
         raise _failure(
-            f"there is a plugin {name} already; to add another one, run `codex-py plugin remove {name}` first"
+            f"there is a plugin {name} already; to add another one, run"
+            f" `codex-py plugin remove {name}` first"
         )
 
 
 def install(home: Path, made: Path, plugin: Plugin, source: PluginSource) -> None:
-    """Write a plugin to a `workspace`, `made`, and move it to its place.
+    """Write a plugin to a `workspace`, and move it to its place.
+
+    Args:
+        made: the folder of the workspace.
 
     Raises:
         CodexError: a plugin of its name exists.
@@ -269,14 +287,12 @@ def install(home: Path, made: Path, plugin: Plugin, source: PluginSource) -> Non
     """
     staged = made / plugin.name
     digests = {path: file.digest for path, file in source.files.items()}
-    record = {**source.origin, "files": digests}
     for path, file in source.files.items():
-        _write(staged / path, file.data, 0o500 if file.is_executable else 0o400)
-    _write(
-        staged / RECORD,
-        json.dumps(record, indent=1, ensure_ascii=False).encode(),
-        0o400,
-    )
+        mode = 0o500 if file.is_executable else 0o400
+        _write(staged / path, file.data, mode)
+    record = {**source.origin, "files": digests}
+    text = json.dumps(record, indent=1, ensure_ascii=False)
+    _write(staged / RECORD, text.encode(), 0o400)
     # Otherwise, programs of the plugin that write to their own folder would change it.
     for folder, _, _ in os.walk(staged, topdown=False):
         Path(folder).chmod(0o500)
