@@ -23,10 +23,10 @@ _KEYWORDS = frozenset(
 
 
 def commands_in(script: str, budget: ParseBudget) -> list[Command] | None:
-    """The simple commands of a script in order, also in pipelines, loops, functions and `$(…)`.
+    """Return the simple commands of a script in order, also in pipelines, loops, functions and `$(…)`.
 
     In a script with a syntax error, only the commands that can be found count; a shell runs the
-    lines before the error. None if parsing takes more than the rest of the budget.
+    lines before the error. Returns None if parsing takes more than the rest of the budget.
     """
     if budget.is_spent:
         return None
@@ -42,13 +42,14 @@ def commands_in(script: str, budget: ParseBudget) -> list[Command] | None:
         parser.reset()
         return None
     found: list[Command] = []
-    for node, rest, fed in _nodes(tree.root_node):
+    for node, misplaced, fed in _nodes(tree.root_node):
         if node.type == "ERROR":
             found += _guessed(source[node.start_byte : node.end_byte])
             continue
-        words = _words(node, rest, source)
+        words = _words(node, misplaced, source)
         found.append(words)
         if fed and is_shell(words):
+            # A shell runs the text on its standard input as if it were the argument of `-c`.
             found += [(words[0], "-c", _input(text, source)) for text in fed]
     return found
 
@@ -59,7 +60,7 @@ def _parser() -> Parser:
 
 
 def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
-    """Yield each simple command, its words elsewhere in the tree, and its texts for standard input.
+    """Yield each simple command, its words in redirections, and the texts for its standard input.
 
     Also yields each outermost syntax error, with empty lists.
     """
@@ -70,19 +71,12 @@ def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
     while True:
         node = cursor.node
         if node is not None and node.type == "redirected_statement":
-            # `rm >log -f x`: all words behind the operator are in the redirection, its target
-            # first. We come from above, because a node finds its parent by a search from the root.
+            # Remember for the command below what its redirections hold. The command could not look
+            # for them itself: a node finds its parent by a search from the root.
             body = node.child_by_field_name("body")
             if body is not None:
                 fed[body.id] = _fed(node)
-                misplaced[body.id] = [
-                    word
-                    for redirect in node.children_by_field_name("redirect")
-                    for word in (
-                        *redirect.children_by_field_name("destination")[1:],
-                        *redirect.children_by_field_name("argument"),
-                    )
-                ]
+                misplaced[body.id] = _words_in_redirections(node)
         elif (
             node is not None
             and node.type == "ERROR"
@@ -99,6 +93,18 @@ def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
                 return
 
 
+def _words_in_redirections(statement: Node) -> list[Node]:
+    """Return the words of a command that the grammar puts into its redirections.
+
+    In `rm >log -f x`, all words after the operator are in the redirection, its target first.
+    """
+    words: list[Node] = []
+    for redirect in statement.children_by_field_name("redirect"):
+        words += redirect.children_by_field_name("destination")[1:]
+        words += redirect.children_by_field_name("argument")
+    return words
+
+
 def _guessed(text: bytes) -> Iterator[Command]:
     """Guess the commands in a text that is not bash, or that the grammar cannot parse."""
     for part in _BOUNDARY.split(text):
@@ -108,19 +114,16 @@ def _guessed(text: bytes) -> Iterator[Command]:
 
 
 def _words(command: Node, misplaced: list[Node], source: bytes) -> Command:
-    """The name and the arguments, without assignments and redirections."""
-    name, arguments = (
-        command.children_by_field_name(part) for part in ("name", "argument")
-    )
+    """Return the name and the arguments, without assignments and redirections."""
+    name = command.children_by_field_name("name")
+    arguments = command.children_by_field_name("argument")
     words: list[str] = []
-    start = end = -1
+    start = -1
+    end = -1
     for node in (*name, *arguments, *misplaced):
-        if 0 <= end < node.start_byte:
-            gap = source[end : node.start_byte]
-        else:
-            gap = b""
-        if gap and not gap.replace(b"\\\n", b""):
-            # The grammar ends the word at a line continuation within it.
+        has_gap = 0 <= end < node.start_byte
+        if has_gap and _is_line_continuation(source[end : node.start_byte]):
+            # The grammar ends the word there, but it goes on.
             words.pop()
         else:
             start = node.start_byte
@@ -129,14 +132,21 @@ def _words(command: Node, misplaced: list[Node], source: bytes) -> Command:
     return tuple(words)
 
 
+def _is_line_continuation(gap: bytes) -> bool:
+    """True if nothing but continued lines is between two nodes."""
+    return not gap.replace(b"\\\n", b"")
+
+
 def _fed(node: Node) -> list[Node]:
-    """The here-documents and here-strings for the standard input of a node."""
-    return [
-        text
-        for redirect in node.children_by_field_name("redirect")
-        for text in redirect.named_children
-        if redirect.type == "herestring_redirect" or text.type == "heredoc_body"
-    ]
+    """Return the here-documents and here-strings for the standard input of a node."""
+    texts: list[Node] = []
+    for redirect in node.children_by_field_name("redirect"):
+        children = redirect.named_children
+        if redirect.type == "herestring_redirect":
+            texts += children
+        else:
+            texts += [child for child in children if child.type == "heredoc_body"]
+    return texts
 
 
 def _input(text: Node, source: bytes) -> str:

@@ -1,8 +1,8 @@
-"""Applies `FileRules` to the file system: what is denied, under which names. LIGHT.
+"""Applies `FileRules` to the file system: finds what is denied, under all of its names. LIGHT.
 
-All code that reads for the model asks the one `Denials` of the rules, and the sandbox hides from
-commands what those `Denials` find. A file is denied by its path, and by its inode under every other
-name. Folders are listed again once they have changed.
+There is one `Denials` for the rules of a session. All code that reads for the model asks it, and the
+sandbox hides from commands what it finds. A file is denied by its path, and by its inode under every
+other name. Folders are listed again once they have changed.
 """
 
 import os
@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from codex_py.errors import ToolError
 from codex_py.filesystem.patterns import expression
@@ -25,12 +25,17 @@ _SETTLED_S: Final = 2.0
 `st_ctime`."""
 _MAX_FOLDERS: Final = 200_000
 _Inode = tuple[int, int]
+"""The device of a file, and its number there."""
+_Marks = tuple[int, int]
+"""The `st_mtime_ns` and the size of a file, by which it is recognized beside its inode."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeniedPaths:
-    """The paths to hide from a command that starts now: absolute and without links, outer ones
-    first."""
+    """The paths to hide from a command that starts now.
+
+    They are absolute and without links, outer ones first.
+    """
 
     hidden: tuple[Path, ...] = ()
     """Existing paths."""
@@ -47,8 +52,17 @@ class DeniedPaths:
 NOTHING: Final = DeniedPaths()
 
 
+class _Known(NamedTuple):
+    """A file that was denied when `Denials` looked last."""
+
+    path: str
+    marks: _Marks
+
+
 @dataclass(slots=True)
 class _Listing:
+    """The entries of a folder."""
+
     mark: tuple[int, int, int]
     files: dict[str, int]
     """The inodes of all entries that are not folders, by path."""
@@ -64,23 +78,30 @@ class Denials:
     def __init__(self, rules: FileRules) -> None:
         self.rules = rules
         self._entries: dict[str, str] = {}
+        """The access to each path of the rules, by all forms of the path. "deny" wins."""
         for path, access in rules.entries:
             for name in (str(path), _entry(path), os.path.realpath(path)):
                 if self._entries.get(name) != "deny":
                     self._entries[name] = access
         self._globs: dict[str, list[str]] = {}
+        """The denied patterns, by all forms of their folder."""
         for folder, pattern in rules.globs:
             for name in {str(folder), os.path.realpath(folder)}:
                 self._globs.setdefault(name, []).append(pattern)
         self._listings: dict[str, _Listing] = {}
-        self._known: dict[_Inode, tuple[str, int, int]] = {}
-        """Path, `st_mtime_ns` and size of each hidden file, by inode: a command may move a folder
-        above it."""
-        self._is_read = False
+        self._known: dict[_Inode, _Known] = {}
+        """The hidden files. They are known by inode too, because a command may move a folder above
+        them."""
+        self._has_looked = False
         self._lock = threading.Lock()
 
     def refuses(self, path: str | Path, found: os.stat_result | None = None) -> bool:
-        """True if a file must not be read. `path`: absolute. `found`: its status, once it is open."""
+        """True if a file must not be read.
+
+        Args:
+            path: the absolute path.
+            found: the status of the file, if it is open already.
+        """
         if not self.rules.denies:
             return False
         path = os.path.normpath(path)
@@ -97,18 +118,23 @@ class Denials:
             except (OSError, ValueError):
                 return False
         known = self._known.get(_inode(found))
-        if not self._is_read or (known and known[1:] != _marks(found)):
+        is_changed = known is not None and known.marks != _marks(found)
+        if not self._has_looked or is_changed:
             # To read a file, not all of its names need to be known.
             with suppress(ToolError):
                 self.now(())
             known = self._known.get(_inode(found))
-        return known is not None and known[1:] == _marks(found)
+        return known is not None and known.marks == _marks(found)
 
     def now(self, roots: Iterable[Path]) -> DeniedPaths:
-        """Look for what is denied. `roots`: folders in which denied files may have other names.
+        """Look for what is denied at this moment.
+
+        Args:
+            roots: folders in which denied files may have other names.
 
         Raises:
-            ToolError: a denied file has a name outside of them, or there are too many folders to look at.
+            ToolError: a denied file has a name outside of the roots, or there are too many folders
+                to look at.
         """
         if not self.rules.denies:
             return NOTHING
@@ -116,17 +142,14 @@ class Denials:
             try:
                 return self._now([str(root) for root in roots])
             finally:
-                # Not before: threads that ask meanwhile have to wait.
-                self._is_read = True
+                # Until this is set, other threads look themselves, and so wait for the lock.
+                self._has_looked = True
 
     def _now(self, roots: list[str]) -> DeniedPaths:
         found: dict[str, os.stat_result] = {}
-        links = dict[str, str]()
-        absent = list[str]()
-        pinned = list[str]()
-        # Links on the way to denied paths must stay, too.
-        above = {folder for denied in self.rules.denied for folder in denied.parents}
-        links |= {_entry(folder): "/" for folder in above if folder.is_symlink()}
+        links = self._links_above()
+        absent: list[str] = []
+        pinned: list[str] = []
         for denied in self.rules.denied:
             path = _entry(denied)
             pinned.append(path)
@@ -135,23 +158,28 @@ class Denials:
             if not is_found and os.path.isdir(folder):  # noqa: PTH112
                 absent.append(path)
         for top, patterns in self._tops().items():
-            pinned.append(f"{top}/*")
             # A folder that could be renamed all the time would not be found.
+            pinned.append(f"{top}/*")
             for path in self._matching(top, patterns):
                 self._add(path, top, found, links)
                 pinned.append(path)
         opened = self._opened()
         self._add_other_names(found, opened, roots)
-        hidden = _outermost(found, opened)
-        by_folder = {
-            os.path.dirname(path): path  # noqa: PTH120
-            for path in (*pinned, *links.values())
-        }
-        pinned = list(by_folder.values())
-        paths = (hidden, opened, links, absent, pinned)
+        pinned += links.values()
         return DeniedPaths(
-            *(tuple(map(Path, sorted(each, key=_depth))) for each in paths)
+            hidden=_sorted_paths(_outermost(found, opened)),
+            opened=_sorted_paths(opened),
+            links=_sorted_paths(links),
+            absent=_sorted_paths(absent),
+            pinned=_sorted_paths(_one_in_each_folder(pinned)),
         )
+
+    def _links_above(self) -> dict[str, str]:
+        """The links on the way to denied paths, which must stay too. Each counts as one to `/`."""
+        above: set[Path] = set()
+        for denied in self.rules.denied:
+            above.update(denied.parents)
+        return {_entry(folder): "/" for folder in above if folder.is_symlink()}
 
     def _add(
         self,
@@ -160,28 +188,33 @@ class Denials:
         found: dict[str, os.stat_result],
         links: dict[str, str],
     ) -> bool:
-        """Deny a path and its link target. False if the path does not exist. `top`: the folder of
-        the pattern, if any."""
+        """Add a path to `found`; if it is a link, add it to `links` and its target to `found`.
+
+        Returns False if the path does not exist.
+
+        Args:
+            top: the folder of the pattern that the path matches; empty without a pattern.
+            links: the targets of links, by path.
+        """
         try:
             status = os.lstat(path)
         except (OSError, ValueError):
             return False
-        if stat.S_ISLNK(status.st_mode):
-            links[path] = target = os.path.realpath(path)
-            path = target
-            try:
-                status = os.lstat(path)
-            except OSError:
-                return True
-            # A link whose name matches must not hide a folder of the system.
-            if (
-                top
-                and not stat.S_ISREG(status.st_mode)
-                and not path.startswith(f"{top}/")
-            ):
-                links.popitem()
-                return True
-        found[path] = status
+        if not stat.S_ISLNK(status.st_mode):
+            found[path] = status
+            return True
+        target = os.path.realpath(path)
+        try:
+            status = os.lstat(target)
+        except OSError:
+            links[path] = target
+            return True
+        # A link whose name matches must not hide a folder of the system.
+        is_elsewhere = bool(top) and not target.startswith(f"{top}/")
+        if is_elsewhere and not stat.S_ISREG(status.st_mode):
+            return True
+        links[path] = target
+        found[target] = status
         return True
 
     def _add_other_names(
@@ -190,7 +223,10 @@ class Denials:
         opened: Sequence[str],
         roots: Sequence[str],
     ) -> None:
-        """Deny the same files under other names: hard links, and names in folders that were moved."""
+        """Add the other names of denied files to `found`: hard links, and names in moved folders.
+
+        Raises a `ToolError` if a hard link is not below `roots`, nor near a denied file.
+        """
         lost = self._lost(found)
         linked = self._linked(found, opened)
         names: dict[_Inode, set[str]] = {}
@@ -201,13 +237,16 @@ class Denials:
             tops = [*_outermost(self._near(found), ()), *reversed(roots)]
             self._look_for_names(tops, lost, linked, names, found)
         self._known = {
-            _inode(status): (path, *_marks(status))
+            _inode(status): _Known(path, _marks(status))
             for path, status in {**linked, **found}.items()
         }
         unseen = _unseen(linked, names)
         if unseen:
-            text = f"{unseen[0]} is denied, and has another name (a hard link) outside of the workspace"
-            raise ToolError(f"{text}; remove that one", code="SandboxUnavailable")
+            raise ToolError(
+                f"{unseen[0]} is denied, and has another name (a hard link) outside of the"
+                " workspace; remove that one",
+                code="SandboxUnavailable",
+            )
 
     def _look_for_names(
         self,
@@ -217,15 +256,18 @@ class Denials:
         names: dict[_Inode, set[str]],
         found: dict[str, os.stat_result],
     ) -> None:
-        """Look below these folders for names of lost and linked files, and add them to `found` and
-        `names`.
+        """Look for names of lost and linked files, and add them to `found` and `names`.
 
         Without lost files, the search ends once all names of the linked ones are seen.
+
+        Args:
+            tops: the folders to look below, in this order.
+            names: the known names of linked files.
         """
         for path, status in self._names_of({*lost, *names}, tops):
             inode = _inode(status)
             # Another file may have got the inode of one that is lost.
-            is_same_file = inode in names or self._known[inode][1:] == _marks(status)
+            is_same_file = inode in names or self._known[inode].marks == _marks(status)
             if is_same_file:
                 names.setdefault(inode, set()).add(path)
                 found[path] = status
@@ -235,7 +277,7 @@ class Denials:
     def _linked(
         self, found: dict[str, os.stat_result], opened: Sequence[str]
     ) -> dict[str, os.stat_result]:
-        """The denied files that have further names, by path."""
+        """The denied files that have further names (hard links), by path."""
         linked: dict[str, os.stat_result] = {}
         for path, status in found.items():
             if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
@@ -255,17 +297,19 @@ class Denials:
         return near
 
     def _lost(self, found: dict[str, os.stat_result]) -> set[_Inode]:
-        """The files that were denied until now and have left their path. Unchanged others are added
-        to `found`."""
+        """The files that were denied until now, and that have left their path.
+
+        Others that are still there and unchanged are added to `found`.
+        """
         here = set(map(_inode, found.values()))
         lost: set[_Inode] = set()
         for inode in self._known.keys() - here:
-            path, *_ = known = self._known[inode]
-            status = _status(path)
+            known = self._known[inode]
+            status = _status(known.path)
             if status is None or _inode(status) != inode:
                 lost.add(inode)
-            elif known[1:] == _marks(status):
-                found[path] = status
+            elif known.marks == _marks(status):
+                found[known.path] = status
         return lost
 
     def _linked_in(
@@ -285,15 +329,16 @@ class Denials:
     def _names_of(
         self, inodes: set[_Inode], tops: Iterable[str]
     ) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield the paths below `tops` of these inodes, and their status."""
         numbers = {number for _, number in inodes}
         for top in tops:
             for _, listing in self._folders(top, None):
                 for path, number in (*listing.files.items(), *listing.folders.items()):
-                    if number in numbers:
-                        status = _status(path)
-                    else:
-                        status = None
-                    if status and _inode(status) in inodes:
+                    if number not in numbers:
+                        continue
+                    # Another device may have a file of the same number.
+                    status = _status(path)
+                    if status is not None and _inode(status) in inodes:
                         yield path, status
 
     def _matching(self, top: str, patterns: Sequence[str]) -> Iterator[str]:
@@ -309,17 +354,17 @@ class Denials:
         inside: list[str] = []
         key = f"{top}\n{matching.pattern}"
         skipped = len(top.rstrip("/")) + 1
-        for path, listing in self._folders(top, limit, inside):
+        for folder, listing in self._folders(top, limit, inside):
             if key not in listing.matches:
-                both = (*listing.files, *listing.folders)
+                paths = (*listing.files, *listing.folders)
                 listing.matches[key] = [
-                    n for n in both if matching.fullmatch(n[skipped:])
+                    each for each in paths if matching.fullmatch(each[skipped:])
                 ]
             if not listing.is_complete:
                 # An unreadable folder is hidden too: a command of the same user can make it
                 # readable.
-                inside.append(path)
-                yield path
+                inside.append(folder)
+                yield folder
             found = listing.matches[key]
             if found:
                 inside += found
@@ -328,8 +373,14 @@ class Denials:
     def _folders(
         self, top: str, limit: int | None, passed: Sequence[str] = ()
     ) -> Iterator[tuple[str, _Listing]]:
-        """A folder and those below it, `limit` levels deep. The caller may add to `passed`, the
-        folders to leave out."""
+        """Yield a folder and those below it, `limit` levels deep, with their listings.
+
+        Args:
+            limit: None: without a limit.
+            passed: the folders to leave out. The caller may add to them meanwhile.
+
+        Raises a `ToolError` if there are too many folders.
+        """
         level = [top]
         count = 0
         deep = 0
@@ -341,8 +392,11 @@ class Denials:
                     continue
                 count = count + 1
                 if count > _MAX_FOLDERS:
-                    text = f"{top} has too many folders to look for what is denied; set `glob_scan_max_depth`"
-                    raise ToolError(text, code="SandboxUnavailable")
+                    raise ToolError(
+                        f"{top} has too many folders to look for what is denied;"
+                        " set `glob_scan_max_depth`",
+                        code="SandboxUnavailable",
+                    )
                 yield path, listing
                 below += listing.folders
             closed = set(passed)
@@ -379,7 +433,7 @@ class Denials:
         return tops
 
     def _opened(self) -> list[str]:
-        """The existing entries below denied ones that are open."""
+        """The existing paths that are open, although a folder above them is denied."""
         found: list[str] = []
         for path, access in self.rules.entries:
             real = os.path.realpath(path)
@@ -392,12 +446,13 @@ class Denials:
         return found
 
     def _is_named(self, path: str) -> bool:
-        """True if the rules deny a normal path."""
+        """True if the rules deny a path, which is absolute and normal."""
         for top, patterns in self._globs.items():
             prefix = top.rstrip("/") + "/"
-            if path.startswith(prefix) and expression(
-                "\n".join(patterns), whole=False
-            ).fullmatch(path[len(prefix) :]):
+            if not path.startswith(prefix):
+                continue
+            matching = expression("\n".join(patterns), whole=False)
+            if matching.fullmatch(path[len(prefix) :]):
                 return True
         entries = self._entries
         while path not in entries and path != "/":
@@ -438,7 +493,7 @@ def _inode(status: os.stat_result) -> _Inode:
     return status.st_dev, status.st_ino
 
 
-def _marks(status: os.stat_result) -> tuple[int, int]:
+def _marks(status: os.stat_result) -> _Marks:
     return status.st_mtime_ns, status.st_size
 
 
@@ -446,15 +501,26 @@ def _depth(path: str) -> tuple[int, str]:
     return path.count("/"), path
 
 
+def _sorted_paths(paths: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(map(Path, sorted(paths, key=_depth)))
+
+
+def _one_in_each_folder(paths: Iterable[str]) -> list[str]:
+    """The last path of each parent folder."""
+    by_folder = {os.path.dirname(path): path for path in paths}  # noqa: PTH120
+    return list(by_folder.values())
+
+
 def _outermost(paths: Iterable[str], opened: Iterable[str]) -> list[str]:
     """The paths that are not inside another one, unless something open lies between."""
-    kept: dict[str, bool] = dict.fromkeys(opened, False)
+    is_hidden: dict[str, bool] = dict.fromkeys(opened, False)
     for path in sorted({*paths}, key=_depth):
+        # The nearest folder above that is hidden or opened decides.
         above: str = path
         while above != "/":
             above = os.path.dirname(above)  # noqa: PTH120
-            if above in kept:
+            if above in is_hidden:
                 break
-        if not kept.get(above, False):
-            kept[path] = True
-    return [path for path, is_hidden in kept.items() if is_hidden]
+        if not is_hidden.get(above, False):
+            is_hidden[path] = True
+    return [path for path, hidden in is_hidden.items() if hidden]

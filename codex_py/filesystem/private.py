@@ -39,9 +39,8 @@ def open_emptied(path: Path) -> int:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise OSError(
-            errno.ELOOP, "it is a symbolic link; name the file itself"
-        ) from error
+        reason = "it is a symbolic link; name the file itself"
+        raise OSError(errno.ELOOP, reason) from error
     try:
         found = os.fstat(opened)
         if stat.S_ISREG(found.st_mode):
@@ -60,7 +59,9 @@ def open_emptied(path: Path) -> int:
 
 @contextmanager
 def written_whole(path: Path, *, replaces: bool = True) -> Generator[BinaryIO]:
-    """A private file for writing, which gets its name once it is complete.
+    """Open a private file for writing, which gets its name once it is complete.
+
+    After an exception in the context, the name is not touched.
 
     Raises:
         FileExistsError: the name is taken, and `replaces` is False.
@@ -84,7 +85,11 @@ def written_whole(path: Path, *, replaces: bool = True) -> Generator[BinaryIO]:
 def locked(
     path: Path, timeout_s: float, *, is_file: bool = False, shared: bool = False
 ) -> Generator[None]:
-    """Hold the lock of a folder, or of a private file, which is made if it is missing. Raises as `lock` does."""
+    """Hold the lock of a folder or a file. Raises as `lock` does.
+
+    Args:
+        is_file: the path is that of a private file, which is made if it is missing.
+    """
     if is_file:
         flags = os.O_RDWR | os.O_CREAT
     else:
@@ -100,7 +105,8 @@ def locked(
 def lock(descriptor: int, timeout_s: float, *, shared: bool = False) -> None:
     """Hold the lock of a file or a folder until its descriptor is closed.
 
-    Any program that may read the file can hold the lock, commands of the model too, so every wait is bounded.
+    Any program that may read the file can hold the lock, commands of the model too, so every wait
+    is bounded.
 
     Args:
         timeout_s: how long to wait; with 0 it is tried once.
@@ -117,10 +123,8 @@ def lock(descriptor: int, timeout_s: float, *, shared: bool = False) -> None:
         except BlockingIOError as error:
             # flock has no timeout.
             if time.monotonic() >= deadline:
-                raise TimeoutError(
-                    errno.ETIMEDOUT,
-                    "another process has locked it and does not let go of it",
-                ) from error
+                reason = "another process has locked it and does not let go of it"
+                raise TimeoutError(errno.ETIMEDOUT, reason) from error
             time.sleep(_POLL_S)
         except OSError as error:
             if error.errno not in _NO_LOCKS_HERE:
