@@ -58,11 +58,11 @@ class _Text(Buffer):
     def save_to_undo_stack(self, clear_redo_stack: bool = True) -> None:
         super().save_to_undo_stack(clear_redo_stack)
         steps = self._undo_stack
-        if (
-            len(steps) > 2
-            and abs(len(self.text) - len(steps[-3][0])) < len(self.text) // _STEPS
-        ):
-            del steps[-2]
+        if len(steps) > 2:
+            earlier_text, _ = steps[-3]
+            change = abs(len(self.text) - len(earlier_text))
+            if change < len(self.text) // _STEPS:
+                del steps[-2]
 
 
 class Composer:
@@ -125,9 +125,9 @@ class Composer:
     def vi_uses_escape(self) -> bool:
         """True if Esc belongs to vi: it leaves the insert mode."""
         mode = self.vi_mode
-        return bool(mode) and (
-            mode != "NORMAL" or get_app().vi_state.operator_func is not None
-        )
+        if mode == "NORMAL":
+            return get_app().vi_state.operator_func is not None
+        return mode != ""
 
     @property
     def contexts(self) -> Sequence[str]:
@@ -137,14 +137,12 @@ class Composer:
         waiting = "".join(press.key for press in get_app().key_processor.key_buffer)
         if waiting.endswith(tuple('fFtT"')):
             return ()
-        if get_app().vi_state.operator_func is not None and waiting in {"i", "a"}:
+        has_operator = get_app().vi_state.operator_func is not None
+        if has_operator and waiting in {"i", "a"}:
             return ("vim_text_object",)
-        is_operator = get_app().vi_state.operator_func is not None or waiting in {
-            "d",
-            "c",
-            "y",
-        }
-        return ("vim_operator" if is_operator else "vim_normal", *COMPOSING)
+        if has_operator or waiting in {"d", "c", "y"}:
+            return ("vim_operator", *COMPOSING)
+        return ("vim_normal", *COMPOSING)
 
     def toggle_vi(self) -> bool:
         """Switch between the keys of emacs and of vi; True if they are vi's now."""
@@ -164,7 +162,8 @@ class Composer:
     def restore(self, submissions: list[Submission]) -> None:
         """Put unsent submissions back in front of the text. The list is emptied."""
         texts = [
-            e.shown or self.attachments.fold(e.text, e.images) for e in submissions
+            each.shown or self.attachments.fold(each.text, each.images)
+            for each in submissions
         ]
         submissions.clear()
         if texts:
@@ -177,7 +176,9 @@ class Composer:
             self.attach(images)
             return
         text = self.attachments.clean(text)
-        self.buffer.insert_text(self.attachments.mark(text) if is_long(text) else text)
+        if is_long(text):
+            text = self.attachments.mark(text)
+        self.buffer.insert_text(text)
 
     def insert(self, text: str) -> None:
         """Insert a piece of a text; any piece may be the last."""
@@ -185,9 +186,8 @@ class Composer:
 
     def attach(self, images: Sequence[Path]) -> None:
         """Insert images at the cursor."""
-        self.buffer.insert_text(
-            "".join(f"{self.attachments.mark(path)} " for path in images)
-        )
+        marks = [f"{self.attachments.mark(path)} " for path in images]
+        self.buffer.insert_text("".join(marks))
 
     def enter(self) -> None:
         """Accept the suggestion; else send, or begin a new line after a backslash."""
@@ -233,7 +233,10 @@ class Composer:
         self._recalled = place
         text = "" if place == -1 else entries[place]
         self._shown = self.attachments.fold(text, self._images.get(text, ()))
-        self._show(self._shown if text else self._draft)
+        if text:
+            self._show(self._shown)
+        else:
+            self._show(self._draft)
         # Otherwise the arrows would move in the suggestions.
         self.completion.close()
 

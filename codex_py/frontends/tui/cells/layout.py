@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import NamedTuple
 
 from rich.ansi import AnsiDecoder
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -21,10 +22,12 @@ _LONGEST_LINE = 240
 """Characters of one line of output; a handful of rows."""
 _READ = 20_000
 """Characters read from each end of a folded text."""
-_READ_WHOLE = 500_000
-_LONGEST_WHOLE = 10_000
 WHOLE = 1_000_000
 """A number of lines that means "all": nothing is folded."""
+_READ_WHOLE = 500_000
+"""As `_READ`, for a text that is shown whole."""
+_LONGEST_WHOLE = 10_000
+"""As `_LONGEST_LINE`, for a text that is shown whole."""
 MOST_ROWS = 20
 """Rows of a call, a patch or an output in the scrollback."""
 _ROWS_OF_HEAD = 12
@@ -142,9 +145,13 @@ class Tailed:
         width = options.max_width
         tail = self.tail
         lines = list(self.text.wrap(console, width))
-        if lines and lines[-1].cell_len + tail.cell_len > width > 2 * tail.cell_len:
-            lines[-1:] = lines[-1].wrap(console, width - tail.cell_len)
-        yield Text("\n").join([*lines[:-1], *(line + tail for line in lines[-1:])])
+        if lines:
+            last = lines.pop()
+            if last.cell_len + tail.cell_len > width > 2 * tail.cell_len:
+                lines += last.wrap(console, width - tail.cell_len)
+                last = lines.pop()
+            lines.append(last + tail)
+        yield Text("\n").join(lines)
 
 
 def marked(*parts: RenderableType, sign: str = "•", style: str = "quiet") -> Hanging:
@@ -168,13 +175,15 @@ def folded(
 ) -> Text:
     """The first and the last lines of a text, and the number of lines between them.
 
-    `longest`: characters of a line. The text comes unchecked; only its ends are made safe by
-    `clean`, so that the time does not depend on its length.
+    Args:
+        text: may hold controls. Only its ends are made safe by `clean`, so that the time does not
+            depend on its length.
+        longest: the limit on the characters of a line, unless the text is shown `WHOLE`.
     """
-    longest = _LONGEST_WHOLE if head >= WHOLE else longest
-    return Text(
-        "\n".join(cut(line, longest) for line in _ends(text, head, tail, clean)), style
-    )
+    if head >= WHOLE:
+        longest = _LONGEST_WHOLE
+    lines = [cut(line, longest) for line in _ends(text, head, tail, clean)]
+    return Text("\n".join(lines), style)
 
 
 def output(text: str, *, head: int, tail: int, style: str = "quiet") -> Text:
@@ -199,9 +208,15 @@ def last_lines(text: str, count: int) -> Text:
 def _colored(
     line: str, decoder: AnsiDecoder, style: str, longest: int = _LONGEST_LINE
 ) -> Text:
-    """A line that holds no controls but colours. `decoder`: has the colours of the line before."""
-    line = cut(line.rstrip("\r").rpartition("\r")[2], 4 * longest)
-    text = Text(cut(command_output(line).replace("\n", " "), longest), style)
+    """A line that holds no controls but colours.
+
+    `decoder`: has the colours at the end of the line before, and gets those of this one.
+    """
+    # A terminal writes the text after a carriage return over the text before it.
+    line = line.rstrip("\r").rpartition("\r")[2]
+    line = cut(line, 4 * longest)
+    shown = command_output(line).replace("\n", " ")
+    text = Text(cut(shown, longest), style)
     start = 0
     for match in islice(_COLORS.finditer(line), _MOST_COLORS):
         end = len(command_output(line[: match.start()]))
@@ -231,44 +246,60 @@ def _visible(style: Style) -> Style:
 
 
 def _omitted(text: str) -> int:
-    """The number of lines that were not kept, beyond the lines of this part of the output."""
+    """The number of lines that were not kept, and that no line of this text stands for."""
     match = _OMITTED.search(text)
-    # The remark is a line itself, and cuts another one in two.
     if match:
+        # The remark is a line itself, and cuts another one in two.
         return int(match[1]) - 2
     return 0
 
 
-def _ends(text: str, head: int, tail: int, clean: Callable[[str], str]) -> list[str]:
-    text = text.rstrip("\n")
-    hidden = omitted = 0
-    read = _READ_WHOLE if head >= WHOLE else _READ
-    if len(text) > 2 * read:
-        hidden = text.count("\n", read, len(text) - read)
-        omitted = _omitted(text[read : len(text) - read])
-        lines = clean(text[:read]).split("\n")
-        last = clean(text[-read:]).split("\n")
-        if not hidden:
-            # Two pieces of one line.
-            lines[-1] += last.pop(0)
-        else:
-            # The partial lines at both ends of the gap are counted with the others.
-            hidden -= 1
-        middle = len(lines)
-        lines += last
+class _Ends(NamedTuple):
+    first: list[str]
+    """The lines at the beginning of a text; all lines of a short one."""
+    last: list[str]
+    """The lines at the end of a text; empty for a short one."""
+    hidden: int
+    """The number of lines between them, including partial ones."""
+    omitted: int
+    """The number of lines between them that were not kept when the text was made."""
+
+
+def _read_ends(text: str, size: int, clean: Callable[[str], str]) -> _Ends:
+    """Read at most `size` characters at each end of a text."""
+    if len(text) <= 2 * size:
+        return _Ends(clean(text).split("\n"), [], 0, 0)
+    first = clean(text[:size]).split("\n")
+    last = clean(text[-size:]).split("\n")
+    hidden = text.count("\n", size, len(text) - size)
+    if hidden:
+        # The partial lines at both ends of the gap are counted with the others.
+        hidden -= 1
     else:
-        lines = clean(text).split("\n")
-        middle = len(lines)
+        # Two pieces of one line.
+        first[-1] += last.pop(0)
+    omitted = _omitted(text[size : len(text) - size])
+    return _Ends(first, last, hidden, omitted)
+
+
+def _ends(text: str, head: int, tail: int, clean: Callable[[str], str]) -> list[str]:
+    """The lines at both ends of a text, with a remark between them if lines are left out."""
+    text = text.rstrip("\n")
     if head >= WHOLE:
-        lost = f", {omitted:,} were not kept" if omitted else ""
-        if hidden:
-            more = [f"… {hidden:,} lines are in the session file alone{lost}"]
-        else:
-            more = []
-        return [*lines[:middle], *more, *lines[middle:]]
-    hidden += len(lines) - head - tail + omitted
-    lost = f", {omitted} of them not kept" if omitted else ""
-    mark = f"… +{hidden} lines{lost}{FOLD_KEY}"
-    if hidden > 1:
-        return [*lines[:head], mark, *lines[-tail:]]
-    return lines
+        return _all_lines(_read_ends(text, _READ_WHOLE, clean))
+    ends = _read_ends(text, _READ, clean)
+    lines = [*ends.first, *ends.last]
+    hidden = len(lines) - head - tail + ends.hidden + ends.omitted
+    if hidden <= 1:
+        return lines
+    lost = f", {ends.omitted} of them not kept" if ends.omitted else ""
+    remark = f"… +{hidden} lines{lost}{FOLD_KEY}"
+    return [*lines[:head], remark, *lines[-tail:]]
+
+
+def _all_lines(ends: _Ends) -> list[str]:
+    if not ends.hidden:
+        return [*ends.first, *ends.last]
+    lost = f", {ends.omitted:,} were not kept" if ends.omitted else ""
+    remark = f"… {ends.hidden:,} lines are in the session file alone{lost}"
+    return [*ends.first, remark, *ends.last]

@@ -22,12 +22,15 @@ from codex_py.programs import Programs
 _BLOCK: Final = 32 * 1024
 """Characters searched at once, in less than 1 ms. Between two blocks, other threads get a turn."""
 _BREATH_S: Final = 0.0002
+"""The pause between two blocks."""
 _FRESH_S: Final = 5.0
+"""The age from which the list of files is made again."""
 _MAX_WALKED: Final = 100_000
 _WALK_S: Final = 3.0
+"""Limits on the files and the time of a list without git."""
 _MAX_QUERY: Final = 64
-_PASSED_OVER: Final = frozenset({b"node_modules", b"__pycache__"})
-_OF_THE_KERNEL: Final = frozenset({b"/proc", b"/sys", b"/dev"})
+_SKIPPED: Final = frozenset({b"node_modules", b"__pycache__"})
+_KERNEL_FOLDERS: Final = frozenset({b"/proc", b"/sys", b"/dev"})
 _DIACRITICS: Final = re.compile(
     "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]"
 )
@@ -112,7 +115,10 @@ class FileIndex:
             self._listed_at = time.monotonic()
 
     def _names(self) -> list[_Block]:
-        return list(_blocks(self._tracked() or b"\0".join(_walked(self._cwd))))
+        names = self._tracked()
+        if not names:
+            names = b"\0".join(_walked(self._cwd))
+        return list(_blocks(names))
 
     def _tracked(self) -> bytes | None:
         """The names that git lists, each followed by a NUL; None without git."""
@@ -158,24 +164,24 @@ def _folded(text: str) -> str:
     return _DIACRITICS.sub("", normalize("NFD", text)).lower()
 
 
-def _walked(folder: Path) -> Iterator[bytes]:
+def _walked(top: Path) -> Iterator[bytes]:
+    """Yield the files below a folder, level by level, except hidden ones. Paths are relative to it."""
     deadline = time.monotonic() + _WALK_S
+    root = os.fsencode(top)
     count = 0
     folders = [b""]
-    for below in folders:
+    # The list grows meanwhile.
+    for folder in folders:
         try:
-            with os.scandir(os.path.join(os.fsencode(folder), below)) as entries:  # noqa: PTH118 - bytes
+            with os.scandir(os.path.join(root, folder)) as entries:  # noqa: PTH118 - bytes
                 for entry in entries:
-                    if entry.name.startswith(b".") or entry.path in _OF_THE_KERNEL:
+                    if entry.name.startswith(b".") or entry.path in _KERNEL_FOLDERS:
                         continue
-                    if below:
-                        path = below + b"/" + entry.name
-                    else:
-                        path = entry.name
+                    path = os.path.join(folder, entry.name)  # noqa: PTH118 - bytes
                     if not entry.is_dir(follow_symlinks=False):
                         count += 1
                         yield path
-                    elif entry.name not in _PASSED_OVER:
+                    elif entry.name not in _SKIPPED:
                         folders.append(path)
         except OSError:
             continue
@@ -204,32 +210,33 @@ def _beside(cwd: Path, query: str, limit: int) -> list[str]:
 def _ranked(
     query: str, limit: int, blocks: Sequence[_Block], is_stale: Callable[[], bool]
 ) -> list[str]:
+    """The best paths for a query; empty once it is stale."""
     best: dict[str, None] = {}
     for pattern in _patterns(_folded(query)[:_MAX_QUERY]):
         found: list[tuple[int, str]] = []
         for block in blocks:
             if is_stale():
                 return []
-            paths = (
-                block.name(*match.span(1)) for match in pattern.finditer(block.folded)
-            )
+            matches = pattern.finditer(block.folded)
+            paths = (block.name(*match.span(1)) for match in matches)
             # A name that is not UTF-8 cannot be written into a prompt.
-            found += heapq.nsmallest(
-                limit, ((len(path), path) for path in paths if "\ufffd" not in path)
-            )
+            by_length = ((len(path), path) for path in paths if "\ufffd" not in path)
+            found += heapq.nsmallest(limit, by_length)
             # Release the interpreter long enough for a waiting thread to wake up: a pressed key
             # should not wait. A sleep of no time at all would give it back to the thread that had
             # it.
             time.sleep(_BREATH_S)
-        best.update((path, None) for _, path in heapq.nsmallest(limit, found))
+        shortest = heapq.nsmallest(limit, found)
+        best.update((path, None) for _, path in shortest)
         if len(best) >= limit:
             break
     return list(best)[:limit]
 
 
 def _patterns(query: str) -> Iterator[re.Pattern[str]]:
-    """Patterns, best matches first: a name's beginning, in a name, in a path, letter by letter.
+    """Yield patterns, the best matches first. Their group 1 is the path.
 
+    One word is searched at the beginning of a name, in a name, in a path, and letter by letter.
     Several words are only searched as they are, anywhere in the path.
 
     No pattern backtracks in the text, so that a block takes the same time whatever it holds.
