@@ -41,7 +41,11 @@ _NONE: Final = "there is no conversation; /new begins one, /resume goes on with 
 
 
 class Conversation:
-    """Holds one session at a time, and its one turn; `config` is for the next session."""
+    """Holds one session at a time, and its one turn.
+
+    Attributes:
+        config: the configuration of the next session.
+    """
 
     def __init__(
         self,
@@ -55,9 +59,10 @@ class Conversation:
         self._transcript = transcript
         self._approver = approver
         self._elicitor = elicitor
-        self._open_one = AsyncExitStack()
+        self._open_session = AsyncExitStack()
+        """Closes the open session, if there is one."""
         self._settled = asyncio.Event()
-        """Not set while a session is being opened; what is sent meanwhile is for that session."""
+        """Not set while a session is being opened. Prompts wait for that session meanwhile."""
         self._turn: asyncio.Task[None] | None = None
         self._servers: asyncio.Future[None] | None = None
         """The start of the MCP servers that the turn waits for."""
@@ -115,12 +120,13 @@ class Conversation:
         await self._settled.wait()
         if not self._ui.leaving.is_under_way:
             self._settled.clear()
-            await self.open_first(options)
+            await self.open_and_settle(options)
 
     async def move(self, provider: str, choices: Choices) -> None:
         """Continue the conversation with a model of another provider. No turn may be running.
 
-        Raises a `CodexError` if there is no conversation or it cannot move: nothing has changed.
+        Raises:
+            CodexError: there is no conversation, or it cannot move. Nothing has changed.
         """
         session = await self.opened()
         config = replace(self.config, model_provider=provider, model=choices.model)
@@ -131,16 +137,19 @@ class Conversation:
         if session.has_begun:
             options = replace(options, resume=self._saved(session))
         self._settled.clear()
-        # Its file is locked while it is open.
+        # The session locks its file, which is opened again below.
         await self._close_session()
         self.config = config
-        await self.open_first(options, is_shown=True)
+        await self.open_and_settle(options, is_shown=True)
 
     async def leave(self, work: Callable[[Path, str], None]) -> str:
         """Close the conversation, call `work` with the home and its id, and begin another one.
 
-        Returns the id. Raises a `CodexError` if there is no conversation, if it is not saved, or if
-        `work` fails: then it is open again.
+        Returns the id.
+
+        Raises:
+            CodexError: there is no conversation, it is not saved, or `work` has failed. In the last
+                case, it is open again.
         """
         thread_id = self._saved(await self.opened())
         options = self.new_session()
@@ -149,30 +158,38 @@ class Conversation:
         try:
             await asyncio.to_thread(work, self.config.home, thread_id)
         except CodexError:
-            await self.open_first(replace(options, resume=thread_id), is_shown=True)
+            await self.open_and_settle(
+                replace(options, resume=thread_id), is_shown=True
+            )
             raise
-        await self.open_first(options)
+        await self.open_and_settle(options)
         return thread_id
 
     def _saved(self, session: Session) -> str:
         """Return the id of the session. Raises a `CodexError` if it has no file."""
-        if (
-            not session.has_begun
-            or find_session(self.config.home, session.thread_id) is None
-        ):
+        thread_id = session.thread_id
+        has_file = find_session(self.config.home, thread_id) is not None
+        if not session.has_begun or not has_file:
             raise CodexError("this conversation is not saved", code="unsaved")
-        return session.thread_id
+        return thread_id
 
-    async def open_first(
+    async def open_and_settle(
         self, options: SessionOptions | None, *, is_shown: bool = False
     ) -> None:
-        """Open a session as `open` does; without options, put sent prompts back into the composer.
+        """Open a session as `open` does, and send it the prompts that wait for it.
 
-        `is_shown`: the conversation is on the screen already.
+        The caller has cleared `_settled`, which is set at the end. If no session is opened, the
+        prompts go back into the composer.
+
+        Args:
+            options: None: open no session.
+            is_shown: the conversation is on the screen already.
         """
         waiting = self._ui.outbox.waiting
+        is_open = False
         try:
-            is_open = options is not None and await self._replace(options)
+            if options is not None:
+                is_open = await self._replace(options)
         finally:
             self._settled.set()
         if not is_open or self.session is None:
@@ -180,8 +197,8 @@ class Conversation:
             return
         if not is_shown:
             self.monitor.begin(self.session)
-        self._find_mode(self.session, is_shown=is_shown)
-        self._ui.start(self._look_around())
+        self._restore_mode(self.session, is_shown=is_shown)
+        self._ui.start(self._load_in_background())
         submissions = list(waiting)
         waiting.clear()
         if self.session.is_unfinished and not submissions:
@@ -190,35 +207,31 @@ class Conversation:
             self.send(submission)
 
     async def _replace(self, options: SessionOptions) -> bool:
+        """Open a session, and close the one before. False if it cannot be opened, which is shown."""
+        opening = open_session(
+            self.config,
+            options,
+            self.monitor,
+            environment=self._ui.environment,
+            approver=self._approver,
+            elicitor=self._elicitor,
+        )
         try:
             async with AsyncExitStack() as stack:
-                session = await stack.enter_async_context(
-                    open_session(
-                        self.config,
-                        options,
-                        self.monitor,
-                        environment=self._ui.environment,
-                        approver=self._approver,
-                        elicitor=self._elicitor,
-                    )
-                )
+                session = await stack.enter_async_context(opening)
                 await self._close_session()
-                self._open_one = stack.pop_all()
+                self._open_session = stack.pop_all()
                 self.session = session
         except CodexError as error:
             self._transcript.notice(str(error), "error")
             return False
         return True
 
-    def _find_mode(self, session: Session, *, is_shown: bool) -> None:
+    def _restore_mode(self, session: Session, *, is_shown: bool) -> None:
         """Keep the mode of the conversation before, unless a resumed one was in Plan mode."""
-        mode = session.feature(PlanMode)
-        if (
-            self.mode == "default"
-            and not is_shown
-            and mode is not None
-            and mode.told == "plan"
-        ):
+        plan_mode = session.feature(PlanMode)
+        was_planning = plan_mode is not None and plan_mode.told == "plan"
+        if was_planning and self.mode == "default" and not is_shown:
             self._transcript.notice(
                 "This conversation is in Plan mode. Shift-Tab leaves it."
             )
@@ -246,21 +259,25 @@ class Conversation:
     async def show_findings(self, *, is_asked: bool = False) -> None:
         """Let the user step through the findings of the last review, and pick those to fix.
 
-        `is_asked`: no command opened the panel. Raises a `CodexError` if nothing was found.
+        Args:
+            is_asked: no command of the user's opened the panel.
+
+        Raises:
+            CodexError: nothing was found.
         """
-        reviews = (await self.opened()).feature(Reviews)
+        session = await self.opened()
+        reviews = session.feature(Reviews)
         panels = self._ui.panels
         if reviews is None or reviews.last is None or not reviews.last.findings:
             raise CodexError(
                 "no review has found anything; /review begins one", code="review"
             )
-        panel = partial(
-            FindingList, reviews.last, self.config.project_root or self.config.cwd
-        )
-        about = "The review found something"
-        picked = await (
-            panels.ask(panel, about=about) if is_asked else panels.show(panel())
-        )
+        root = self.config.project_root or self.config.cwd
+        panel = partial(FindingList, reviews.last, root)
+        if is_asked:
+            picked = await panels.ask(panel, about="The review found something")
+        else:
+            picked = await panels.show(panel())
         if picked:
             self.send(Submission(fix_prompt(picked), queued=True))
 
@@ -268,10 +285,10 @@ class Conversation:
         self.plan_offer.withdraw()
         await self._interrupt()
         self.session = None
-        await self._open_one.aclose()
+        await self._open_session.aclose()
 
     def send(self, submission: Submission) -> None:
-        """Send a submission as a turn, into the running turn, or after that turn if it says so."""
+        """Send a submission: as a turn, into the running turn, or after that turn if it says so."""
         session = self.session
         outbox = self._ui.outbox
         self.plan_offer.withdraw()
@@ -283,13 +300,17 @@ class Conversation:
         elif self._turn is None:
             self.monitor.prompt(submission)
             self.run(lambda: self._run_turn(session, submission))
-        elif not (submission.queued or submission.model) and session.steer(
-            submission.text, images=submission.images
-        ):
+        elif self._steer(session, submission):
             outbox.steered.append(submission)
         else:
             outbox.queue.append(submission)
         self._ui.screen.changed()
+
+    def _steer(self, session: Session, submission: Submission) -> bool:
+        """Send a submission into the running turn. False if it must wait until the turn is over."""
+        if submission.queued or submission.model:
+            return False
+        return session.steer(submission.text, images=submission.images)
 
     async def _run_turn(self, session: Session, submission: Submission) -> TurnResult:
         usual = session.settings.choices
@@ -300,8 +321,9 @@ class Conversation:
             return await session.run_turn(submission.text, images=submission.images)
         finally:
             now = session.settings.choices
-            # Unless the user has chosen another one meanwhile.
-            if now.model == model != usual.model:
+            # The user may have chosen yet another model meanwhile.
+            is_ours = now.model == model
+            if is_ours and model != usual.model:
                 effort = usual.reasoning_effort
                 self.change(replace(now, model=usual.model, reasoning_effort=effort))
 
@@ -364,7 +386,8 @@ class Conversation:
         if not servers.cancelled():
             servers.result()
 
-    async def _look_around(self) -> None:
+    async def _load_in_background(self) -> None:
+        """Load what the screen needs beside the session: history, branch, skills and lexers."""
         # The history comes first: Up may be the first key.
         await self._ui.composer.history.load()
         await self._find_branch()
@@ -413,21 +436,25 @@ class Conversation:
             return
         self._ui.composer.restore(unsent)
         self.monitor.work_ended()
-        if self.session is None:
-            reviews = None
-        else:
-            reviews = self.session.feature(Reviews)
-        if self.mode == "plan":
-            plan = proposed_plan(self.monitor.last_answer)
-        else:
-            plan = None
-        if is_complete and reviews is not None and reviews.review is not None:
-            # Text that looks like a plan here is a reviewer's.
-            if reviews.review.findings:
-                self.plan_offer.ask(self.show_findings(is_asked=True))
-        elif is_complete and plan is not None:
-            self.plan_offer.make(plan)
+        if is_complete:
+            self._offer_next_step()
         if self._ui.launch.replay is not None:
             self._ui.leaving.leave(0 if is_complete else 1)
         if not self._ui.leaving.is_under_way:
             self._ui.start(self._find_branch())
+
+    def _offer_next_step(self) -> None:
+        """Ask the user whether to fix what a review has found, or to carry out a plan."""
+        review = None
+        if self.session is not None:
+            reviews = self.session.feature(Reviews)
+            review = None if reviews is None else reviews.review
+        if review is not None:
+            # Text that looks like a plan here is a reviewer's.
+            if review.findings:
+                self.plan_offer.ask(self.show_findings(is_asked=True))
+            return
+        if self.mode == "plan":
+            plan = proposed_plan(self.monitor.last_answer)
+            if plan is not None:
+                self.plan_offer.make(plan)

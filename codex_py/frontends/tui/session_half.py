@@ -240,7 +240,7 @@ class SessionHalf:
             options = await self._options()
         except CodexError as error:
             self._transcript.notice(str(error), "error")
-        await conversation.open_first(options)
+        await conversation.open_and_settle(options)
 
     async def _without_key(self, problem: str, config: Config) -> None:
         """Let the user choose a model on the first run; else say how to get a key."""

@@ -40,8 +40,8 @@ _THOUGHT_ROWS = 4
 """Rows of the model's thought while it thinks."""
 _LEAST_RUNNING_ROWS = 2
 _LEAST_PLAN_ROWS = 2
-_PART_FOR_PLAN = 3
-"""The plan's part of the rows that may still change; a longer plan is folded."""
+_PLAN_SHARE = 3
+"""The plan gets a third of the rows that may still change; a longer plan is folded."""
 _REPLAYED_ITEMS = 300
 _REPLAYED_CHARACTERS = 200_000
 """The part at the end of an earlier conversation that is shown."""
@@ -127,8 +127,10 @@ class Transcript:
             case events.Reconnecting():
                 self._restart_answer()
                 self._reasoning = ""
-            case events.TurnStarted() | events.TurnCompleted() | events.TurnFailed():
-                self._turn(event)
+            case events.TurnStarted():
+                self._turn_began = self._clock()
+            case events.TurnCompleted() | events.TurnFailed():
+                self._end_turn(event)
             case _:
                 return
         if self._turn_began is None:
@@ -175,20 +177,9 @@ class Transcript:
 
     def replay(self, items: Sequence[event_items.ThreadItem]) -> None:
         """Show an earlier conversation; if the theme folds, only the end of a long one."""
-        size = 0
-        first = len(items)
-        folds = self.renderer.theme.folds
-        if folds:
-            least = max(0, len(items) - _REPLAYED_ITEMS)
-        else:
-            least = 0
-        while first > least and (size < _REPLAYED_CHARACTERS or not folds):
-            first -= 1
-            item = items[first]
-            if isinstance(item, event_items.AgentMessage):
-                size += len(item.text)
-            else:
-                size += 1_000
+        first = 0
+        if self.renderer.theme.folds:
+            first = _first_replayed(items)
         if first:
             self.notice(f"{first} earlier items are not shown")
         for n, item in enumerate(items[first:], first):
@@ -217,51 +208,60 @@ class Transcript:
     def live(self, width: int, max_rows: int) -> list[Fragments]:
         """The rows that may still change; if they are too many, the important ones."""
         # Rows show the age of running calls in seconds, and so are valid for one second.
-        key = (
-            width,
-            max_rows,
-            int(self._clock()) if self.running else 0,
-            self.renderer.theme,
-        )
+        second = int(self._clock()) if self.running else 0
+        key = (width, max_rows, second, self.renderer.theme)
         if self._drawn is None or self._drawn[0] != key:
             self._drawn = key, self._live_rows(width, max_rows)
         return self._drawn[1]
 
     def _live_rows(self, width: int, max_rows: int) -> list[Fragments]:
         plan = self._plan_rows(width, max_rows)
-        room = min(max_rows, max(_LEAST_RUNNING_ROWS, max_rows - len(plan)))
-        running = self.running.rows(self.renderer, width, room)
-        if len(plan) > (room := max_rows - len(running)):
-            plan = self._plan_rows(width, room)
-        running += plan
-        room = max_rows - len(running)
+        running_room = max(_LEAST_RUNNING_ROWS, max_rows - len(plan))
+        running = self.running.rows(self.renderer, width, min(max_rows, running_room))
+        plan_room = max_rows - len(running)
+        if len(plan) > plan_room:
+            plan = self._plan_rows(width, plan_room)
+        bottom = [*running, *plan]
+        room = max_rows - len(bottom)
+        if room <= 0:
+            return bottom
+        rows = [*self._thinking_rows(width), *self._answer_rows(width)]
+        return [*rows[-room:], *bottom]
+
+    def _thinking_rows(self, width: int) -> list[Fragments]:
+        """The looks at files that no other cell has ended, and the end of the present thought."""
         rows: list[Fragments] = []
         if self._looks:
             cell = explored_cell(self._looks, self.renderer.theme)
             rows += [[], *self.renderer.fragments(cell, width)]
         if self._show_reasoning and self._reasoning.strip():
-            thought = self.renderer.fragments(
-                reasoning_cell(settled(self._reasoning)), width
-            )
+            cell = reasoning_cell(settled(self._reasoning))
+            thought = self.renderer.fragments(cell, width)
             rows += [[], *thought[-_THOUGHT_ROWS:]]
+        return rows
+
+    def _answer_rows(self, width: int) -> list[Fragments]:
+        """The block of the answer that is not complete."""
         rest = self._answer.blocks.rest
-        if rest is not None:
-            if rest.language is None:
-                rest = replace(rest, text=settled(rest.text))
-            cell = block_cell(rest, is_start=not self._answer.is_printed)
-            # The line that will separate it from the rows above.
-            if rest.is_spaced:
-                rows += [[]]
-            rows += self.renderer.fragments(cell, width)
-        if room <= 0:
-            return running
-        return rows[-room:] + running
+        if rest is None:
+            return []
+        if rest.language is None:
+            rest = replace(rest, text=settled(rest.text))
+        cell = block_cell(rest, is_start=not self._answer.is_printed)
+        rows = self.renderer.fragments(cell, width)
+        if rest.is_spaced:
+            return [[], *rows]
+        return rows
 
     def _plan_rows(self, width: int, max_rows: int) -> list[Fragments]:
-        """The plan of this turn until it is done; on a low screen, the steps around the one in progress."""
+        """The plan of this turn until it is done, below an empty row.
+
+        On a low screen, only the steps around the one in progress are shown.
+        """
         if self._plan is None or not _steps_left(self._plan):
             return []
-        most = min(max(_LEAST_PLAN_ROWS, max_rows // _PART_FOR_PLAN), max_rows - 1)
+        share = max(_LEAST_PLAN_ROWS, max_rows // _PLAN_SHARE)
+        most = min(share, max_rows - 1)
         cell = pinned_plan_cell(self._plan, width, most - 1)
         rows = self.renderer.fragments(cell, width)
         if max_rows > 1:
@@ -281,33 +281,32 @@ class Transcript:
         self.running.end(item.id)
         match item:
             case event_items.AgentMessage(text=text):
-                if text.startswith(streamed := self.unfinished):
+                streamed = self.unfinished
+                if text.startswith(streamed):
                     # The whole answer, or its end, may come without being streamed.
                     self._answer.blocks.feed(text[len(streamed) :])
                 self._end_answer()
             case event_items.ReasoningSummary():
                 self._end_thought(item.text)
             case event_items.UserMessage() if self._turn_began is not None:
-                self.print(
-                    steered_cell(
-                        item.text, item.images, folds=self.renderer.theme.folds
-                    )
-                )
+                folds = self.renderer.theme.folds
+                self.print(steered_cell(item.text, item.images, folds=folds))
             case event_items.TodoList() if self._plan is not None:
                 self._start(item)
             case _:
                 self._show(item)
 
     def _show(self, item: event_items.ThreadItem) -> None:
-        if isinstance(item, event_items.CommandExecution) and (
-            looks := explored(item, self.renderer.theme.shell)
-        ):
-            self._looks += looks
-        elif (cell := item_cell(item, self.renderer.theme)) is not None:
+        if isinstance(item, event_items.CommandExecution):
+            looks = explored(item, self.renderer.theme.shell)
+            if looks:
+                self._looks += looks
+                return
+        cell = item_cell(item, self.renderer.theme)
+        if cell is not None:
             self.print(cell)
-            self._is_declined = getattr(item, "status", "") == "declined" or bool(
-                _refusal(item)
-            )
+            has_declined_status = getattr(item, "status", "") == "declined"
+            self._is_declined = has_declined_status or _refusal(item) != ""
 
     def _deny(self, tool: str, reason: str) -> None:
         if self._is_declined:
@@ -335,41 +334,30 @@ class Transcript:
             self.notice(text, "warning")
         self._answer = _Answer()
 
-    def _turn(
-        self, event: events.TurnStarted | events.TurnCompleted | events.TurnFailed
-    ) -> None:
-        if isinstance(event, events.TurnStarted):
-            self._turn_began = self._clock()
-            return
+    def _end_turn(self, event: events.TurnCompleted | events.TurnFailed) -> None:
         self._end_answer()
-        # The thought that the end of the turn has cut off.
+        # The end of the turn may have cut off a thought.
         self._end_thought(self._reasoning)
         for item in self.running.end_turn():
             if isinstance(item, event_items.FileChange | event_items.McpToolCall):
                 self._show(replace(item, status="failed"))
-        if self._turn_began is None:
-            worked_s = 0.0
-        else:
-            worked_s = self._clock() - self._turn_began
+        began = self._turn_began
         self._turn_began = None
         plan = self._plan
         self._plan = None
         left = 0 if plan is None else _steps_left(plan)
-        if isinstance(event, events.TurnFailed):
-            if plan is not None and left:
-                self._show(plan)
-            is_aborted = event.error.code == "aborted"
-            self.notice(_INTERRUPTED if is_aborted else event.error.message, "error")
+        if isinstance(event, events.TurnCompleted):
+            worked_s = 0 if began is None else int(self._clock() - began)
+            steps = _steps_text(left)
+            diff = event.diff or ""
+            self.print(worked_cell(worked_s * 1000, steps, diff, self._now()))
+            return
+        if plan is not None and left:
+            self._show(plan)
+        if event.error.code == "aborted":
+            self.notice(_INTERRUPTED, "error")
         else:
-            if left == 0:
-                steps = ""
-            elif left == 1:
-                steps = "1 step left"
-            else:
-                steps = f"{left} steps left"
-            self.print(
-                worked_cell(int(worked_s) * 1000, steps, event.diff or "", self._now())
-            )
+            self.notice(event.error.message, "error")
 
     def _think(self, delta: str, part: int) -> None:
         if not self._reasoning:
@@ -381,13 +369,13 @@ class Transcript:
 
     def _end_thought(self, text: str) -> None:
         """Print a thought folded to a line; the overlay shows all of it."""
-        if self._show_reasoning and text.strip() and not self.renderer.theme.folds:
+        is_shown = self._show_reasoning and text.strip()
+        if is_shown and not self.renderer.theme.folds:
             self.print(reasoning_cell(text))
-        elif self._show_reasoning and text.strip():
+        elif is_shown:
+            seconds = 0.0
             if self._reasoning:
                 seconds = self._clock() - self._thought_since
-            else:
-                seconds = 0
             self.print(thought_cell(text, int(seconds)))
         self._reasoning = ""
 
@@ -403,6 +391,29 @@ def _has_been_told(item: event_items.ThreadItem) -> bool:
 
 def _steps_left(plan: event_items.TodoList) -> int:
     return sum(not entry.completed for entry in plan.items)
+
+
+def _steps_text(count: int) -> str:
+    if count == 0:
+        return ""
+    if count == 1:
+        return "1 step left"
+    return f"{count} steps left"
+
+
+def _first_replayed(items: Sequence[event_items.ThreadItem]) -> int:
+    """The index of the first item to show: there are limits on the items and on their text."""
+    least = max(0, len(items) - _REPLAYED_ITEMS)
+    first = len(items)
+    size = 0
+    while first > least and size < _REPLAYED_CHARACTERS:
+        first -= 1
+        item = items[first]
+        if isinstance(item, event_items.AgentMessage):
+            size += len(item.text)
+        else:
+            size += 1_000
+    return first
 
 
 def _is_renewed(following: Sequence[event_items.ThreadItem]) -> bool:
