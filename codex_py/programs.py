@@ -1,10 +1,10 @@
 """Finds programs on a `$PATH`. No other module searches it; ruff's TID251 and S607 enforce that.
 
-The programs that we start ourselves, such as git, an editor or an MCP server, run outside of the sandbox. A project can
-contain a program of any name, and a command of the model can leave one behind for a later session.
-So no program is taken from a project, from a folder for temporary files, or from a folder that
-commands of this home were ever allowed to write to. Commands with full access are not recorded:
-they could write anywhere. LIGHT.
+The programs that we start ourselves, such as git, an editor or an MCP server, run outside of the
+sandbox. A project can contain a program of any name, and a command of the model can leave one
+behind for a later session. So no program is taken from a project, from a folder for temporary
+files, or from a folder that commands of this home were ever allowed to write to. Commands with full
+access are not recorded: they could write anywhere. LIGHT.
 """
 
 import errno
@@ -35,8 +35,10 @@ _Test: TypeAlias = Callable[[str | Path], bool]
 def find_program(
     name: str, search_path: str, may_use: _Test = lambda _: True
 ) -> str | None:
-    """The absolute path of a program in an absolute folder of a `$PATH`. `may_use` must accept the
-    folder and the path."""
+    """Find a program in the absolute folders of a `$PATH`. Returns its absolute path, or None.
+
+    `may_use` must accept the folder and the path.
+    """
     for folder in search_path.split(os.pathsep):
         if folder.startswith("/") and may_use(folder):
             found = shutil.which(name, path=folder)  # noqa: TID251 - the one place
@@ -47,8 +49,10 @@ def find_program(
 
 @frozen
 class Programs:
-    """The programs outside of barred folders: those into which a project or the model could have
-    put a program."""
+    """The programs outside of barred folders.
+
+    A folder is barred if a project or the model could have put a program into it.
+    """
 
     home: Path
     """`$CODEX_HOME`."""
@@ -61,7 +65,7 @@ class Programs:
     def find(
         self, name: str, environment: Mapping[str, str], cwd: Path = Path("/")
     ) -> str:
-        """The absolute path of a program; a name that is a path is returned unchanged.
+        """Find the absolute path of a program. A name that is a path is returned unchanged.
 
         A path need not exist, unless it looks like a whole command line.
 
@@ -69,7 +73,8 @@ class Programs:
             cwd: the folder in which the program will start. A relative path begins there.
 
         Raises:
-            FileNotFoundError: `strerror` says why; `filename2` is the path of a program that is barred.
+            FileNotFoundError: `strerror` says why; `filename2` is the path of a barred program of
+                this name, if there is one.
         """
         if "/" in name:
             if _is_command_line(name) and _is_missing(cwd / name):
@@ -98,30 +103,36 @@ class Programs:
     def environment(
         self, environment: Mapping[str, str], *lists: str
     ) -> dict[str, str]:
-        """Remove barred folders from `PATH`, where scripts find their interpreters, and from other
-        lists of folders."""
+        """Remove barred folders from `PATH`, where scripts find their interpreters.
+
+        `lists`: the names of other variables to treat in the same way.
+        """
         may_use = self.test()
         changed = dict(environment)
         for name in {"PATH", *lists} & environment.keys():
             folders = environment[name].split(os.pathsep)
-            changed[name] = os.pathsep.join(
-                f for f in folders if f.startswith("/") and may_use(f)
-            )
-        # An empty one would be the working directory.
+            absolute = (folder for folder in folders if folder.startswith("/"))
+            changed[name] = os.pathsep.join(filter(may_use, absolute))
+        # An empty `PATH` would mean the working directory.
         if changed.get("PATH") == "":
             changed["PATH"] = os.defpath
         return changed
 
     def test(self) -> _Test:
-        """Return a function that follows links and is False for paths in barred folders. Reads the
-        record again."""
+        """Return a function that is False for paths in barred folders. It follows links.
+
+        The record is read again.
+        """
         barred = {*self.folders, *_recorded(self.home)}
 
         def may_use(path: str | Path) -> bool:
             real = Path(os.path.realpath(path))
+            # The nearest of these folders decides.
             for folder in (real, *real.parents):
-                if folder == self.user_home or folder in barred:
-                    return folder == self.user_home
+                if folder == self.user_home:
+                    return True
+                if folder in barred:
+                    return False
             return True
 
         return may_use
@@ -178,65 +189,84 @@ def programs_outside(
 
 
 def _trees(project: Path) -> set[Path]:
-    around = (project, *project.parents)
-    trees = [f for f in around if any(os.path.lexists(f / mark) for mark in _MARKS)]
-    return {project, *trees, *filter(None, map(main_work_tree, trees))}
+    """Return the project, the work trees around it, and the main work trees of these."""
+    trees = {project}
+    for folder in (project, *project.parents):
+        if any(os.path.lexists(folder / mark) for mark in _MARKS):
+            trees.add(folder)
+            main = main_work_tree(folder)
+            if main is not None:
+                trees.add(main)
+    return trees
 
 
 def record_project(home: Path, environment: Mapping[str, str], project: Path) -> None:
-    """Bar a project permanently: a git worktree that is made from it does not always give the
-    project's place."""
+    """Bar a project permanently.
+
+    A git worktree that is made from the project does not always say where the project is.
+    """
     _record(home, environment, _trees(project))
 
 
 def record_writable_roots(
     home: Path, environment: Mapping[str, str], policy: "SandboxPolicy"
 ) -> None:
-    """Bar the folders that commands with this environment may write to, in all later sessions of a
-    writable home."""
+    """Bar the folders that commands with this environment may write to, also in later sessions.
+
+    If the home cannot be written, later sessions do not know them.
+    """
     if policy.mode != "workspace-write":
         return
-    if policy.exclude_tmpdir_env_var:
-        temporary = []
-    else:
-        temporary = [environment.get("TMPDIR") or "/tmp"]
-    _record(home, environment, (*policy.writable_roots, *map(Path, temporary)))
+    folders = list(policy.writable_roots)
+    if not policy.exclude_tmpdir_env_var:
+        folders.append(Path(environment.get("TMPDIR") or "/tmp"))
+    _record(home, environment, folders)
 
 
 def _record(
     home: Path, environment: Mapping[str, str], folders: Iterable[Path]
 ) -> None:
+    """Add folders to the record, unless programs are not found there anyway."""
     # Sessions with a temporary folder in their environment bar it themselves.
     known = programs_outside(home, {**environment, "TMPDIR": ""})
     may_use = known.test()
-    old = _recorded(home)
-    real = [Path(os.path.realpath(folder)) for folder in folders]
     # The user's home and `/` would bar everything.
-    new = [r for r in real if may_use(r) and r not in {known.user_home, Path("/")}]
+    too_large = {known.user_home, Path("/")}
+    real = [Path(os.path.realpath(folder)) for folder in folders]
+    new = [folder for folder in real if may_use(folder) and folder not in too_large]
     if not new:
         return
-    is_full = len(old) + len(new) > _MAX_ROOTS
-    kept = [*old, *new][-_MAX_ROOTS:] if is_full else new
-    file = home / "codex-py" / "writable-roots"
+    old = _recorded(home)
+    file = _record_file(home)
     with suppress(OSError):
         make_private(file.parent)
         # Appending needs no lock. A command could hold a lock.
-        appended = os.fdopen(os.open(file, _APPEND, 0o600), "ab")
-        with appended, written_whole(file) if is_full else appended as output:
-            output.write(
-                b"".join(b"\n" + os.fsencode(r).replace(b"\n", b"\0") for r in kept)
-            )
+        with os.fdopen(os.open(file, _APPEND, 0o600), "ab") as appended:
+            if len(old) + len(new) <= _MAX_ROOTS:
+                appended.write(_lines([*new]))
+                return
+        newest = [*old, *new][-_MAX_ROOTS:]
+        with written_whole(file) as whole:
+            whole.write(_lines(newest))
+
+
+def _record_file(home: Path) -> Path:
+    return home / "codex-py" / "writable-roots"
+
+
+def _lines(folders: Iterable[Path]) -> bytes:
+    """Return the lines of the record. In a path, a NUL stands for a newline.
+
+    Each line begins with its newline, so that one that was cut off does not reach into the next.
+    """
+    paths = (os.fsencode(folder).replace(b"\n", b"\0") for folder in folders)
+    return b"".join(b"\n" + path for path in paths)
 
 
 def _recorded(home: Path) -> list[Path]:
-    """The recorded folders, without links, oldest first."""
+    """Return the recorded folders, without links, the oldest first."""
+    lines: list[bytes] = []
     with suppress(OSError):
-        lines = read_whole(home / "codex-py" / "writable-roots", _MAX_BYTES).split(
-            b"\n"
-        )
-        return [
-            Path(os.fsdecode(p.replace(b"\0", b"\n")))
-            for p in lines
-            if p.startswith(b"/")
-        ]
-    return []
+        lines = read_whole(_record_file(home), _MAX_BYTES).split(b"\n")
+    paths = [line.replace(b"\0", b"\n") for line in lines if line.startswith(b"/")]
+    return [Path(os.fsdecode(path)) for path in paths]

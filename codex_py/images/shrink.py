@@ -17,14 +17,17 @@ _WITH_ALPHA: Final = frozenset({"P", "PA", "LA", "La", "RGBa"})
 
 
 def shrunk(data: bytes, info: ImageInfo, rule: ImageRule) -> tuple[str, bytes]:
-    """The kind and the bytes of a smaller image. A PNG or GIF becomes a PNG, unless only a JPEG is small enough.
+    """Make an image smaller. Returns the kind and the bytes of the result.
+
+    The kind stays the same, except that a GIF becomes a PNG. If only a JPEG is small enough, the
+    result is a JPEG.
 
     Raises:
         OSError, ValueError, SyntaxError: its pixels cannot be read.
     """
     size = rule.size(info.width, info.height)
     with warnings.catch_warnings():
-        # Of a number of pixels that was checked before.
+        # Pillow warns of images with many pixels. `info` is that of an image with few enough.
         warnings.simplefilter("ignore")
         with Image.open(io.BytesIO(data), formats=(info.kind,)) as opened:
             opened.draft("RGB", size)
@@ -37,19 +40,26 @@ def shrunk(data: bytes, info: ImageInfo, rule: ImageRule) -> tuple[str, bytes]:
             )
         for each in dict.fromkeys((kind, "jpeg")):
             packed = _packed(image, each)
-            if -(-len(packed) // 3) * 4 <= rule.max_encoded_bytes:
+            if _base64_size(len(packed)) <= rule.max_encoded_bytes:
                 return each, packed
-        size = max(1, int(image.width * _SMALLER)), max(1, int(image.height * _SMALLER))
+        width = int(image.width * _SMALLER)
+        height = int(image.height * _SMALLER)
+        size = (max(1, width), max(1, height))
     raise ValueError("it cannot be made small enough")
 
 
+def _base64_size(size: int) -> int:
+    """The bytes that base64 makes of `size` bytes: four of each three, and of a rest."""
+    groups = (size + 2) // 3
+    return groups * 4
+
+
 def _turned(size: tuple[int, int], image: Image.Image) -> tuple[int, int]:
-    """The size for an image that its own data may have had turned on its side."""
-    is_turned = (size[0] > size[1]) != (image.width > image.height) and size[0] != size[
-        1
-    ]
-    if is_turned:
-        return (size[1], size[0])
+    """The size for an image, with the sides swapped if its Exif data has turned the image."""
+    width, height = size
+    is_turned = (width > height) != (image.width > image.height)
+    if is_turned and width != height:
+        return (height, width)
     return size
 
 

@@ -1,7 +1,6 @@
-"""The HTTP client for servers and for their logins: its responses are bounded, and its errors quote
-no header.
+"""Makes the HTTP client for MCP servers and for their logins.
 
-The SDK uses httpx2 instead of httpx.
+Its responses are bounded, and its errors quote no header. The SDK uses httpx2 instead of httpx.
 """
 
 import re
@@ -64,14 +63,15 @@ def bounded_client(
             assert isinstance(response.stream, httpx2.AsyncByteStream)
             response.stream = _BoundedStream(response.stream, _repair(response))
 
+    request_hooks: list[Callable[[httpx2.Request], Awaitable[None]]] = []
+    if on_request is not None:
+        request_hooks.append(on_request)
+    request_hooks.append(_check_headers)
     return httpx2.AsyncClient(
         headers={**IDENTITY, **(headers or {})},
         timeout=timeout,
         auth=auth,
-        event_hooks={
-            "request": [*filter(None, [on_request]), _check_headers],
-            "response": [bound],
-        },
+        event_hooks={"request": request_hooks, "response": [bound]},
     )
 
 
@@ -85,6 +85,8 @@ async def _check_headers(request: httpx2.Request) -> None:
 
 
 class _UnpackedStream(httpx2.AsyncByteStream):
+    """Unpacks a compressed body."""
+
     def __init__(self, stream: httpx2.AsyncByteStream, encoding: str) -> None:
         self._stream = stream
         self._unpacker = Unpacker(encoding)
@@ -135,9 +137,10 @@ def _in_unicode(message: bytes) -> bytes:
 
 
 def _repair(response: httpx2.Response) -> Callable[[bytes], bytes]:
-    """The function that makes a response's body a JSON-RPC message.
+    """Return a function that makes a JSON-RPC message of the body of a response.
 
-    Servers and gateways may answer a request with a bare error, which the SDK cannot read.
+    Servers and gateways may answer a request with a bare error, which the SDK cannot read. For a
+    response that cannot be such an error, the function returns the body unchanged.
     """
     if response.status_code not in {HTTPStatus.OK, HTTPStatus.BAD_REQUEST}:
         return bytes

@@ -25,34 +25,26 @@ def text_field(fields: Mapping[str, Any], key: str) -> str:
 def integer_field(fields: JsonObject, key: str) -> int | None:
     """An index or a count; None for any other value."""
     value = fields.get(key)
-    is_count = (
-        isinstance(value, int)
-        and not isinstance(value, bool)
-        and 0 <= value < _MAX_INTEGER
-    )
-    if is_count:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    if 0 <= value < _MAX_INTEGER:
         return value
     return None
 
 
 def lenient_integer(value: object) -> int | None:
     """A count, which may be written as a string; None for any other value."""
-    if (
-        isinstance(value, str)
-        and value.isascii()
-        and value.isdecimal()
-        and len(value) < 16
-    ):
-        return int(value)
+    if isinstance(value, str):
+        is_number = value.isascii() and value.isdecimal()
+        if is_number and len(value) < 16:
+            return int(value)
+        return None
     return integer_field({"value": value}, "value")
 
 
 def object_field(fields: Mapping[str, Any], key: str) -> JsonObject:
     """An object field; empty if it is missing or not an object."""
-    value = fields.get(key)
-    if isinstance(value, dict):
-        return cast("JsonObject", value)
-    return {}
+    return as_object(fields.get(key))
 
 
 def as_object(value: object) -> JsonObject:
@@ -107,17 +99,15 @@ def _finite(digits: str) -> float:
 
 def objects(value: object) -> list[JsonObject]:
     """The objects in a JSON list; an empty list if the value is not a list."""
-    if isinstance(value, list):
-        return [
-            cast("JsonObject", v)
-            for v in cast("list[object]", value)
-            if isinstance(v, dict)
-        ]
-    return []
+    if not isinstance(value, list):
+        return []
+    items = cast("list[object]", value)
+    return [cast("JsonObject", item) for item in items if isinstance(item, dict)]
 
 
 def well_formed(text: str) -> str:
-    """The text with U+FFFD in place of lone surrogates; nearly always the same object."""
+    """The text with U+FFFD in place of lone surrogates."""
+    # Nearly every text is returned as it is, without a copy.
     if text.isascii():
         return text
     try:
@@ -136,12 +126,14 @@ def json_or(text: str | bytes, otherwise: Any) -> Any:
 
 
 def is_json(text: str) -> bool:
+    # No JSON text has the value `...`.
     return json_or(text, ...) is not ...
 
 
 def parse_event(data: str, name: str = "") -> JsonObject | None:
-    """Parse the data of a server-sent event; None for `[DONE]`, and for data that is not a JSON
-    object.
+    """Parse the data of a server-sent event.
+
+    Returns None for `[DONE]`, and for other data that is not a JSON object.
 
     Lone surrogates are replaced, except in deltas: a pair can span two deltas.
 
@@ -155,11 +147,9 @@ def parse_event(data: str, name: str = "") -> JsonObject | None:
     if not isinstance(event, dict):
         return None
     fields = cast("JsonObject", event)
-    if "\\ud" in data or "\\uD" in data:
-        is_delta = text_field(fields, "type").endswith(".delta") or name.endswith(
-            ".delta"
-        )
-        if is_delta:
-            return fields
-        return replace_surrogates(fields)
-    return fields
+    if "\\ud" not in data and "\\uD" not in data:
+        return fields
+    names = (name, text_field(fields, "type"))
+    if any(each.endswith(".delta") for each in names):
+        return fields
+    return replace_surrogates(fields)

@@ -21,11 +21,10 @@ _MAX_PACKED_BYTES = 16 * 1024 * 1024
 
 
 def git_info(cwd: Path) -> dict[str, str]:
-    """Read `commit_hash`, `branch` and `repository_url` as far as they are known; `{}` outside a
-    repository.
+    """Read `commit_hash`, `branch` and `repository_url`, as far as they are known.
 
-    The branch is missing if HEAD is detached. A user name and password in the URL of the remote are
-    left out.
+    Outside of a repository, none is. The branch is missing if HEAD is detached. A user name and a
+    password in the URL of the remote are left out.
     """
     try:
         dot_git = find_dot_git(cwd)
@@ -46,7 +45,9 @@ def _read(top: Path) -> dict[str, str]:
     if reference == head:
         commit = head
     else:
-        commit = _text(reference, common_dir).strip() or _packed(common_dir, reference)
+        commit = _text(reference, common_dir).strip()
+        if not commit:
+            commit = _packed_commit(common_dir, reference)
         # In the reftable format, HEAD names this invalid branch.
         if reference != "refs/heads/.invalid":
             info["branch"] = reference.removeprefix("refs/heads/")
@@ -58,15 +59,18 @@ def _read(top: Path) -> dict[str, str]:
     return info
 
 
-def _packed(common_dir: Path, reference: str) -> str:
+def _packed_commit(common_dir: Path, reference: str) -> str:
+    """Return the commit of a reference in `packed-refs`, whose lines are `COMMIT REFERENCE`."""
     packed = _bytes("packed-refs", common_dir, _MAX_PACKED_BYTES)
     before, found, _ = packed.partition(f" {reference}\n".encode())
-    if found:
-        return before.rpartition(b"\n")[2].decode("utf-8", "replace")
-    return ""
+    if not found:
+        return ""
+    _, _, commit = before.rpartition(b"\n")
+    return commit.decode("utf-8", "replace")
 
 
 def _origin(config: str) -> str:
+    """Return the URL of the remote `origin` in a configuration of git; empty without one."""
     in_origin = False
     for line in config.splitlines():
         section = _SECTION.match(line)
@@ -83,8 +87,10 @@ def _text(name: str, folder: Path) -> str:
 
 
 def _bytes(name: str, folder: Path, max_bytes: int) -> bytes:
-    """Up to `max_bytes` of a regular file in a folder, cut after a whole line; empty if it cannot
-    be read."""
+    """Return up to `max_bytes` of a regular file in a folder, cut after a whole line.
+
+    The result is empty if the file cannot be read.
+    """
     if name.startswith("/") or ".." in name.split("/"):
         return b""
     try:

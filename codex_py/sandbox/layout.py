@@ -1,4 +1,4 @@
-"""The folders of this machine that a policy makes writable, and the paths in them that stay read-only."""
+"""Finds the folders that a policy makes writable, and the paths in them that stay read-only."""
 
 import os
 import sys
@@ -39,9 +39,7 @@ class Roots:
 
     @property
     def all(self) -> tuple[Path, ...]:
-        return tuple(
-            dict.fromkeys(sorted((*self.workspace, *self.temporary), key=_depth))
-        )
+        return _outermost_first((*self.workspace, *self.temporary))
 
     @property
     def protected_names(self) -> list[Path]:
@@ -51,15 +49,16 @@ class Roots:
         a folder for temporary files: the root of the project may be there.
         """
         roots = self.all
-        above = dict.fromkeys(
-            folder for root in self.workspace for folder in (root, *root.parents)
-        )
-        folders = [folder for folder in above if is_inside(folder, roots)]
-        names = [folder / name for folder in folders for name in PROTECTED_NAMES]
-        return [
-            *names,
-            *(home for home in [self.home] if home and is_inside(home, self.all)),
-        ]
+        above: dict[Path, None] = {}
+        for root in self.workspace:
+            above |= dict.fromkeys((root, *root.parents))
+        protected: list[Path] = []
+        for folder in above:
+            if is_inside(folder, roots):
+                protected += [folder / name for name in PROTECTED_NAMES]
+        if self.home is not None and is_inside(self.home, roots):
+            protected.append(self.home)
+        return protected
 
 
 @frozen
@@ -107,19 +106,20 @@ def resolve_roots(
     """
     if policy.mode != "workspace-write":
         return Roots()
-    temporary = [] if policy.exclude_slash_tmp else [Path("/tmp")]
+    temporary: list[Path] = []
+    if not policy.exclude_slash_tmp:
+        temporary.append(Path("/tmp"))
     if tmpdir.startswith("/") and not policy.exclude_tmpdir_env_var:
         temporary.append(Path(tmpdir))
     workspace = _real(policy.writable_roots, home)
-    return Roots(
-        workspace,
-        tuple(p for p in _real(temporary, home) if p not in workspace),
-        home and Path(os.path.realpath(home.parent), home.name),
-    )
+    others = [path for path in _real(temporary, home) if path not in workspace]
+    if home is not None:
+        home = Path(os.path.realpath(home.parent), home.name)
+    return Roots(workspace, tuple(others), home)
 
 
 def absent_names(roots: Roots) -> list[Path]:
-    """Paths that must not be created: missing protected names, and missing targets of such links.
+    """Paths that must not be created: missing protected names, and missing targets of links there.
 
     Includes empty folders, which may be placeholders of another agent. Leaves out names that are
     directly in a folder for temporary files.
@@ -127,15 +127,16 @@ def absent_names(roots: Roots) -> list[Path]:
     names = [
         path for path in roots.protected_names if path.parent not in roots.temporary
     ]
-    places = {path.parent for path in names}
-    stay = (*roots.all, *places)
-    first = dict.fromkeys(
-        _first_missing(os.path.realpath(path), stay) for path in names
+    folders = {path.parent for path in names}
+    # An empty folder among these is not a placeholder.
+    known = (*roots.all, *folders)
+    missing = dict.fromkeys(
+        _first_missing(os.path.realpath(path), known) for path in names
     )
     return [
         path
-        for path in first
-        if path is not None and not places.isdisjoint(path.parents)
+        for path in missing
+        if path is not None and not folders.isdisjoint(path.parents)
     ]
 
 
@@ -145,7 +146,8 @@ def own_paths() -> tuple[Path, ...]:
     A command that could change them would run outside the sandbox next time.
     """
     # In an installation, the packages that we import lie beside our own.
-    return (PACKAGE, *map(Path, (sys.executable, sys.prefix, sys.base_prefix)))
+    python = (Path(sys.executable), Path(sys.prefix), Path(sys.base_prefix))
+    return (PACKAGE, *python)
 
 
 def free_own_paths() -> tuple[Path, ...]:
@@ -154,8 +156,9 @@ def free_own_paths() -> tuple[Path, ...]:
     Root may change the Python of the system.
     """
     real = dict.fromkeys(Path(os.path.realpath(path)) for path in own_paths())
+    existing = (path for path in real if path.exists())
     return tuple(
-        p for p in real if p.exists() and (p == PACKAGE or not is_inside(p, [_SYSTEM]))
+        path for path in existing if path == PACKAGE or not is_inside(path, [_SYSTEM])
     )
 
 
@@ -189,44 +192,16 @@ def layout(
     still = (root for root in roots.all if os.path.realpath(root) == str(root))
     writable = [root for root in still if root.is_dir()]
     named = [path for path in roots.protected_names if is_inside(path.parent, writable)]
-    links = [path for path in named if path.is_symlink()]
-    links += (
-        path for path in denied.links if is_inside(path, writable) and path not in links
-    )
     own = tuple(own)
-    led_to = dict.fromkeys(Path(os.path.realpath(path)) for path in (*named, *own))
-    for path in named:
-        if path.name == ".git" and path.is_file():
-            # The folder of a worktree or a submodule. If one of the two is missing, the other one
-            # is still protected.
-            with suppress(OSError, ValueError):
-                folder = git_folder(path)
-                led_to[Path(os.path.realpath(folder))] = None
-                led_to[Path(os.path.realpath(common_folder(folder)))] = None
-    protected = [
-        path
-        for path in sorted(led_to, key=_depth)
-        if path.exists() and path not in writable and is_inside(path, writable)
-    ]
-    # By replacing such a link, a command could put its own folder where a program looks for a
-    # protected one.
-    leading = {link for path in own for link in _links_on_the_way(path)}
-    links += (
-        link
-        for link in sorted(leading, key=_depth)
-        if is_inside(link.parent, writable)
-        and not is_inside(link, protected)
-        and link not in links
-    )
+    protected = _protected(named, own, writable)
+    links = [path for path in named if path.is_symlink()]
+    links += (path for path in denied.links if is_inside(path, writable))
+    links += _links_to_own(own, writable, protected)
+    links = list(dict.fromkeys(links))
     inner = (*writable, *protected, *links, *denied.pinned)
-    above = dict.fromkeys(folder for path in inner for folder in path.parents)
-    between = [
-        folder
-        for folder in above
-        if is_inside(folder.parent, writable) and not is_inside(folder, protected)
-    ]
+    between = _folders_between(inner, writable, protected)
     return Layout(
-        writable=tuple(dict.fromkeys(sorted((*writable, *between), key=_depth))),
+        writable=_outermost_first((*writable, *between)),
         protected=tuple(protected),
         temporary=roots.temporary,
         offline=offline,
@@ -238,7 +213,60 @@ def layout(
     )
 
 
+def _protected(
+    named: Iterable[Path], own: Iterable[Path], writable: Sequence[Path]
+) -> list[Path]:
+    """Return the existing paths to protect in writable folders, without links, outermost first.
+
+    Besides the given paths, these are the repositories that a `.git` file among `named` leads to.
+    """
+    real = [Path(os.path.realpath(path)) for path in (*named, *own)]
+    for path in named:
+        if path.name == ".git" and path.is_file():
+            # The folder of a worktree or a submodule. If one of the two is missing, the other one
+            # is still protected.
+            with suppress(OSError, ValueError):
+                folder = git_folder(path)
+                real.append(Path(os.path.realpath(folder)))
+                real.append(Path(os.path.realpath(common_folder(folder))))
+    existing = (path for path in _outermost_first(real) if path.exists())
+    return [
+        path for path in existing if path not in writable and is_inside(path, writable)
+    ]
+
+
+def _links_to_own(
+    own: Iterable[Path], writable: Sequence[Path], protected: Sequence[Path]
+) -> list[Path]:
+    """Return the links in writable folders that lead to paths of our own, outermost first.
+
+    By replacing one of them, a command could put its own folder where a program looks for ours.
+    """
+    links: set[Path] = set()
+    for path in own:
+        links.update(_links_on_the_way(path))
+    changeable = (link for link in links if is_inside(link.parent, writable))
+    return sorted(
+        (link for link in changeable if not is_inside(link, protected)), key=_depth
+    )
+
+
+def _folders_between(
+    paths: Iterable[Path], writable: Sequence[Path], protected: Sequence[Path]
+) -> list[Path]:
+    """Return the folders on the way from a writable one to a path in it, except protected ones."""
+    above: dict[Path, None] = {}
+    for path in paths:
+        above |= dict.fromkeys(path.parents)
+    return [
+        folder
+        for folder in above
+        if is_inside(folder.parent, writable) and not is_inside(folder, protected)
+    ]
+
+
 def _real(paths: Iterable[Path], home: Path | None) -> tuple[Path, ...]:
+    """Return the existing folders, without links, except the home and its settings."""
     real = [Path(os.path.realpath(path)) for path in paths]
     if home is not None:
         home = Path(os.path.realpath(home))
@@ -261,27 +289,31 @@ def _links_on_the_way(path: Path) -> list[Path]:
     return found
 
 
-def _first_missing(path: str, stay: Sequence[Path]) -> Path | None:
-    """The outermost missing part of a path, or an empty folder that is not one of `stay`.
+def _first_missing(path: str, known: Sequence[Path]) -> Path | None:
+    """Return the outermost part of a path that is missing, or that is an empty folder.
 
-    None if there is no such part.
+    None if there is no such part. A folder that is one of `known` may be empty.
     """
     missing = None
     found = Path(path)
     while not os.path.lexists(found):
         missing = found
         found = found.parent
-    if found not in stay and is_empty_folder(found):
+    if found not in known and is_empty_folder(found):
         return found
     return missing
 
 
 def is_inside(path: Path, folders: Iterable[Path]) -> bool:
-    # The paths are absolute. `is_relative_to` takes ten times as long, and every command calls this
-    # often.
+    """True if a path is in one of these folders, or is one of them. All paths are absolute."""
+    # `is_relative_to` takes ten times as long, and every command calls this often.
     inside = f"{path}/"
     return any(inside.startswith(f"{folder}/".replace("//", "/")) for folder in folders)
 
 
 def _depth(path: Path) -> int:
     return len(path.parts)
+
+
+def _outermost_first(paths: Iterable[Path]) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(sorted(paths, key=_depth)))

@@ -14,13 +14,13 @@ from codex_py.sandbox.layout import is_inside
 _FILES: Final[Mapping[str, str]] = {
     "GITHUB_ENV": "GitHub Actions, Gitea and Forgejo: the variables of later steps.",
     "GITHUB_PATH": "Folders that later steps look for programs in.",
-    "GITHUB_OUTPUT": "What later steps get as inputs.",
-    "GITHUB_STATE": "What the end of this action gets.",
-    "GITHUB_STEP_SUMMARY": "What is shown of the step.",
-    "GITHUB_EVENT_PATH": "What later steps believe of who has started the job.",
+    "GITHUB_OUTPUT": "The inputs of later steps.",
+    "GITHUB_STATE": "The state that this action saves for its end.",
+    "GITHUB_STEP_SUMMARY": "The summary of the step that people read.",
+    "GITHUB_EVENT_PATH": "The event that started the job, with its author, for later steps.",
     "BUILDKITE_ENV_FILE": "Buildkite: the variables of the job.",
     "CIRRUS_ENV": "Cirrus CI: the variables of later steps.",
-    "DRONE_OUTPUT": "Drone, Woodpecker and Harness: what later steps get.",
+    "DRONE_OUTPUT": "Drone, Woodpecker and Harness: the inputs of later steps.",
     "BITBUCKET_PIPELINES_VARIABLES_PATH": "Bitbucket: the variables of later steps.",
 }
 """Variables that name a file in a folder of the runner, with a description of the file."""

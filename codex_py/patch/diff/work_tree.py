@@ -1,4 +1,4 @@
-"""Compare a work tree with its last commit, new files included."""
+"""Compares a work tree with its last commit, new files included."""
 
 import os
 from collections.abc import Callable
@@ -19,20 +19,23 @@ _MAX_BYTES = 1_000_000
 def work_tree_diff(
     git: Git, root: Path, refuses: Callable[[str], bool] = lambda _: False
 ) -> str:
-    """The difference in git's format, for people; empty if nothing differs. Arguments and errors
-    are those of `work_tree_changes`."""
+    """Return the difference in git's format, for people; empty if nothing differs.
+
+    Arguments and errors are those of `work_tree_changes`.
+    """
     changes, unread = work_tree_changes(git, root, refuses)
-    named = (
-        f"Not shown, because it is too large or cannot be read: {name}\n"
-        for name in unread
-    )
-    return git_diff(changes, root) + "".join(named)
+    text = git_diff(changes, root)
+    for name in unread:
+        text += f"Not shown, because it is too large or cannot be read: {name}\n"
+    return text
 
 
 def work_tree_changes(
     git: Git, root: Path, refuses: Callable[[str], bool] = lambda _: False
 ) -> tuple[list[PatchedFile], list[str]]:
-    """The changed files, and the names of those that changed too, but are large or cannot be read.
+    """Return the changed files, and the names of those that changed too, but were not read.
+
+    A file is not read if it is large, if that is refused, or if it cannot be read.
 
     Args:
         root: the top of the work tree, absolute.
@@ -41,25 +44,28 @@ def work_tree_changes(
     Raises:
         CodexError: `root` is not a work tree, or more than `MAX_FILES` files differ.
     """
-    changed: dict[str, bool] = {}
+    unread: dict[str, bool] = {}
+    """True for each changed file that is not read."""
 
     def is_unread(name: str) -> bool:
-        if name not in changed:
-            changed[name] = refuses(f"{root}/{name}") or _is_unreadable(root / name)
-        if len(changed) > MAX_FILES:
+        """Called for every file that differs, so it counts them as well."""
+        if name not in unread:
+            unread[name] = refuses(f"{root}/{name}") or _is_unreadable(root / name)
+        if len(unread) > MAX_FILES:
             reason = f"more than {MAX_FILES} files differ from the last commit"
             raise CodexError(reason, code="too_many_files")
-        return changed[name]
+        return unread[name]
 
+    # A copy of the index: comparing must not change the repository.
     with aside(git.without_filters(root)) as apart:
-        has_commit = (
-            apart.run(root, "rev-parse", "--verify", "-q", "HEAD").returncode == 0
-        )
-        old = "HEAD" if has_commit else empty_tree(apart, root)
-        files = files_between(
-            apart, root, old, work_tree(apart, root, is_unread), is_unread
-        )
-    return files, sorted(name for name, unread in changed.items() if unread)
+        head = apart.run(root, "rev-parse", "--verify", "-q", "HEAD")
+        if head.returncode == 0:
+            old = "HEAD"
+        else:
+            old = empty_tree(apart, root)
+        new = work_tree(apart, root, is_unread)
+        files = files_between(apart, root, old, new, is_unread)
+    return files, sorted(name for name, value in unread.items() if value)
 
 
 def _is_unreadable(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The contents of a unified diff: files, hunks and lines, byte for byte as `diff -u` and git write them.
+"""Holds a unified diff: files, hunks and lines, byte for byte as `diff -u` and git write them.
 
 Format: https://www.gnu.org/software/diffutils/manual/html_node/Detailed-Unified.html and
 https://git-scm.com/docs/diff-format ("Generating patch text with -p").
@@ -18,8 +18,10 @@ _SWAPPED = bytes.maketrans(b"+-", b"-+")
 
 
 class DiffHunk(NamedTuple):
-    """Lines of a file, and the lines that replace them. Each ends in LF, except the last of a file
-    without one."""
+    """Lines of a file, and the lines that replace them.
+
+    Each ends in LF, except the last line of a file that does not end in one.
+    """
 
     line: int
     """The number of its `@@` line in the diff, from 1."""
@@ -90,7 +92,7 @@ class FileDiff:
         self.is_binary = False
         self.halves: list[BinaryHalf] = []
         """The halves of a binary file: first the one that makes the new contents, then the one that
-        makes the old ones. Empty if the diff only says that they differ."""
+        makes the old ones, which may be missing. Empty if the diff only says that they differ."""
         self.has_crlf = has_crlf
         """True if every line of the diff itself ends in CRLF, because another program changed its
         line ends."""
@@ -133,6 +135,7 @@ class FileDiff:
         if len(self.halves) > 1:
             diff.halves = self.halves[::-1]
         else:
+            # Nothing makes the old contents.
             diff.halves = []
         return diff
 

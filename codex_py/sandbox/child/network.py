@@ -1,4 +1,4 @@
-"""The only way out of a network namespace: a port in it at which the agent's proxy listens.
+"""Makes the only way out of a network namespace: a port in it at which the agent's proxy listens.
 
 A socket belongs to the namespace in which it was made. So the launcher makes the listening socket
 inside, and passes it to the agent, which accepts the connections: no process has to stand in
@@ -22,13 +22,15 @@ _BOTH_CASES = {
         ("npm_config_proxy", "npm_config_http_proxy", "npm_config_https_proxy"), _HTTP
     ),
 }
-_DIRECT = (
+"""Variables that programs read in capitals and in small letters."""
+_NO_PROXY_NAMES = (
     "NO_PROXY",
     "no_proxy",
     "npm_config_noproxy",
     "NPM_CONFIG_NOPROXY",
     "BUNDLE_NO_PROXY",
 )
+"""Variables that list the hosts to connect to without a proxy."""
 _VARIABLES = {
     **_BOTH_CASES,
     **{name.lower(): value for name, value in _BOTH_CASES.items()},
@@ -43,13 +45,15 @@ _VARIABLES = {
 
 
 def variables(*, allows_local: bool, direct: str) -> dict[bytes, bytes]:
-    """The variables that direct programs to the proxy, as in Codex.
+    """Return the variables that direct programs to the proxy, as in Codex.
 
-    `direct`: the hosts, separated by commas, that programs connect to without the proxy.
+    Args:
+        allows_local: True if the proxy allows local hosts.
+        direct: the hosts, separated by commas, that programs connect to without the proxy.
     """
     found = {
         **_VARIABLES,
-        **dict.fromkeys(_DIRECT, direct),
+        **dict.fromkeys(_NO_PROXY_NAMES, direct),
         "CODEX_NETWORK_ALLOW_LOCAL_BINDING": str(int(allows_local)),
     }
     return {name.encode(): value.encode() for name, value in found.items()}

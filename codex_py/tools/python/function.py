@@ -1,4 +1,7 @@
-"""Makes tools of Python functions, and describes them to the model. LIGHT if the types are plain."""
+"""Makes tools of Python functions, and describes them to the model.
+
+LIGHT if the types are plain.
+"""
 
 import inspect
 import re
@@ -83,15 +86,16 @@ def tool(
     needs_approval: bool = False,
     parallel: bool = False,
 ) -> Any:
-    """Make a tool of a function, for `Agent(tools=[…])` and `open_session(…, tools=[…])`. A bare function there has the
-    default options.
+    """Make a tool of a function, for `Agent(tools=[…])` and `open_session(…, tools=[…])`.
 
-    The parameters are described by their types and by the docstring (a section `Args:`, or `:param name:`). The
-    model's arguments are converted and checked before the call. The model gets a `str` unchanged,
-    `bytes` as an image (PNG, JPEG, GIF, WebP), a list that contains `bytes` as its parts, and any
-    other value as JSON. An iterator, such as a generator, becomes a list, and may yield 64 MB.
-    After an exception, the model gets its type and text, and the turn continues; only a
-    `CodexError` ends it.
+    A bare function there has the default options.
+
+    The parameters are described by their types and by the docstring (a section `Args:`, or
+    `:param name:`). The model's arguments are converted and checked before the call. The model gets
+    a `str` unchanged, `bytes` as an image (PNG, JPEG, GIF, WebP), a list that contains `bytes` as
+    its parts, and any other value as JSON. An iterator, such as a generator, becomes a list, and
+    may yield 64 MB. After an exception, the model gets its type and text, and the turn continues;
+    only a `CodexError` ends it.
 
     A coroutine function runs in the loop of the session, and is cancelled with the turn. Any other
     function runs in a separate thread, which cannot be cancelled: the turn ends without waiting for
@@ -149,11 +153,9 @@ def _parameters(function: AnyFunction, name: str) -> Mapping[str, Parameter]:
         parameters = inspect.signature(function, eval_str=True).parameters
     except (NameError, ValueError) as error:
         raise TypeError(f"the parameters of {name} cannot be read: {error}") from error
+    named_kinds = {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
     for parameter in parameters.values():
-        if parameter.kind not in {
-            parameter.POSITIONAL_OR_KEYWORD,
-            parameter.KEYWORD_ONLY,
-        }:
+        if parameter.kind not in named_kinds:
             raise TypeError(
                 f"a model cannot give the parameter {parameter} of {name} by its name"
             )
@@ -161,42 +163,61 @@ def _parameters(function: AnyFunction, name: str) -> Mapping[str, Parameter]:
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The description of the function, and the description of each parameter."""
+    """Return the description of the function, and the description of each parameter."""
     description: list[str] = []
     about: dict[str, str] = {}
-    latest = ""
-    in_arguments = False
-    indent = 0
+    section: _ArgumentSection | None = None
     for line in text.splitlines():
-        depth = len(line) - len(line.lstrip())
-        if in_arguments and line.strip() and not depth:
-            in_arguments = False
+        if line.strip() and not line[0].isspace():
+            # A line without an indent ends the section.
+            section = None
         if _ARGUMENTS.fullmatch(line.rstrip()):
-            in_arguments = True
-            latest = ""
-            indent = 0
-        elif found := _FIELD.match(line):
-            about[found[1]] = found[2]
-        elif not in_arguments:
+            section = _ArgumentSection(about)
+            continue
+        field = _FIELD.match(line)
+        if field is not None:
+            about[field[1]] = field[2]
+        elif section is not None:
+            section.add(line)
+        else:
             description.append(line)
-        elif (found := _ARGUMENT.match(line)) and depth <= (indent or depth):
-            latest = found[1]
-            indent = depth
-            about[latest] = found[2]
-        elif latest and line.strip():
-            about[latest] = f"{about[latest]} {line.strip()}".strip()
     return "\n".join(description).strip(), about
 
 
+class _ArgumentSection:
+    """Reads the lines of a section `Args:` into descriptions by parameter."""
+
+    def __init__(self, about: dict[str, str]) -> None:
+        self._about = about
+        self._name = ""
+        """The parameter that the last line described."""
+        self._indent = 0
+        """The indent of its first line."""
+
+    def add(self, line: str) -> None:
+        depth = len(line) - len(line.lstrip())
+        found = _ARGUMENT.match(line)
+        # A line that is indented further continues the description, even with a colon in it.
+        begins = self._indent == 0 or depth <= self._indent
+        if found is not None and begins:
+            self._name = found[1]
+            self._indent = depth
+            self._about[self._name] = found[2]
+        elif self._name and line.strip():
+            text = f"{self._about[self._name]} {line.strip()}"
+            self._about[self._name] = text.strip()
+
+
 class _NotPlain(Exception):
-    pass
+    """A type or a value that pydantic has to describe."""
 
 
 def _plain_schema(
     parameters: Iterable[Parameter], about: Mapping[str, str]
 ) -> dict[str, Any] | None:
-    """The JSON Schema of an object with these members, as pydantic writes it; None if one of their
-    types is not plain.
+    """Return the JSON Schema of an object with these members, as pydantic writes it.
+
+    Returns None if one of their types is not plain.
 
     Plain types are str, int, float, bool, None, Any, lists, dictionaries with keys of str,
     literals, enumerations of plain values, and unions of these; `Annotated` with a text describes a
@@ -228,6 +249,7 @@ def _plain_schema(
 
 
 def _type_schema(annotation: Any) -> dict[str, Any]:
+    """Return the JSON Schema of a plain type. Raises `_NotPlain` for any other."""
     if annotation in {Any, Parameter.empty}:
         return {}
     if isinstance(annotation, type) and issubclass(annotation, Enum):
@@ -244,10 +266,8 @@ def _type_schema(annotation: Any) -> dict[str, Any]:
     if origin in {Union, types.UnionType}:
         return {"anyOf": [_type_schema(each) for each in arguments]}
     if origin is list:
-        return {
-            "type": "array",
-            "items": _type_schema(arguments[0] if arguments else Any),
-        }
+        element = arguments[0] if arguments else Any
+        return {"type": "array", "items": _type_schema(element)}
     if origin is dict and arguments[:1] in {(), (str,)}:
         values = _type_schema(arguments[1]) if arguments else {}
         return {"type": "object", "additionalProperties": values or True}
@@ -256,9 +276,9 @@ def _type_schema(annotation: Any) -> dict[str, Any]:
 
 def _choice(values: list[Any]) -> dict[str, Any]:
     kinds = {_TYPE_NAMES.get(type(_plain_value(value))) for value in values}
-    schema: dict[str, Any] = (
-        {"const": values[0]} if len(values) == 1 else {"enum": values}
-    )
+    schema: dict[str, Any] = {"enum": values}
+    if len(values) == 1:
+        schema = {"const": values[0]}
     if len(kinds) == 1:
         return {**schema, "type": kinds.pop()}
     return schema

@@ -1,10 +1,9 @@
-"""A snapshot of the state that the user's login shell sets up, so that each command need not run
-the profile again.
+"""Takes snapshots of the state that the user's login shell sets up.
 
-Commands run with `-c` instead of `-lc`. The exported variables of the login shell are their
-environment. In bash, a script restores the rest: functions, aliases, options, umask, other
-variables. The script is passed in variables too, which its first line removes: no file exists that
-another command could find or change.
+With a snapshot, a command need not run the profile again. It runs with `-c` instead of `-lc`, and
+the exported variables of the login shell are its environment. In bash, a script restores the rest:
+functions, aliases, options, umask, other variables. The script is passed in variables too, which
+its first line removes: no file exists that another command could find or change.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from codex_py.errors import ToolError
 from codex_py.process.piped import ProgramRunner
@@ -22,18 +21,29 @@ from codex_py.protocol.frozen import frozen
 
 _MAX_S = 10.0
 _MAX_BYTES = 1 << 20
-_ZSH: Final = (".zshenv", ".zprofile", ".zshrc", ".zlogin")
-_OWN_FILES: Final = (".bash_profile", ".bash_login", ".profile", ".bashrc", *_ZSH)
+_OWN_FILES: Final = (
+    ".bash_profile",
+    ".bash_login",
+    ".profile",
+    ".bashrc",
+    ".zshenv",
+    ".zprofile",
+    ".zshrc",
+    ".zlogin",
+)
 _SYSTEM_FILES: Final = (
     "profile",
     "profile.d",
     "bash.bashrc",
     "bashrc",
-    *(n[1:] for n in _ZSH),
+    "zshenv",
+    "zprofile",
+    "zshrc",
+    "zlogin",
 )
 _DECLARED: Final = re.compile(r"declare -(\S+) (\w+)")
-# These scripts print four parts: limits, options, definitions and variables. A profile may define
-# functions with the names of builtins, and set options that would end the script.
+# These scripts print the four parts of a `_State`. A profile may define functions with the names of
+# builtins, and set options that would end the script.
 _STATE_OF_BASH = r"""
 \builtin trap - DEBUG ERR EXIT
 { \builtin ulimit -a; \builtin printf MARK
@@ -51,11 +61,12 @@ _STATE = """trap - EXIT; { ulimit -a; printf MARK; set +o; set +eufvx; printf MA
 umask; alias
 typeset -f || ! grep -qs '()' /etc/profile ~/.profile /etc/profile.d/*.sh || exit 1
 printf MARK; set; printf MARK; } >&9\n"""
-# A plain shell prints its state first: only the differences must be restored. Output of the profile
-# is dropped.
+# A plain shell prints its state, and then starts a login shell, which prints its own: only the
+# differences must be restored. Output of the profile is dropped.
 _PLAIN = 'exec 9>&1 >/dev/null 2>&1\n{}exec "$0" -lc "$1"'
 _LOGIN = "{}exec /usr/bin/env -0 >&9"
 _PARTS = 9
+"""The four parts of the plain shell, those of the login shell, and its exported variables."""
 _VARIABLE: Final = "CODEX_PY_SETUP"
 _PIECE: Final = 30_000
 """Limit on the characters of a variable. Linux starts no program with a variable of more than 128
@@ -87,10 +98,32 @@ _Stamps: TypeAlias = Mapping[Path, "tuple[int, int, int] | None"]
 """The inode, size and modification time of files; None for a missing file."""
 
 
+class _State(NamedTuple):
+    """The state of a shell, as it prints it."""
+
+    limits: str
+    options: str
+    definitions: str
+    """The umask, the functions and the aliases."""
+    variables: str
+    """In bash, the result of `declare -p` for each, with a NUL after it."""
+
+
+class _Declared(NamedTuple):
+    """A variable of bash."""
+
+    text: str
+    """The command that declares it again."""
+    name: str
+    attributes: str
+
+
 @dataclass(eq=False)
 class LoginShell:
-    """Takes the snapshots for all commands of a session; a new one when a file of the profile has
-    changed."""
+    """Takes the snapshots for all commands of a session.
+
+    When a file of the profile has changed, the next command gets a new one.
+    """
 
     path: str
     environment: Mapping[str, str]
@@ -114,7 +147,7 @@ class LoginShell:
                 self._task = asyncio.create_task(self._take(profiles))
 
     async def snapshot(self, argv: Sequence[str]) -> ShellSnapshot | None:
-        """The snapshot for a command; None if the command must run unchanged.
+        """Return the snapshot for a command; None if the command must run unchanged.
 
         Waits while a snapshot is taken: running the profile would take as long.
         """
@@ -124,7 +157,10 @@ class LoginShell:
         self.begin()
         if self._task is not None:
             await asyncio.wait({self._task})
-        _, snapshot = self._current() or (None, None)
+        current = self._current()
+        if current is None:
+            return None
+        _, snapshot = current
         return snapshot
 
     async def aclose(self) -> None:
@@ -140,16 +176,21 @@ class LoginShell:
     @cached_property
     def _key(self) -> object:
         # `merge` drops the variables that differ between a parent and its children.
-        return self.path, frozenset(self.merge(self.environment, {}).items())
+        variables = self.merge(self.environment, {})
+        return self.path, frozenset(variables.items())
 
     def _current(self) -> tuple[_Stamps, ShellSnapshot | None] | None:
+        """Return the last snapshot and its stamps; None without one, or if a file has changed."""
         found = self.snapshots.get(self._key)
-        if found is not None and _stamps(found[0]) == found[0]:
-            return found
-        return None
+        if found is None:
+            return None
+        stamps, _ = found
+        if _stamps(stamps) != stamps:
+            return None
+        return found
 
     def _profiles(self) -> Sequence[Path]:
-        """The profile files of the user, and the files of `/etc/profile.d`. They need not exist."""
+        """Return the user's profile files, which need not exist, and those of `/etc/profile.d`."""
         home = self.environment.get("HOME")
         if not home or "BASH_ENV" in self.environment:
             return ()
@@ -158,47 +199,37 @@ class LoginShell:
         return (*own, *Path("/etc/profile.d").glob("*.sh"))
 
     async def _take(self, profiles: Sequence[Path]) -> None:
-        stamps = _stamps([*profiles, *(Path("/etc", name) for name in _SYSTEM_FILES)])
+        system_files = [Path("/etc", name) for name in _SYSTEM_FILES]
+        stamps = _stamps([*profiles, *system_files])
         snapshot = None
         try:
-            snapshot = await self._asked()
+            snapshot = await self._taken()
         except (ToolError, OSError, ValueError):
             # Commands then run the profile themselves.
             pass
         finally:
             self._task = None
-        if snapshot is not None and (nvm := snapshot.exported.get("NVM_DIR")):
+        nvm = "" if snapshot is None else snapshot.exported.get("NVM_DIR")
+        if nvm:
             # nvm stores the version for new shells there.
             stamps = {**stamps, **_stamps([Path(nvm, "alias/default")])}
-        self.snapshots[self._key] = stamps, snapshot
+        self.snapshots[self._key] = (stamps, snapshot)
 
-    async def _asked(self) -> ShellSnapshot | None:
-        """Take a snapshot. None if the profile changes something that cannot be restored."""
+    async def _taken(self) -> ShellSnapshot | None:
+        """Return a new snapshot; None if the profile changes something that cannot be restored."""
         is_bash = PurePath(self.path).name == "bash"
-        mark = os.urandom(16).hex()
-        state = _STATE_OF_BASH if is_bash else _STATE
-        # The mark is in two words, because bash's variables contain its script and its last
-        # command.
-        state = state.replace("MARK", f"%s%s {mark[:16]} {mark[16:]}")
-        plain = [self.path]
-        if is_bash:
-            plain += ["--norc", "--noprofile"]
-        plain.append("-c")
-        words = [_PLAIN.format(state), self.path, _LOGIN.format(state)]
-        code, printed = await self._run([*plain, *words], self.environment)
-        parts = printed.split(mark)
-        # No script can restore limits.
-        if (
-            code != 0
-            or len(parts) != _PARTS
-            or parts[0] != parts[4]
-            or "\ufffd" in printed
-        ):
+        found = await self._states(is_bash=is_bash)
+        if found is None:
             return None
-        exported = dict(entry.split("=", 1) for entry in parts.pop().split("\0")[:-1])
-        snapshot = ShellSnapshot(exported, self._setup(parts[1:4], parts[5:]))
+        plain, login, exported = found
+        # No script can restore limits.
+        if plain.limits != login.limits:
+            return None
+        snapshot = ShellSnapshot(exported, self._setup(plain, login))
         if not is_bash:
-            before, after = ({*_VARIABLES.findall(parts[n])} for n in (3, 7))
+            before = set(_VARIABLES.findall(plain.variables))
+            after = set(_VARIABLES.findall(login.variables))
+            # Only bash can restore more than exported variables.
             if snapshot.setup or after - before - exported.keys():
                 return None
             return snapshot
@@ -210,35 +241,65 @@ class LoginShell:
             return snapshot
         return None
 
-    def _setup(self, plain: Sequence[str], login: Sequence[str]) -> str:
-        """The script that gives a plain shell the state of a login shell; empty if both states are
-        the same."""
-        before = {*plain[0].splitlines(), "shopt -s login_shell", "set -o login"}
-        options = [line for line in login[0].splitlines() if line not in before]
+    async def _states(
+        self, *, is_bash: bool
+    ) -> tuple[_State, _State, Mapping[str, str]] | None:
+        """Run a plain and a login shell. Returns their states, and the latter's exported variables.
+
+        Returns None if what they print cannot be used.
+        """
+        mark = os.urandom(16).hex()
+        state = _STATE_OF_BASH if is_bash else _STATE
+        # The mark is in two words, because bash's variables contain its script and its last
+        # command.
+        state = state.replace("MARK", f"%s%s {mark[:16]} {mark[16:]}")
+        options = ["--norc", "--noprofile"] if is_bash else []
+        script = _PLAIN.format(state)
+        login_script = _LOGIN.format(state)
+        argv = [self.path, *options, "-c", script, self.path, login_script]
+        code, printed = await self._run(argv, self.environment)
+        parts = printed.split(mark)
+        if code != 0 or len(parts) != _PARTS or "\ufffd" in printed:
+            return None
+        entries = parts.pop().split("\0")[:-1]
+        exported = dict(entry.split("=", 1) for entry in entries)
+        return _State(*parts[:4]), _State(*parts[4:]), exported
+
+    def _setup(self, plain: _State, login: _State) -> str:
+        """Return the script that gives a plain shell the state of a login shell.
+
+        It is empty if both states are the same.
+        """
+        ignored = {"shopt -s login_shell", "set -o login"}
+        before = ignored.union(plain.options.splitlines())
+        options = [line for line in login.options.splitlines() if line not in before]
         shopt = [line for line in options if line.startswith("shopt")]
-        known = {
-            found[2] for found in map(_DECLARED.match, plain[2].split("\0")) if found
-        }
-        found = [match for match in map(_DECLARED.match, login[2].split("\0")) if match]
-        kept = self.merge({match[2]: "" for match in found}, {}).keys() - known
-        # The environment already has the exported variables.
-        variables = [
-            m.string
-            for m in found
-            if m[2] in kept and "x" not in m[1] and m[2][:4] != "BASH"
-        ]
-        definitions = [] if login[1] == plain[1] else [login[1]]
+        other_options = [line for line in options if not line.startswith("shopt")]
+        lines = [*shopt, *self._new_variables(plain, login)]
+        if login.definitions != plain.definitions:
+            lines.append(login.definitions)
         # Parsing a function depends on `shopt`, so that comes first. The other options may end the
         # script.
-        lines = [
-            *shopt,
-            *variables,
-            *definitions,
-            *(o for o in options if o not in shopt),
-        ]
+        lines += other_options
         if lines:
             return "\n".join([f"unset ${{!{_VARIABLE}_*}}", *lines])
         return ""
+
+    def _new_variables(self, plain: _State, login: _State) -> list[str]:
+        """Return the declarations of bash's variables that only the login shell has."""
+        known = {each.name for each in _declared(plain.variables)}
+        declared = _declared(login.variables)
+        # A command gets only the variables that `merge` lets through.
+        allowed = self.merge({each.name: "" for each in declared}, {})
+        new: list[str] = []
+        for each in declared:
+            if each.name in known or each.name not in allowed:
+                continue
+            # The environment already has the exported variables.
+            is_exported = "x" in each.attributes
+            if not is_exported and not each.name.startswith("BASH"):
+                new.append(each.text)
+        return new
 
     async def _run(
         self, argv: Sequence[str], environment: Mapping[str, str]
@@ -254,7 +315,19 @@ class LoginShell:
             timeout_s=_MAX_S,
             max_output_bytes=_MAX_BYTES,
         )
-        return code, printed + errors if len(printed) < _MAX_BYTES // 2 else ""
+        if len(printed) < _MAX_BYTES // 2:
+            return code, printed + errors
+        return code, ""
+
+
+def _declared(variables: str) -> list[_Declared]:
+    """Parse the variables of a bash; see `_State.variables`."""
+    found: list[_Declared] = []
+    for text in variables.split("\0"):
+        match = _DECLARED.match(text)
+        if match is not None:
+            found.append(_Declared(text, name=match[2], attributes=match[1]))
+    return found
 
 
 def _stamps(files: Iterable[Path]) -> _Stamps:

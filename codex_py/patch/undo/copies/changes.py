@@ -13,7 +13,7 @@ from codex_py.patch.undo.copies.store import ALONE, CopyStore
 from codex_py.protocol.patched_file import PatchedFile
 
 _Sides = list[tuple[int, str]]
-"""The mode (0 if there is no file) and the object id of a file, before and after."""
+"""The mode (0 if there is no file) and the blob of a file, before and after."""
 
 
 class Changes(NamedTuple):
@@ -29,7 +29,7 @@ class Changes(NamedTuple):
 def changes_between(
     store: CopyStore, old: Snapshot, new: Snapshot, first: Snapshot | None = None
 ) -> Changes:
-    """The differences between two copies, without the files that this process writes.
+    """Return the differences between two copies, without the files that this process writes.
 
     Args:
         first: the first copy of the turn; None if it is `old`.
@@ -40,28 +40,26 @@ def changes_between(
     first = first or old
     root = store.root
     own = open_for_writing()
-    unkept = {name for name, _ in set(old.unkept.items()) ^ set(new.unkept.items())}
+    unkept = _differing_names(old.unkept, new.unkept)
     found, folders = _differences(store, old, new)
     found |= _with_new_modes(store, old, new, found)
     # Another session may have copied what was left out here.
     found = {name: sides for name, sides in found.items() if not first.had_unkept(name)}
     folders = [name for name in folders if not first.had_unkept(name)]
-    blobs = store.blobs(
-        {name for sides in found.values() for mode, name in sides if mode}
-    )
+    contents = store.blobs(_blobs_of(found.values()))
     usual = usual_modes()
     files: list[PatchedFile] = []
     for path, sides in found.items():
-        if any(mode and name not in blobs for mode, name in sides):
+        if not contents.keys() >= _blobs_of([sides]):
             unkept.add(path)
             continue
         if identity(root / path) in own:
             continue
-        (old_mode, old_name), (new_mode, new_name) = sides
+        (old_mode, old_blob), (new_mode, new_blob) = sides
         file = PatchedFile.of(
             root / path,
-            blobs[old_name] if old_mode else None,
-            blobs[new_name] if new_mode else None,
+            contents[old_blob] if old_mode else None,
+            contents[new_blob] if new_mode else None,
             old_mode=_full_mode(old_mode, old, path, usual),
             new_mode=_full_mode(new_mode, new, path, usual),
         )
@@ -71,11 +69,27 @@ def changes_between(
     return Changes(files, [str(root / name) for name in folders], names)
 
 
+def _differing_names(old: Mapping[str, object], new: Mapping[str, object]) -> set[str]:
+    """The names with another value in one of two tables, or with none."""
+    names = old.keys() | new.keys()
+    return {name for name in names if old.get(name) != new.get(name)}
+
+
+def _blobs_of(files: Iterable[_Sides]) -> set[str]:
+    """The blobs of all sides on which there is a file."""
+    blobs: set[str] = set()
+    for sides in files:
+        blobs.update(blob for mode, blob in sides if mode)
+    return blobs
+
+
 def _differences(
     store: CopyStore, old: Snapshot, new: Snapshot
 ) -> tuple[dict[str, _Sides], list[str]]:
-    """The sides of each file that differs, by path, and the new folders. Paths are relative to the
-    root."""
+    """Return the sides of each file that differs, by path, and the new folders.
+
+    Paths are relative to the root.
+    """
     found: dict[str, _Sides] = {}
     folders: list[str] = []
     words = ("diff-tree", "-r", "-t", "-z", "--no-renames", "--raw", old.tree, new.tree)
@@ -102,8 +116,10 @@ def _differences(
 def _full_mode(
     mode: int, copy: Snapshot, path: str, usual: Mapping[int, int]
 ) -> int | None:
-    """The full mode of a file in a copy; None if there is no file. git keeps only one permission
-    bit."""
+    """Return the full mode of a file in a copy; None if there is no file.
+
+    Git keeps only one permission bit.
+    """
     if stat.S_ISREG(mode):
         return stat.S_IFREG | copy.modes.get(path, usual[mode & 0o100])
     return mode or None
@@ -112,24 +128,29 @@ def _full_mode(
 def _with_new_modes(
     store: CopyStore, old: Snapshot, new: Snapshot, seen: Iterable[str]
 ) -> dict[str, _Sides]:
-    """The files that differ only in permission bits that git does not keep. Both sides are the
-    same."""
-    names = {
-        name for name, _ in set(old.modes.items()) ^ set(new.modes.items())
-    }.difference(seen)
-    words = ("ls-tree", "-r", "-z", "--full-tree", new.tree)
-    lines = store.names(*words, variables=ALONE) if names else []
+    """Return the files that differ only in permission bits that git does not keep.
+
+    So git has the same mode and the same blob for both sides.
+    """
+    names = _differing_names(old.modes, new.modes).difference(seen)
     found: dict[str, _Sides] = {}
-    for meta, _, name in (line.partition("\t") for line in lines):
+    if not names:
+        return found
+    words = ("ls-tree", "-r", "-z", "--full-tree", new.tree)
+    for line in store.names(*words, variables=ALONE):
+        meta, _, name = line.partition("\t")
         if name in names:
             mode, _, blob = meta.split()
-            found[name] = [(int(mode, 8), blob)] * 2
+            side = (int(mode, 8), blob)
+            found[name] = [side, side]
     return found
 
 
 def open_for_writing() -> set[tuple[int, int]]:
-    """The files, as device and inode, that this process writes, such as a log of its output. Empty
-    without `/dev/fd`."""
+    """Return the files that this process writes, such as a log of its output, as device and inode.
+
+    Without `/dev/fd`, they are not known, and the set is empty.
+    """
     found: set[tuple[int, int]] = set()
     with suppress(OSError):
         for descriptor in map(int, os.listdir("/dev/fd")):  # noqa: PTH208
@@ -142,6 +163,7 @@ def open_for_writing() -> set[tuple[int, int]]:
 
 
 def identity(path: Path) -> tuple[int, int] | None:
+    """Return the device and the inode of a path; None if it cannot be looked at."""
     with suppress(OSError):
         status = path.lstat()
         return status.st_dev, status.st_ino
