@@ -183,9 +183,10 @@ def programs_outside(
     if project is not None:
         folders |= _trees(project)
     own = Path(os.path.realpath(environment.get("HOME") or "/"))
+    real = {Path(os.path.realpath(folder)) for folder in folders}
     # If the project is `/`, everything is in it.
-    real = frozenset(Path(os.path.realpath(folder)) for folder in folders) - {Path("/")}
-    return Programs(home, own, real)
+    real.discard(Path("/"))
+    return Programs(home, own, frozenset(real))
 
 
 def _trees(project: Path) -> set[Path]:

@@ -148,7 +148,8 @@ def _is_setting(name: str) -> bool:
 
 def remedy(key: KeyPath) -> str | None:
     """A clause that says what to do about an unknown key; None if no known key is similar."""
-    if len(key) > 1 and _is_setting(key[-1]) and ".".join(key) not in _RENAMED:
+    is_renamed = ".".join(key) in _RENAMED
+    if len(key) > 1 and _is_setting(key[-1]) and not is_renamed:
         return f"`{key[-1]}` belongs above the first [table] of the file"
     similar = suggestion(key)
     if similar is None:
@@ -161,20 +162,23 @@ def suggestion(key: KeyPath) -> str | None:
     successor = _RENAMED.get(".".join(key))
     if successor is not None:
         return successor
-    if kind_of(key[:-1]) is ModelProvider and key[-1].lower() in _KEY_NAMES:
-        return ".".join((*key[:-1], "env_key"))
-    if key[0] == "model_prices" and key[-1][:1].isdigit():
+    *table, name = key
+    table_kind = kind_of(tuple(table))
+    if table_kind is ModelProvider and name.lower() in _KEY_NAMES:
+        return ".".join((*table, "env_key"))
+    if key[0] == "model_prices" and name[:1].isdigit():
         # TOML splits the name of a model at its dot.
-        return dotted((key[0], ".".join(key[1:])))
-    if len(key) == 1 and key_of(ModelProvider, key[0]) is not None:
-        return f"model_providers.NAME.{key[0]}"
-    if _is_setting(key[-1]):
+        model = ".".join(key[1:])
+        return dotted(("model_prices", model))
+    if not table and key_of(ModelProvider, name) is not None:
+        return f"model_providers.NAME.{name}"
+    if _is_setting(name):
         # A key of the top level that was written below the header of a table.
-        return key[-1]
-    near = nearest(key[-1], known_names(kind_of(key[:-1])))
+        return name
+    near = nearest(name, known_names(table_kind))
     if near is None:
         return None
-    return ".".join((*key[:-1], near))
+    return ".".join((*table, near))
 
 
 def leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
@@ -239,7 +243,8 @@ def dotted(key: Sequence[str]) -> str:
 
 
 def _key_part(part: str) -> str:
-    if part.isascii() and part.replace("-", "").replace("_", "").isalnum():
+    letters = part.replace("-", "").replace("_", "")
+    if part.isascii() and letters.isalnum():
         return part
     text = part.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped(text)}"'

@@ -70,7 +70,9 @@ def find_skills(config: Config, environment: Mapping[str, str]) -> Skills:
         except ConfigError as error:
             warnings.append(f"A skill cannot be used: {error}.")
             continue
-        if disabled and not disabled.isdisjoint({skill.name, os.path.realpath(path)}):
+        if skill.name in disabled:
+            continue
+        if disabled and os.path.realpath(path) in disabled:
             continue
         # A copy has the same name and the same text.
         found.setdefault((skill.name, text), skill)

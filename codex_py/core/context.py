@@ -72,7 +72,8 @@ def _texts_by_role(items: Sequence[EncodedItem]) -> dict[str, list[str]]:
     """The texts of all parts of developer and user messages."""
     texts: dict[str, list[str]] = {"developer": [], "user": []}
     for item in map(json.loads, items):
-        texts[item["role"]] += [part["text"] for part in item["content"]]
+        parts = item["content"]
+        texts[item["role"]] += [part["text"] for part in parts]
     return texts
 
 

@@ -50,7 +50,8 @@ def commands_in(script: str, budget: ParseBudget) -> list[Command] | None:
         found.append(words)
         if fed and is_shell(words):
             # A shell runs the text on its standard input as if it were the argument of `-c`.
-            found += [(words[0], "-c", _input(text, source)) for text in fed]
+            scripts = [_input(text, source) for text in fed]
+            found += [(words[0], "-c", script) for script in scripts]
     return found
 
 
@@ -85,7 +86,9 @@ def _nodes(root: Node) -> Iterator[tuple[Node, list[Node], list[Node]]]:
             end_of_error = node.end_byte
             yield node, [], []
         elif node is not None and node.type == "command":
-            yield node, misplaced.pop(node.id, []), fed.pop(node.id, []) + _fed(node)
+            words = misplaced.pop(node.id, [])
+            texts = [*fed.pop(node.id, []), *_fed(node)]
+            yield node, words, texts
         if cursor.goto_first_child():
             continue
         while not cursor.goto_next_sibling():

@@ -80,7 +80,8 @@ class Denials:
         self._entries: dict[str, str] = {}
         """The access to each path of the rules, by all forms of the path. "deny" wins."""
         for path, access in rules.entries:
-            for name in (str(path), _entry(path), os.path.realpath(path)):
+            names = (str(path), _entry(path), os.path.realpath(path))
+            for name in names:
                 if self._entries.get(name) != "deny":
                     self._entries[name] = access
         self._globs: dict[str, list[str]] = {}
@@ -234,7 +235,8 @@ class Denials:
             names.setdefault(_inode(status), set()).add(path)
         if lost or linked:
             # Last comes the folder for temporary files, which may be large.
-            tops = [*_outermost(self._near(found), ()), *reversed(roots)]
+            near = _outermost(self._near(found), opened=())
+            tops = [*near, *reversed(roots)]
             self._look_for_names(tops, lost, linked, names, found)
         self._known = {
             _inode(status): _Known(path, _marks(status))
@@ -333,7 +335,8 @@ class Denials:
         numbers = {number for _, number in inodes}
         for top in tops:
             for _, listing in self._folders(top, None):
-                for path, number in (*listing.files.items(), *listing.folders.items()):
+                entries = {**listing.files, **listing.folders}
+                for path, number in entries.items():
                     if number not in numbers:
                         continue
                     # Another device may have a file of the same number.
@@ -343,13 +346,14 @@ class Denials:
 
     def _matching(self, top: str, patterns: Sequence[str]) -> Iterator[str]:
         """The matching paths below a folder, without those inside a matching folder."""
-        limit: int | None = max(pattern.count("/") + 1 for pattern in patterns)
+        depths = [pattern.count("/") + 1 for pattern in patterns]
+        limit: int | None = max(depths)
         if any("**" in pattern for pattern in patterns):
             depth = self.rules.scan_depth
             if depth is None:
                 limit = None
             else:
-                limit = max(limit, depth + 1)
+                limit = max(*depths, depth + 1)
         matching = expression("\n".join(patterns))
         inside: list[str] = []
         key = f"{top}\n{matching.pattern}"
@@ -429,7 +433,8 @@ class Denials:
         """The folders of the patterns, without links."""
         tops: dict[str, list[str]] = {}
         for folder, pattern in self.rules.globs:
-            tops.setdefault(os.path.realpath(folder), []).append(pattern)
+            top = os.path.realpath(folder)
+            tops.setdefault(top, []).append(pattern)
         return tops
 
     def _opened(self) -> list[str]:
@@ -439,7 +444,8 @@ class Denials:
             real = os.path.realpath(path)
             if access == "deny" or not os.path.lexists(real):
                 continue
-            above = (self._entries.get(str(folder)) for folder in Path(real).parents)
+            folders = map(str, Path(real).parents)
+            above = (self._entries.get(folder) for folder in folders)
             nearest = next((each for each in above if each is not None), None)
             if nearest == "deny" and not self._is_named(real):
                 found.append(real)
@@ -479,7 +485,8 @@ def _unseen(
 
 def _entry(path: Path) -> str:
     """The path with links resolved, except for the last name."""
-    return os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118
+    folder = os.path.realpath(path.parent)
+    return os.path.join(folder, path.name)  # noqa: PTH118
 
 
 def _status(path: str) -> os.stat_result | None:

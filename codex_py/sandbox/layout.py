@@ -308,7 +308,9 @@ def is_inside(path: Path, folders: Iterable[Path]) -> bool:
     """True if a path is in one of these folders, or is one of them. All paths are absolute."""
     # `is_relative_to` takes ten times as long, and every command calls this often.
     inside = f"{path}/"
-    return any(inside.startswith(f"{folder}/".replace("//", "/")) for folder in folders)
+    # The root already ends in a slash.
+    prefixes = (f"{folder}/".replace("//", "/") for folder in folders)
+    return any(map(inside.startswith, prefixes))
 
 
 def _depth(path: Path) -> int:

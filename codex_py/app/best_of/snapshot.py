@@ -53,7 +53,8 @@ class BaseSnapshot:
 
         Returns the id of the commit.
         """
-        git = replace(self.git, variables={**self.git.variables, **_AUTHOR})
+        variables = {**self.git.variables, **_AUTHOR}
+        git = replace(self.git, variables=variables)
         options = ["-m", "codex-py exec --best-of"]
         for parent in parents:
             options += ["-p", parent]

@@ -91,12 +91,15 @@ def _is_waiting(items: Sequence[Mapping[str, Any]]) -> bool:
 
     A failing wait counts as a repeated call: what has ended or never existed will fail for ever.
     """
-    is_wait = any(str(item.get("name")).endswith(_WAITS) for item in items)
-    has_failed = any(str(item.get("output")).startswith("[ERROR:") for item in items)
+    names = [str(item.get("name")) for item in items]
+    outputs = [str(item.get("output")) for item in items]
+    is_wait = any(name.endswith(_WAITS) for name in names)
+    has_failed = any(output.startswith("[ERROR:") for output in outputs)
     return is_wait and not has_failed
 
 
 def _compared_fields(item: Mapping[str, Any]) -> list[str]:
     """Return the text of the fields that are compared, without times in the output."""
-    output = re.sub(_VOLATILE, "", str(item.get("output")))
-    return [*(str(item.get(key)) for key in _COMPARED), output]
+    fields = [str(item.get(key)) for key in _COMPARED]
+    output = str(item.get("output"))
+    return [*fields, re.sub(_VOLATILE, "", output)]

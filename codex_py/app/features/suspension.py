@@ -194,7 +194,8 @@ class SuspendedApprovals:
             return CodexError(
                 f"the request for an approval cannot be left in {folder}: {reason}"
             )
-        self._facts = {"approval": {"id": request["id"], "file": str(path)}}
+        approval = {"id": request["id"], "file": str(path)}
+        self._facts = {"approval": approval}
         resume = [
             "codex-py",
             "exec",
@@ -267,7 +268,8 @@ def _not_run() -> ToolError:
 
 def _call_data(call: ToolCall) -> Mapping[str, Any]:
     """Return the call as the model wrote it."""
-    data = {"call_id": call.call_id, "tool": call.tool_name, **asdict(call.payload)}
+    data = {"call_id": call.call_id, "tool": call.tool_name}
+    data.update(asdict(call.payload))
     return json.loads(json.dumps(data))
 
 
@@ -280,7 +282,8 @@ def _write_request(request: Mapping[str, Any], folder: Path, key: bytes) -> Path
     path = folder / f"approval-{request['id']}.json"
     with written_whole(path, replaces=False) as file:
         signed = {**request, "signature": _signature(request, key)}
-        file.write(json.dumps(signed, indent=2).encode() + b"\n")
+        text = json.dumps(signed, indent=2)
+        file.write(text.encode() + b"\n")
     return path
 
 
@@ -315,4 +318,5 @@ def _read_request(path: Path, key: bytes) -> Mapping[str, Any]:
 
 def _signature(request: Mapping[str, Any], key: bytes) -> str:
     text = json.dumps(request, sort_keys=True, separators=(",", ":"))
-    return hmac.new(key, _PURPOSE + text.encode(), sha256).hexdigest()
+    signed = _PURPOSE + text.encode()
+    return hmac.new(key, signed, sha256).hexdigest()

@@ -23,8 +23,10 @@ def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     parser = command_parser("--no-browser")
     parser.add_argument("--scopes")
     options, name, config = configured_server(parser, argv, environment, "login")
-    words = map(str.strip, (options.scopes or "").split(","))
-    scopes = [word for word in words if word]
+    scopes: list[str] = []
+    if options.scopes is not None:
+        words = map(str.strip, options.scopes.split(","))
+        scopes = [word for word in words if word]
 
     async def run() -> None:
         opens_browser = not options.no_browser and _has_browser(environment)
@@ -67,7 +69,8 @@ class _Screen:
         if self._listens:
             # Reading may last as long as the program runs.
             loop = asyncio.get_running_loop()
-            threading.Thread(target=self._read, args=(loop,), daemon=True).start()
+            reader = threading.Thread(target=self._read, args=(loop,), daemon=True)
+            reader.start()
 
     def visit(self, address: str) -> None:
         # The words are Codex's: programs look for the address after them.
@@ -75,9 +78,10 @@ class _Screen:
         OutputStream(1).write_text(text)
         if self._opens_browser:
             # The call may last as long as the browser runs.
-            threading.Thread(
+            browser = threading.Thread(
                 target=webbrowser.open, args=(address,), daemon=True
-            ).start()
+            )
+            browser.start()
         elif self._listens:
             tell(
                 "If your browser is on another machine, paste the address here that it ends at."

@@ -122,7 +122,9 @@ def _fetched(address: str, ref: str, git: "_Git") -> PluginSource:
     git.run("init", "-q", "--bare", "--template=", ".")
     options = ("-q", "--depth=1", "--no-tags", "--no-recurse-submodules")
     git.run("fetch", *options, "--", address, ref)
-    commit = (git.folder / "FETCH_HEAD").read_text("utf-8").partition("\t")[0]
+    # The commit comes first in this file, and then a tab.
+    fetched = (git.folder / "FETCH_HEAD").read_text("utf-8")
+    commit, _, _ = fetched.partition("\t")
     # List one tree at a time, without an index: a few objects can stand for billions of files.
     listing = git.run("ls-tree", "-r", "-l", "-z", "--full-tree", commit)
     blobs = list(islice(_blobs(listing), MAX_ENTRIES + 1))
@@ -164,7 +166,8 @@ def _blobs(listing: bytes) -> Iterator[_Blob]:
         if mode == "120000":
             raise ValueError(f"{os.fsdecode(path)!r} is a link")
         if kind == "blob":
-            yield _Blob(os.fsdecode(path), id_, int(size), mode == "100755")
+            is_executable = mode == "100755"
+            yield _Blob(os.fsdecode(path), id_, int(size), is_executable)
 
 
 class _Git:

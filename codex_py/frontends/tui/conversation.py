@@ -392,7 +392,8 @@ class Conversation:
         await self._ui.composer.history.load()
         await self._find_branch()
         skills = await asyncio.to_thread(find_skills, self.config, self._ui.environment)
-        self._ui.skills = [same[0] for _, same in sorted(skills.by_name().items())]
+        by_name = skills.by_name()
+        self._ui.skills = [by_name[name][0] for name in sorted(by_name)]
         # Load lexers and tables now: the first answer, and typing meanwhile, would wait for them.
         await asyncio.to_thread(
             self._transcript.renderer.text, Markdown(_REHEARSED), 80

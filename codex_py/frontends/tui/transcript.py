@@ -168,7 +168,8 @@ class Transcript:
         self.print(note_cell(text, style))
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
-        self.notice("\n".join(line.rstrip() for line in aligned(rows)))
+        lines = [line.rstrip() for line in aligned(rows)]
+        self.notice("\n".join(lines))
 
     def separate(self, text: str) -> None:
         """Draw a line with a notice below it."""
@@ -183,7 +184,8 @@ class Transcript:
         if first:
             self.notice(f"{first} earlier items are not shown")
         for n, item in enumerate(items[first:], first):
-            if isinstance(item, event_items.TodoList) and _is_renewed(items[n + 1 :]):
+            is_plan = isinstance(item, event_items.TodoList)
+            if is_plan and _is_renewed(items[n + 1 :]):
                 continue
             self._complete(item)
             reason = _refusal(item)
@@ -419,8 +421,8 @@ def _first_replayed(items: Sequence[event_items.ThreadItem]) -> int:
 def _is_renewed(following: Sequence[event_items.ThreadItem]) -> bool:
     """True if a later state of a plan follows in the same turn."""
     kinds = (event_items.TodoList, event_items.UserMessage)
-    following_one = next((item for item in following if isinstance(item, kinds)), None)
-    return isinstance(following_one, event_items.TodoList)
+    wanted = (item for item in following if isinstance(item, kinds))
+    return isinstance(next(wanted, None), event_items.TodoList)
 
 
 def _refusal(item: event_items.ThreadItem) -> str:

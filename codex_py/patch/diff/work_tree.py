@@ -71,5 +71,6 @@ def work_tree_changes(
 def _is_unreadable(path: Path) -> bool:
     with suppress(FileNotFoundError, NotADirectoryError):
         is_large = path.lstat().st_size > _MAX_BYTES
-        return is_large or not (path.is_symlink() or os.access(path, os.R_OK))
+        is_readable = path.is_symlink() or os.access(path, os.R_OK)
+        return is_large or not is_readable
     return False

@@ -47,10 +47,15 @@ class DiffHunk(NamedTuple):
         return self._replace(
             old_start=self.new_start,
             new_start=self.old_start,
-            body=[line[:1].translate(_SWAPPED) + line[1:] for line in self.body],
+            body=list(map(_opposite_line, self.body)),
             old=self.new,
             new=self.old,
         )
+
+
+def _opposite_line(line: bytes) -> bytes:
+    mark = line[:1].translate(_SWAPPED)
+    return mark + line[1:]
 
 
 class BinaryHalf(NamedTuple):
@@ -111,7 +116,8 @@ class FileDiff:
         """True if it creates a missing file without saying so; git's diffs always say so."""
         if self.is_git or self.operation != "update" or len(self.hunks) != 1:
             return False
-        return not self.hunks[0].old and self.hunks[0].old_start == 0
+        hunk = self.hunks[0]
+        return not hunk.old and hunk.old_start == 0
 
     def refusal(self, reason: str, kind: PatchErrorKind = "parse") -> PatchError:
         return PatchError(reason, kind=kind, line=self.line)

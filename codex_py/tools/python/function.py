@@ -259,8 +259,11 @@ def _type_schema(annotation: Any) -> dict[str, Any]:
         return {"type": name}
     arguments = get_args(annotation)
     origin = cast("Any", get_origin(annotation) or annotation)
-    if origin is Annotated and all(isinstance(text, str) for text in arguments[1:]):
-        return {**_type_schema(arguments[0]), "description": arguments[1]}
+    if origin is Annotated:
+        described, *texts = arguments
+        if not all(isinstance(text, str) for text in texts):
+            raise _NotPlain
+        return {**_type_schema(described), "description": texts[0]}
     if origin is Literal:
         return _choice(list(arguments))
     if origin in {Union, types.UnionType}:
@@ -287,6 +290,7 @@ def _choice(values: list[Any]) -> dict[str, Any]:
 def _plain_value(value: Any) -> Any:
     if isinstance(value, Enum):
         value = value.value
-    if type(value) in _TYPE_NAMES or (type(value) in {list, dict} and not value):
+    is_empty_collection = type(value) in {list, dict} and not value
+    if type(value) in _TYPE_NAMES or is_empty_collection:
         return value
     raise _NotPlain

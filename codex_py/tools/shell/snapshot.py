@@ -152,7 +152,9 @@ class LoginShell:
         Waits while a snapshot is taken: running the profile would take as long.
         """
         name = PurePath(self.path).name
-        if len(argv) != 3 or argv[1] != "-lc" or argv[0] not in {self.path, name}:
+        if len(argv) != 3 or argv[1] != "-lc":
+            return None
+        if argv[0] not in {self.path, name}:
             return None
         self.begin()
         if self._task is not None:
@@ -263,7 +265,9 @@ class LoginShell:
             return None
         entries = parts.pop().split("\0")[:-1]
         exported = dict(entry.split("=", 1) for entry in entries)
-        return _State(*parts[:4]), _State(*parts[4:]), exported
+        plain = _State(*parts[:4])
+        login = _State(*parts[4:])
+        return plain, login, exported
 
     def _setup(self, plain: _State, login: _State) -> str:
         """Return the script that gives a plain shell the state of a login shell.
@@ -290,7 +294,8 @@ class LoginShell:
         known = {each.name for each in _declared(plain.variables)}
         declared = _declared(login.variables)
         # A command gets only the variables that `merge` lets through.
-        allowed = self.merge({each.name: "" for each in declared}, {})
+        names = [each.name for each in declared]
+        allowed = self.merge(dict.fromkeys(names, ""), {})
         new: list[str] = []
         for each in declared:
             if each.name in known or each.name not in allowed:
@@ -326,7 +331,8 @@ def _declared(variables: str) -> list[_Declared]:
     for text in variables.split("\0"):
         match = _DECLARED.match(text)
         if match is not None:
-            found.append(_Declared(text, name=match[2], attributes=match[1]))
+            attributes, name = match.groups()
+            found.append(_Declared(text, name, attributes))
     return found
 
 

@@ -45,7 +45,10 @@ JOINS = Segment("", None, [(ControlType.CARRIAGE_RETURN,)])
 
 def one_line(text: str, size: int) -> str:
     """The text on one line, cut to `size` characters."""
-    return cut(" ".join(plain(cut(text, 2 * size)).split()), size)
+    # Blanks and controls will be left out.
+    start = cut(text, 2 * size)
+    words = plain(start).split()
+    return cut(" ".join(words), size)
 
 
 def within(folder: str, path: str) -> str:
@@ -81,7 +84,8 @@ class Hanging:
         else:
             rest = Segment(" " * len(self.sign))
         is_joined = False
-        for n, line in enumerate(Segment.split_lines(console.render(self.body, inner))):
+        segments = console.render(self.body, inner)
+        for n, line in enumerate(Segment.split_lines(segments)):
             # A row that continues the line before begins where the terminal wraps.
             if not is_joined and (line or n == 0 or self.rest):
                 if n:
@@ -105,8 +109,9 @@ class Band:
     ) -> RenderResult:
         style = console.get_style(self.style)
         has_ground = style.bgcolor is not None
+        unbounded = options.update(height=None)
         for line in console.render_lines(
-            self.body, options.update(height=None), style=style, pad=has_ground
+            self.body, unbounded, style=style, pad=has_ground
         ):
             yield from line
             yield Segment.line()
@@ -121,7 +126,8 @@ class Bounded:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
-        rows = console.render_lines(self.body, options.update(height=None), pad=False)
+        unbounded = options.update(height=None)
+        rows = console.render_lines(self.body, unbounded, pad=False)
         hidden = len(rows) - MOST_ROWS + 1
         for n, row in enumerate(rows):
             if hidden > 1 and _ROWS_OF_HEAD <= n < _ROWS_OF_HEAD + hidden:
@@ -197,12 +203,12 @@ def output(text: str, *, head: int, tail: int, style: str = "quiet") -> Text:
 
 def last_lines(text: str, count: int) -> Text:
     """The last `count` lines that a command has printed so far."""
+    lines: list[str] = []
     if count:
-        lines = colors_only(text.rstrip("\n")).split("\n")[-count:]
-    else:
-        lines = []
+        lines = colors_only(text.rstrip("\n")).split("\n")
     decoder = AnsiDecoder()
-    return Text("\n").join([_colored(line, decoder, "quiet") for line in lines])
+    shown = [_colored(line, decoder, "quiet") for line in lines[-count:]]
+    return Text("\n").join(shown)
 
 
 def _colored(

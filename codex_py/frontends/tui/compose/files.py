@@ -145,7 +145,8 @@ def _blocks(names: bytes) -> Iterator[_Block]:
     data = b"\0" + names.strip(b"\0") + b"\0"
     start = 0
     while start < len(data) - 1:
-        end = data.find(b"\0", min(start + _BLOCK, len(data) - 1))
+        least = min(start + _BLOCK, len(data) - 1)
+        end = data.find(b"\0", least)
         part = data[start : end + 1]
         yield _block(part.decode(errors="replace"))
         start = end

@@ -44,7 +44,8 @@ def changes_between(
     found, folders = _differences(store, old, new)
     found |= _with_new_modes(store, old, new, found)
     # Another session may have copied what was left out here.
-    found = {name: sides for name, sides in found.items() if not first.had_unkept(name)}
+    for name in filter(first.had_unkept, list(found)):
+        del found[name]
     folders = [name for name in folders if not first.had_unkept(name)]
     contents = store.blobs(_blobs_of(found.values()))
     usual = usual_modes()
