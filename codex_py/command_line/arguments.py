@@ -297,12 +297,10 @@ class Arguments:
     @property
     def images(self) -> tuple[Path, ...]:
         """The files of `--image`, absolute; a value may hold several, split by commas."""
-        return tuple(
-            Path(name).absolute()
-            for value in self.image
-            for name in value.split(",")
-            if name
-        )
+        names: list[str] = []
+        for value in self.image:
+            names += value.split(",")
+        return tuple(Path(name).absolute() for name in names if name)
 
 
 def _foreign_options() -> dict[str, str]:

@@ -193,12 +193,13 @@ def read_plugin(
     def part(key: str, suffix: str, *usual: str) -> dict[str, str]:
         """The files of a part, with their paths below the named place or a usual one."""
         bases = [*(f"{base}/" for base in usual), *_named(manifest, key, files)]
-        return {
-            path: path[len(base) :] or posixpath.basename(path)
-            for base in bases
-            for path in files
-            if f"{path}/".startswith(base) and path.endswith(suffix)
-        }
+        wanted = [path for path in files if path.endswith(suffix)]
+        found: dict[str, str] = {}
+        for base in bases:
+            for path in wanted:
+                if f"{path}/".startswith(base):
+                    found[path] = path[len(base) :] or posixpath.basename(path)
+        return found
 
     def texts(paths: Iterable[str]) -> dict[Path, str]:
         return {root / path: _text(files[path].data, path) for path in paths}

@@ -35,12 +35,10 @@ class SentTools:
         entries = objects(as_object(json_or(body, None)).get("tools"))
         self._entries = [_names(entry) for entry in entries]
         self.names = [name for names in self._entries for name in names]
-        self._functions = [
-            name
-            for entry, names in zip(entries, self._entries, strict=True)
-            for name in names
-            if _is_function(entry)
-        ]
+        self._functions: list[str] = []
+        for entry, names in zip(entries, self._entries, strict=True):
+            if _is_function(entry):
+                self._functions += names
 
     def at(self, place: int, inner: int | None = None) -> str | None:
         """The tool at a place of the list, or at place `inner` of the namespace there.

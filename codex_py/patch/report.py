@@ -174,14 +174,14 @@ def _most_alike(lines: Sequence[str], block: Sequence[str]) -> int | None:
         key = _key(line)
         if key in sought:
             places.setdefault(key, []).append(at)
-    votes = Counter(
-        at - offset
-        for offset, key in enumerate(keys)
-        for at in places.get(key, ())[:_MAX_VOTES]
-        if at >= offset
-    )
+    # Each line of the block votes for the places at which the block would begin.
+    votes: Counter[int] = Counter()
+    for offset, key in enumerate(keys):
+        found = places.get(key, ())[:_MAX_VOTES]
+        votes.update(at - offset for at in found if at >= offset)
     if votes:
-        return votes.most_common(1)[0][0]
+        [(place, _)] = votes.most_common(1)
+        return place
     return _similar(lines, block)
 
 

@@ -121,12 +121,12 @@ def _terminal(environment: Mapping[str, str]) -> CheckResult:
 
 
 def _network(environment: Mapping[str, str]) -> CheckResult:
-    details = {
-        name: shown_url(environment[name])
-        for each in _PROXIES
-        for name in (each, each.upper())
-        if environment.get(name)
-    }
+    details: dict[str, str] = {}
+    for lower in _PROXIES:
+        for name in (lower, lower.upper()):
+            address = environment.get(name)
+            if address:
+                details[name] = shown_url(address)
     details |= {
         name: environment[name] for name in _CERTIFICATES if environment.get(name)
     }

@@ -125,12 +125,10 @@ class Entries:
         )
 
     def _newest(self) -> int:
-        in_turns = {
-            number
-            for entry in self.known
-            if entry.turn
-            for number in entry.turn.patches
-        }
+        in_turns: set[int] = set()
+        for entry in self.known:
+            if entry.turn is not None:
+                in_turns.update(entry.turn.patches)
         made = [
             entry
             for entry in self.done_here
@@ -162,8 +160,8 @@ class Entries:
 
 def unkept_in(entries: Sequence[JournalEntry]) -> list[str]:
     """The files that turns changed and that are not kept, each once."""
-    return list(
-        dict.fromkeys(
-            path for each in entries if each.turn for path in each.turn.unkept
-        )
-    )
+    found: dict[str, None] = {}
+    for entry in entries:
+        if entry.turn is not None:
+            found |= dict.fromkeys(entry.turn.unkept)
+    return list(found)

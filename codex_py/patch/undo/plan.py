@@ -25,7 +25,7 @@ from codex_py.patch.files.journal import Journal
 from codex_py.patch.files.modes import permissions_by_umask
 from codex_py.patch.undo.copies.earlier import has_any, mark_of
 from codex_py.patch.undo.entries import Entries, unkept_in
-from codex_py.patch.undo.running_turns import running_turns
+from codex_py.patch.undo.running_turns import TurnRecord, running_turns
 from codex_py.protocol.patched_file import PatchedFile
 from codex_py.streams.terminal import some_of
 
@@ -140,9 +140,9 @@ def _check_undoable(known: Entries, undone: Sequence[JournalEntry]) -> None:
                 f"{entry.name} is undone already; undoing {later} brings it back",
                 code="undone_already",
             )
-    lost = [
-        change.path for entry in undone for change in entry.changes if not change.kept
-    ]
+    lost: list[str] = []
+    for entry in undone:
+        lost += [change.path for change in entry.changes if not change.kept]
     if lost:
         raise CodexError(
             f"{_names(undone)} cannot be undone: what was in {', '.join(lost)} was not kept",
@@ -153,19 +153,20 @@ def _check_undoable(known: Entries, undone: Sequence[JournalEntry]) -> None:
 def _reversal(
     known: Entries, undone: Sequence[JournalEntry], unkept: set[str]
 ) -> tuple[list[EntryChange], list[PatchedFile], list[EntryChange]]:
-    """The changes that undo the entries, the later edits that they would undo too, and the changes
-    of the entries that are not undone.
+    """Return what undoing the entries means for each of their changes.
+
+    Returns three lists: the changes that undo the entries, the later edits that these would undo
+    too, and the changes of the entries that are not undone.
 
     Args:
-        unkept: files that are, or have become, too large: one side of them is not known, and they stay as they are.
+        unkept: files that are, or have become, too large: one side of them is not known, and they
+            stay as they are.
     """
     made = {folder for entry in undone for folder in entry.made}
-    taken_back = {
-        change.location
-        for entry in known.in_force
-        if entry.undoes is not None and entry.number > undone[0].number
-        for change in entry.changes
-    }
+    taken_back: set[str] = set()
+    for entry in known.in_force:
+        if entry.undoes is not None and entry.number > undone[0].number:
+            taken_back.update(change.location for change in entry.changes)
     files: list[EntryChange] = []
     edited: list[PatchedFile] = []
     left: list[EntryChange] = []
@@ -293,8 +294,11 @@ def _doubts(
     undone: Sequence[JournalEntry], changed: set[str], at_work: set[str]
 ) -> list[str]:
     turns = [entry.turn for entry in undone if entry.turn is not None]
-    unsure = [path for turn in turns for path in turn.unsure if path in changed]
-    others = [path for turn in turns for path in turn.of_others if path not in changed]
+    unsure: list[str] = []
+    others: list[str] = []
+    for turn in turns:
+        unsure += [path for path in turn.unsure if path in changed]
+        others += [path for path in turn.of_others if path not in changed]
     doubts: list[str] = []
     if unsure:
         doubts.append(
@@ -404,20 +408,22 @@ def _contested(known: Entries, undone: Sequence[JournalEntry]) -> dict[str, str]
 
 
 def _sessions_at_work(journal: Journal, undone: Sequence[JournalEntry]) -> set[str]:
-    """The ids of other sessions whose running turn began before one of these entries ended, and may
-    have changed its files."""
-    turns = [(entry, entry.turn) for entry in undone if entry.turn is not None]
+    """Return the ids of other sessions whose running turn may have changed files of these entries."""
     return {
         running.thread_id
         for running in running_turns(journal.home)
-        for entry, turn in turns
-        if running.thread_id != turn.thread_id
-        and running.began < entry.time
-        and any(
-            Path(change.location).is_relative_to(running.root)
-            for change in entry.changes
-        )
+        if any(_may_have_changed(running, entry) for entry in undone)
     }
+
+
+def _may_have_changed(running: TurnRecord, entry: JournalEntry) -> bool:
+    """True if a turn of another session began before an entry ended, and works on its files."""
+    if entry.turn is None or running.thread_id == entry.turn.thread_id:
+        return False
+    if running.began >= entry.time:
+        return False
+    paths = [Path(change.location) for change in entry.changes]
+    return any(path.is_relative_to(running.root) for path in paths)
 
 
 def _ran_beside(entry: JournalEntry, other: JournalEntry) -> bool:

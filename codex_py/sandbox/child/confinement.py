@@ -36,13 +36,11 @@ class Confinement:
         self.command = words[end + 1 :]
         self.offline = "offline" in words[1:end]
         options: dict[str, list[str]] = {}
-        more = [
-            word
-            for each in words[1:end]
-            if each.startswith("more=")
-            for word in _read(each[5:])
-        ]
-        for word in (*words[1:end], *more):
+        given = words[1:end]
+        for word in words[1:end]:
+            if word.startswith("more="):
+                given += _read(word.removeprefix("more="))
+        for word in given:
             name, _, value = word.partition("=")
             options.setdefault(name, []).append(value)
         self.filter = bytes.fromhex(options["filter"][0])
