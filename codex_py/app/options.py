@@ -68,7 +68,7 @@ class SessionOptions:
     resume_last: bool = False
     """Continue the newest session of this working directory and provider."""
     resume_all: bool = False
-    """With `resume_last`: continue the newest session of any working directory."""
+    """Let `resume_last` find the newest session of any working directory."""
     needs_own_worktree: bool = False
     """Refuse to continue the session of a git worktree in another folder: the user has named no
     folder for it."""
@@ -79,7 +79,7 @@ class SessionOptions:
     fork: bool = False
     """Continue in a copy with a new id; with `resume` or `resume_last`."""
     choices: Choices | None = None
-    """These replace the choices from the configuration and `add_dirs`."""
+    """Choices that replace those from the configuration and `add_dirs`."""
     add_dirs: tuple[Path, ...] = ()
     """Absolute paths of writable roots besides those of the configuration."""
     record: Path | None = None

@@ -202,16 +202,16 @@ class Arguments:
     skip_git_repo_check: Annotated[bool, flag("--skip-git-repo-check")] = False
     trust: Annotated[bool, flag("--trust")] = False
     trust_client: Annotated[bool, flag("--trust-client")] = False
-    """Of `mcp-server`: calls may set anything."""
+    """True if calls of an MCP client may set anything; for `mcp-server`."""
     listen: Annotated[
         str,
         option("--listen"),
         option("--stdio", action="store_const", const="stdio://"),
     ] = "stdio://"
-    """Of `app-server`, as the next two."""
+    """The address to listen at; for `app-server`, as the next two."""
     out: Annotated[str | None, option("--out")] = None
     experimental: Annotated[bool, flag("--experimental")] = False
-    """Without effect."""
+    """Accepted without effect."""
 
     # Takes every word up to the next option, a prompt too, because Codex does.
     image: Annotated[

@@ -28,7 +28,7 @@ class Folder:
     prefix: str = ""
     """A prefix for the names of all definitions in this folder."""
     texts: Mapping[Path, str] | None = field(default=None, compare=False)
-    """For a plugin: the checked texts of its files, which are used instead of the files."""
+    """The checked texts of a plugin's files, which replace the files; None without a plugin."""
 
 
 def project_folders(config: Config, *names: str, prefix: str = "") -> Iterator[Folder]:

@@ -13,7 +13,7 @@ class _OwnChange(NamedTuple):
     changed_ns: int
     """The folder's `st_ctime_ns` after the change."""
     before_ns: int
-    """Its `st_ctime_ns` before the change; before the first of several changes of ours in a row."""
+    """The folder's `st_ctime_ns` before the change, or before the first of several in a row."""
 
 
 class Seen(NamedTuple):
@@ -21,7 +21,7 @@ class Seen(NamedTuple):
 
     status: os.stat_result
     changed_ns: int
-    """Its `st_ctime_ns` without changes of our own."""
+    """The `st_ctime_ns` that it would have without changes of our own."""
 
 
 class FolderTimes:

@@ -18,7 +18,7 @@ from typing import Final
 FOLDER_FLAGS: Final = (
     os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 )
-"""For opening a folder that is not a link."""
+"""The flags to open a folder with, unless it is a link."""
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 Refusal = Callable[[str, os.stat_result | None], bool]

@@ -27,12 +27,12 @@ _MAX_ENTRIES: Final = 1000
 _MAX_STORES: Final = 100
 _NS: Final = 1_000_000_000
 _MAX_NUMBER: Final = 0xFFFFFFFF
+# The format of an index: https://git-scm.com/docs/index-format
 _HEAD_BYTES: Final = 12
 _STATUS_BYTES: Final = 40
 _IS_EXTENDED: Final = 0x4000
 _SKIPS_WORK_TREE: Final = 0x4000
 _REGULAR: Final = 0o10
-"""These five describe the format of an index."""
 _UNREAD: Final = frozenset(
     {"hooks", "lfs", "annex", "branches", "description", "rr-cache"}
 )

@@ -43,7 +43,7 @@ def image_part(data: bytes, rule: ImageRule) -> dict[str, Any]:
 
 
 def damage(data: bytes) -> str | None:
-    """What is wrong with the bytes of an image, as a clause; None if nothing is."""
+    """Say, in a clause, what is wrong with the bytes of an image; None if nothing is."""
     try:
         image_info(data)
     except DamagedImage as error:

@@ -40,8 +40,8 @@ class Profile:
     parallel_tool_calls: bool = True
     """The server honours `parallel_tool_calls`."""
     tool_ids: Literal["verbatim", "openai", "mistral", "anthropic"] = "verbatim"
-    """Which ids of calls the server accepts: any; 40 of `[a-zA-Z0-9_-]`; 9 letters and digits; 64 of
-    `[a-zA-Z0-9_-]`."""
+    """The ids of calls that the server accepts. `verbatim`: any. `openai`: 40 of `[a-zA-Z0-9_-]`.
+    `mistral`: 9 letters and digits. `anthropic`: 64 of `[a-zA-Z0-9_-]`."""
     text_content_only: bool = False
     """Chat: the content of messages is a string, and images are left out."""
     name_on_tool_message: bool = False

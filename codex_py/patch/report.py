@@ -15,7 +15,7 @@ class HunkReport(NamedTuple):
     path: str
     """The absolute path of the file before the patch."""
     hunk: int
-    """Its number in its section of the patch, from 1."""
+    """The number of the hunk in its section of the patch, from 1."""
     line: int
     """The line of the patch where the hunk begins, from 1."""
     placed: int | None

@@ -76,7 +76,10 @@ class PipedProcess:
     async def streams(
         self, *, max_line_bytes: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Its stdout, which buffers at most `2 * max_line_bytes`, and its stdin. Call this once."""
+        """Return the standard output and input of the program. Call this once.
+
+        The output buffers at most `2 * max_line_bytes`.
+        """
         self._is_output_read = False
         reader = asyncio.StreamReader(limit=max_line_bytes)
         self._output, _ = await self._loop.connect_read_pipe(

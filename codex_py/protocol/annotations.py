@@ -39,7 +39,7 @@ class Plain(NamedTuple):
 
     name: str
     words: str
-    """What the value must be: `a string`."""
+    """The kind of value, in words: `a string`."""
     types: tuple[type, ...]
     """The types of the decoded data."""
     holds: Callable[[Any], bool] = lambda _: True
@@ -89,7 +89,7 @@ class Declares:
 class FieldShape(NamedTuple):
     name: str
     names: Sequence[str]
-    """Its name and the other names for it, in the order of precedence."""
+    """The name of the field and its other names, in the order of precedence."""
     kind: Kind
     is_required: bool
     is_lenient: bool

@@ -91,7 +91,7 @@ def _too_weak(backend: str, task: str, name: str) -> ToolError:
 
 
 class _Needs(NamedTuple):
-    """What must hold for the commands of a policy."""
+    """The abilities that a backend must have to run the commands of a policy."""
 
     limits_writes: bool
     """True if a command may write only to some folders."""

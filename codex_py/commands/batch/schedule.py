@@ -102,7 +102,7 @@ class Schedule:
         self._wake = asyncio.Event()
         self.running = 0
         self.stopped: dict[str, Record] = {}
-        """By provider, the attempt that ended all its tasks, for instance by a missing key."""
+        """The attempt that ended all tasks of a provider, for instance because the key is missing."""
         self._lanes: dict[str, _Lane] = {}
         self._numbers = itertools.count()
         for row in rows:

@@ -59,7 +59,7 @@ class Task(pydantic.BaseModel):
     model: str | None = None
     provider: str | None = None
     config: dict[str, str | int | float | bool | list[Any]] = {}
-    """As of `exec -c`; the keys are dotted."""
+    """Settings as those of `exec -c`. The keys are dotted."""
     priority: int = 0
     env: list[str] = []
     """Variables that must be set."""

@@ -43,7 +43,7 @@ _KEY: Final = "a key such as `ctrl-t` or `page-down`"
 _NUMBERS: Final = (int, float)
 
 Secret: TypeAlias = Annotated[str, Plain("secret", _STRING, (str,))]
-"""It is not shown when the configuration is explained."""
+"""A text that is not shown when the configuration is explained."""
 Variable: TypeAlias = Annotated[
     str, Plain("variable", _VARIABLE, (str,), _may_be_variable)
 ]

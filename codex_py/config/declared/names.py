@@ -18,7 +18,7 @@ HOOK_EVENTS: Final = (
     "Stop",
     "Interrupt",
 )
-"""In the order in which Codex counts the hooks of a file."""
+"""The events in the order in which Codex counts the hooks of a file."""
 
 
 def hook_events() -> tuple[str, ...]:

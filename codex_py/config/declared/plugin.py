@@ -31,7 +31,7 @@ class Manifest(Section):
 
 
 class PluginRecord(Section):
-    """What is written beside the files of an added plugin."""
+    """The record that is written beside the files of an added plugin."""
 
     files: Mapping[str, str] = table()
     source: str | None = key()

@@ -29,7 +29,7 @@ REST: Final = "*"
 
 
 class Key:
-    """What a declaration says about a key beside the type of its values."""
+    """The declaration of a key, except for the type of its values."""
 
     is_table = False
     """A section, or a table of names that the user chooses."""
@@ -44,15 +44,15 @@ class Key:
         names: Callable[[], Collection[str]] | None = None,
     ) -> None:
         self.about = about
-        """What it does, for the reference, which has no keys without effect."""
+        """The text about the key in the reference, which leaves out keys without effect."""
         self.name = name
         self.default = default
         self.in_project = in_project
-        """A project may set it."""
+        """True if a project may set the key."""
         self.harmless = harmless
-        """For a key without effect in this version: the values that ask for nothing else. None for other keys."""
+        """The values that ask for nothing else, of a key without effect; None for another key."""
         self.names = names
-        """Of a `rest` that does not stand for any name: the names that it stands for."""
+        """The names that a `rest` stands for; None if it stands for any name."""
 
     def __set_name__(self, owner: type["Section"], attribute: str) -> None:
         self.owner = owner
@@ -72,7 +72,7 @@ class Key:
         return annotation
 
     def __get__(self, section: "Section | None", owner: type["Section"]) -> Any:
-        """Its value in a section, as its type; of the class: the default."""
+        """Return the value of the key in a section, or the default if asked of the class."""
         if section is None:
             return self.default
         values = raw(section)
@@ -229,7 +229,7 @@ def _by_name(cls: type[Section]) -> Mapping[str, Key]:
 
 
 def key_of(cls: type[Section], name: str) -> Key | None:
-    """What is declared about a key of a section; None for an unknown one."""
+    """Return the declaration of a key of a section; None for an unknown one."""
     own = _by_name(cls).get(name)
     if own is not None:
         return own

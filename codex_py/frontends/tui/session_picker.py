@@ -34,7 +34,7 @@ _LISTS: Final = {
 """The two states that each key switches between: the folder, the order, and the archive."""
 _LONGEST_PLACE: Final = 20
 _DAYS_AGO: Final = 7
-"""From so many days on, the date is shown."""
+"""The age, in days, from which the date is shown."""
 _LEAST_TITLE: Final = 16
 _BESIDE_TITLE: Final = 6
 """Columns of a row that are neither its title nor its note."""
