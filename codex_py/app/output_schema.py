@@ -91,10 +91,9 @@ def _violation(schema: Any, text: str) -> str | None:
         raise ConfigError(message) from unresolvable
     except RecursionError:
         return "the final answer is nested too deeply to be checked, or the output schema refers to itself"
-    return (
-        error
-        and f"the final answer does not satisfy the output schema: {_reason(error)}"
-    )
+    if error is None:
+        return None
+    return f"the final answer does not satisfy the output schema: {_reason(error)}"
 
 
 def _validator_class(schema: Any) -> Any:

@@ -141,7 +141,8 @@ def _continues(line: str) -> bool:
 
 def _value(value: str, below: list[str]) -> str:
     if _BLOCK.fullmatch(value):
-        return ("\n" if value[0] == "|" else " ").join(below).strip()
+        separator = "\n" if value[0] == "|" else " "
+        return separator.join(below).strip()
     whole = " ".join((value, *below))
     if value[:1] == '"':
         try:

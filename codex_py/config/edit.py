@@ -160,8 +160,11 @@ def _with_sections(text: str, key: KeyPath, own: str, newline: str) -> str:
         while kept and not kept[-1].strip():
             kept.pop()
     if own:
+        added = [own]
         follows = "".join(kept[place : place + 1]).strip()
-        kept[place:place] = [own, *(gap if follows else ())]
+        if follows:
+            added += gap
+        kept[place:place] = added
     return "".join(kept)
 
 

@@ -217,7 +217,9 @@ def _is_of_command(name: str) -> bool:
 
 
 def _excluded(policy: ShellEnvironmentPolicy) -> Sequence[str]:
-    return (*policy.exclude, *(() if policy.ignore_default_excludes else _CREDENTIALS))
+    if policy.ignore_default_excludes:
+        return policy.exclude
+    return (*policy.exclude, *_CREDENTIALS)
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

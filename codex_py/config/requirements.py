@@ -404,12 +404,12 @@ class _Required:
                     f" `{name}` to required value `{default}` (set by {self._file.path})"
                 )
             self._force(default_permissions=default)
-        chosen = chosen_permissions(self._layers)[0]
-        return {
-            "read-only",
-            *({chosen} if chosen else ()),
-            *(BUILT_IN[n] for n in allowed if n in BUILT_IN),
-        }
+        modes: set[Any] = {"read-only"}
+        modes.update(BUILT_IN[name] for name in allowed if name in BUILT_IN)
+        chosen, _ = chosen_permissions(self._layers)
+        if chosen:
+            modes.add(chosen)
+        return modes
 
     def _mode(
         self, allowed: Sequence[SandboxMode], asked: Any, approvals: Sequence[str]

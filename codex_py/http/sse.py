@@ -122,7 +122,9 @@ class _Splitter:
             if text:
                 return [("message", text)]
             return []
-        *events, rest = (f"{text}\n\n" if final else text).split("\n\n")
+        if final:
+            text += "\n\n"
+        *events, rest = text.split("\n\n")
         self._unfinished = [rest]
         common = [event for each in events if (event := _common_event(each))]
         if len(common) == len(events):

@@ -201,8 +201,9 @@ async def _refreshed(login: McpLogin) -> httpx2.Response:
         "grant_type": "refresh_token",
         "refresh_token": login.refresh_token or "",
         "client_id": client.client_id,
-        **({"resource": login.resource} if login.resource else {}),
     }
+    if login.resource:
+        data["resource"] = login.resource
     credentials: tuple[str, str] | None = None
     if client.client_secret is not None:
         if client.token_endpoint_auth_method == "client_secret_basic":

@@ -228,10 +228,10 @@ def _one_of(values: Iterable[str], value: str, where: Sequence[str]) -> Any:
 
 
 def _profile(table: Mapping[str, Any], wire_api: str, where: Sequence[str]) -> Profile:
-    values: dict[str, Any] = {
-        **({"tools": "text"} if wire_api == "text" else {}),
-        **table,
-    }
+    values: dict[str, Any] = {}
+    if wire_api == "text":
+        values["tools"] = "text"
+    values.update(table)
     defaults = {each.name: each for each in fields(Profile)}
     for name, value in values.items():
         if name not in defaults:

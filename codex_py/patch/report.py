@@ -30,16 +30,20 @@ class HunkReport(NamedTuple):
 
     def note(self) -> str | None:
         """A sentence if the place is not exactly the one that the patch says; else None."""
-        told = (
-            self.offset and f"offset {self.offset:+d}",
-            self.fuzz and f"fuzz {self.fuzz}",
-            self.level and _DIFFERENCES[self.level],
-            self.also_at and f"it also fits at {', '.join(map(str, self.also_at))}",
-        )
-        if self.placed is None or not any(told):
+        told: list[str] = []
+        if self.offset:
+            told.append(f"offset {self.offset:+d}")
+        if self.fuzz:
+            told.append(f"fuzz {self.fuzz}")
+        if self.level:
+            told.append(_DIFFERENCES[self.level])
+        if self.also_at:
+            others = ", ".join(map(str, self.also_at))
+            told.append(f"it also fits at {others}")
+        if self.placed is None or not told:
             return None
         where = f"{self.path}: hunk {self.hunk} was applied at line {self.placed}"
-        return f"{where} ({'; '.join(str(part) for part in told if part)})."
+        return f"{where} ({'; '.join(told)})."
 
     def ambiguity(self) -> str | None:
         """A sentence that lists the places where the lines fit as well; None if there is one place alone."""

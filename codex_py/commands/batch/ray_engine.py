@@ -106,10 +106,15 @@ class RayEngine:
             raise ConfigError(
                 f"--ray needs Ray: pip install '{DISTRIBUTION}[ray]'"
             ) from None
-        of_own = {"include_dashboard": False, "object_store_memory": 200_000_000}
-        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        if address == "local":
+            # This starts a cluster of our own.
+            settings |= {
+                "include_dashboard": False,
+                "object_store_memory": 200_000_000,
+            }
         try:
-            ray.init(address=address, **quiet, **(of_own if address == "local" else {}))
+            ray.init(address=address, **settings)
             # By default, Ray would silently repeat lost attempts, which then cost twice.
             once = {
                 "max_retries": 0,

@@ -196,10 +196,10 @@ class EditorAgent:
             }
             for each in found[start:end]
         ]
-        return {
-            "sessions": sessions,
-            **({"nextCursor": str(end)} if len(found) > end else {}),
-        }
+        answer: dict[str, Any] = {"sessions": sessions}
+        if len(found) > end:
+            answer["nextCursor"] = str(end)
+        return answer
 
     async def _close(self, request: schema.CloseSessionRequest) -> dict[str, Any]:
         session = self._session(request.session_id)

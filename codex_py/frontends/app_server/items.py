@@ -340,11 +340,16 @@ def _changes(item: event_items.FileChange, cwd: str) -> Iterator[dict[str, Any]]
 
 
 def _server_call(item: event_items.McpToolCall) -> dict[str, Any]:
-    result = item.result and {
-        "content": item.result.get("content", []),
-        "structuredContent": item.result.get("structured_content"),
-        "_meta": None,
-    }
+    result = item.result
+    if result:
+        result = {
+            "content": result.get("content", []),
+            "structuredContent": result.get("structured_content"),
+            "_meta": None,
+        }
+    error = item.error
+    if error:
+        error = {"message": error.get("message", "")}
     return {
         "type": "mcpToolCall",
         "server": item.server,
@@ -352,7 +357,7 @@ def _server_call(item: event_items.McpToolCall) -> dict[str, Any]:
         "status": to_camel(item.status),
         "arguments": item.arguments,
         "result": result,
-        "error": item.error and {"message": item.error.get("message", "")},
+        "error": error,
         "durationMs": None,
     }
 

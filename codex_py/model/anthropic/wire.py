@@ -196,8 +196,9 @@ class AnthropicWire(ProfiledWire):
             "model": prompt.model,
             "max_tokens": max_tokens,
             "stream": True,
-            **(self._thinking(prompt, max_tokens) if is_thinking else {}),
         }
+        if is_thinking:
+            settings.update(self._thinking(prompt, max_tokens))
         if prompt.output_schema is not None:
             form = {"type": "json_schema", "schema": prompt.output_schema}
             settings["output_config"] = {

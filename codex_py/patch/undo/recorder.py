@@ -141,7 +141,10 @@ class TurnRecorder:
                 }
                 # Use the written paths, as copies do: links may lead elsewhere later.
                 files = where_written(files, entry.changes)
-        (self._net if self._running is None else self._later).add(files)
+        if self._running is None:
+            self._net.add(files)
+        else:
+            self._later.add(files)
 
     def will_run(self, *, is_confined: bool) -> None:
         """Note that something will run that may change files.

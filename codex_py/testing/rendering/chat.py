@@ -72,14 +72,16 @@ class ChatStream(Rendering):
         self, delta: Mapping[str, Any], finish_reason: str | None = None
     ) -> Event:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        return {
+        chunk: Event = {
             "id": self._response_id,
             "object": "chat.completion.chunk",
             "created": 0,
             "model": self._model,
             "choices": [choice],
-            **({"usage": None} if self._with_usage else {}),
         }
+        if self._with_usage:
+            chunk["usage"] = None
+        return chunk
 
 
 def _usage(usage: Mapping[str, Any]) -> Event:

@@ -106,7 +106,10 @@ class ListMcpResources(_ServersTool):
                 errors[server.name] = str(found)
             else:
                 entries += found
-        return {self._field: entries, **({"errors": errors} if errors else {})}
+        answer: dict[str, Any] = {self._field: entries}
+        if errors:
+            answer["errors"] = errors
+        return answer
 
     async def _all_of(self, server: McpServer) -> list[dict[str, Any]] | ToolError:
         entries: list[dict[str, Any]] = []

@@ -86,8 +86,9 @@ def child_settings(
         model_provider=provider,
         model_reasoning_effort=effort,
         developer_instructions=role.instructions or config.developer_instructions,
-        **({} if is_same else dict.fromkeys(sizes)),
     )
+    if not is_same:
+        of_child = replace(of_child, **dict.fromkeys(sizes))
     return of_child, replace(
         own, model=model, reasoning_effort=effort, sandbox_policy=policy
     )
