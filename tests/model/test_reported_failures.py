@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from codex_py.errors import ExitCode, ModelError, StreamError
-from codex_py.model.auth import Key
+from codex_py.model.auth import ProviderKey
 from codex_py.model.client import HttpModelClient
 from codex_py.model.providers import Provider
 from codex_py.protocol.stream import Completed, ResponseEvent
@@ -33,7 +33,7 @@ def answer(wire: str, body: bytes | str, content_type: str) -> list[ResponseEven
             ),
             wire=make_wire(wire),
             http=httpx.AsyncClient(transport=httpx.MockTransport(serve)),
-            key=Key("sk-secret-of-the-user", "environment variable K"),
+            key=ProviderKey("sk-secret-of-the-user", "environment variable K"),
             headers={},
         )
         try:
