@@ -85,8 +85,8 @@ class RolloutBudget(Section):
     reminder_at_remaining_tokens: tuple[Limit, ...] | None = key(
         "The model is told when so many are left."
     )
-    prefill_token_weight: Price | None = key("What a token of input counts.")
-    sampling_token_weight: Price | None = key("What a token of output counts.")
+    prefill_token_weight: Price | None = key("The weight of a token of input.")
+    sampling_token_weight: Price | None = key("The weight of a token of output.")
 
 
 class Features(Section):
@@ -163,7 +163,7 @@ class Gates(Section):
     require_change: bool | None = key("Something must change.")
     max_diff_lines: Count | None = key("How many lines may change.")
     fail_on: tuple[Literal["denied", "tool", "sandbox"], ...] | None = key(
-        "What makes a run fail."
+        "Events that make a run fail."
     )
 
 

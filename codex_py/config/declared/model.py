@@ -34,18 +34,18 @@ class ProviderProfile(Section):
     left_out: tuple[str, ...] | None = key(
         "Fields that the server refuses; no request has them."
     )
-    others: Mapping[str, Any] = rest("What else is special about the API.")
+    others: Mapping[str, Any] = rest("Other special features of the API.")
 
 
 class ModelProvider(Section):
     """`[model_providers.*]`"""
 
-    name: str | None = key("What the provider is called in messages.")
+    name: str | None = key("The name of the provider in messages.")
     base_url: str | None = key(
         "The address of the API, without its last part such as `/responses`."
     )
     env_key_instructions: str | None = key(
-        "What to do if the variable is not set; shown in the message."
+        "The advice in the message if the variable is not set."
     )
     env_key: Variable | None = key("The NAME of the variable that holds the key.")
     experimental_bearer_token: Secret | None = key(

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from codex_py.config.declared.kinds import (
-    Limit,
-)
+from codex_py.config.declared.kinds import Limit
 from codex_py.config.declared.section import Section, key, no_effect, rest, table
 
 
@@ -16,7 +14,7 @@ class GranularRules(Section):
     """`[approval_policy.granular]`"""
 
     sandbox_approval: bool | None = key(
-        "Whether you are asked for calls that need more than the sandbox; false refuses them."
+        "Ask you about calls that need more than the sandbox; false refuses them."
     )
     rules: bool | None = key("The same, for commands that a rule asks about.")
     mcp_elicitations: bool | None = key("The same, for questions of MCP servers.")
@@ -35,7 +33,9 @@ class GranularApproval(Section):
 class AutoReview(Section):
     """`[auto_review]`"""
 
-    policy: str | None = key("What the reviewing model is told of what it may allow.")
+    policy: str | None = key(
+        "Instructions for the reviewing model about the actions that it may allow."
+    )
     circuit_break_action: Literal["default", "strict"] | None = no_effect("default")
 
 
@@ -43,7 +43,7 @@ class SandboxWorkspaceWrite(Section):
     """`[sandbox_workspace_write]`"""
 
     writable_roots: tuple[Path, ...] = key(
-        "Further folders that they may change.", default=()
+        "Further folders that commands may change.", default=()
     )
     network_access: bool = key("Commands have the network.", default=False)
     exclude_tmpdir_env_var: bool = key("`$TMPDIR` is not writable.", default=False)
@@ -59,23 +59,27 @@ class SandboxLimits(Section):
     max_open_files: Limit = key(
         "How many files each of its processes may have open.", default=65536
     )
-    max_memory_mb: Limit | None = key("The data that each of them may have, in MiB.")
+    max_memory_mb: Limit | None = key(
+        "The data that each of its processes may have, in MiB."
+    )
 
 
 class PathsBelow(Section):
     """`[permissions.*.filesystem.*]`"""
 
     paths: Mapping[str, Literal["read", "write", "deny", "none"]] = rest(
-        "What may be done with a path below it."
+        "The access to a path below the folder."
     )
 
 
 class Filesystem(Section):
     """`[permissions.*.filesystem]`"""
 
-    glob_scan_max_depth: Limit | None = key("How deep patterns are looked for.")
+    glob_scan_max_depth: Limit | None = key(
+        "The depth to which folders are searched for patterns."
+    )
     paths: Mapping[str, Literal["read", "write", "deny", "none"] | PathsBelow] = rest(
-        "What may be done with a path, or with paths below it."
+        "The access to a path, or to paths below it."
     )
 
 
@@ -90,7 +94,7 @@ class Network(Section):
         "Allowed names may have private and local addresses."
     )
     domains: Mapping[str, Literal["allow", "deny"]] = table(
-        "Whether hosts of this pattern may be reached; what no pattern allows may not."
+        "Allow or deny hosts to commands, by pattern. A host that no pattern allows is denied."
     )
     others: Mapping[str, Any] = rest(harmless=())
 
@@ -98,10 +102,10 @@ class Network(Section):
 class Permissions(Section):
     """`[permissions.*]`"""
 
-    description: str | None = key("What the profile is for.")
+    description: str | None = key("The purpose of the profile.")
     extends: str | None = key("The profile that it adds to.")
     workspace_roots: Mapping[str, bool] = table(
-        "Whether a folder is a further root of the workspace."
+        "Make a folder a further root of the workspace, or not."
     )
     filesystem: Filesystem = table()
     network: Network = table()
@@ -116,7 +120,8 @@ class Protection(Section):
         "from the model. Not in a project."
     )
     deny: tuple[str, ...] | None = key(
-        "Further paths and patterns that are denied so, whatever the sandbox. Not in a project."
+        "Further paths and patterns that are kept from commands and from the model, "
+        "in every sandbox mode. Not in a project."
     )
     allow_domains: tuple[str, ...] | None = key(
         "Hosts that commands may reach in every sandbox mode; they reach no others. "
@@ -128,5 +133,5 @@ class Project(Section):
     """`[projects.*]`"""
 
     trust_level: Literal["trusted", "untrusted"] | None = key(
-        "Whether a project is trusted, by its path."
+        "The trust in a project, by its path."
     )

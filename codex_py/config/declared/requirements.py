@@ -42,9 +42,9 @@ class PrefixRule(Section):
         "The words that a command begins with."
     )
     decision: Literal["prompt", "forbidden"] | None = key(
-        "What happens to commands that begin so."
+        "The decision about commands that begin with the pattern."
     )
-    justification: str | None = key("What the model is told.")
+    justification: str | None = key("The reason that the model is told.")
 
 
 class RequiredRules(Section):
@@ -60,10 +60,10 @@ class ServerIdentity(Section):
     """`[mcp_servers.*.identity]`"""
 
     command: str | None = key(
-        "What a server of this name has to have; all others are disabled."
+        "The command that a server of this name must have; all other servers are disabled."
     )
     url: str | None = key(
-        "What a server of this name has to have; all others are disabled."
+        "The URL that a server of this name must have; all other servers are disabled."
     )
 
 
@@ -90,9 +90,9 @@ class RequiredHooks(Section):
 class RequiredNetwork(Section):
     """`[experimental_network]`"""
 
-    enabled: bool | None = key("Whether the list of domains holds.")
+    enabled: bool | None = key("Enforce the list of domains.")
     domains: Mapping[str, Literal["allow", "deny"]] = table(
-        "Whether commands may reach hosts of this pattern."
+        "Allow or deny hosts to commands, by pattern."
     )
     allow_local_binding: bool | None = key(
         "Allowed names may have private and local addresses."
@@ -114,9 +114,9 @@ class RequirementKeys(Section):
     ) = key("How the web may be searched; `disabled` is always allowed.")
     allowed_approvals_reviewers: (
         tuple[Literal["user", "auto_review", "guardian_subagent"], ...] | None
-    ) = key("Who may decide about approvals; the last two are one.")
+    ) = key("The reviewers of approvals that may be chosen; the last two are the same.")
     allowed_permission_profiles: Mapping[str, bool] = table(
-        "Whether a profile may be chosen; others are not allowed."
+        "Allow or forbid a profile, by its name. A profile without an entry is forbidden."
     )
     default_permissions: str | None = key(
         "The profile that replaces those that are not allowed."
@@ -124,14 +124,16 @@ class RequirementKeys(Section):
     permissions: RequiredPermissions = table()
     rules: RequiredRules = table()
     mcp_servers: Mapping[str, RequiredServer] = table()
-    features: Mapping[str, bool] = table("Whether a feature is on.")
+    features: Mapping[str, bool] = table("Turn a feature on or off.")
     allow_managed_hooks_only: bool | None = key("Only the hooks here run.")
     hooks: RequiredHooks = table()
     experimental_network: RequiredNetwork = table()
-    additional_developer_instructions: str | None = key("What every model is told.")
+    additional_developer_instructions: str | None = key(
+        "Instructions that every model gets."
+    )
     enforce_residency: Literal["us"] | None = key(
         "A header of every request to the model."
     )
     guardian_policy_config: str | None = key(
-        "What the reviewer of approvals goes by, in place of the user's policy."
+        "The policy of the reviewer of approvals, in place of the user's."
     )

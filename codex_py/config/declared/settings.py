@@ -40,7 +40,8 @@ class Patch(Section):
     """`[patch]`"""
 
     ambiguous: Literal["first", "refuse"] = key(
-        "What happens if the old lines of a patch fit several places.", default="first"
+        "Take the first place, or refuse the patch, if its old lines fit several places.",
+        default="first",
     )
 
 
@@ -48,7 +49,7 @@ class History(Section):
     """`[history]`"""
 
     persistence: Literal["save-all", "none"] = key(
-        "Whether prompts are kept for the terminal.", default="save-all"
+        "Keep the prompts for the terminal, or none of them.", default="save-all"
     )
     max_bytes: Count | None = key("How long that file may get, in bytes.")
     redact: bool = key(
@@ -157,10 +158,10 @@ class Settings(Section):
     personality: Literal["none", "friendly", "pragmatic"] | None = no_effect("none")
     # What it is told.
     instructions: str | None = key(
-        "What the model is told, beside the instructions of its own."
+        "Instructions for the model, in addition to its own."
     )
     developer_instructions: str | None = key(
-        "What the model is told in a message of its own."
+        "Instructions for the model, in a separate message."
     )
     compact_prompt: str | None = key(
         "The prompt that a long conversation is summed up with."
@@ -206,7 +207,7 @@ class Settings(Section):
     auto_review: AutoReview = table(in_project=False)
     sandbox_mode: (
         Literal["read-only", "workspace-write", "danger-full-access"] | None
-    ) = key("What commands and patches may change.")
+    ) = key("The files that commands and patches may change.")
     sandbox_workspace_write: SandboxWorkspaceWrite = table()
     sandbox_limits: SandboxLimits = table()
     default_permissions: str | None = key(
@@ -275,7 +276,7 @@ class Settings(Section):
         "No effect: this program never looks."
     )
     disable_paste_burst: bool | None = key(
-        "What arrives very fast is typed text, not a paste."
+        "Take very fast input for typed text, not for a paste."
     )
     suppress_unstable_features_warning: bool | None = key(
         "No effect: there is no such warning."
@@ -321,7 +322,7 @@ class Settings(Section):
     realtime: Mapping[str, Any] | None = no_effect()
     tool_suggest: Mapping[str, Any] | None = no_effect()
     desktop: Mapping[str, Any] = table("For Codex's app.")
-    notice: Mapping[str, Any] = table("What Codex has told you.")
+    notice: Mapping[str, Any] = table("Notices that Codex has shown you.")
     windows: Mapping[str, Any] = table("For Codex on Windows.")
     analytics: Analytics = table()
     feedback: Feedback = table()

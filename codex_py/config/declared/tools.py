@@ -101,7 +101,7 @@ class McpTool(Section):
 class McpServer(Section):
     """`[mcp_servers.*]`"""
 
-    name: str | None = key("What the server is called.")
+    name: str | None = key("The name of the server.")
     command: str | None = key("The program that is the server.")
     args: tuple[str, ...] | None = key("Its arguments.")
     env: Mapping[str, Secret] = table("A variable that it gets.")
@@ -124,7 +124,7 @@ class McpServer(Section):
     oauth: McpOAuth = table()
     oauth_resource: str | None = key("The resource that a login is for.")
     auth: Literal["oauth", "chatgpt", "ema_auth"] | None = no_effect("oauth")
-    scopes: tuple[str, ...] | None = key("What a login asks for.")
+    scopes: tuple[str, ...] | None = key("The scopes that a login asks for.")
     enabled: bool | None = key("The server is used.")
     required: bool | None = key("Without the server no session starts.")
     supports_parallel_tool_calls: bool | None = key("Its tools may run side by side.")
@@ -141,7 +141,7 @@ class McpServer(Section):
     disabled_tools: tuple[str, ...] | None = key("Tools that are not offered.")
     default_tools_approval_mode: (
         Literal["auto", "prompt", "writes", "approve"] | None
-    ) = key("Whether its calls are asked about.")
+    ) = key("When to ask you about its calls.")
     tools: Mapping[str, McpTool] = table()
     startup_readiness: Literal["connection", "catalog"] | None = no_effect("catalog")
     tool_input_schema_max_bytes: Count | None = no_effect()
@@ -168,7 +168,7 @@ class Skills(Section):
 class AgentRole(Section):
     """`[agents.*]`"""
 
-    description: str | None = key("What a role is for.")
+    description: str | None = key("The purpose of a role.")
     config_file: Path | None = key("A file with the settings of the role.")
     nickname_candidates: tuple[str, ...] | None = key(
         "Names for subagents of the role."

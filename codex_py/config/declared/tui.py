@@ -165,15 +165,13 @@ class Tui(Section):
     notification_condition: Literal["unfocused", "always"] | None = key(
         "When you are told."
     )
-    status_line: tuple[str, ...] | None = key("What the status line shows.")
-    terminal_title: tuple[str, ...] | None = key(
-        "What the title of the terminal shows."
-    )
+    status_line: tuple[str, ...] | None = key("The parts of the status line.")
+    terminal_title: tuple[str, ...] | None = key("The parts of the terminal's title.")
     theme: str | None = key(
         "`dark` or `light`, for a terminal that does not tell its background."
     )
     model_availability_nux: Mapping[str, Any] = table(
-        "What Codex has told you of its models."
+        "Notices about models that Codex has shown you."
     )
     vim_mode_default: bool | None = key("No effect.")
     screen_reader_detection_done: bool | None = key("No effect.")
