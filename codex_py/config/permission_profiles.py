@@ -19,17 +19,20 @@ from codex_py.protocol.approval import SandboxMode, SandboxPolicy
 from codex_py.protocol.file_rules import NO_RULES, Access, FileRules
 from codex_py.protocol.frozen import frozen
 
+_FULL_ACCESS: Final = ":danger-full-access"
 BUILT_IN: Final[dict[str, SandboxMode]] = {
     ":read-only": "read-only",
     ":workspace": "workspace-write",
-    ":danger-full-access": "danger-full-access",
+    _FULL_ACCESS: "danger-full-access",
 }
 """The built-in values of `default_permissions`, which generalise the sandbox modes."""
 _ROOTS: Final = ":workspace_roots"
 _SPECIAL: Final = {_ROOTS, ":root", ":minimal", ":tmpdir", ":slash_tmp"}
 _TABLES: Final = {"description", "extends", "workspace_roots", "filesystem", "network"}
-_MAGIC: Final = re.compile(r"[*?\[]|\{[^{}]*,[^{}]*\}")
-_BRACES: Final = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_WILDCARD: Final = re.compile(r"[*?\[]|\{[^{}]*,[^{}]*\}")
+"""Matches the first part of a pattern that does not stand for itself."""
+_CHOICES: Final = re.compile(r"\{([^{}]*,[^{}]*)\}")
+"""Matches `{a,b}`."""
 SECRETS: Final = (
     "**/.env*",
     "*.pem",
@@ -45,8 +48,8 @@ SECRETS: Final = (
 three folders."""
 
 _Entries = dict[tuple[str, str], Access]
-"""The access by base and name. The base is a special name with a name below it, or empty with a
-path."""
+"""The access to each place: a special name such as `:tmpdir` and a path below it, `.` for itself;
+or an empty text and a path of its own."""
 
 
 @frozen(kw_only=True)
@@ -61,16 +64,16 @@ class PermissionProfile:
     network: bool = False
     user_home: Path = Path("/")
     decides: bool = True
-    """False: a stronger `sandbox_mode` decides the write access, and only the rest of the profile
-    holds."""
+    """True if the profile decides the write access. False if a stronger `sandbox_mode` does; the
+    rest of the profile holds all the same."""
 
     @property
     def reads_all(self) -> bool:
-        return dict(self.entries).get((":root", ".")) in {"read", "write"}
+        return self._access_to(":root") in {"read", "write"}
 
     @property
     def writes_roots(self) -> bool:
-        return dict(self.entries).get((_ROOTS, ".")) == "write"
+        return self._access_to(_ROOTS) == "write"
 
     @property
     def mode(self) -> SandboxMode:
@@ -78,8 +81,15 @@ class PermissionProfile:
             return "workspace-write"
         return "read-only"
 
+    def _access_to(self, special_name: str) -> Access | None:
+        return dict(self.entries).get((special_name, "."))
+
     def rules(self, roots: Iterable[Path]) -> FileRules:
-        """The denials, and the read-only or open paths below them. `roots`: the workspace roots."""
+        """Return the denials, and the read-only or open paths below them.
+
+        Args:
+            roots: the workspace roots.
+        """
         found = FileRules(scan_depth=self.scan_depth)
         for (base, name), access in self.entries:
             if base in {"", _ROOTS}:
@@ -87,30 +97,29 @@ class PermissionProfile:
         return found
 
     def policy(self, roots: Sequence[Path]) -> SandboxPolicy:
-        """The write access of commands, without the rules."""
-        entries = dict(self.entries)
-        writable = list(roots) if self.writes_roots else []
+        """Return the write access of commands, without the rules."""
+        writable: list[Path] = []
+        if self.writes_roots:
+            writable += roots
         for (base, name), access in self.entries:
             if access == "write" and base in {"", _ROOTS} and name != ".":
-                writable += (
-                    path
-                    for path, _ in _rule(name, access, roots, self.user_home).entries
-                )
-        if entries.get((":root", ".")) == "write":
+                rule = _rule(name, access, roots, self.user_home)
+                writable += [path for path, _ in rule.entries]
+        if self._access_to(":root") == "write":
             writable.append(Path("/"))
         return SandboxPolicy(
             "workspace-write",
             tuple(dict.fromkeys(writable)),
             self.network,
-            exclude_tmpdir_env_var=entries.get((":tmpdir", ".")) != "write",
-            exclude_slash_tmp=entries.get((":slash_tmp", ".")) != "write",
+            exclude_tmpdir_env_var=self._access_to(":tmpdir") != "write",
+            exclude_slash_tmp=self._access_to(":slash_tmp") != "write",
         )
 
 
 def chosen_permissions(
     layers: Layers,
 ) -> tuple[SandboxMode | None, PermissionProfile | None]:
-    """The sandbox mode and the permission profile.
+    """Return the sandbox mode and the permission profile.
 
     The mode is None if nothing sets one. The profile is None if none is chosen, or a built-in one.
 
@@ -120,8 +129,8 @@ def chosen_permissions(
             allowed.
     """
     values = layers.merged()
+    mode = values.get("sandbox_mode")
     name, decides = chosen_profile(layers)
-    mode = None if decides else values.get("sandbox_mode")
     if name is None:
         if mode is None and values.get("permissions"):
             raise ConfigError(
@@ -130,15 +139,20 @@ def chosen_permissions(
             )
         return mode, None
     if name in BUILT_IN:
-        return (BUILT_IN[name] if decides else mode), None
-    profile = _resolved(name, layers, decides=decides)
-    return (profile.mode if decides else mode), profile
+        profile = None
+        own_mode = BUILT_IN[name]
+    else:
+        profile = _resolved(name, layers, decides=decides)
+        own_mode = profile.mode
+    if decides:
+        return own_mode, profile
+    return mode, profile
 
 
 def chosen_profile(layers: Layers) -> tuple[str | None, bool]:
-    """The name of the chosen profile; and True if it decides the write access.
+    """Return the name of the chosen profile, and True if it decides the write access.
 
-    Within one layer, it wins over `sandbox_mode`.
+    Within one layer, a profile wins over `sandbox_mode`.
     """
     decides = True
     for layer in layers.layers:
@@ -149,41 +163,41 @@ def chosen_profile(layers: Layers) -> tuple[str | None, bool]:
 
 
 def profile_chain(layers: Layers) -> dict[str, Mapping[str, Any]]:
-    """The tables, by name, of the chosen profile and of all that it extends, the chosen first."""
+    """Return the tables, by name, of the chosen profile and of all that it extends.
+
+    The chosen profile is the first. Built-in profiles have no table.
+    """
     profiles = layers.merged().get("permissions", {})
     chain: dict[str, Mapping[str, Any]] = {}
     name, _ = chosen_profile(layers)
-    fault = "default_permissions refers to"
+    reference = "default_permissions refers to"
     key = ("default_permissions",)
-    while name is not None and (name not in BUILT_IN or chain):
-        if name == ":danger-full-access":
-            raise ConfigError(
-                f"{fault.replace('extends', 'cannot extend')} {name!r}", key=key
-            )
-        if name in BUILT_IN:
-            break
+    while name is not None and name not in BUILT_IN:
         if name in chain:
             circle = " -> ".join((*chain, name))
             raise ConfigError(
                 f"permissions profile inheritance cycle detected: {circle}", key=key
             )
         if name not in profiles:
-            raise ConfigError(f"{fault} undefined profile `{name}`", key=key)
+            raise ConfigError(f"{reference} undefined profile `{name}`", key=key)
         chain[name] = profiles[name]
-        fault = f"permissions profile `{name}` extends"
+        reference = f"permissions profile `{name}` extends"
         key = ("permissions", name, "extends")
-        name = chain[name].get("extends")
+        base = chain[name].get("extends")
+        if base == _FULL_ACCESS:
+            reason = f"permissions profile `{name}` cannot extend {base!r}"
+            raise ConfigError(reason, key=key)
+        name = base
     return chain
 
 
 def protection_rules(layers: Layers, roots: Sequence[Path]) -> FileRules:
-    """The rules of `[protection]`; the denials of all layers add up."""
+    """Return the rules of `[protection]`; the denials of all layers add up."""
     found = FileRules()
     for layer in layers.layers:
         denied: Sequence[str] = layer.values.get("protection", {}).get("deny", ())
-        found = found.plus(
-            denial_rules(denied, ("protection", "deny"), roots, layers.user_home)
-        )
+        key = ("protection", "deny")
+        found = found.plus(denial_rules(denied, key, roots, layers.user_home))
     if layers.merged().get("protection", {}).get("secrets") == "deny":
         for pattern in SECRETS:
             found = found.plus(_rule(pattern, "deny", roots, layers.user_home))
@@ -193,7 +207,7 @@ def protection_rules(layers: Layers, roots: Sequence[Path]) -> FileRules:
 def file_rules(
     layers: Layers, profile: PermissionProfile | None, workspace: tuple[Path, ...]
 ) -> FileRules:
-    """The rules for files in the workspace roots.
+    """Return the rules for files in the workspace roots.
 
     A linked worktree and its main work tree get the same denials.
     """
@@ -204,20 +218,26 @@ def file_rules(
     files = protection_rules(layers, workspace)
     if profile is not None:
         files = files.plus(profile.rules(workspace))
-    own = replace(
-        layers, layers=tuple(each for each in layers.layers if each.name != "project")
-    )
-    if own != layers and chosen_profile(own)[0] is not None:
-        # A project may choose and change profiles, but cannot open paths that its user denies.
-        _, of_user = chosen_permissions(own)
-        if of_user is None:
-            denied = NO_RULES
-        else:
-            denied = of_user.rules(workspace)
-        files = files.denying(denied)
+    # A project may choose and change profiles, but cannot open paths that its user denies.
+    files = files.denying(_rules_without_project(layers, workspace))
     if root is None or main is None:
         return files
     return files.copied(main, root)
+
+
+def _rules_without_project(layers: Layers, workspace: tuple[Path, ...]) -> FileRules:
+    """Return the rules of the profile that would hold without the project's settings."""
+    others = tuple(each for each in layers.layers if each.name != "project")
+    if others == layers.layers:
+        return NO_RULES
+    without_project = replace(layers, layers=others)
+    name, _ = chosen_profile(without_project)
+    if name is None:
+        return NO_RULES
+    _, profile = chosen_permissions(without_project)
+    if profile is None:
+        return NO_RULES
+    return profile.rules(workspace)
 
 
 def denial_rules(
@@ -226,10 +246,13 @@ def denial_rules(
     roots: Sequence[Path],
     user_home: Path,
 ) -> FileRules:
-    """The rules that deny these paths and patterns. `key`: the setting, for errors.
+    """Return the rules that deny these paths and patterns.
 
     As in a `.gitignore`, a pattern without a slash matches a name at any depth. Profiles have no
     such rule, because their keys are those of Codex.
+
+    Args:
+        key: the setting, for errors.
     """
     found = FileRules()
     for pattern in patterns:
@@ -237,30 +260,30 @@ def denial_rules(
         found = found.plus(_rule(pattern, "deny", roots, user_home))
         for each in _either(pattern):
             name = each.rstrip("/")
-            if _is_relative(name) and "/" not in name and name not in {"", ".", "**"}:
+            if _is_bare_name(name):
                 found = found.plus(_rule(f"**/{name}", "deny", roots, user_home))
     return found
 
 
+def _is_bare_name(pattern: str) -> bool:
+    """True for a name without a folder, such as `*.pem`."""
+    is_name = _is_relative(pattern) and "/" not in pattern
+    return is_name and pattern not in {"", ".", "**"}
+
+
 def _resolved(name: str, layers: Layers, *, decides: bool) -> PermissionProfile:
-    entries: _Entries = {}
+    """Add up the tables of a profile and of all that it extends."""
     chain = profile_chain(layers)
-    inherited = list(chain.values())[-1].get("extends")
-    if inherited in BUILT_IN:
-        entries[":root", "."] = "read"
-    if inherited == ":workspace":
-        for base in (_ROOTS, ":tmpdir", ":slash_tmp"):
-            entries[base, "."] = "write"
+    most_general = list(chain.values())[-1]
+    entries = _built_in_entries(most_general.get("extends"))
     roots: dict[str, bool] = {}
     network = False
     depth = None
     for each, table in reversed(chain.items()):
         key = ("permissions", each)
         for unknown in table.keys() - _TABLES:
-            raise ConfigError(
-                f"unknown table `{unknown}` in a permissions profile",
-                key=(*key, unknown),
-            )
+            reason = f"unknown table `{unknown}` in a permissions profile"
+            raise ConfigError(reason, key=(*key, unknown))
         for root, is_root in table.get("workspace_roots", {}).items():
             _check(root, "read", (*key, "workspace_roots", root), below=False)
             roots[root] = is_root
@@ -271,9 +294,7 @@ def _resolved(name: str, layers: Layers, *, decides: bool) -> PermissionProfile:
     return PermissionProfile(
         name=name,
         entries=tuple(entries.items()),
-        roots=tuple(
-            _path(root, layers.user_home) for root, is_root in roots.items() if is_root
-        ),
+        roots=tuple(_path(root, layers.user_home) for root in roots if roots[root]),
         scan_depth=depth,
         network=network,
         user_home=layers.user_home,
@@ -281,59 +302,86 @@ def _resolved(name: str, layers: Layers, *, decides: bool) -> PermissionProfile:
     )
 
 
-def _entries(filesystem: Mapping[str, Any], key: tuple[str, ...]) -> _Entries:
+def _built_in_entries(profile: str | None) -> _Entries:
+    """Return the entries of a built-in profile; empty for any other."""
     entries: _Entries = {}
-    for base, value in filesystem.items():
-        is_table = isinstance(value, dict)
-        below = cast("dict[str, str]", value if is_table else {".": value})
-        for name, word in below.items():
-            if is_table:
-                here = (*key, base, name)
-            else:
-                here = (*key, base)
-            access: Access = "deny" if word == "none" else cast("Access", word)
-            if base.startswith(":") and base not in _SPECIAL:
-                text = f"Configured filesystem path `{base}` is not recognized"
-                raise ConfigError(text, key=here)
-            if (
-                base.startswith(":")
-                and base != _ROOTS
-                and (access == "deny" or name != ".")
-            ):
-                raise ConfigError(
-                    f"`{base}` cannot be denied; name the folder itself", key=here
-                )
-            _check(name, access, here, below=True)
-            if not base.startswith(":"):
-                _check(base, access, here, below=False)
-                if name == ".":
-                    path = base.rstrip("/")
-                else:
-                    path = f"{base.rstrip('/')}/{name}"
-                entries["", path or "/"] = access
-            else:
-                stem = name.rstrip("/")
-                entries[
-                    base, stem if access == "deny" else stem.removesuffix("/**")
-                ] = access
+    if profile in BUILT_IN:
+        entries[":root", "."] = "read"
+    if profile == ":workspace":
+        for base in (_ROOTS, ":tmpdir", ":slash_tmp"):
+            entries[base, "."] = "write"
     return entries
 
 
+def _entries(filesystem: Mapping[str, Any], key: tuple[str, ...]) -> _Entries:
+    entries: _Entries = {}
+    for base, value in filesystem.items():
+        if isinstance(value, dict):
+            for name, word in cast("dict[str, str]", value).items():
+                place, access = _entry(base, name, word, (*key, base, name))
+                entries[place] = access
+        else:
+            place, access = _entry(base, ".", value, (*key, base))
+            entries[place] = access
+    return entries
+
+
+def _entry(
+    base: str, name: str, word: str, key: tuple[str, ...]
+) -> tuple[tuple[str, str], Access]:
+    """Return the place and the access of one entry, in the form of `_Entries`.
+
+    Raises:
+        ConfigError: a profile cannot have this entry.
+    """
+    access: Access = "deny" if word == "none" else cast("Access", word)
+    is_special = base.startswith(":")
+    if is_special:
+        _check_special(base, name, access, key)
+    _check(name, access, key, below=True)
+    if is_special:
+        stem = name.rstrip("/")
+        if access != "deny":
+            stem = stem.removesuffix("/**")
+        return (base, stem), access
+    _check(base, access, key, below=False)
+    path = base.rstrip("/")
+    if name != ".":
+        path = f"{path}/{name}"
+    return ("", path or "/"), access
+
+
+def _check_special(base: str, name: str, access: str, key: tuple[str, ...]) -> None:
+    if base not in _SPECIAL:
+        text = f"Configured filesystem path `{base}` is not recognized"
+        raise ConfigError(text, key=key)
+    if base != _ROOTS and (access == "deny" or name != "."):
+        text = f"`{base}` cannot be denied; name the folder itself"
+        raise ConfigError(text, key=key)
+
+
 def _check(name: str, access: str, key: tuple[str, ...], *, below: bool) -> None:
-    """Reject a name that an entry cannot have. `below`: the name is one below a folder."""
+    """Reject a name that an entry cannot have.
+
+    Args:
+        below: True for a name below a folder, False for a path of its own.
+    """
     parts = name.rstrip("/").split("/")
     if below and name != "." and not {"", ".", ".."}.isdisjoint(parts):
-        text = f"filesystem subpath `{name}` must be a descendant path without `.` or `..` components"
+        text = (
+            f"filesystem subpath `{name}` must be a descendant path"
+            " without `.` or `..` components"
+        )
         raise ConfigError(text, key=key)
     if not below and (_is_relative(name) or not {".", ".."}.isdisjoint(parts)):
         text = (
             f"filesystem path `{name}` must be absolute, use `~/...`, or start with `:`"
         )
         raise ConfigError(text, key=key)
-    if access != "deny" and _MAGIC.search(name.removesuffix("/**")):
+    if access != "deny" and _WILDCARD.search(name.removesuffix("/**")):
         text = (
-            f"filesystem glob path `{name}` only supports `deny` access; use an exact path or trailing"
-            " `/**` for `read` or `write`"
+            f"filesystem glob path `{name}` only supports `deny` access;"
+            " use an exact path or trailing `/**` for `read` or `write`"
         )
         raise ConfigError(text, key=key)
 
@@ -351,34 +399,39 @@ def _path(name: str, user_home: Path) -> Path:
 def _rule(
     name: str, access: Access, roots: Iterable[Path], user_home: Path
 ) -> FileRules:
-    """The rule of an entry. A relative name applies below each root."""
+    """Return the rule of an entry. A relative name applies below each root."""
     if access != "deny":
         name = name.removesuffix("/**") or "/"
     if _is_relative(name):
         places = [(root, name) for root in roots]
     else:
-        found = _MAGIC.search(name)
-        # The path up to the last slash before the first wildcard is the folder.
-        if found is None:
-            cut = len(name)
-        else:
-            cut = name.rfind("/", 0, found.start()) + 1
-        places = [(_path(name[:cut] or "/", user_home), name[cut:])]
-    if _MAGIC.search(name) is None:
+        folder, pattern = _folder_and_pattern(name)
+        places = [(_path(folder, user_home), pattern)]
+    if _WILDCARD.search(name) is None:
         paths = (Path(os.path.normpath(folder / rest)) for folder, rest in places)
         return FileRules(tuple((path, access) for path in dict.fromkeys(paths)))
-    return FileRules(
-        globs=tuple((folder, each) for folder, rest in places for each in _either(rest))
-    )
+    globs: list[tuple[Path, str]] = []
+    for folder, rest in places:
+        globs += [(folder, each) for each in _either(rest)]
+    return FileRules(globs=tuple(globs))
+
+
+def _folder_and_pattern(name: str) -> tuple[str, str]:
+    """Split a name after the last slash before its first wildcard."""
+    found = _WILDCARD.search(name)
+    if found is None:
+        return name, ""
+    cut = name.rfind("/", 0, found.start()) + 1
+    return name[:cut] or "/", name[cut:]
 
 
 def _either(pattern: str) -> Iterator[str]:
     """Expand `{a,b}` in a pattern into one pattern for each choice."""
-    found = _BRACES.search(pattern)
+    found = _CHOICES.search(pattern)
     if found is None:
         yield pattern
         return
+    before = pattern[: found.start()]
+    after = pattern[found.end() :]
     for choice in found[1].split(","):
-        yield from _either(
-            f"{pattern[: found.start()]}{choice}{pattern[found.end() :]}"
-        )
+        yield from _either(f"{before}{choice}{after}")
