@@ -35,25 +35,26 @@ def resumed_thread(
     """Open the thread of a session file, with its whole history.
 
     A fork gets a file and an id of its own. So does a thread whose file Codex wrote with numbered
-    lines, because such a file cannot be appended to. A warning says if the id that the user gave was resolved to a
-    continuation of its thread.
+    lines, because such a file cannot be appended to. A warning says if the id that the user gave
+    was resolved to a continuation of its thread.
 
     Raises:
-        SessionError: the file cannot be read or written, another process has it open, or no call of it waits for the
-            answer that the options have.
+        SessionError: the file cannot be read or written, another process has it open, or no call in
+            it waits for the answer that the options have.
     """
     config = setup.config
     options = setup.options
     fork = options.fork
-    forks = fork or read_meta(path).native
-    if forks and not fork and not options.ephemeral:
+    is_new_thread = fork or read_meta(path).native
+    if is_new_thread and not fork and not options.ephemeral:
         # The items of its running turn would be missing.
         must_be_unused(path)
-    file, stored = _read(setup, path, is_continued=not (forks or options.ephemeral))
+    is_continued = not is_new_thread and not options.ephemeral
+    file, stored = _read(setup, path, is_continued=is_continued)
     base = stored.meta.base_instructions
     if base is None:
         base = base_instructions(config)
-    thread_id = new_thread_id() if forks else stored.thread_id
+    thread_id = new_thread_id() if is_new_thread else stored.thread_id
     if file is None:
         file = new_file(
             setup,
@@ -74,8 +75,12 @@ def resumed_thread(
     if name is not None and thread_id != stored.thread_id:
         # The name must lead to the continuation.
         file.rename(name)
-    warnings = list(thread_context(setup, settings)[1])
-    warnings += _origin(setup, stored, thread_id)
+    _, context_warnings = thread_context(setup, settings)
+    warnings = [
+        *context_warnings,
+        *_origin(setup, stored, thread_id),
+        *_flaws(stored, path, settings),
+    ]
     state = ThreadState(
         id=thread_id,
         instructions=base,
@@ -91,7 +96,7 @@ def resumed_thread(
         parent=options.parent,
         file=file.path,
     )
-    for warning in (*warnings, *_flaws(stored, path, settings)):
+    for warning in warnings:
         setup.warn(warning)
     return state, file
 
@@ -137,7 +142,10 @@ def _read(
 
 def _flaws(stored: StoredSession, path: Path, settings: TurnSettings) -> Iterator[str]:
     if any(_REDACTED in item for item in stored.items):
-        yield "Keys were masked when this session was kept: the model reads [redacted] in their place."
+        yield (
+            "Keys were masked when this session was kept:"
+            " the model reads [redacted] in their place."
+        )
     if stored.damaged_lines:
         if stored.damaged_lines == 1:
             count = "1 line"

@@ -33,7 +33,7 @@ def past_items(items: Iterable[EncodedItem]) -> list[event_items.ThreadItem]:
     the resulting diff of a patch, the item has that diff. Otherwise its `diff` is the envelope that
     the model wrote, and its paths are those in the envelope.
     """
-    return _Transcript(list(items)).shown
+    return _Transcript(list(items)).replay()
 
 
 class _Transcript:
@@ -45,20 +45,23 @@ class _Transcript:
         later in the file."""
         self._answered: int | None = None
         """The index of the last call in the current response that has an output so far."""
+        self._encoded = encoded
         self._items: Sequence[dict[str, Any]] = [decode_json(item) for item in encoded]
         self._outputs = _outputs(self._items)
         self._calls = {output: call for call, output in self._outputs.items()}
-        for index, item in enumerate(self._items):
-            self._take(index, item, encoded[index])
 
-    @property
-    def shown(self) -> list[event_items.ThreadItem]:
+    def replay(self) -> list[event_items.ThreadItem]:
+        """Return the thread items. Call this once."""
+        for index, item in enumerate(self._items):
+            self._replay_item(index, item, self._encoded[index])
         return list(self._past.items.values())
 
     def _show(self, item: event_items.ThreadItem) -> None:
         self._past.items[item.id] = item
 
-    def _take(self, index: int, item: dict[str, Any], encoded: EncodedItem) -> None:
+    def _replay_item(
+        self, index: int, item: dict[str, Any], encoded: EncodedItem
+    ) -> None:
         match item:
             case {"role": "user"}:
                 self._user(item, encoded)
@@ -69,11 +72,7 @@ class _Transcript:
                     for event in item_events(parse_item(item), self._past.next_id):
                         self._show(event.item)
             case {"type": "compaction" | "compaction_summary"}:
-                self._show(
-                    event_items.ContextCompaction(
-                        id=self._past.next_id(), status="completed"
-                    )
-                )
+                self._show_compaction()
             case {
                 "type": "function_call",
                 "name": str(name),
@@ -93,24 +92,10 @@ class _Transcript:
         """Show a line of the session file that is not an item of the model."""
         match item:
             case {"type": "patch_applied", "diff": str(diff)}:
-                # The line comes after the output of its call; in older files, before the outputs of
-                # its response.
-                first = next(iter(self._patches), -1)
-                if self._answered is None:
-                    place = first
-                else:
-                    place = self._answered
-                # Without a call, a command applied the patch.
-                patch = self._patches.pop(place, None) or event_items.FileChange(
-                    id=self._past.next_id(), changes=[], status="completed"
-                )
-                self._show(replace(patch, diff=diff))
+                self._show(replace(self._applied_patch(), diff=diff))
             case {"type": "task_complete", "duration_ms": int(duration_ms)}:
-                self._show(
-                    event_items.TurnTime(
-                        id=self._past.next_id(), duration_ms=duration_ms
-                    )
-                )
+                id_ = self._past.next_id()
+                self._show(event_items.TurnTime(id=id_, duration_ms=duration_ms))
             case {"type": "turn_aborted", "reason": "interrupted"}:
                 message = event_items.INTERRUPTED
                 id_ = self._past.next_id()
@@ -123,6 +108,20 @@ class _Transcript:
             case _:
                 pass
 
+    def _applied_patch(self) -> event_items.FileChange:
+        """Return the item of the patch whose diff comes next in the file."""
+        index = self._answered
+        if index is None:
+            # In older files the diffs come before the outputs of their response, in the order of
+            # the calls.
+            index = next(iter(self._patches), -1)
+        patch = self._patches.pop(index, None)
+        if patch is not None:
+            return patch
+        # A command applied the patch.
+        id_ = self._past.next_id()
+        return event_items.FileChange(id=id_, changes=[], status="completed")
+
     def _user(self, item: dict[str, Any], encoded: EncodedItem) -> None:
         prompt = prompt_of(item)
         if prompt is not None:
@@ -132,17 +131,21 @@ class _Transcript:
                 )
             )
         elif is_summary(encoded):
-            self._show(
-                event_items.ContextCompaction(
-                    id=self._past.next_id(), status="completed"
-                )
-            )
-        elif found := _OWN_COMMAND.fullmatch(
-            "".join(message_texts(item.get("content")))
-        ):
+            self._show_compaction()
+        else:
+            self._own_command("".join(message_texts(item.get("content"))))
+
+    def _own_command(self, text: str) -> None:
+        """Show a command that the user ran, if the text is a message about one."""
+        found = _OWN_COMMAND.fullmatch(text)
+        if found is not None:
             report = calls.read_report(found[2])
             ran = calls.past_command(self._past.next_id(), found[1], "", report)
             self._show(replace(ran, is_users=True))
+
+    def _show_compaction(self) -> None:
+        id_ = self._past.next_id()
+        self._show(event_items.ContextCompaction(id=id_, status="completed"))
 
     def _call(
         self, index: int, item: dict[str, Any], name: str, arguments: dict[str, Any]
@@ -185,7 +188,10 @@ def _replayed(
 
 
 def _outputs(items: Sequence[dict[str, Any]]) -> dict[int, int]:
-    """The index of each call's output, by the index of the call. A `call_id` may occur twice."""
+    """Return the index of each call's output, by the index of the call.
+
+    A `call_id` may occur twice.
+    """
     open_calls: dict[str, list[int]] = {}
     outputs: dict[int, int] = {}
     for index, item in enumerate(items):

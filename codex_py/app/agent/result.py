@@ -8,6 +8,7 @@ from codex_py.protocol.event_items import ErrorItem, ThreadItem
 from codex_py.protocol.stream import Usage
 
 if TYPE_CHECKING:
+    # The default, which the program does not need, is in `typing` from Python 3.13 on.
     from typing_extensions import TypeVar
 
     OutputT = TypeVar("OutputT", default=str)
@@ -37,7 +38,7 @@ class Result(Generic[OutputT]):
     diff: str | None
     """All changes to files, in git's form; None without changes."""
     items: tuple[ThreadItem, ...]
-    """Messages, commands, changes and calls, in the order of their ends."""
+    """Messages, commands, changes and calls, in the order in which they ended."""
     denied: bool
     """True if a policy, or `approve`, refused a call."""
     exit_code: int

@@ -22,27 +22,39 @@ from codex_py.app.views.diffs import DiffLine, ShownFile
 from codex_py.streams.terminal import on_one_line
 from codex_py.version import __version__
 
-_PAGE: Final = Path(__file__)
-"""The folder of this file also has the style sheet, and the page around a conversation."""
+_STYLE_SHEET: Final = Path(__file__).with_suffix(".css")
+_TEMPLATE: Final = Path(__file__).with_suffix(".html")
+"""The page around a conversation."""
 _SCHEMES: Final = ("https://", "http://", "mailto:")
 _FIRST_HEADING: Final = 4
 """The level of the largest heading of an answer; the levels above belong to the page."""
+_SMALLEST_HEADING: Final = 6
 _CLASSES: Final = {"+": "added", "-": "removed", "@": "gap", "\\": "gap"}
-_LISTED: Final = 80
+"""The CSS classes of a diff's lines, by their signs."""
+_SHOWN_SIGNS: Final = {"@": "⋯", "\\": ""}
+"""The signs of a diff that the page shows as another text."""
+_COLUMN_HEADS: Final = (
+    '<thead class="hidden"><tr><th>Old line</th><th>New line</th><th>Text</th></tr>'
+    "</thead>"
+)
+_LISTED_CHARACTERS: Final = 80
 
 
 def page(document: Document) -> Iterator[str]:
     """Yield the parts of the page, in order."""
-    style = _PAGE.with_suffix(".css").read_text(encoding="utf-8")
-    around = _PAGE.with_suffix(".html").read_text(encoding="utf-8")
+    style = _STYLE_SHEET.read_text(encoding="utf-8")
+    around = _TEMPLATE.read_text(encoding="utf-8")
     before, _, after = around.partition("{conversation}")
     found = list(entries(document.items))
-    rows = ((name, escape(on_one_line(value))) for name, value in document.facts)
+    facts = ""
+    for name, value in document.facts:
+        facts += f"<dt>{name}</dt><dd>{escape(on_one_line(value))}</dd>"
+    digest = hashlib.sha256(style.encode()).digest()
     yield before.format(
-        digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        digest=base64.b64encode(digest).decode(),
         title=escape(on_one_line(document.title) or "Conversation"),
         style=style,
-        facts="".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows),
+        facts=facts,
         contents=_contents(found),
     )
     yield from _conversation(found)
@@ -65,8 +77,8 @@ def _first_words(prompt: Sequence[Part]) -> str:
     if not prompt:
         return ""
     line = " ".join(prompt[0].text.split())
-    shown = escape(line[:_LISTED])
-    if len(line) > _LISTED:
+    shown = escape(line[:_LISTED_CHARACTERS])
+    if len(line) > _LISTED_CHARACTERS:
         return f"{shown}…"
     return shown
 
@@ -138,8 +150,8 @@ def _file(file: ShownFile, *, is_named: bool) -> str:
     if not file.lines:
         return head
     rows = "".join(map(_row, file.lines))
-    columns = '<thead class="hidden"><tr><th>Old line</th><th>New line</th><th>Text</th></tr></thead>'
-    return f'{head}<table class="diff" aria-label="{name}">{columns}<tbody>{rows}</tbody></table>'
+    body = f"{_COLUMN_HEADS}<tbody>{rows}</tbody>"
+    return f'{head}<table class="diff" aria-label="{name}">{body}</table>'
 
 
 def _row(line: DiffLine) -> str:
@@ -147,7 +159,7 @@ def _row(line: DiffLine) -> str:
         numbers = _number(line.number) + _number(None)
     else:
         numbers = _number(line.old) + _number(line.number)
-    sign = {"@": "⋯", "\\": ""}.get(line.sign, line.sign)
+    sign = _SHOWN_SIGNS.get(line.sign, line.sign)
     if line.sign in _CLASSES:
         kind = f' class="{_CLASSES[line.sign]}"'
     else:
@@ -164,7 +176,11 @@ def _number(number: int | None) -> str:
 
 
 class _Renderer(RendererHTML):
-    """Renders headings below those of the page, links to addresses outside alone, and no images."""
+    """Renders an answer for the page.
+
+    Its headings rank below those of the page, only web and mail addresses become links, and an
+    image is replaced by its description.
+    """
 
     def heading_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
         return f"<{_heading(tokens[index])}>"
@@ -185,8 +201,8 @@ class _Renderer(RendererHTML):
     def th_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
         # The policy forbids the attribute `style`.
         token = tokens[index]
-        is_right = "right" in str(tokens[index].attrGet("style"))
-        if is_right:
+        style = str(token.attrGet("style"))
+        if "right" in style:
             return f"<{token.tag} class=right>"
         return f"<{token.tag}>"
 
@@ -194,7 +210,9 @@ class _Renderer(RendererHTML):
 
 
 def _heading(token: Token) -> str:
-    return f"h{min(6, int(token.tag[1:]) + _FIRST_HEADING - 1)}"
+    level = int(token.tag.removeprefix("h"))
+    level_on_page = level + _FIRST_HEADING - 1
+    return f"h{min(level_on_page, _SMALLEST_HEADING)}"
 
 
 _MARKDOWN: Final = MarkdownIt(

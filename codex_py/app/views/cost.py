@@ -1,8 +1,6 @@
 """The tokens and the cost of a session, as a table and as JSON."""
 
 from dataclasses import asdict
-from functools import reduce
-from operator import add
 from typing import Any
 
 from codex_py.app.prices import price_of, unknown_price
@@ -12,11 +10,22 @@ from codex_py.rollout.details import LargeOutput, SessionUsage, UsageRow
 from codex_py.streams.plain_text import cut
 from codex_py.streams.terminal import aligned, on_one_line, printable
 
-_SHOWN = 40
-_SHOWN_PROMPT = 24
+_SHOWN_CHARACTERS = 40
+_PROMPT_CHARACTERS = 24
 """The characters of a prompt; usual tables then fit 80 columns."""
 _BYTES_PER_TOKEN = 4
-_NUMBERS = ("INPUT", "CACHED", "", "OUTPUT", "REASONING", "COST")
+_HEADINGS = (
+    "TURN",
+    "INPUT",
+    "CACHED",
+    "",
+    "OUTPUT",
+    "REASONING",
+    "COST",
+    "PROMPT",
+)
+"""The headings of the table. The column without one has the share of cached tokens."""
+_NUMBER_COLUMNS = range(1, 7)
 
 
 class CostReport:
@@ -34,7 +43,7 @@ class CostReport:
             model: price_of(config, model, provider) for model in sorted(models)
         }
         self._rows = [(row, self._cost(row)) for row in usage.rows]
-        self._tokens = reduce(add, (row.usage for row in usage.rows), Usage())
+        self._tokens = sum((row.usage for row in usage.rows), Usage())
         known = [cost for _, cost in self._rows if cost is not None]
         if len(known) == len(self._rows):
             self._dollars = sum(known)
@@ -47,14 +56,12 @@ class CostReport:
             (
                 self._label(row),
                 *_cells(row.usage, cost),
-                _short(row.prompt, _SHOWN_PROMPT),
+                _short(row.prompt, _PROMPT_CHARACTERS),
             )
             for row, cost in self._rows
         ]
         total = ("total", *_cells(self._tokens, self._dollars), "")
-        lines = aligned(
-            [("TURN", *_NUMBERS, "PROMPT"), *rows, total], right=range(1, 7)
-        )
+        lines = aligned([_HEADINGS, *rows, total], right=_NUMBER_COLUMNS)
         if self._usage.outputs:
             head = ("BYTES", "TOKENS", "TOOL", "LARGEST OUTPUTS")
             outputs = [
@@ -67,9 +74,11 @@ class CostReport:
                 for each in self._usage.outputs
             ]
             lines += ["", *aligned([head, *outputs], right=range(2))]
-        for model in (model for model, price in self._prices.items() if price is None):
-            text = printable(unknown_price(model, self._provider))
-            lines += ["", *f"{text[0].upper()}{text[1:]}".splitlines()]
+        for model, price in self._prices.items():
+            if price is None:
+                hint = printable(unknown_price(model, self._provider))
+                sentence = hint[0].upper() + hint[1:]
+                lines += ["", *sentence.splitlines()]
         return [line.rstrip() for line in lines]
 
     def data(self) -> dict[str, Any]:
@@ -120,5 +129,5 @@ def _share(usage: Usage) -> float | None:
     return None
 
 
-def _short(text: str, longest: int = _SHOWN) -> str:
+def _short(text: str, longest: int = _SHOWN_CHARACTERS) -> str:
     return on_one_line(cut(" ".join(text.split()), longest))
