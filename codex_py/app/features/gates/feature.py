@@ -47,7 +47,10 @@ _ADVICE: Final = (
 
 @frozen
 class Gate:
-    """A verdict. A failed gate has a `reason`; below its first line is the output of the script."""
+    """The verdict of one gate.
+
+    A failed gate has a `reason`. The lines after its first one are the output of the script.
+    """
 
     name: str
     reason: str | None = None
@@ -57,21 +60,22 @@ class Gate:
 
     @property
     def data(self) -> dict[str, Any]:
+        """The verdict for JSON. Fields without a value are left out."""
         status = "passed" if self.reason is None else "failed"
+        data: dict[str, Any] = {"name": self.name, "status": status}
+        if self.exit_code is not None:
+            data["exit_code"] = self.exit_code
         reason, _, output = (self.reason or "").partition("\n")
-        why = {
-            name: text
-            for name, text in (("reason", reason), ("output", output))
-            if text
-        }
-        if self.exit_code is None:
-            code = {}
-        else:
-            code = {"exit_code": self.exit_code}
-        return {"name": self.name, "status": status, **code, **why}
+        if reason:
+            data["reason"] = reason
+        if output:
+            data["output"] = output
+        return data
 
 
 class Gates:
+    """Judges the work of each turn, and lets the model go on if a gate fails that it can fix."""
+
     def __init__(self, setup: SessionSetup) -> None:
         self._config = setup.config
         self._settings = setup.config.gates
@@ -92,12 +96,12 @@ class Gates:
                 self._settings.require_evidence, self._cwd, changes
             )
             with ExitStack() as stack:
-                looks = self._settings.looks_at_files or self._settings.require_evidence
-                if changes is not None and looks:
-                    changes.use_place(
-                        stack.enter_context(place_of_copies(self._config))
-                    )
-                if changes is not None and self._settings.looks_at_files:
+                needs_changes = self._settings.looks_at_files
+                needs_copies = needs_changes or self._settings.require_evidence
+                if changes is not None and needs_copies:
+                    place = stack.enter_context(place_of_copies(self._config))
+                    changes.use_place(place)
+                if changes is not None and needs_changes:
                     changes.copy_soon()
                 yield
 
@@ -108,15 +112,13 @@ class Gates:
         async def before_stop(stop: TurnStop) -> Note | None:
             self._judged = await self._judge(thread)
             failed = [gate for gate in self._judged if gate.reason is not None]
-            if not (stop.rounds_left and any(gate.is_fixable for gate in failed)):
+            may_be_fixed = any(gate.is_fixable for gate in failed)
+            if not stop.rounds_left or not may_be_fixed:
                 return None
             names = ", ".join(gate.name for gate in failed)
             thread.warn(f"Not accepted yet, so the model goes on: {names}")
-            return Note(
-                _ADVICE.format(
-                    "\n\n".join(f"{each.name}: {each.reason}" for each in failed)
-                )
-            )
+            reasons = "\n\n".join(f"{gate.name}: {gate.reason}" for gate in failed)
+            return Note(_ADVICE.format(reasons))
 
         return Extension(
             around_turn=around_turn,
@@ -147,10 +149,9 @@ class Gates:
                 gates.append(await self._verified(thread, command))
         if settings.looks_at_files:
             gates += await self._judged_changes(changes)
-        verdicts = self._evidence.verdicts()
-        return gates + [
-            Gate(f"require-evidence: {name}", why) for name, why in verdicts
-        ]
+        for name, reason in self._evidence.verdicts():
+            gates.append(Gate(f"require-evidence: {name}", reason))
+        return gates
 
     async def _judged_changes(self, changes: TurnChanges) -> list[Gate]:
         try:
@@ -162,7 +163,8 @@ class Gates:
             is_fixable = getattr(error, "is_too_large", False)
             judged = judge_changes(self._settings, TreeChanges(), self._cwd)
             return [Gate(name, why, is_fixable=is_fixable) for name, _ in judged]
-        return [Gate(*each) for each in judge_changes(self._settings, found, self._cwd)]
+        judged = judge_changes(self._settings, found, self._cwd)
+        return [Gate(name, reason) for name, reason in judged]
 
     async def _verified(self, thread: Thread, command: str) -> Gate:
         name = f"verify: {command}"
@@ -183,21 +185,22 @@ class Gates:
             thread.emit(HookProgress("Verify", "failed", command))
             return Gate(name, str(error))
         code = ran.exit_code
-        thread.emit(
-            HookProgress("Verify", "failed" if code != 0 else "completed", command)
-        )
         if code == 0:
+            thread.emit(HookProgress("Verify", "completed", command))
             return Gate(name, None, code)
+        thread.emit(HookProgress("Verify", "failed", command))
         if code in _UNUSABLE:
             reason = f"{command!r} {_UNUSABLE[code]}"
             thread.warn(f"--verify: {reason}.")
             return Gate(name, reason, code, is_fixable=False)
         if code is None:
-            how = f"did not end within {timeout_s:g} s"
+            reason = f"did not end within {timeout_s:g} s"
         else:
-            how = f"exit code {code}"
+            reason = f"exit code {code}"
         printed = ran.stdout.strip()
-        return Gate(name, f"{how}\n{printed}" if printed else how, code)
+        if printed:
+            reason = f"{reason}\n{printed}"
+        return Gate(name, reason, code)
 
     def _watch(self, event: Event) -> None:
         self._evidence.watch(event)
@@ -223,15 +226,17 @@ class Gates:
 
     def turn_facts(self) -> Mapping[str, Any]:
         """See `Extension.turn_facts`."""
-        found = {kind: self._failures.get(kind) for kind in self._settings.fail_on}
-        gates = [
-            *self._judged,
-            *(Gate(f"fail-on {kind}", why) for kind, why in found.items()),
-        ]
-        codes = [_EXIT_CODES[kind] for kind, why in found.items() if why is not None]
-        codes += [ExitCode.GATE for gate in self._judged if gate.reason is not None]
-        facts = {
+        gates = list(self._judged)
+        codes = [ExitCode.DONE]
+        if any(gate.reason is not None for gate in gates):
+            codes.append(ExitCode.GATE)
+        for kind in dict.fromkeys(self._settings.fail_on):
+            reason = self._failures.get(kind)
+            gates.append(Gate(f"fail-on {kind}", reason))
+            if reason is not None:
+                codes.append(_EXIT_CODES[kind])
+        return {
             "gates": [gate.data for gate in gates],
             "evidence": self._evidence.data,
+            "exit_code": int(max(codes)),
         }
-        return facts | {"exit_code": int(max(codes, default=ExitCode.DONE))}

@@ -45,7 +45,7 @@ class HookAnswer:
     message: str | None = None
     """A text for the user."""
     failure: str | None = None
-    """The reason why a part of the answer does not count. It continues the name of the hook."""
+    """The reason why a part of the answer does not count: a predicate about the hook."""
 
 
 def read_answer(
@@ -67,7 +67,9 @@ def read_answer(
             failure += f": {said[-1].strip().rstrip('.')}"
         return HookAnswer(failure=failure)
     if not output.startswith(("{", "[")):
-        return HookAnswer(context=_text(output) if event in _ADDS_TEXT else None)
+        if event in _ADDS_TEXT:
+            return HookAnswer(context=_text(output))
+        return HookAnswer()
     try:
         fields: Any = decode_json(output)
     except (ValueError, RecursionError):
@@ -86,6 +88,11 @@ def read_answer(
 
 
 def _decision(event: str, fields: JsonObject, own: JsonObject) -> dict[str, Any]:
+    """Return the fields of a `HookAnswer` that say whether the event's subject may go on.
+
+    Args:
+        own: the `hookSpecificOutput` in `fields`.
+    """
     match event, own:
         case "PermissionRequest", {"decision": {"behavior": "allow"}}:
             return {"is_approved": True}
@@ -115,6 +122,9 @@ def _refusal(reason: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str | None:
-    if not isinstance(value, str) or not (text := value.strip()):
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    if not text:
         return None
     return truncate_output(text, _MAX_TOKENS)

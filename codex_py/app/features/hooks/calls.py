@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, Protocol, runtime_checkable
 
-from codex_py.app.features.hooks.runs import HookRuns, ending, notes_of
+from codex_py.app.features.hooks.runs import HookRuns, notes_of, stop_reason
 from codex_py.errors import CallRefused, ToolError
 from codex_py.protocol.approval import ApprovalRequest, Approver, Review, ReviewDecision
 from codex_py.protocol.calls import read_report
@@ -60,7 +60,7 @@ class HookedCalls:
         else:
             runs = await self._run("PreToolUse", **given)
         notes = notes_of(runs)
-        reason = ending(runs)
+        reason = stop_reason(runs)
         if reason is not None:
             text = _refused(given, reason)
             cause = "a PreToolUse hook does not allow it"
@@ -105,7 +105,7 @@ class HookedCalls:
         runs = await self._run(
             "PostToolUse", **given, tool_response=_response(name, output)
         )
-        reasons = list(filter(None, (ending([run]) for run in runs)))
+        reasons = list(filter(None, (stop_reason([run]) for run in runs)))
         if reasons:
             output = replace(output, text="\n\n".join(reasons), content=None)
         return replace(output, notes=(*output.notes, *notes_of(runs)))
@@ -121,7 +121,7 @@ class HookedApprover:
     async def review(self, request: ApprovalRequest) -> Review:
         """Let `PermissionRequest` hooks decide; otherwise ask the user."""
         runs = await self._run("PermissionRequest", **_asked(request))
-        reason = ending(runs)
+        reason = stop_reason(runs)
         if reason is not None:
             return Review(ReviewDecision.DENIED, reason)
         if any(run.answer.is_approved for run in runs):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from codex_py.app.features.hooks.calls import HookedApprover, HookedCalls
-from codex_py.app.features.hooks.runs import HookRun, HookRuns, ending, notes_of
+from codex_py.app.features.hooks.runs import HookRun, HookRuns, notes_of, stop_reason
 from codex_py.app.options import SessionSetup
 from codex_py.config.hooks import Hook, Hooks, find_hooks
 from codex_py.errors import CodexError, TurnSkipped
@@ -169,7 +169,7 @@ class _SessionEvents:
     @asynccontextmanager
     async def around_compaction(self, compaction: Compaction) -> AsyncGenerator[None]:
         trigger = compaction.trigger
-        reason = ending(await self._run("PreCompact", trigger=trigger))
+        reason = stop_reason(await self._run("PreCompact", trigger=trigger))
         if reason is not None:
             # As in Codex, the turn ends; a `CompactionFailed` would let it continue.
             raise CodexError(
@@ -196,7 +196,7 @@ class _SessionEvents:
 
 
 def _skip_if_ended(runs: Sequence[HookRun], what: str) -> None:
-    reason = ending(runs)
+    reason = stop_reason(runs)
     if reason is not None:
         raise TurnSkipped(f"A {runs[0].hook.event} hook stopped {what}: {reason}")
 

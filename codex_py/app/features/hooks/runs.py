@@ -23,6 +23,7 @@ from codex_py.protocol.json_fields import as_object, objects, text_field
 from codex_py.protocol.mcp import RequestFailed
 from codex_py.protocol.messages import encode_json
 from codex_py.protocol.prompts import Note
+from codex_py.protocol.settings import TurnSettings
 
 _GRACE_S: Final = 2.0
 """The time that background hooks get when the session ends."""
@@ -59,7 +60,7 @@ class HookRun:
 
 
 class HookRuns:
-    """Runs the hooks of one session. A hook that fails in any way costs a warning."""
+    """Runs the hooks of one session. A hook that fails in any way only causes a warning."""
 
     def __init__(
         self, hooks: Callable[[], Sequence[Hook]], setup: SessionSetup, thread: Thread
@@ -79,8 +80,7 @@ class HookRuns:
             The runs, in the order of the configuration.
         """
         given = _input(self._thread, event) | fields
-        name = next((given[field] for field in _MATCHED if field in given), "")
-        names = (name, *_ALIASES.get(name, ()))
+        names = _matched_names(given)
         waited: list[asyncio.Task[HookRun]] = []
         async with asyncio.TaskGroup() as group:
             for hook in self._hooks():
@@ -107,14 +107,13 @@ class HookRuns:
         self._show(hook, "running")
         answer = await self._answer(hook, given)
         if answer.failure is not None:
-            name, why = (
-                shortened(text, _SHOWN_CHARS) for text in (hook.target, answer.failure)
-            )
+            name = shortened(hook.target, _SHOWN_CHARS)
+            why = shortened(answer.failure, _SHOWN_CHARS)
             self._warn(f"The {hook.event} hook {name!r} {why}.")
         if answer.message is not None:
             self._warn(answer.message)
         run = HookRun(hook, answer, asyncio.get_running_loop().time())
-        if ending([run]):
+        if stop_reason([run]):
             self._show(hook, "blocked")
         elif answer.failure:
             self._show(hook, "failed")
@@ -131,9 +130,8 @@ class HookRuns:
                 async with self._changing(hook):
                     if hook.kind == "command":
                         return await self._run_command(hook, encode_json(given))
-                    return read_answer(
-                        hook.event, 0, await _call_tool(hook, self._thread, given)
-                    )
+                    output = await _call_tool(hook, self._thread, given)
+                    return read_answer(hook.event, 0, output)
         except TimeoutError:
             return HookAnswer(
                 failure=f"did not end within {hook.timeout_s:g} s, and was stopped"
@@ -155,6 +153,11 @@ class HookRuns:
         return undo.changing()
 
     async def _run_command(self, hook: Hook, given: bytes) -> HookAnswer:
+        """Run the command of a hook, and read its answer.
+
+        Raises:
+            TimeoutError: the command did not end in time.
+        """
         try:
             ran = await self._thread.run_command(
                 hook.command,
@@ -176,9 +179,10 @@ class HookRuns:
 
 
 async def _call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> str:
-    """Return the texts of the result, which are read like the output of a command.
+    """Call the MCP tool of a hook. Returns its texts, which are read like a command's output.
 
-    Raises `HookFailed`.
+    Raises:
+        HookFailed: the server is not configured, or the call failed.
     """
     from codex_py.app.features.mcp import McpFeature  # 8 ms if no server is configured
 
@@ -217,20 +221,24 @@ def filled(template: Any, given: Mapping[str, Any]) -> Any:
             return {name: filled(value, given) for name, value in fields.items()}
         case [*values]:
             return [filled(value, given) for value in values]
-        case str() if (whole := _PLACEHOLDER.fullmatch(template)) is not None:
-            return _field(whole, given)
         case str():
-            return _PLACEHOLDER.sub(
-                lambda found: _as_text(_field(found, given)), template
-            )
+            return _filled_text(template, given)
         case _:
             return template
+
+
+def _filled_text(template: str, given: Mapping[str, Any]) -> Any:
+    whole = _PLACEHOLDER.fullmatch(template)
+    if whole is not None:
+        return _field(whole, given)
+    return _PLACEHOLDER.sub(lambda found: _as_text(_field(found, given)), template)
 
 
 def _field(placeholder: re.Match[str], given: Mapping[str, Any]) -> Any:
     value: Any = given
     for name in placeholder[1].split("."):
-        if name not in (fields := as_object(value)):
+        fields = as_object(value)
+        if name not in fields:
             raise HookFailed(
                 f"needs `{placeholder[0]}`, which this event does not have"
             )
@@ -245,13 +253,11 @@ def _as_text(value: Any) -> str:
 
 
 def _input(thread: Thread, event: str) -> dict[str, Any]:
-    """The common fields of the hook input, as in Codex 0.171."""
+    """Return the common fields of the hook input, as in Codex 0.171."""
     settings = thread.settings
     parent = thread.parent
     turn = thread.turn
     file = thread.session_file
-    is_never = settings.approval_policy is ApprovalPolicy.NEVER
-    mode = "bypassPermissions" if is_never else "default"
     data = {
         "session_id": thread.thread_id if parent is None else parent.root_id,
         "transcript_path": file and str(file),
@@ -259,7 +265,7 @@ def _input(thread: Thread, event: str) -> dict[str, Any]:
         "hook_event_name": event,
         "turn_id": turn and turn.id,
         "model": settings.model,
-        "permission_mode": "plan" if settings.mode == "plan" else mode,
+        "permission_mode": _permission_mode(settings),
     }
     for name in _WITHOUT.get(event, ()):
         del data[name]
@@ -271,11 +277,29 @@ def _input(thread: Thread, event: str) -> dict[str, Any]:
     return data
 
 
+def _permission_mode(settings: TurnSettings) -> str:
+    if settings.mode == "plan":
+        return "plan"
+    if settings.approval_policy is ApprovalPolicy.NEVER:
+        return "bypassPermissions"
+    return "default"
+
+
+def _matched_names(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the name with which matchers are compared, and its aliases."""
+    for field in _MATCHED:
+        if field in given:
+            name = given[field]
+            return (name, *_ALIASES.get(name, ()))
+    return ("",)
+
+
 def matches(matcher: str | None, names: Sequence[str]) -> bool:
     """True if the matcher accepts one of the names.
 
-    Letters, digits, `_` and `|` alone are a list of exact names; anything else is a valid regular expression,
-    unanchored. None, `""` and `*` accept everything.
+    A matcher of only letters, digits, `_` and `|` is a list of exact names. Any other one is a
+    valid regular expression, which may match a part of a name. None, `""` and `*` accept
+    everything.
     """
     if not matcher or matcher == "*":
         return True
@@ -285,13 +309,13 @@ def matches(matcher: str | None, names: Sequence[str]) -> bool:
 
 
 def notes_of(runs: Sequence[HookRun]) -> tuple[Note, ...]:
-    """The notes for the model from these hooks."""
+    """Return the notes for the model from these hooks."""
     return tuple(
         Note(run.answer.context) for run in runs if run.answer.context is not None
     )
 
 
-def ending(runs: Sequence[HookRun]) -> str | None:
-    """The reason of the first hook that refuses or stops something; None if no hook does."""
+def stop_reason(runs: Sequence[HookRun]) -> str | None:
+    """Return the reason of the first hook that refuses or stops something; None if no hook does."""
     reasons = (run.answer.refusal or run.answer.stop for run in runs)
     return next(filter(None, reasons), None)
