@@ -1,8 +1,9 @@
 """Find the place of a block of lines in a file, forgivingly and in linear time."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from enum import IntEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from codex_py.errors import PatchError
@@ -10,7 +11,10 @@ from codex_py.patch.lines import BLANK
 
 
 class Level(IntEnum):
-    """The differences that are ignored when lines are compared; each level ignores those of the levels before."""
+    """The differences that are ignored when lines are compared.
+
+    Each level also ignores the differences of the levels before it.
+    """
 
     EXACT = 0
     TRAILING_BLANKS = 1
@@ -40,10 +44,10 @@ _NORMAL_FORMS: tuple[Callable[[str], str], ...] = (
 )
 
 _MAX_TRIES = 50
-"""Lines equal to the first of a block that are followed up before the file is indexed."""
+"""The places at which one search compares a block with the lines, before the file is indexed."""
 
 _MAX_SCANS = 50
-"""Searches that go over the lines themselves before the file is indexed."""
+"""The searches that compare the lines themselves, before the file is indexed."""
 
 _OTHER = "\0"
 """Stands for every line that is not looked for."""
@@ -63,8 +67,8 @@ class LineIndex:
 
     At each level every distinct line that may be looked for becomes one character, so that finding
     a block is finding a string: `str.find` is written in C and linear even in bad cases. A level is
-    only prepared when all before it have failed. No level is prepared while blocks are few, and
-    each is found exactly, among few places that begin like it.
+    only prepared when all before it have failed. The first searches compare the lines themselves,
+    so a file is not indexed for a few blocks that are found exactly and soon.
 
     Args:
         lines: the lines of the file, without terminators.
@@ -81,7 +85,7 @@ class LineIndex:
         self._scans = 0
 
     def find(self, block: Sequence[str], start: int = 0) -> Match | None:
-        """The first place from line `start` on, at the strictest level that has one."""
+        """Find the first place from line `start` on, at the strictest level that has one."""
         for level in _LEVELS:
             at = self._first_at(level, block, start)
             if at >= 0:
@@ -89,7 +93,7 @@ class LineIndex:
         return None
 
     def find_last(self, block: Sequence[str], start: int = 0) -> Match | None:
-        """The place at the very end of the file, if it is not before line `start`."""
+        """Find the place at the very end of the file, if it is not before line `start`."""
         at = len(self._lines) - len(block)
         if at < start:
             return None
@@ -102,7 +106,8 @@ class LineIndex:
     def find_nearest(
         self, block: Sequence[str], start: int, target: int
     ) -> Match | None:
-        """The place nearest to `target` from line `start` on, at the strictest level that has one."""
+        """Find the place nearest to `target`, from line `start` on, at the strictest level that has
+        one."""
         for level in _LEVELS:
             at = self.nearest_at(level, block, start, target)
             if at is not None:
@@ -112,35 +117,41 @@ class LineIndex:
     def nearest_at(
         self, level: Level, block: Sequence[str], start: int, target: int
     ) -> int | None:
-        """The place of a level nearest to `target` from line `start` on; of two, the later."""
+        """Find the place of a level nearest to `target`, from line `start` on.
+
+        Of two equally near places, the later one counts.
+        """
         symbols, text = self._encoded(level, block)
         target = max(target, start)
         after = text.find(symbols, target)
         before = text.rfind(symbols, start, target + len(block))
-        if after >= 0 and (before < 0 or after - target <= target - before):
+        if after < 0 and before < 0:
+            return None
+        if before < 0:
             return after
-        if before >= 0:
+        if after < 0:
             return before
-        return None
+        if after - target <= target - before:
+            return after
+        return before
 
     def places_at(
         self, level: Level, block: Sequence[str], start: int, limit: int
     ) -> list[int]:
-        """The first places of a level from line `start` on, up to `limit`."""
+        """Find the first places of a level from line `start` on, up to `limit`."""
         places: list[int] = []
-        at = start - 1
-        while len(places) < limit and (at := self._first_at(level, block, at + 1)) >= 0:
+        while len(places) < limit:
+            at = self._first_at(level, block, start)
+            if at < 0:
+                break
             places.append(at)
+            start = at + 1
         return places
 
     def _first_at(self, level: Level, block: Sequence[str], start: int) -> int:
-        """The first place of a level from line `start` on; -1 if the block is not found."""
-        if (
-            level == Level.EXACT
-            and block
-            and not self._prepared
-            and self._scans < _MAX_SCANS
-        ):
+        """Find the first place of a level from line `start` on; -1 if the block is not found."""
+        may_scan = not self._prepared and self._scans < _MAX_SCANS
+        if level == Level.EXACT and block and may_scan:
             self._scans += 1
             at = self._scanned(list(block), start)
             if at is not None:
@@ -149,8 +160,8 @@ class LineIndex:
         return text.find(symbols, start)
 
     def _scanned(self, block: list[str], start: int) -> int | None:
-        """The first exact place; -1 if the block is not found, and None if that takes too long to
-        find out."""
+        """Find the first exact place; -1 if the block is not found, and None if that takes too long
+        to find out."""
         lines = self._lines
         first = block[0]
         length = len(block)
@@ -166,21 +177,26 @@ class LineIndex:
         return None
 
     def _encoded(self, level: Level, block: Sequence[str]) -> tuple[str, str]:
-        """The block and the whole file, a character for each line."""
+        """Return the block and the whole file, with a character for each line."""
         while len(self._prepared) <= level:
             self._prepare(_NORMAL_FORMS[len(self._prepared)])
         symbols, text = self._prepared[level]
         normal = _NORMAL_FORMS[level]
         return "".join([symbols[normal(line)] for line in block]), text
 
+    @cached_property
+    def _distinct(self) -> Collection[str]:
+        """The distinct lines that will be searched for."""
+        return dict.fromkeys(self._wanted)
+
     def _prepare(self, normal: Callable[[str], str]) -> None:
-        if not self._prepared:
-            self._wanted = dict.fromkeys(self._wanted)
-            if len(self._wanted) >= sys.maxunicode:
-                reason = f"Failed to apply the hunks of {self._path}: too many distinct lines"
-                raise PatchError(reason, kind="match")
+        if len(self._distinct) >= sys.maxunicode:
+            reason = (
+                f"Failed to apply the hunks of {self._path}: too many distinct lines"
+            )
+            raise PatchError(reason, kind="match")
         symbols: dict[str, str] = {}
-        for line in self._wanted:
+        for line in self._distinct:
             symbols.setdefault(normal(line), chr(len(symbols) + 1))
         text = "".join([symbols.get(normal(line), _OTHER) for line in self._lines])
         self._prepared.append((symbols, text))

@@ -1,7 +1,8 @@
 """A view of the file tree with the planned changes of a patch, before any of them is on disk.
 
-Reading, writing and removing raise the `OSError` that the disk would raise, and see what was done before.
-Paths are strings here: for a patch of hundreds of files, making a `Path` of each costs more than reading them.
+Reading, writing and removing raise the `OSError` that the disk would raise, and take the changes
+that were planned before for done. Paths are strings here: for a patch of hundreds of files, making
+a `Path` of each costs more than reading them.
 """
 
 import errno
@@ -62,23 +63,32 @@ class PlannedTree:
 
     @property
     def only_read(self) -> list[EntryChange]:
-        """Files that stay and give their contents to others: one that is copied, or the target of a moved link."""
+        """Files that stay and give their contents to others.
+
+        Such a file is copied, or it is the target of a moved link.
+        """
         return [f for f in self._files.values() if f.old is not None and not f.touched]
 
     def _at(self, path: str, location: str, *, look: bool = True) -> EntryChange:
-        """The entry at a location, which messages name `path`. Without `look`, it counts as missing
-        on disk."""
-        file = self._files.get(location)
-        if file is None:
-            before = None
-            if look:
-                with suppress(FileNotFoundError, NotADirectoryError):
-                    before = EntryStatus.of(os.lstat(location))
-            file = self._files[location] = EntryChange(path, location, before)
+        """Return the entry at a location; a new one if the patch has not named it so far.
+
+        Args:
+            path: the name of a new entry in messages.
+            look: False counts a new entry as missing on disk.
+        """
+        known = self._files.get(location)
+        if known is not None:
+            return known
+        before = None
+        if look:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                before = EntryStatus.of(os.lstat(location))
+        file = EntryChange(path, location, before)
+        self._files[location] = file
         return file
 
     def current(self, file: EntryChange) -> Content:
-        """The entry after the part of the patch that is planned so far."""
+        """Return the entry after the part of the patch that is planned so far."""
         if file.fate == "untouched":
             return self.original(file)
         if file.fate == "removed":
@@ -86,7 +96,7 @@ class PlannedTree:
         return Content(file.new or b"", file.fate, file.mode)
 
     def original(self, file: EntryChange) -> Content:
-        """The entry before the patch, as it is on disk."""
+        """Return the entry before the patch, as it is on disk."""
         before = file.before
         if before is None:
             raise system_error(errno.ENOENT)
@@ -95,19 +105,19 @@ class PlannedTree:
         if not before.is_link and not before.is_file:
             raise OSError(f"path `{file.path}` is not a file")
         if file.old is None:
-            if (
-                before.is_file
-                and self._readable is not None
-                and not self._readable(file.location)
-            ):
-                raise PatchError(
-                    f"{file.location} is outside of the project, and was not read",
-                    kind="refused",
-                )
-            # It is the file that was looked at, and that is checked again before it is replaced: its
-            # directory is not reached through a link that has come there since.
+            if before.is_file:
+                self._refuse_unreadable(file.location)
+            # A handle reads the entry whose status is known, even if a directory on the way has
+            # become a link since. Before the entry is replaced, its status is checked again.
             file.old = self._handles.contents(file.location, before)
         return Content(file.old, "link" if before.is_link else "file")
+
+    def _refuse_unreadable(self, location: str) -> None:
+        if self._readable is not None and not self._readable(location):
+            raise PatchError(
+                f"{location} is outside of the project, and was not read",
+                kind="refused",
+            )
 
     def put(self, file: EntryChange, content: Content) -> None:
         file.new, file.fate, file.mode = content
@@ -128,7 +138,8 @@ class PlannedTree:
             len(os.fsencode(name)) > _MAX_NAME_BYTES for name in location.split("/")
         ):
             raise system_error(errno.ENAMETOOLONG)
-        folder = parent = split(location)[0]
+        folder = split(location)[0]
+        parent = folder
         above: list[str] = []
         while parent not in self._directories and parent != "/":
             file = self._files.get(parent)
@@ -150,7 +161,10 @@ class PlannedTree:
         self._refuse_locked_folder(folder)
 
     def _refuse_locked_folder(self, folder: str) -> None:
-        """Raise an `OSError` if nothing may be made or removed in the directory, or in the one above a missing one."""
+        """Raise an `OSError` if nothing may be made or removed in the directory.
+
+        If the directory is missing, the first existing one above it counts.
+        """
         looked_at: list[str] = []
         while folder not in self._open_folders:
             looked_at.append(folder)
@@ -185,19 +199,23 @@ class EnvelopeTree(PlannedTree):
         """
         if not path.isascii():
             path = os.fsdecode(path.encode(errors="surrogateescape"))
-        normal = os.path.normpath(f"{self._cwd}/{path}" if path[:1] != "/" else path)
+        if not path.startswith("/"):
+            path = f"{self._cwd}/{path}"
+        normal = os.path.normpath(path)
         # Two slashes at the start have a special meaning, which they must lose.
         return "/" + normal.lstrip("/")
 
     def entry(self, path: str) -> EntryChange:
-        """The directory entry of an absolute, normal path."""
+        """Return the directory entry of an absolute, normal path."""
         folder, name = split(path)
         real = self._real_folders.get(folder) or self._real(folder)
         return self._at(path, join(real, name))
 
     def _real(self, folder: str) -> str:
-        """Do what `os.path.realpath` does, without looking at every directory on the way each
-        time."""
+        """Resolve the symbolic links in the path of a directory, as `os.path.realpath` does.
+
+        Each directory on the way is looked at only once.
+        """
         names: list[str] = []
         known = folder
         while known not in self._real_folders:
@@ -213,17 +231,18 @@ class EnvelopeTree(PlannedTree):
         return real
 
     def target(self, path: str) -> EntryChange:
-        """The entry that opening an absolute path would reach, through symbolic links."""
+        """Return the entry that opening an absolute path would reach, through symbolic links."""
         file = self.entry(path)
-        if file.has_type(stat.S_IFLNK):
-            reached = self.entry(os.path.realpath(file.location))
-            if reached.path == reached.location:
-                reached.path = path
-            return reached
-        return file
+        if not file.has_type(stat.S_IFLNK):
+            return file
+        reached = self.entry(os.path.realpath(file.location))
+        if reached.path == reached.location:
+            # Messages name the path in the patch, not the real one.
+            reached.path = path
+        return reached
 
     def read(self, path: str) -> bytes:
-        """The contents of a regular file."""
+        """Return the contents of a regular file."""
         file = self.target(path)
         if not file.touched and file.before is None:
             # Raises the system's own error for a missing file.
@@ -251,21 +270,21 @@ class EnvelopeTree(PlannedTree):
         return file
 
     def remove(self, path: str) -> None:
-        """Unlink a file, or a symbolic link itself; not a link to a directory, a pipe, a device or a socket."""
+        """Unlink a file, or a symbolic link itself.
+
+        A directory, a link to one, a pipe, a device and a socket are refused with an `OSError`.
+        """
         file = self.entry(path)
         if not file.present:
             raise system_error(errno.ENOENT)
-        before = None if file.touched else file.before
-        if before is not None:
-            _refuse_special(file)
-            if os.path.isdir(file.location):  # noqa: PTH112
-                raise system_error(errno.EISDIR)
+        if file.touched or file.before is None:
+            self.drop(file)
+            return
+        _refuse_special(file)
+        if os.path.isdir(file.location):  # noqa: PTH112
+            raise system_error(errno.EISDIR)
         self.drop(file)
-        if before is not None and (
-            # A file that can be removed need not be readable.
-            before.is_link
-            or (before.size <= MAX_REMEMBERED and os.access(file.location, os.R_OK))
-        ):
+        if _can_be_remembered(file.location, file.before):
             self.original(file)
 
     def move(self, source: str, destination: str, data: bytes) -> None:
@@ -285,7 +304,9 @@ class EnvelopeTree(PlannedTree):
         if moved is not read:
             # The link is removed, and its target lends the contents.
             moved.lent = self.current(read).data
-        origin = moved.origin or (moved if moved.before and not moved.added else None)
+        origin = moved.origin
+        if origin is None and moved.before and not moved.added:
+            origin = moved
         written = self.write(destination, data)
         self.remove(source)
         written.mode = mode
@@ -299,6 +320,14 @@ def _refuse_special(file: EntryChange) -> None:
     for file_type, what in SPECIAL.items():
         if file.has_type(file_type):
             raise OSError(f"it is {what}, not a file")
+
+
+def _can_be_remembered(location: str, before: EntryStatus) -> bool:
+    """True for a link, and for a file that is not too large. A file that can be removed need not be
+    readable."""
+    if before.is_link:
+        return True
+    return before.size <= MAX_REMEMBERED and os.access(location, os.R_OK)
 
 
 def refuse_locked_file(path: str) -> None:

@@ -1,10 +1,11 @@
-"""Finds contents that were there before a turn and are not kept, wherever they are now.
+"""Finds contents that existed before a turn and that the first copy of the turn left out.
 
-An undo must not delete them: they may be the last copy. A file that appeared in the turn has such
-contents
+An undo must not delete them: they may be the last copy. They can be under another name now. A file
+that appeared in the turn has such contents in two cases:
 
-- if it is the very file that was left out, moved or linked to another name;
-- if it is as large as one that was left out and is gone now, or has the same contents as one that is still there.
+- It is a file that the copy left out, and that was moved, or has got another link, since.
+- It has the contents of a file that the copy left out. If that file is gone, only its size can be
+  compared.
 
 A change at a path that was left out when the turn began is not a change of the turn: see
 `Snapshot.had_unkept`.
@@ -13,7 +14,7 @@ A change at a path that was left out when the turn began is not a change of the 
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +28,7 @@ from codex_py.protocol.patched_file import PatchedFile
 
 
 def mark_of(data: bytes, *, is_link: bool) -> str:
-    """A name for the contents of a file, or for the target of a link."""
+    """Make a name for the contents of a file, or for the target of a link."""
     kind = "link" if is_link else "file"
     return f"{kind} {hashlib.sha256(data).hexdigest()}"
 
@@ -37,12 +38,11 @@ def has_contents(path: str, data: bytes, *, is_link: bool) -> bool:
     with suppress(OSError):
         found = os.lstat(path)
         if is_link:
-            return (
-                stat.S_ISLNK(found.st_mode)
-                and os.fsencode(Path(path).readlink()) == data
-            )
-        is_as_large = stat.S_ISREG(found.st_mode) and found.st_size == len(data)
-        return is_as_large and Path(path).read_bytes() == data
+            is_kind = stat.S_ISLNK(found.st_mode)
+            return is_kind and os.fsencode(Path(path).readlink()) == data
+        is_kind = stat.S_ISREG(found.st_mode)
+        is_as_large = found.st_size == len(data)
+        return is_kind and is_as_large and Path(path).read_bytes() == data
     return False
 
 
@@ -60,19 +60,24 @@ def earlier_contents(
         first: the first copy of the turn.
 
     Returns:
-        The absolute paths that had the contents of each file, as far as they are known, by its
-        path.
+        The paths of these files, each with the absolute paths that had its contents before the
+        turn; these are empty if they are not known.
     """
     earlier = _Earlier(store, first)
-    # Nothing is lost with an empty file.
-    found = ((file.path, earlier.places_of(file)) for file in files if file.new)
-    return {path: places for path, places in found if places is not None}
+    found: dict[Path, list[str]] = {}
+    for file in files:
+        # Nothing is lost with an empty file.
+        if file.new:
+            places = earlier.places_of(file)
+            if places is not None:
+                found[file.path] = places
+    return found
 
 
 def earlier_by_mark(
     files: Iterable[PatchedFile], earlier: Mapping[Path, list[str]]
 ) -> dict[str, list[str]]:
-    """The places that `earlier_contents` found, by the mark of the new contents of each file."""
+    """Return the places that `earlier_contents` found, by the mark of each file's new contents."""
     return {
         mark_of(file.new, is_link=is_link(file)): earlier[file.path]
         for file in files
@@ -91,31 +96,39 @@ class _Earlier:
             self._by_size.setdefault(held.size, []).append(name)
 
     def places_of(self, file: PatchedFile) -> list[str] | None:
-        """The absolute paths that may have had the new contents; None if these appeared in the
-        turn, or are kept."""
+        """Return the absolute paths that may have had the new contents.
+
+        None if these appeared in the turn, or are kept.
+        """
         try:
             now = os.lstat(file.path)
         except OSError:
             return None
-        names = dict.fromkeys([*self._names_of(file, now), *self._copied_from(file)])
+        names: dict[str, None] = {}
+        own_name = self._earlier_name(file, now)
+        if own_name is not None:
+            names[own_name] = None
+        names |= dict.fromkeys(self._copied_from(file))
         if not names and not self._is_older(file.path, now):
             return None
         if self._is_kept(file):
             return None
         return [f"{self._store.root}/{name}" for name in names]
 
-    def _names_of(self, file: PatchedFile, now: os.stat_result) -> Sequence[str]:
-        """The name under which this very file was left out when the turn began."""
+    def _earlier_name(self, file: PatchedFile, now: os.stat_result) -> str | None:
+        """Return the name under which the first copy left out this file, not only its contents."""
         name = self._by_inode.get(now.st_ino)
         if name is None or self._is_younger(file.path):
-            return ()
+            return None
         was_changed = Held.of(now) != self._first.held[name]
-        if was_changed and file.old is not None and self._now(name) == Held.of(now):
-            # The names have always been links to one file, whose contents a command changed.
-            return ()
-        return (name,)
+        is_linked = file.old is not None and self._now(name) == Held.of(now)
+        if was_changed and is_linked:
+            # Both names were links to this file before the turn, which only changed its contents.
+            return None
+        return name
 
     def _copied_from(self, file: PatchedFile) -> Iterable[str]:
+        """Yield the names of left out files that have the new contents, or may have had them."""
         assert file.new is not None
         for name in self._by_size.get(len(file.new), ()):
             # A file that is gone cannot be compared.
@@ -129,11 +142,15 @@ class _Earlier:
         another."""
         began_ns = self._first.began_ns
         born = born_ns(path)
-        return bool(began_ns) and born is not None and born > began_ns
+        if born is None or not began_ns:
+            return False
+        return born > began_ns
 
     def _is_older(self, path: Path, now: os.stat_result) -> bool:
-        """True if the file existed before the turn, though it is not among those that were left
-        out: large folders are not looked at completely."""
+        """True if the file existed before the turn, although the first copy does not name it.
+
+        Large folders are not looked at completely.
+        """
         if now.st_mtime_ns > self._first.began_ns:
             return False
         born = born_ns(path)
@@ -153,8 +170,13 @@ class _Earlier:
     def _kept(self) -> set[str]:
         """The ids of all contents that the first copy has."""
         words = ("ls-tree", "-r", "-z", "--full-tree", self._first.tree)
-        lines = self._store.names(*words, variables=ALONE)
-        return {line.partition("\t")[0].split()[2] for line in lines}
+        ids: set[str] = set()
+        # A line is `MODE TYPE ID`, a tab and the name.
+        for line in self._store.names(*words, variables=ALONE):
+            facts, _, _ = line.partition("\t")
+            _, _, id_ = facts.split()
+            ids.add(id_)
+        return ids
 
 
 def is_link(file: PatchedFile) -> bool:
