@@ -15,6 +15,8 @@ from codex_py.model.providers import Provider, TokenCommand
 from codex_py.protocol.frozen import frozen
 
 _MAX_TOKEN_BYTES = 65_536
+_BLANKS = "".join(map(chr, range(0x21))) + "\x7f\xa0\ufeff"
+"""Blanks and control characters, which may surround a key."""
 
 StartTokenCommand: TypeAlias = Callable[[TokenCommand], subprocess.Popen[bytes]]
 """Starts the command in a new process session, with its stdout as a pipe; raises the errors of
@@ -39,7 +41,8 @@ def find_key(
     """Find the key to send; None if the provider needs none.
 
     The sources are `env_key`, `experimental_bearer_token`, `auth`, and for OpenAI `CODEX_API_KEY`,
-    `OPENAI_API_KEY` and `auth.json` of `home`, in this order. Blocks while a command of `auth` runs.
+    `OPENAI_API_KEY` and `auth.json` of `home`, in this order. Blocks while a command of `auth`
+    runs.
 
     Raises:
         ModelError: the key is missing (`missing_key`), or cannot be sent.
@@ -49,22 +52,8 @@ def find_key(
     if provider.env_key is not None:
         key = _from_variable(provider.env_key, environment)
         if key is None:
-            if provider.env_key_instructions:
-                hint = f" {provider.env_key_instructions}"
-            else:
-                hint = ""
-            if provider.env_key_place:
-                place = f" ({provider.env_key_place})"
-            else:
-                place = ""
-            if provider.env_key in environment:
-                state = " It is set, but empty."
-            else:
-                state = ""
-            raise _missing(
-                f"Missing environment variable: `{provider.env_key}`.{state}{hint} It holds the key of the"
-                f" provider `{provider.id}`{place}; `codex-py doctor` checks the setup."
-            )
+            is_set = provider.env_key in environment
+            raise _missing_variable(provider.env_key, provider, is_set=is_set)
         return key
     if provider.bearer_token is not None:
         return _key(provider.bearer_token, f"{where}.experimental_bearer_token")
@@ -89,6 +78,19 @@ def find_key(
     return key
 
 
+def _missing_variable(name: str, provider: Provider, *, is_set: bool) -> ModelError:
+    sentences = [f"Missing environment variable: `{name}`."]
+    if is_set:
+        sentences.append("It is set, but empty.")
+    if provider.env_key_instructions:
+        sentences.append(provider.env_key_instructions)
+    user = f"the provider `{provider.id}`"
+    if provider.env_key_place:
+        user = f"{user} ({provider.env_key_place})"
+    sentences.append(f"It holds the key of {user}; `codex-py doctor` checks the setup.")
+    return _missing(" ".join(sentences))
+
+
 def _from_variable(name: str, environment: Mapping[str, str]) -> ProviderKey | None:
     value = environment.get(name, "")
     if value.strip():
@@ -110,7 +112,7 @@ def _from_auth_file(path: Path) -> ProviderKey | None:
 
 
 def stored_fields(path: Path) -> Mapping[str, Any]:
-    """The contents of `auth.json`; empty if there is no such file.
+    """Return the contents of `auth.json`; empty if there is no such file.
 
     Raises:
         ConfigError: the file cannot be read, or is not a JSON object.
@@ -166,7 +168,7 @@ def unusable_command(auth: TokenCommand, why: str) -> ModelError:
 
 def _key(value: str, source: str) -> ProviderKey:
     # A key from a file often ends with a line break.
-    stripped = value.strip("".join(map(chr, range(0x21))) + "\x7f\xa0\ufeff")
+    stripped = value.strip(_BLANKS)
     if not re.fullmatch(r"[\x20-\x7e\xa1-\xff]+", stripped):
         raise ModelError(
             f"The key from {source} holds characters that no key can have.",

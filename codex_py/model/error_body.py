@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.json_fields import as_object, json_or
+from codex_py.protocol.json_fields import JsonObject, as_object, json_or, text_field
 
 MAX_MESSAGE_CHARACTERS = 2_000
 _MAX_WORDS_CHARACTERS = 10_000
@@ -33,7 +33,10 @@ _STATUSES = ("code", "status", "status_code", "statusCode", "http_status")
 """The names of fields that can have an HTTP status."""
 
 # Patterns are compiled when they are first used: most runs see no error at all.
-_DELAY = r"(?:try again|retry)(?: again)? (?:in|after) ((?:\d{1,9}(?:\.\d{1,9})? ?[a-z]{1,12}[ ,]{0,2})+)"
+_DELAY = (
+    r"(?:try again|retry)(?: again)? (?:in|after)"
+    r" ((?:\d{1,9}(?:\.\d{1,9})? ?[a-z]{1,12}[ ,]{0,2})+)"
+)
 _DELAY_PART = r"(\d+(?:\.\d+)?) ?([a-z]+)"
 _DATE = r"(?i)[a-z]{3,9}, ?\d{1,2}[ -][a-z]{3}[ -]\d{2,4} [\d:]{5,8}(?: (?:GMT|UTC|[+-]\d{4}))?"
 _AROUND_NUMBERS = " \t;\"'"
@@ -73,15 +76,12 @@ def server_error(value: object) -> ServerError:
         status = _first_status(around)
         return ServerError(plain_line(value), status=status, words=words)
     fields = _fields(value)
-    code = fields.get("code")
-    kind = fields.get("type")
-    resets_at = fields.get("resets_at")
     error = ServerError(
         plain_line(_message(fields)),
-        code=code if isinstance(code, str) and code and not code.isdigit() else None,
-        type=kind if isinstance(kind, str) and kind not in {"", "error"} else None,
+        code=_code(fields),
+        type=_type(fields),
         status=_first_status(fields) or _first_status(around),
-        resets_at=resets_at if isinstance(resets_at, int | float) else None,
+        resets_at=_resets_at(fields),
         words=words,
     )
     behind = _error_behind(fields)
@@ -90,7 +90,7 @@ def server_error(value: object) -> ServerError:
     return _with_error_behind(error, behind)
 
 
-def _inner_error(fields: dict[str, Any]) -> object:
+def _inner_error(fields: JsonObject) -> object:
     """The error in a field of an object; None if the object itself is the error."""
     error: Any = fields.get("error")
     if isinstance(error, str | dict) and error:
@@ -105,12 +105,34 @@ def _inner_error(fields: dict[str, Any]) -> object:
     return None
 
 
-def _first_status(fields: dict[str, Any]) -> int | None:
+def _first_status(fields: JsonObject) -> int | None:
     found = (_status(fields.get(name)) for name in _STATUSES)
     return next((status for status in found if status is not None), None)
 
 
-def _message(fields: dict[str, Any]) -> str:
+def _code(fields: JsonObject) -> str | None:
+    code = text_field(fields, "code")
+    if not code or code.isdigit():
+        return None
+    return code
+
+
+def _type(fields: JsonObject) -> str | None:
+    name = text_field(fields, "type")
+    # Some servers give this type to every error.
+    if not name or name == "error":
+        return None
+    return name
+
+
+def _resets_at(fields: JsonObject) -> float | None:
+    time_s = fields.get("resets_at")
+    if isinstance(time_s, int | float):
+        return time_s
+    return None
+
+
+def _message(fields: JsonObject) -> str:
     for name in _MESSAGES:
         message = fields.get(name)
         if message:
@@ -123,16 +145,16 @@ def _message(fields: dict[str, Any]) -> str:
     return ""
 
 
-def _error_behind(fields: dict[str, Any]) -> ServerError | None:
-    """The error of the service behind a gateway."""
+def _error_behind(fields: JsonObject) -> ServerError | None:
+    """Read the error of the service behind a gateway; None if there is none."""
     raw: Any = as_object(fields.get("metadata")).get("raw")
     if isinstance(raw, str):
         decoded: Any = json_or(raw, None)
-        is_said = re.search(r"\w", raw) is not None
         if isinstance(decoded, dict | list):
             raw = cast("object", decoded)
-        elif not is_said:
-            raw = None
+        elif re.search(r"\w", raw) is None:
+            # The text says nothing.
+            return None
     if raw:
         return server_error(raw)
     return None
@@ -155,7 +177,7 @@ def _words(value: object) -> str:
 
 
 def _texts(value: object, depth: int = 0) -> Iterator[str]:
-    """The texts in a JSON value, also in JSON within a string.
+    """Yield the texts in a JSON value, also in JSON within a string.
 
     A list of only names and numbers is read as a path.
     """
@@ -191,7 +213,8 @@ def body_error(body: bytes) -> ServerError:
         candidates = [stripped]
     else:
         lines = stripped.splitlines()
-        candidates = [line[5:] for line in lines if line.startswith("data:")]
+        data = [line for line in lines if line.startswith("data:")]
+        candidates = [line.removeprefix("data:") for line in data]
     for candidate in candidates:
         error = server_error(json_or(candidate, None))
         if error.message or error.code or error.type:
@@ -210,14 +233,14 @@ def page_title(page: str) -> str:
 
 
 def retry_after_s(headers: Mapping[str, str], message: str = "") -> float | None:
-    """The delay that the server asks for, in seconds; None if it asks for none.
+    """Return the delay that the server asks for, in seconds; None if it asks for none.
 
     Headers count more than the message. Their names are looked up in lower case, also with the
     prefix that LiteLLM gives to the headers of the server behind it. Of several delays, as from two
     proxies, the longest counts.
     """
     for prefix in ("", "llm_provider-"):
-        delays_ms = _numbers(headers.get(f"{prefix}retry-after-ms"))
+        delays_ms = _delays(headers.get(f"{prefix}retry-after-ms"))
         if delays_ms:
             return max(delays_ms) / 1000
         delays_s = _delays_s(headers.get(f"{prefix}retry-after"), headers.get("date"))
@@ -242,7 +265,7 @@ def _embedded_json(text: str) -> tuple[str, object]:
 
 
 def plain_line(text: str) -> str:
-    """Text of unknown origin as one bounded line without control characters."""
+    """Make one bounded line without control characters of a text of unknown origin."""
     # Cut twice: the first cut keeps the work small, the second comes after white space is folded.
     words = " ".join(text[: 4 * MAX_MESSAGE_CHARACTERS].split())
     line = "".join(filter(str.isprintable, words))
@@ -252,7 +275,7 @@ def plain_line(text: str) -> str:
 
 
 def _delay_in(message: str) -> float | None:
-    """The delay in a message, in seconds.
+    """Find the delay in a message, in seconds; None if it has none.
 
     Examples: `try again in 1.5s`, `28ms`, `1m30s`, `35 seconds`, `2 minutes`.
     """
@@ -283,35 +306,35 @@ def _status(value: object) -> int | None:
 
 
 def _delays_s(value: str | None, clock: str | None) -> list[float]:
-    """The delays in a `Retry-After` header: seconds, also with a unit, and dates.
+    """Read the delays in a `Retry-After` header: seconds, also with a unit, and dates.
 
-    `clock`: the server's date, because our clock may be wrong.
+    Args:
+        clock: the server's date, because our clock may be wrong.
     """
     value = (value or "")[:MAX_MESSAGE_CHARACTERS]
-    dates = [
-        due
-        for text in re.findall(_DATE, value)
-        if (due := _http_date(text)) is not None
-    ]
-    delays_s = _numbers(re.sub(_DATE, "", value))
-    if dates:
-        now = _http_date(clock) or time.time()
-        delays_s += [max(0.0, due - now) for due in dates]
+    delays_s = _delays(re.sub(_DATE, "", value))
+    now = _http_date(clock) or time.time()
+    for text in re.findall(_DATE, value):
+        due = _http_date(text)
+        if due is not None:
+            delays_s.append(max(0.0, due - now))
     return delays_s
 
 
-def _numbers(value: str | None) -> list[float]:
-    """The delays in a list of numbers, each at least 0. Anything else in the list is left out."""
-    found = [_number(part.strip(_AROUND_NUMBERS)) for part in (value or "").split(",")]
-    return [number for number in found if number is not None]
+def _delays(value: str | None) -> list[float]:
+    """Read the delays in a list of numbers, each at least 0, and leave out anything else."""
+    parts = (value or "").split(",")
+    delays = [_delay(part.strip(_AROUND_NUMBERS)) for part in parts]
+    return [delay for delay in delays if delay is not None]
 
 
-def _number(text: str) -> float | None:
-    """A delay of at least 0, or None. A unit may follow the number."""
+def _delay(text: str) -> float | None:
+    """Read a delay of at least 0; None if it is none. A unit may follow the number."""
     with_unit = re.fullmatch(_DELAY_PART, text.lower())
-    scale = _scale(with_unit[2]) if with_unit else None
-    if with_unit and scale is not None:
-        return float(with_unit[1]) * scale
+    if with_unit is not None:
+        scale = _scale(with_unit[2])
+        if scale is not None:
+            return float(with_unit[1]) * scale
     try:
         number = float(text)
     except ValueError:
@@ -326,10 +349,10 @@ def _scale(unit: str) -> float | None:
 
 
 def _http_date(value: str | None) -> float | None:
-    """Seconds since 1970."""
-    try:
-        if value:
-            return parsedate_to_datetime(value).timestamp()
+    """Read a date as seconds since 1970; None if there is none."""
+    if not value:
         return None
+    try:
+        return parsedate_to_datetime(value).timestamp()
     except (ValueError, OverflowError):
         return None

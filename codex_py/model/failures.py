@@ -108,14 +108,21 @@ _WORDING = {
     "context_length_exceeded": "Codex ran out of room in the model's context window. "
     "Start a new thread or clear earlier history before retrying.",
     "insufficient_quota": "Quota exceeded. Check your plan and billing details.",
-    "usage_not_included": "Your plan does not include the use of this model: upgrade it, or use an API key.",
+    "usage_not_included": "Your plan does not include the use of this model: "
+    "upgrade it, or use an API key.",
     "usage_limit_reached": "You've hit your usage limit.",
     "server_is_overloaded": _AT_CAPACITY,
     "slow_down": _AT_CAPACITY,
 }
 _MAY_BE_TOO_LONG = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY}
 """The HTTP statuses with which unknown words may mean that the request is too long."""
+_FINAL = {_Kind.QUOTA, _Kind.CONTEXT}
+"""The kinds that are final with any HTTP status."""
 _OUT_OF_ROOM = {"context_length_exceeded", "model_context_window_exceeded"}
+_TOO_MUCH_FOR_PROVIDER = {
+    HTTPStatus.PAYMENT_REQUIRED,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+}
 _DISCONNECTED = "stream disconnected before completion"
 
 
@@ -130,27 +137,21 @@ def http_failure(
     error = body_error(body)
     name, kind = _named(error)
     status_name, status_kind = _by_status(status)
-    # A status says more than a type like `invalid_request_error`. A lack of quota or of room is
-    # final with any status.
-    final = kind in {_Kind.QUOTA, _Kind.CONTEXT}
-    retryable = status_kind in _RETRYABLE and not final
-    wish = headers.get("x-should-retry", "").strip().lower()
-    retryable = {"true": True, "false": False}.get(wish, retryable)
-    if kind in {_Kind.QUOTA, _Kind.CONTEXT, _Kind.OVERLOAD}:
+    if kind in _FINAL or kind is _Kind.OVERLOAD:
         code = name
     else:
         code = error.code
     if kind is None or kind is _Kind.REQUEST:
+        # The status says more than a type like `invalid_request_error`.
         exit_kind = status_kind
     else:
         exit_kind = kind
     exit_code = _EXIT_CODES.get(exit_kind, ExitCode.TURN_FAILED)
+    message = _http_message(status, error.message, url)
     if exit_kind is _Kind.QUOTA:
-        quota = name or status_name
-    else:
-        quota = None
-    message = _advised(quota, error, _http_message(status, error.message, url))
-    if not retryable:
+        message = _advised(name or status_name, error, message)
+    retryable = status_kind in _RETRYABLE and kind not in _FINAL
+    if not _wish_of(headers, default=retryable):
         failure = ModelError(
             message, code=code or status_name, exit_code=exit_code, status=status
         )
@@ -170,6 +171,16 @@ def http_failure(
     return _explained(failure, error)
 
 
+def _wish_of(headers: Mapping[str, str], *, default: bool) -> bool:
+    """Return the server's own word on a retry, or the default without one."""
+    wish = headers.get("x-should-retry", "").strip().lower()
+    if wish == "true":
+        return True
+    if wish == "false":
+        return False
+    return default
+
+
 def stream_failure(
     reported: object,
     *,
@@ -179,7 +190,8 @@ def stream_failure(
     """Convert a failure reported within a stream to an error; a `StreamError` if a retry may help.
 
     Args:
-        reported: the decoded error: `response.error`, an `error` event, or an object with an `error`.
+        reported: the decoded error: `response.error`, an `error` event, or an object with an
+            `error`.
         headers: the headers that some servers report with the failure.
         fallback: the message if the server sent none.
     """
@@ -215,7 +227,7 @@ def is_known_failure(reported: object) -> bool:
 
 
 def incomplete(reason: str) -> ModelError:
-    """The error of a response that a limit of the model, or a filter, cut short."""
+    """Make the error of a response that a limit of the model, or a filter, cut short."""
     if reason in _OUT_OF_ROOM:
         return stream_failure({"code": "context_length_exceeded", "message": ""})
     code = reason if reason == "content_filter" else "incomplete"
@@ -225,18 +237,18 @@ def incomplete(reason: str) -> ModelError:
 def another_may_answer(error: ModelError) -> bool:
     """True if another provider may answer where this one failed.
 
-    This one is down, out of quota or refuses the key, or its model is too small for the request.
+    Examples are a provider that is down, is out of quota or refuses the key, and a model that is
+    too small for the request.
     """
-    return (
-        error.exit_code in {*_EXIT_CODES.values()}
-        or _KINDS.get(error.code) in {_Kind.QUOTA, _Kind.CONTEXT}
-        or error.status
-        in {HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.REQUEST_ENTITY_TOO_LARGE}
-    )
+    if error.exit_code in _EXIT_CODES.values():
+        return True
+    if _KINDS.get(error.code) in _FINAL:
+        return True
+    return error.status in _TOO_MUCH_FOR_PROVIDER
 
 
 def too_many_items() -> ModelError:
-    """The failure of a response beyond `MAX_ITEMS`."""
+    """Make the failure of a response beyond `MAX_ITEMS`."""
     return ModelError(
         f"the response has more than {MAX_ITEMS} messages and calls",
         code="response_too_large",
@@ -244,7 +256,7 @@ def too_many_items() -> ModelError:
 
 
 def _named(error: ServerError) -> tuple[str | None, _Kind | None]:
-    """The name that decides an error's kind, and the kind; both None if no name is known."""
+    """Return the name that decides an error's kind, and the kind; both None if no name is known."""
     names = [name for name in (error.code, error.type) if name in _KINDS]
     kinds = [_KINDS[name] for name in names]
     if _Kind.QUOTA not in kinds and is_too_long(error.words):
@@ -293,7 +305,11 @@ def _by_status(status: int) -> tuple[str, _Kind]:
 
 
 def _advised(name: str | None, error: ServerError, said: str) -> str:
-    """The advice for the name and the provider's words, or only the words without advice."""
+    """Put the advice for an error of this name before the provider's words, if there is any.
+
+    Args:
+        said: the provider's words.
+    """
     advice = _WORDING.get(name or "")
     if advice is None:
         return said

@@ -14,14 +14,18 @@ from codex_py.protocol.json_fields import (
 _MAX_WORDS = 10_000
 _STEP = r"(?:\[|\]?\.|/|\]\[|['\"]?[,:]? ?['\"]?|\s?->\s?)"
 """Separates the parts of a path: `tools[3]`, `tools.3`, `tools/3`, `'tools', 3`, `tools -> 3`."""
+# A place such as `tools[3]`, with `member` in it from AWS, and perhaps a place within it, such as
+# `tools[0].function_declarations[3]`.
 _OUTER = rf"\btools{_STEP}(\d{{1,5}})\b"
 _INNER = (
     rf"(?:\])?{_STEP}(?:tools|functions|function_?declarations){_STEP}(\d{{1,5}})\b"
 )
 _PLACE = rf"(?i){_OUTER}(?P<member>\.member\b)?(?:{_INNER})?"
+# A place such as `function_declarations[3]`.
 _FUNCTION_PLACE = rf"(?i)\b(?:functions|function_?declarations){_STEP}(\d{{1,5}})\b"
 _NAMING = r"\b(?:function|tool)s?(?:[ _]?name)?\b\W{0,4}"
 """Matches the word before a tool's name."""
+# A place in words, such as `tool at index 3`.
 _COUNTED = (
     r"(?i)\b(?:tool|function)(?: (?:definition|declaration|schema))?s?"
     r" (?:at )?(?:index|position|number|no\.|#) ?#?(\d{1,5})\b"
@@ -41,7 +45,7 @@ class SentTools:
                 self._functions += names
 
     def at(self, place: int, inner: int | None = None) -> str | None:
-        """The tool at a place of the list, or at place `inner` of the namespace there.
+        """Return the tool at a place of the list, or at place `inner` of the namespace there.
 
         None if that is not one tool.
         """
@@ -56,12 +60,15 @@ class SentTools:
         return None
 
     def function_at(self, place: int) -> str | None:
-        """The tool at a place among all functions, which Gemini has in one entry of its list."""
+        """Return the tool at a place among all functions.
+
+        Gemini has them in one entry of its list.
+        """
         return _item(self._functions, place)
 
 
 def refused_tool(words: str, body: bytes) -> str | None:
-    """The name of the tool that made a server refuse a request; None if it cannot be found.
+    """Find the name of the tool that made a server refuse a request; None if it cannot be found.
 
     Args:
         words: the texts of the server's error.
@@ -77,14 +84,16 @@ def refused_tool(words: str, body: bytes) -> str | None:
 def is_named(words: str, name: str) -> bool:
     """True if the words contain the name of a tool, which is more certain than its place."""
     words = words[:_MAX_WORDS]
-    before = rf"{_NAMING}|['\"`]"
     if "__" in name:
+        # No other word looks like this name.
         before = ""
+    else:
+        before = rf"{_NAMING}|['\"`]"
     return next(_named(words, [name], before), None) is not None
 
 
 def _candidates(words: str, sent: SentTools) -> Iterator[str]:
-    """The tools that the words may mean, the most certain first."""
+    """Yield the tools that the words may mean, the most certain first."""
     yield from _named(words, sent.names, _NAMING)
     yield from _named(words, [name for name in sent.names if "__" in name], "")
     yield from _placed(words, sent)
@@ -92,7 +101,7 @@ def _candidates(words: str, sent: SentTools) -> Iterator[str]:
 
 
 def _named(words: str, names: Sequence[str], before: str) -> Iterator[str]:
-    """The names that occur as whole words after the pattern `before`, in the order of the words."""
+    """Find the names that occur as whole words after the pattern `before`, in the words' order."""
     found: list[tuple[int, str]] = []
     for name in names:
         pattern = rf"(?i:{before})(?<![\w-]){re.escape(name)}(?![\w-])"
@@ -103,17 +112,18 @@ def _named(words: str, names: Sequence[str], before: str) -> Iterator[str]:
 
 
 def _placed(words: str, sent: SentTools) -> Iterator[str]:
+    """Yield the tools at the places that the words name."""
     for match in re.finditer(_PLACE, words):
         place = int(match[1])
-        inner = None if match[3] is None else int(match[3])
         if match["member"]:
             # AWS writes `member`, and then counts from 1.
             place -= 1
-        is_flat = inner is not None and "declaration" in match[0].lower()
-        if is_flat and inner is not None:
-            found = sent.function_at(inner)
+        if match[3] is None:
+            found = sent.at(place)
+        elif "declaration" in match[0].lower():
+            found = sent.function_at(int(match[3]))
         else:
-            found = sent.at(place, inner)
+            found = sent.at(place, int(match[3]))
         if found is not None:
             yield found
     for pattern in (_FUNCTION_PLACE, _COUNTED):
@@ -124,7 +134,7 @@ def _placed(words: str, sent: SentTools) -> Iterator[str]:
 
 
 def _names(entry: JsonObject) -> list[str]:
-    """The names of the tools in an entry of a request's list: several if it is a namespace."""
+    """Return the names of the tools in an entry of a request's list: several for a namespace."""
     inner = objects(entry.get("tools"))
     if inner:
         return [name for each in inner for name in _names(each)]

@@ -28,7 +28,12 @@ from codex_py.protocol.tools import (
 
 _FENCE = r"[ \t]*(?P<fence>```+(?=[^`\n]*$)|~~~+)"
 """The opening of a fence at the start of a line, in a pattern with `re.MULTILINE`."""
-_OPENING = r"^<(?P<tag>tool(?:_(?!calls?\b|res(?:ult|ponse)s?\b)\w+)?)\b(?P<attributes>[^>\n]*)>[ \t]*\n?"
+# An opening tag that a model may write for a call, with any name such as `tool` or `tool_1a2b3c4d`,
+# but not one for a result.
+_OPENING = (
+    r"^<(?P<tag>tool(?:_(?!calls?\b|res(?:ult|ponse)s?\b)\w+)?)\b"
+    r"(?P<attributes>[^>\n]*)>[ \t]*\n?"
+)
 _MARK = re.compile(
     rf"{_OPENING}|^(?:{_FENCE}|[ \t]*(?P<result><tool_res(?:ult|ponse)\b))",
     re.MULTILINE | re.IGNORECASE,
@@ -50,7 +55,7 @@ FORMAT_REMINDER = (
 
 
 def session_tag(session_id: str) -> str:
-    """The tag of a session's calls."""
+    """Make the tag of a session's calls."""
     return f"tool_{crc32(session_id.encode()):08x}"
 
 
@@ -76,7 +81,7 @@ IsQuoted: TypeAlias = Callable[[str], bool]
 
 
 def tools_text(tools: Sequence[ToolSpec], tag: str) -> str:
-    """The part of the instructions that describes the format and the tools."""
+    """Write the part of the instructions that describes the format and the tools."""
     parts = [instruction_text("tools/text_format.md").replace("TAG", tag)]
     for spec in tools:
         match spec:
@@ -87,11 +92,9 @@ def tools_text(tools: Sequence[ToolSpec], tag: str) -> str:
             case FunctionSpec(name, description, parameters) if is_raw(spec):
                 (text,) = parameters["properties"].values()
                 about = text.get("description", "")
-                parts.append(
-                    f"## {name} (raw)\n\n{description}\n\nThe input: {about}".rstrip(
-                        ": "
-                    )
-                )
+                # No colon is left over if the parameter has no description.
+                about_input = f"The input: {about}".rstrip(": ")
+                parts.append(f"## {name} (raw)\n\n{description}\n\n{about_input}")
             case FunctionSpec(name, description, parameters):
                 schema = json.dumps(parameters, ensure_ascii=False)
                 parts.append(
@@ -115,7 +118,7 @@ def is_raw(spec: ToolSpec | None) -> bool:
 def call_text(
     name: str, arguments: str, tag: str, *, is_freeform: bool, spec: ToolSpec | None
 ) -> str:
-    """A call in the format in which the model should write it."""
+    """Write a call in the format in which the model should write it."""
     if is_raw(spec) and not is_freeform:
         body = unwrapped(arguments)
     else:
@@ -136,62 +139,73 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
             Such a block is not reported as a problem.
     """
     calls: list[TextCall] = []
-    rest: list[str] = []
+    outside: list[str] = []
+    """The texts between the calls."""
     fences: list[tuple[int, int]] = []
     problem: str | None = None
-    start = place = 0
-    while (mark := _MARK.search(text, place)) is not None:
-        if mark["fence"]:
-            place = _fence_end(text, mark)
-            fences.append((mark.start(), place))
-            continue
+    outside_start = 0
+    place = 0
+    mark = _MARK.search(text)
+    while mark is not None:
         if mark["result"]:
             # The model invented a result: the text after it relies on it.
             text = text[: mark.start()]
             break
-        is_own = re.fullmatch(tag, mark["tag"]) is not None
-        end, place, is_open = _block_end(
-            text, mark.end(), tag if is_own else r"tool\w*"
-        )
-        name = _NAME.search(mark["attributes"])
-        if is_own and name is not None and not is_open:
-            rest.append(text[start : mark.start()])
-            calls.append(_call(name[1], text[mark.end() : end], specs))
-            start = place
-        elif problem is None and (is_own or not is_quoted(text[mark.start() : place])):
-            wrong = "does not have the tag of this session"
-            if not is_own:
-                wrong = wrong
-            elif name:
-                wrong = "does not end"
-            else:
-                wrong = 'has no name="…"'
-            problem = f"a <{mark['tag']}> block {wrong}"
-    remaining = "".join([*rest, text[start:]])
+        if mark["fence"]:
+            place = _fence_end(text, mark)
+            fences.append((mark.start(), place))
+        else:
+            is_own = re.fullmatch(tag, mark["tag"]) is not None
+            block_tag = tag if is_own else r"tool\w*"
+            end, place, is_open = _block_end(text, mark.end(), block_tag)
+            block = text[mark.start() : place]
+            name = _NAME.search(mark["attributes"])
+            if is_own and name is not None and not is_open:
+                outside.append(text[outside_start : mark.start()])
+                calls.append(_call(name[1], text[mark.end() : end], specs))
+                outside_start = place
+            elif problem is None and (is_own or not is_quoted(block)):
+                mistake = _mistake(is_own=is_own, has_name=name is not None)
+                problem = f"a <{mark['tag']}> block {mistake}"
+        mark = _MARK.search(text, place)
+    outside.append(text[outside_start:])
+    remaining = "".join(outside)
     if not calls:
         leaked, remaining, is_broken = calls_at_end(remaining, fences, is_quoted)
         calls = [_call(name, body, specs) for name, body in leaked]
         if is_broken and problem is None:
             problem = "a block for a tool call cannot be read"
-    return ReadMessage(remaining.strip() if calls else remaining, calls, problem)
+    if calls:
+        remaining = remaining.strip()
+    return ReadMessage(remaining, calls, problem)
+
+
+def _mistake(*, is_own: bool, has_name: bool) -> str:
+    """Return the predicate about a block that is not a call."""
+    if not is_own:
+        return "does not have the tag of this session"
+    if not has_name:
+        return 'has no name="…"'
+    return "does not end"
 
 
 def _block_end(text: str, start: int, tag: str) -> tuple[int, int, bool]:
-    """The ends of a block's body and of its closing tag, and True if another block begins first.
+    """Find the ends of a block's body and of its closing tag; True if another block begins first.
 
     The last block may lack the closing tag, because some servers stop at it and leave it out.
     """
     other = re.compile(rf"^<{tag}\b[^>\n]*>", re.MULTILINE).search(text, start)
-    limit = other.start() if other is not None else len(text)
+    is_open = other is not None
+    limit = len(text) if other is None else other.start()
     for closing in (rf"\n?^</{tag}>", rf"</{tag}>", r"\n?^</tool>", "</tool>"):
         found = re.compile(closing, re.MULTILINE).search(text, start, limit)
-        if found:
-            return *found.span(), False
-    return limit, limit, other is not None
+        if found is not None:
+            return found.start(), found.end(), False
+    return limit, limit, is_open
 
 
 def _fence_end(text: str, opening: re.Match[str]) -> int:
-    """The place after the fence that a match of `_FENCE` opens, or the end of the text."""
+    """Find the place after the fence that a match of `_FENCE` opens, or the end of the text."""
     mark = opening["fence"]
     pattern = rf"^[ \t]*{mark[0]}{{{len(mark)},}}[ \t]*$"
     closing = re.compile(pattern, re.MULTILINE).search(text, opening.end())
@@ -205,26 +219,36 @@ def _call(name: str, body: str, specs: Specs) -> TextCall:
     by_lower = {known.lower(): known for known in specs}
     name = by_lower.get(name.lower(), name)
     spec = specs.get(name)
+    body = _unescaped(body)
+    if isinstance(spec, FreeformSpec):
+        if _is_json(body):
+            body = unwrapped(body)
+        return TextCall(name, body, is_freeform=True)
+    return TextCall(name, _arguments(body, spec), is_freeform=False)
+
+
+def _unescaped(body: str) -> str:
+    """Take a body out of its CDATA section, or undo the escapes in its JSON."""
     cdata = _CDATA.fullmatch(body)
     if cdata is not None:
-        body = cdata[1]
-    elif "&quot;" in body and not _is_json(body) and _is_json(plain := unescape(body)):
-        # The model escaped its arguments. Other bodies stay as they are: `?a=1&copy=2` has no
-        # copyright sign.
-        body = plain
-    if isinstance(spec, FreeformSpec):
-        return TextCall(
-            name, unwrapped(body) if _is_json(body) else body, is_freeform=True
-        )
+        return cdata[1]
+    if "&quot;" in body and not _is_json(body):
+        plain = unescape(body)
+        # Other bodies stay as they are: `?a=1&copy=2` has no copyright sign.
+        if _is_json(plain):
+            return plain
+    return body
+
+
+def _arguments(body: str, spec: ToolSpec | None) -> str:
+    """Make the JSON arguments of a function from the body of a block."""
     if _is_json(body):
-        return TextCall(name, body.strip(), is_freeform=False)
+        return body.strip()
     if is_raw(spec):
         assert isinstance(spec, FunctionSpec)
         (parameter,) = spec.parameters["properties"]
-        return TextCall(
-            name, json.dumps({parameter: body}, ensure_ascii=False), is_freeform=False
-        )
-    return TextCall(name, _from_children(body, spec) or body.strip(), is_freeform=False)
+        return json.dumps({parameter: body}, ensure_ascii=False)
+    return _from_children(body, spec) or body.strip()
 
 
 def _is_json(body: str) -> bool:
@@ -232,7 +256,7 @@ def _is_json(body: str) -> bool:
 
 
 def _from_children(body: str, spec: ToolSpec | None) -> str | None:
-    """Arguments written as `<name>value</name>`, as JSON; None for another body."""
+    """Convert arguments written as `<name>value</name>` to JSON; None for another body."""
     children: dict[str, str] = {}
     place = 0
     child = _CHILD.match(body)
