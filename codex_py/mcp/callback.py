@@ -11,7 +11,11 @@ _MAX_REQUEST_BYTES = 64 * 1024
 _REQUEST_TIMEOUT_S = 10.0
 PATH = "/callback"
 
-_FIELDS = "Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\nConnection: close\r\n"
+_FIELDS = (
+    "Content-Type: text/plain; charset=utf-8\r\n"
+    "Cache-Control: no-store\r\n"
+    "Connection: close\r\n"
+)
 _PAGES = {
     "200 OK": "Authentication complete. You may close this window.",
     "400 Bad Request": "This answer belongs to another login. Go back to the terminal.",
@@ -50,16 +54,19 @@ class LoginAnswers:
 
     @asynccontextmanager
     async def listening(self, port: int) -> AsyncGenerator[int]:
-        """Wait for the browser on a port of 127.0.0.1; yields the port. `port`: 0 for any free one.
+        """Wait for the browser on a port of 127.0.0.1. Yields the port.
+
+        Args:
+            port: the wanted port; 0 for any free one.
 
         Raises:
             OSError: the port is in use or not permitted.
         """
         limit = _MAX_REQUEST_BYTES
-        with closing(
-            await asyncio.start_server(self._serve, "127.0.0.1", port, limit=limit)
-        ) as it:
-            yield it.sockets[0].getsockname()[1]
+        server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=limit)
+        with closing(server):
+            _, used_port = server.sockets[0].getsockname()
+            yield used_port
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -80,24 +87,22 @@ class LoginAnswers:
         finally:
             writer.close()
 
-    def _response(self, head: bytes) -> bytes:
-        method, _, rest = head.decode("ascii", "replace").partition(" ")
+    def _response(self, request: bytes) -> bytes:
+        method, _, rest = request.decode("ascii", "replace").partition(" ")
         target = rest.partition(" ")[0]
         if method != "GET" or target.partition("?")[0] != PATH:
             status = "404 Not Found"
+        elif self._accept(target):
+            status = "200 OK"
         else:
-            if self._take(target):
-                status = "200 OK"
-            else:
-                status = "400 Bad Request"
+            status = "400 Bad Request"
         page = _PAGES[status].encode()
-        return (
-            f"HTTP/1.1 {status}\r\n{_FIELDS}Content-Length: {len(page)}\r\n\r\n".encode()
-            + page
-        )
+        head = f"HTTP/1.1 {status}\r\n{_FIELDS}Content-Length: {len(page)}\r\n\r\n"
+        return head.encode() + page
 
-    def _take(self, address: str) -> bool:
-        """Take the answer from an address. True if it is the answer to this login."""
+    def _accept(self, address: str) -> bool:
+        """Accept the answer in an address. False, and the user is told, if it is no answer to this
+        login."""
         answer = _parameters(address)
         if "code" not in answer and "error" not in answer:
             self._screen.refuse("that is not an address that ends a login")
@@ -120,12 +125,13 @@ class LoginAnswers:
             typing.cancel()
 
     async def _typed(self) -> None:
-        while not self._take(await self._screen.pasted()):
-            pass
+        is_answered = False
+        while not is_answered:
+            address = await self._screen.pasted()
+            is_answered = self._accept(address)
 
 
 def _parameters(address: str) -> dict[str, str]:
-    """The decoded query parameters of an address; the first one of each name."""
-    return {
-        name: values[0] for name, values in parse_qs(urlsplit(address).query).items()
-    }
+    """Return the decoded query parameters of an address; the first one of each name."""
+    values = parse_qs(urlsplit(address).query)
+    return {name: first for name, (first, *_) in values.items()}

@@ -30,13 +30,15 @@ from codex_py.protocol.mcp import (
 _QUOTED_CHARS = 1_000
 """The limit for stderr or a message quoted in an error."""
 _CLOSE_TIMEOUT_S = 2.0
-_OUR_SIGNALS = frozenset({-signal.SIGTERM, -signal.SIGKILL})
+_STOPPED_BY_US = frozenset({-signal.SIGTERM, -signal.SIGKILL})
+"""The exit codes of a process that `ServerProcess.stop` had to end."""
 
 
 class McpServer:
     """A server that one task runs from `start` to `aclose`.
 
-    A server that ends after it was ready is restarted, unless no request has succeeded since the last restart.
+    A server that ends after it was ready is restarted, unless no request has succeeded since the
+    last restart.
 
     Args:
         warn: gets the reason if the server fails, and one warning if it prints to stdout.
@@ -193,6 +195,7 @@ class McpServer:
             restarts = self._connection is not None and self._may_restart
             connection.end(_end_message(self.name, end, restarts=restarts))
         finally:
+            # The first reason holds.
             connection.end(f"MCP server `{self.name}` was shut down")
             self._connection = None
         if not restarts:
@@ -203,7 +206,7 @@ class McpServer:
     async def _serve(self, connection: ServerConnection) -> str:
         """Start the server if it is a process, and serve a connection.
 
-        Returns a predicate that says how it ended.
+        Returns a predicate that says how it ended, such as `exited with code 1`.
         """
         transport = self.settings.transport
         if isinstance(transport, HttpTransport):
@@ -216,13 +219,7 @@ class McpServer:
             process = self._spawn(transport)
         except (OSError, ValueError) as error:
             self._failure = "not_started"
-            if not isinstance(error, OSError):
-                return f"could not be started: {error}"
-            if error.filename == transport.cwd:
-                what = error.filename
-            else:
-                what = transport.argv[0]
-            return f"could not be started: {str(what)!r}: {error.strerror}"
+            return f"could not be started: {_spawn_problem(error, transport)}"
         try:
             end = await self._connect(process, connection)
         finally:
@@ -231,13 +228,11 @@ class McpServer:
         if connection.reason is not None:
             return connection.reason
         # A server that only closed its output, and that we then had to stop, has not exited.
-        if has_exited or (connection.is_lost and process.exit_code not in _OUR_SIGNALS):
+        if connection.is_lost and process.exit_code not in _STOPPED_BY_US:
+            has_exited = True
+        if has_exited:
             self._failure = "exited"
-            code = process.exit_code or 0
-            if code < 0:
-                end = f"exited with signal {-code}"
-            else:
-                end = f"exited with code {code}"
+            end = _exit_text(process.exit_code or 0)
         tail = process.stderr_tail().strip()[-_QUOTED_CHARS:]
         if tail:
             return f"{end}; the end of its stderr:\n{tail}"
@@ -248,15 +243,14 @@ class McpServer:
     ) -> str:
         """Connect, and wait for the end of the connection.
 
-        Returns a predicate that says how it ended.
+        Returns a predicate, as `_serve` does.
         """
         loop = asyncio.get_running_loop()
         started = loop.time()
         # Let the other servers start first, so that their start overlaps the 250 ms of loading.
         await asyncio.sleep(0)
-        connect = await load_client(
-            "http" if isinstance(server, HttpTransport) else "stdio"
-        )
+        kind = "http" if isinstance(server, HttpTransport) else "stdio"
+        connect = await load_client(kind)
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout_at(
@@ -290,6 +284,7 @@ class McpServer:
             self._settled.clear()
 
     def _why(self, error: Exception) -> str:
+        """Return a predicate about a failed connection, and note the kind of the failure."""
         # The SDK's task groups wrap every error.
         while isinstance(error, ExceptionGroup):
             error = cast("ExceptionGroup[Exception]", error).exceptions[0]
@@ -302,17 +297,13 @@ class McpServer:
                 self._failure = "protocol"
                 return str(error)[:_QUOTED_CHARS]
             case _:
+                reason = str(error) or type(error).__name__
                 is_local = isinstance(self.settings.transport, StdioTransport)
-                was_reached = is_local or self._connection is not None
-                if was_reached:
+                if is_local or self._connection is not None:
                     self._failure = "protocol"
-                else:
-                    self._failure = "unreachable"
-                if was_reached:
-                    verb = "failed"
-                else:
-                    verb = "could not be reached"
-                return f"{verb}: {str(error) or type(error).__name__}"
+                    return f"failed: {reason}"
+                self._failure = "unreachable"
+                return f"could not be reached: {reason}"
 
     async def _list_tools(
         self, connection: ServerConnection, session: McpSession
@@ -330,14 +321,31 @@ class McpServer:
             return await self._elicitor.elicit(elicitation)
 
     def _stray_output(self, line: str) -> None:
-        self._warn_once(
-            "output", f"prints to stdout what is no message, which is skipped: {line!r}"
+        text = (
+            f"prints lines to stdout that are not messages, and are skipped: {line!r}"
         )
+        self._warn_once("output", text)
 
     def _warn_once(self, kind: str, text: str) -> None:
         if kind not in self._warned:
             self._warned.add(kind)
             self._warn(f"MCP server `{self.name}` {text}")
+
+
+def _spawn_problem(error: OSError | ValueError, transport: StdioTransport) -> str:
+    if not isinstance(error, OSError):
+        return str(error)
+    what = transport.argv[0]
+    if error.filename == transport.cwd:
+        # The working directory is missing, not the program.
+        what = str(error.filename)
+    return f"{what!r}: {error.strerror}"
+
+
+def _exit_text(code: int) -> str:
+    if code < 0:
+        return f"exited with signal {-code}"
+    return f"exited with code {code}"
 
 
 def _end_message(name: str, end: str, *, restarts: bool) -> str:
@@ -346,6 +354,6 @@ def _end_message(name: str, end: str, *, restarts: bool) -> str:
     else:
         after = "It is not started again."
     return (
-        f"MCP server `{name}` {end}\n{after} This call was not repeated: it may have done part of its"
-        " work, so check before you call it again."
+        f"MCP server `{name}` {end}\n{after} This call was not repeated:"
+        " it may have done part of its work, so check before you call it again."
     )

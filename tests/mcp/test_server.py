@@ -145,7 +145,7 @@ def test_a_line_that_is_no_message_is_skipped_and_reported_once(tmp_path: Path) 
         async with started(tmp_path, "banner") as it:
             assert await it.call("banner", "echo") == text("{}")
             assert it.warnings == [
-                "MCP server `banner` prints to stdout what is no message, which is skipped:"
+                "MCP server `banner` prints lines to stdout that are not messages, and are skipped:"
                 " 'Listening…'"
             ]
 

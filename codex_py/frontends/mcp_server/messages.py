@@ -28,7 +28,7 @@ class ClientMessages(IncomingMessages):
     ) -> None:
         super().__init__(
             reader,
-            lambda text: tell(f"skipped what is no message: {text!r}"),
+            lambda text: tell(f"skipped a line that is not a message: {text!r}"),
             lambda why: None if why is None else tell(f"the client {why}"),
             self._refuse_long,
         )
@@ -57,7 +57,7 @@ class ClientMessages(IncomingMessages):
         except (ValueError, RecursionError):
             self._refuse(None, types.PARSE_ERROR, "this is no JSON")
         else:
-            text = "this is no message of JSON-RPC"
+            text = "this is not a message of JSON-RPC"
             self._refuse(None, types.INVALID_REQUEST, text)
 
     def _refuse_long(self, request_id: int | None) -> None:
