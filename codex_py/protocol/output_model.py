@@ -1,5 +1,7 @@
-"""A pydantic model as the schema of a final answer. LIGHT: a caller with a model has already
-imported pydantic."""
+"""Makes a JSON Schema for a final answer from a pydantic model.
+
+LIGHT: a caller with a model has already imported pydantic.
+"""
 
 from typing import Any, Protocol, Self, TypeGuard, cast
 
@@ -29,15 +31,12 @@ class ModelSchema(dict[str, Any]):
         self._model = model
 
     def violation(self, text: str) -> str | None:
-        """A sentence about how an answer violates the model; None if it does not."""
+        """Say in a sentence how an answer violates the model; None if it does not."""
         try:
             self._model.model_validate_json(text)
         except ValueError as error:
             details: list[dict[str, Any]] = cast("Any", error).errors()
-            reasons = [
-                f"at {'.'.join(map(str, each['loc'])) or '$'}: {each['msg']}"
-                for each in details
-            ]
+            reasons = [_reason(each) for each in details]
             name = cast("type", self._model).__name__
             reason = shortened("; ".join(reasons), _MAX_REASON_CHARACTERS)
             return f"the final answer does not satisfy {name}: {reason}"
@@ -45,11 +44,16 @@ class ModelSchema(dict[str, Any]):
 
 
 def answer_schema(given: Any) -> Any:
-    """The JSON Schema of a pydantic model; any other value is a schema already, and returned
+    """Return the JSON Schema of a pydantic model; any other value is a schema already, and returned
     unchanged."""
     if isinstance(given, type):
         return ModelSchema(given)
     return given
+
+
+def _reason(detail: dict[str, Any]) -> str:
+    place = ".".join(map(str, detail["loc"]))
+    return f"at {place or '$'}: {detail['msg']}"
 
 
 def _is_model(model: object) -> TypeGuard[type[PydanticModel]]:
@@ -72,8 +76,6 @@ def _strict(schema: Any) -> Any:
         elif key != "default":
             strict[key] = _strict(value)
     if "properties" in strict:
-        strict |= {
-            "required": list(strict["properties"]),
-            "additionalProperties": False,
-        }
+        strict["required"] = list(strict["properties"])
+        strict["additionalProperties"] = False
     return strict

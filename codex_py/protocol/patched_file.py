@@ -1,4 +1,4 @@
-"""The change of one file by a patch."""
+"""Describes the change of one file by a patch, and the changes in a work tree."""
 
 import os
 import stat
@@ -76,13 +76,13 @@ class PatchedFile(NamedTuple):
         return None
 
     def facts(self) -> dict[str, str]:
-        """The change without contents, for JSON."""
+        """Return the change without contents, for JSON."""
         facts = {"path": str(self.path), "kind": self.kind}
         if self.move_to is not None:
             facts["move_to"] = str(self.move_to)
-        if self.link is None:
-            return facts
-        return {**facts, "link": self.link}
+        if self.link is not None:
+            facts["link"] = self.link
+        return facts
 
 
 class TreeChanges(NamedTuple):

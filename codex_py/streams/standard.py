@@ -1,5 +1,7 @@
-"""Reads from and writes to the descriptors that the program was given, whatever is at their other
-end."""
+"""Reads from and writes to the descriptors that the program was given.
+
+A terminal, a file, a pipe or nothing at all may be at their other end.
+"""
 
 import errno
 import json
@@ -22,9 +24,12 @@ _ATOMIC = 4096
 
 
 def print_out(text: str) -> int:
-    """Write a text to standard output; 0, or the exit code if that fails, after an error message.
+    """Write a text to standard output, and an error message if that fails.
 
     Bytes that were decoded with `surrogateescape` go out as they were.
+
+    Returns:
+        The exit code of a program that has nothing more to do: 0 if the text was written.
     """
     stdout = OutputStream(1)
     stdout.write(text.encode(errors="surrogateescape"))
@@ -50,13 +55,14 @@ def tell(text: str) -> None:
 
 
 def read_all(fd: int, grown: Callable[[int], None]) -> bytes:
-    """Read everything up to the end.
+    """Read a descriptor to its end.
 
     Args:
-        grown: gets the size so far, bytes, after each piece; what it raises ends the reading.
+        grown: gets the number of bytes so far, after each piece. An exception from it ends the
+            reading.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the descriptor cannot be read.
     """
     pieces: list[bytes] = []
     size = 0
@@ -80,8 +86,8 @@ class OutputStream:
     Writing never raises. After the first failure `failure` says why, and the rest is dropped.
 
     Args:
-        timeout_s: how long in all to wait for a pipe that nobody empties; after that, what it does
-            not take is dropped. None waits for ever.
+        timeout_s: the seconds to wait in total for a pipe whose reader is too slow. Then the rest
+            is dropped. None waits for ever.
 
     Attributes:
         failure: the first error.
@@ -92,7 +98,8 @@ class OutputStream:
         self.failure: OSError | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._fd = fd
-        # Wait for a terminal that was stopped with Ctrl-S: only pipes have absent readers.
+        # Only a pipe can have a reader that never reads. A terminal that was stopped with Ctrl-S is
+        # waited for.
         self._timeout_s = timeout_s if is_pipe(fd) else None
 
     def write(self, data: bytes) -> None:
@@ -123,13 +130,15 @@ class OutputStream:
         return self.failure is not None and self.failure.errno == errno.EPIPE
 
     def _wait_writable(self, timeout_s: float | None) -> bool:
+        """Wait until the descriptor takes more. False after the time-out; None waits for ever."""
+        timeout_ms = None if timeout_s is None else timeout_s * 1000
         poll = select.poll()
         poll.register(self._fd, select.POLLOUT)
-        return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
+        return bool(poll.poll(timeout_ms))
 
 
 def is_pipe(fd: int) -> bool:
-    """True if it is a pipe or a socket; False too if it is closed."""
+    """True for a pipe or a socket; False if the descriptor is closed."""
     try:
         mode = os.fstat(fd).st_mode
     except OSError:

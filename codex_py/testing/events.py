@@ -5,6 +5,7 @@ shapes: the streaming events in the Responses API reference.
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, TypeGuard, cast
 
@@ -45,7 +46,7 @@ def ev_message(
     }
     whole: Event = {**part, "text": text}
     place = {"item_id": item_id, "output_index": index, "content_index": 0}
-    length = max(1, -(-len(text) // pieces))
+    length = max(1, math.ceil(len(text) / pieces))
     deltas = [text[start : start + length] for start in range(0, len(text), length)]
     return [
         _added({**item, "content": []}, index),

@@ -1,6 +1,7 @@
-"""Confinement on macOS, by `sandbox-exec` and a profile.
+"""Confines commands on macOS, by `sandbox-exec` and a profile.
 
-The language is undocumented; the profiles of the system are in `/System/Library/Sandbox/Profiles`.
+The language of profiles is undocumented; those of the system are in
+`/System/Library/Sandbox/Profiles`.
 """
 
 import os
@@ -68,39 +69,41 @@ class SeatbeltBackend:
 
 
 def seatbelt_profile(view: Layout) -> str:
-    """The profile. If several rules match, the last one applies.
+    """Write the profile for a layout. If several rules match, the last one applies.
 
     Protected names need not exist. They match in upper and lower case, because most disks of macOS
     ignore case.
     """
     rules = [_BASE]
-    rules += [
-        f"(allow file-write* (subpath {_quoted(path)}))\n" for path in view.writable
-    ]
+    writable = view.writable
+    rules += [f"(allow file-write* {_below(path)})\n" for path in writable]
     # If a root were moved, its protected entries would no longer be at their protected paths.
     rules += [
-        f"(deny file-write-unlink (literal {_quoted(path)}))\n"
-        for path in view.writable
+        f"(deny file-write-unlink (literal {_quoted(path)}))\n" for path in writable
     ]
-    closed = dict.fromkeys(
-        (*view.protected, *view.links, *absent_names(view.roots), *view.absent)
-    )
-    rules += [f"(deny file-write* (subpath {_quoted(path)}))\n" for path in closed]
-    for path in sorted((*view.hidden, *view.opened), key=lambda path: len(path.parts)):
-        is_open = path in view.opened
-        place = f"(subpath {_quoted(path)})"
-        if is_open:
-            rules.append(f"(allow file-read* {place})\n")
+    absent = (*absent_names(view.roots), *view.absent)
+    closed = dict.fromkeys((*view.protected, *view.links, *absent))
+    rules += [f"(deny file-write* {_below(path)})\n" for path in closed]
+    # The deepest path that contains a file decides, so its rule is the last.
+    hidden_or_opened = (*view.hidden, *view.opened)
+    for path in sorted(hidden_or_opened, key=lambda path: len(path.parts)):
+        if path in view.opened:
+            rules.append(f"(allow file-read* {_below(path)})\n")
         else:
-            rules.append(f"(deny file-read* file-write* {place})\n")
-    places = (path.parent for path in view.roots.protected_names)
-    for root in dict.fromkeys((*view.roots.all, *places)):
-        names = "|".join(_pattern(name, any_case=True) for name in PROTECTED_NAMES)
-        prefix = "" if root == Path("/") else _pattern(str(root))
+            rules.append(f"(deny file-read* file-write* {_below(path)})\n")
+    names = "|".join(_pattern(name, any_case=True) for name in PROTECTED_NAMES)
+    folders = [path.parent for path in view.roots.protected_names]
+    for folder in dict.fromkeys((*view.roots.all, *folders)):
+        prefix = "" if folder == Path("/") else _pattern(str(folder))
         rules.append(f'(deny file-write* (regex #"^{prefix}/({names})(/.*)?$"))\n')
     if not view.offline:
         rules.append(_NETWORK)
     return "".join(rules)
+
+
+def _below(path: Path) -> str:
+    """Write a filter for a path and everything below it."""
+    return f"(subpath {_quoted(path)})"
 
 
 def _quoted(path: Path) -> str:
