@@ -47,6 +47,8 @@ class TurnResult:
 
 @frozen
 class TurnOutcome:
+    """How a turn ended, before its last events are made."""
+
     end: BaseException | None
     """The error, bug or cancellation that ended the turn; None if it completed."""
     ending: CodexError | None
@@ -77,7 +79,7 @@ class TurnOutcome:
     def events(
         self, usage: Usage, denied: Denied, stop: events.StopOverridden | None
     ) -> list[events.Event]:
-        """The events that end the turn; the terminal event is the last."""
+        """Make the events that end the turn; the terminal event is the last."""
         error = self.error
         if error is None:
             refused = denied if denied.calls else None
@@ -164,9 +166,13 @@ def _result(
         exit_code = ExitCode.GATE
     error = outcome.error
     if error is not None:
-        # The most serious gate counts; every other error counts more than a gate.
         is_gate = ExitCode.GATE <= error.exit_code <= ExitCode.SANDBOX
-        exit_code = max(error.exit_code, exit_code if is_gate else 0)
+        if is_gate:
+            # The most serious gate counts.
+            exit_code = max(error.exit_code, exit_code)
+        else:
+            # Any other error is more serious than a gate.
+            exit_code = error.exit_code
     denied = turn.denied.calls > 0
     return TurnResult(turn.last_message, session.log.usage, error, denied, exit_code)
 
@@ -191,15 +197,16 @@ def _checked_facts(facts: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _with_facts(event: EndT, facts: Mapping[str, Any]) -> EndT:
     """Add the extensions' facts to the event: to the field of that name, or else to `facts`."""
+    if not facts:
+        return event
     fields = event.__dataclass_fields__
-    own = {
-        name: value
-        for name, value in facts.items()
-        if name in fields and name != "type"
-    }
-    others = {
-        name: facts[name] for name in facts if name not in {*own, "exit_code", "type"}
-    }
-    if facts:
-        return replace(event, **own, facts=others)
-    return event
+    own: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for name, value in facts.items():
+        if name == "type":
+            continue
+        if name in fields:
+            own[name] = value
+        elif name != "exit_code":
+            others[name] = value
+    return replace(event, **own, facts=others)

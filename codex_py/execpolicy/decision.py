@@ -26,14 +26,18 @@ class Decision(StrEnum):
     FORBIDDEN = "forbidden"
 
 
-_UNREAD = "the command is too long or too deeply nested to be checked against the rules; make it shorter"
+_UNREAD = (
+    "the command is too long or too deeply nested to be checked against the rules;"
+    " make it shorter"
+)
 _SHIFTING = frozenset(
     """
     . alias builtin cd command declare enable eval exec export function hash local popd
     printf pushd read readonly set shopt source trap typeset unalias unset
     """.split()  # noqa: SIM905 -- as a list, a line for each name
 )
-"""Words of a shell after which a name may mean another program, or a program may work in another folder."""
+"""Words of a shell after which a name may mean another program, or a program may work in another
+folder."""
 
 _STRICTNESS = {decision: rank for rank, decision in enumerate(Decision)}
 
@@ -92,7 +96,7 @@ class CommandRules:
     host_executables: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict[str, tuple[str, ...]]
     )
-    """The absolute paths that are a program, by the program's bare name."""
+    """The absolute paths of each program, by its bare name."""
     warnings: tuple[str, ...] = ()
     """Sentences about accepted rules that have no effect."""
 
@@ -103,18 +107,20 @@ class CommandRules:
         *,
         resolve_paths: bool = True,
     ) -> RuleMatch | None:
-        """The decision of the rules on all commands that `argv` runs; None if they do not decide.
+        """Decide about all commands that `argv` runs; None if the rules do not decide.
 
-        `prompt` and `forbidden` hold for every command that `all_commands` finds; a script that it
-        cannot read counts as covered by the strictest rule. `allow` needs more, because it lifts
-        the sandbox: a rule that covers `argv` itself, or one for each of its `plain_commands`, and
-        programs that no command can change. So a redirection, an expansion, or a command without a
-        rule prevents `allow`.
+        `prompt` and `forbidden` hold if a rule covers any command that `all_commands` finds. A
+        script that it cannot read counts as covered by the strictest rule.
 
-        `resolve_paths`: if no rule covers the path of a program as written, a rule for a bare name
-        such as `git` also covers paths that end in it. If `host_executables` has the name, only its
-        paths count, else any path. `allow` then also requires a path in a folder of the system, or
-        one of `host_executables`, written without detours.
+        `allow` needs more, because it lifts the sandbox. A rule must cover `argv` itself, or each
+        of its `plain_commands`, and every program must be one that no command can change. So a
+        redirection, an expansion, or a command without a rule prevents `allow`.
+
+        Args:
+            resolve_paths: if no rule covers the path of a program as written, a rule for a bare
+                name such as `git` also covers paths that end in it. If `host_executables` has the
+                name, only its paths count, else any path. `allow` then also requires a path in a
+                folder of the system, or one of `host_executables`, written without detours.
         """
         if not self.prefix_rules:
             return None
@@ -133,7 +139,7 @@ class CommandRules:
         return _allowed(argv, found, place)
 
     def _for_unread(self) -> tuple[MatchedRule, ...]:
-        """The strictest rule, for a script that cannot be read; empty if all rules allow."""
+        """Return the strictest rule, for a script that cannot be read; empty if all rules allow."""
         decisions = {rule.decision for rule in self.prefix_rules} - {Decision.ALLOW}
         if not decisions:
             return ()
@@ -143,7 +149,7 @@ class CommandRules:
     def matches(
         self, command: Command, *, resolve_paths: bool = True
     ) -> tuple[MatchedRule, ...]:
-        """The rules that cover one simple command, in order."""
+        """Return the rules that cover one simple command, in order."""
         exact = tuple(
             MatchedRule(command[: len(rule.pattern)], rule.decision, rule.justification)
             for rule in self.prefix_rules
@@ -178,9 +184,12 @@ def _allowed(
     found: Mapping[Command, tuple[MatchedRule, ...]],
     place: CommandPlace,
 ) -> RuleMatch | None:
-    """The rules that lift the sandbox for `argv`; None if the sandbox stays. See `CommandRules.decide`.
+    """Return the rules that lift the sandbox for `argv`; None if the sandbox stays.
 
-    `found`: the rules for each command that `argv` runs. All of them allow.
+    See `CommandRules.decide`.
+
+    Args:
+        found: the rules for each command that `argv` runs. All of them allow.
     """
     itself = _allowing(tuple(argv), found, place)
     if itself:
@@ -203,7 +212,7 @@ def _allowing(
     found: Mapping[Command, tuple[MatchedRule, ...]],
     place: CommandPlace,
 ) -> tuple[MatchedRule, ...]:
-    """The rules that allow one command to leave the sandbox; empty if it must not."""
+    """Return the rules that allow one command to leave the sandbox; empty if it must not."""
     matches = found.get(command, ())
     if matches and _may_leave_sandbox(command, matches, place):
         return matches
@@ -217,19 +226,20 @@ def _may_leave_sandbox(
     if not place.has_safe_home:
         return False
     covered = max(len(match.prefix) for match in matches)
+    # The list grows in the loop: a wrapper such as `env` runs further commands.
     parts = [command]
     try:
         for part in parts:
             if place.program(part[0]) is None:
                 return False
-            own = covered if part is command else 0
-            if is_local_install(part, own) or (
-                program_name(part) == "git" and git.is_held_back(part, own, place)
-            ):
+            # The rule is about the words of the command itself.
+            known_words = covered if part is command else 0
+            if is_local_install(part, known_words):
                 return False
-            # `git` without its first options is the same program, which was already checked.
             if program_name(part) != "git":
                 parts += wrapped_commands(part)
+            elif git.is_held_back(part, known_words, place):
+                return False
     except ValueError:  # no path can have such a word in it
         return False
     return True
