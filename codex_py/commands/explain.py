@@ -19,6 +19,8 @@ from codex_py.execpolicy.rules import read_rules
 from codex_py.streams.standard import print_out, tell
 from codex_py.streams.terminal import printable
 
+_CHECK_USAGE = "codex-py execpolicy check --rules FILE -- COMMAND"
+
 
 def run_config(arguments: Arguments, environment: Mapping[str, str]) -> int:
     """Print where a setting comes from. Returns the exit code."""
@@ -42,22 +44,26 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
     parser = command_parser("--pretty", "--resolve-host-executables")
     parser.add_argument("-r", "--rules", action="append")
     options, command = parser.parse_before_command(argv)
-    for missing, what in ((not options.rules, "rules"), (not command, "command")):
-        if missing:
-            raise UsageError(
-                f"say which {what}: codex-py execpolicy check --rules FILE -- COMMAND"
-            )
+    if not options.rules:
+        raise UsageError(f"say which rules: {_CHECK_USAGE}")
+    if not command:
+        raise UsageError(f"say which command: {_CHECK_USAGE}")
     rules = read_rules([Path(file) for file in options.rules])
     for warning in rules.warnings:
         tell(f"Warning: {warning}")
     match = rules.decide(command, resolve_paths=options.resolve_host_executables)
-    style: dict[str, Any] = (
-        {"indent": 2} if options.pretty else {"separators": (",", ":")}
-    )
-    report = json.dumps(_report(match), ensure_ascii=False, **style)
-    if printable(report) != report:
-        report = json.dumps(_report(match), **style)
-    return print_out(f"{report}\n")
+    report = _report(match)
+    text = _encoded(report, pretty=options.pretty, ensure_ascii=False)
+    if printable(text) != text:
+        # A character could change the state of the terminal, so escape all but ASCII.
+        text = _encoded(report, pretty=options.pretty, ensure_ascii=True)
+    return print_out(f"{text}\n")
+
+
+def _encoded(report: dict[str, Any], *, pretty: bool, ensure_ascii: bool) -> str:
+    if pretty:
+        return json.dumps(report, indent=2, ensure_ascii=ensure_ascii)
+    return json.dumps(report, separators=(",", ":"), ensure_ascii=ensure_ascii)
 
 
 def _report(match: RuleMatch | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The program that models call as `apply_patch`. It has the output of Codex CLI 0.169.
+"""The program that models call as `apply_patch`. It prints what that of Codex CLI 0.169 prints.
 
 It runs if the program is called `apply_patch` or `applypatch` (through a symbolic link to
 `codex-py`), and for `codex-py --codex-run-as-apply-patch PATCH`. Unlike in Codex, a patch that
@@ -28,31 +28,43 @@ _USAGE_TEXT = "Usage: apply_patch 'PATCH'\n       echo 'PATCH' | apply_patch\n"
 def main(arguments: Sequence[str]) -> int:
     """Apply the patch in the command line or in standard input. Returns the exit code."""
     is_option = arguments[:1] == [RUN_AS_APPLY_PATCH]
-    if len(arguments) > 1 and not is_option:
+    if is_option:
+        return _apply_argument(RUN_AS_APPLY_PATCH, arguments[1:])
+    if len(arguments) > 1:
         return _fail(_USAGE, "Error: apply_patch accepts exactly one argument.\n")
+    if arguments:
+        return _apply_argument("apply_patch", arguments)
+    return _apply_stdin()
+
+
+def _apply_argument(name: str, values: Sequence[str]) -> int:
+    """Apply the patch in the first value. `name`: of the program or option, for errors."""
     try:
-        if is_option:
-            text = os.fsencode(arguments[1]).decode()
-        elif arguments:
-            text = os.fsencode(arguments[0]).decode()
-        else:
-            text = read_stdin().decode()
-    except (CodexError, OSError, IndexError, UnicodeDecodeError) as error:
-        if arguments:
-            if is_option:
-                name = RUN_AS_APPLY_PATCH
-            else:
-                name = "apply_patch"
-            return _fail(_FAILED, f"Error: {name} requires a UTF-8 PATCH argument.\n")
-        if isinstance(error, OSError):
-            reason = describe(error)
-        else:
-            reason = str(error)
-        if isinstance(error, UnicodeDecodeError):
-            reason = "stream did not contain valid UTF-8"
-        return _fail(_FAILED, f"Error: Failed to read PATCH from stdin.\n{reason}\n")
-    if not arguments and not text:
+        text = os.fsencode(values[0]).decode()
+    except (IndexError, UnicodeDecodeError):
+        return _fail(_FAILED, f"Error: {name} requires a UTF-8 PATCH argument.\n")
+    return _apply_unless_stopped(text)
+
+
+def _apply_stdin() -> int:
+    try:
+        text = read_stdin().decode()
+    except UnicodeDecodeError:
+        return _unreadable_stdin("stream did not contain valid UTF-8")
+    except OSError as error:
+        return _unreadable_stdin(describe(error))
+    except CodexError as error:
+        return _unreadable_stdin(str(error))
+    if not text:
         return _fail(_USAGE, _USAGE_TEXT)
+    return _apply_unless_stopped(text)
+
+
+def _unreadable_stdin(reason: str) -> int:
+    return _fail(_FAILED, f"Error: Failed to read PATCH from stdin.\n{reason}\n")
+
+
+def _apply_unless_stopped(text: str) -> int:
     raise_when_stopped()
     try:
         return _apply(text)

@@ -35,26 +35,22 @@ class Answers:
             found: Any = json.loads(text)
         except json.JSONDecodeError as error:
             raise self._error(error.msg, error.lineno) from None
-        except (OSError, ValueError, RecursionError) as error:
-            raise self._error(getattr(error, "strerror", None) or str(error)) from None
-        if not isinstance(found, dict | list):
-            raise self._error("it is neither an object nor a list of answers", 1)
-        if isinstance(found, list):
-            self._listed = cast("list[Any]", found)
-        else:
-            self._listed = []
+        except OSError as error:
+            raise self._error(error.strerror or str(error)) from None
+        except (ValueError, RecursionError) as error:
+            raise self._error(str(error)) from None
+        self._listed: list[Any] = []
+        self._named: dict[str, Any] = {}
         if isinstance(found, dict):
             self._named = cast("dict[str, Any]", found)
+        elif isinstance(found, list):
+            self._listed = cast("list[Any]", found)
         else:
-            self._named = {}
-        for name, answer in (
-            *self._named.items(),
-            *((None, each) for each in self._listed),
-        ):
-            if not _is_answer(answer):
-                at = max(0, text.find(json.dumps(answer if name is None else name)))
-                line = text.count("\n", 0, at) + 1
-                raise self._error("an answer is a text, or a list of texts", line)
+            raise self._error("it is neither an object nor a list of answers", 1)
+        for name, answer in self._named.items():
+            self._check(answer, text, place=name)
+        for answer in self._listed:
+            self._check(answer, text, place=answer)
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         if not elicitation.questions:
@@ -72,6 +68,18 @@ class Answers:
             f"{self._path} has no answer to {question.id!r}: {question.question}"
         )
         return None
+
+    def _check(self, answer: Any, text: str, *, place: Any) -> None:
+        """Raise a `CodexError` if a value is not an answer.
+
+        Args:
+            text: the contents of the file.
+            place: a value in the file, whose line the message names.
+        """
+        if not _is_answer(answer):
+            start = max(0, text.find(json.dumps(place)))
+            line = text.count("\n", 0, start) + 1
+            raise self._error("an answer is a text, or a list of texts", line)
 
     def _error(self, reason: str, line: int | None = None) -> CodexError:
         if line is None:

@@ -45,8 +45,10 @@ class AgentNews:
             case events.TurnFailed(error):
                 self.last = error.message
                 self.is_working = False
-            case events.TurnStarted() | events.TurnCompleted():
-                self.is_working = isinstance(event, events.TurnStarted)
+            case events.TurnStarted():
+                self.is_working = True
+            case events.TurnCompleted():
+                self.is_working = False
             case _:
                 pass
         for reader in self.readers:
@@ -64,9 +66,14 @@ def working_rows(
     columns: int,
     asking: Collection[str | None] = (),
 ) -> list[Fragments]:
-    """A row for each working agent, with its last action.
+    """Make a row for each working agent, with its last action, below a blank row.
 
-    `names`: by thread id. `asking`: see `Status`.
+    Args:
+        names: the names of agents, by the id of their thread.
+        asking: the names of the agents that wait for an answer of the user; see `Status`.
+
+    Returns:
+        The rows; none if no agent works.
     """
     working = [
         (names.get(each, "agent"), news)
@@ -126,6 +133,6 @@ async def read_agent(
 
 
 def _name(agent: ChildAgent) -> str:
-    return printable(
-        f"{agent.nickname} ({agent.role})" if agent.role else agent.nickname
-    )
+    if agent.role:
+        return printable(f"{agent.nickname} ({agent.role})")
+    return printable(agent.nickname)

@@ -22,7 +22,7 @@ from codex_py.streams.terminal import some_of
 
 
 def entries_here(context: CommandContext) -> Entries:
-    """The entries of the journal, after interrupted changes were recovered. Reads files."""
+    """Return the entries of the journal, after recovering interrupted changes. Reads files."""
     home = context.config.home
     cwd = context.config.cwd
     journal = Journal(home, cwd)
@@ -43,7 +43,7 @@ async def confirmed(
 
 
 def reason_of(error: EditedSince, cwd: Path) -> str:
-    """The reason of an error, with paths relative to `cwd`.
+    """Return the reason of an error, with paths relative to `cwd`.
 
     The entry's number is left out: the user has never seen it.
     """
@@ -61,27 +61,34 @@ async def agreed_plan(
     plan_them = partial(plan_undo, journal, numbers[0], others=numbers[1:])
     try:
         plan = await asyncio.to_thread(plan_them)
-        doubts = "\n".join(plan.doubts)
-        if not doubts or await confirmed(context, "Undo all of it?", doubts):
-            return plan
-        return None
     except EditedSince as error:
-        why = reason_of(error, context.config.cwd)
-        context.transcript.notice(f"Not done: {what} {why}", "warning")
-        if error.is_plan:
-            title = "Would change"
-        else:
-            title = "Edited since"
-        key = context.ui.keymap.named(SHOWS_ALL)
-        shown = diff_cell(error.diff, most=MOST_ROWS, title=title, key=key)
-        context.transcript.print(shown)
-        whole = Pages(title)
-        whole.add(diff_cell(error.diff, title=title))
-    reason = "What it replaces is kept."
-    show_all = partial(context.overlays.open, whole)
-    if not await confirmed(context, "Do it all the same?", reason, show_all):
+        if not await _confirmed_edits(context, error, what):
+            return None
+        return await asyncio.to_thread(plan_them, force=True)
+    doubts = "\n".join(plan.doubts)
+    if doubts and not await confirmed(context, "Undo all of it?", doubts):
         return None
-    return await asyncio.to_thread(plan_them, force=True)
+    return plan
+
+
+async def _confirmed_edits(
+    context: CommandContext, error: EditedSince, what: str
+) -> bool:
+    """Show what was edited since, and ask if the undo should be done all the same."""
+    why = reason_of(error, context.config.cwd)
+    context.transcript.notice(f"Not done: {what} {why}", "warning")
+    if error.is_plan:
+        title = "Would change"
+    else:
+        title = "Edited since"
+    key = context.ui.keymap.named(SHOWS_ALL)
+    shown = diff_cell(error.diff, most=MOST_ROWS, title=title, key=key)
+    context.transcript.print(shown)
+    whole = Pages(title)
+    whole.add(diff_cell(error.diff, title=title))
+    show_all = partial(context.overlays.open, whole)
+    reason = "What it replaces is kept."
+    return await confirmed(context, "Do it all the same?", reason, show_all)
 
 
 async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
@@ -109,33 +116,36 @@ async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
 async def _take_back(context: CommandContext, _: str, *, redo: bool) -> None:
     def find() -> tuple[Journal, int, JournalEntry]:
         entries = entries_here(context)
-        entry = entries.find(entries.newest_undo() if redo else None)
-        return (
-            entries.journal,
-            entry.number,
-            entries.find(entry.undoes) if redo else entry,
-        )
+        if redo:
+            undo = entries.find(entries.newest_undo())
+            return entries.journal, undo.number, entries.find(undo.undoes)
+        entry = entries.find()
+        return entries.journal, entry.number, entry
 
     async with context.undoing:
         journal, number, undone = await asyncio.to_thread(find)
         what = undone.name
-        session = context.conversation.session
         turn = undone.turn
-        if turn and session is not None and turn.thread_id == session.thread_id:
-            what = f"turn {turn.number}"
-        elif turn:
-            if redo:
-                title = f"Do {what} again?"
-            else:
-                title = f"Undo {what}?"
-            other = "It belongs to another conversation in this folder."
-            if not await confirmed(context, title, other):
+        if turn is not None:
+            session = context.conversation.session
+            if session is not None and turn.thread_id == session.thread_id:
+                what = f"turn {turn.number}"
+            elif not await _confirmed_other(context, what, redo=redo):
                 return
         plan = await agreed_plan(context, journal, [number], what)
         if plan and redo:
             await carry_out(context, plan, f"Made again {what}")
         elif plan:
             await carry_out(context, plan, f"Undid {what}")
+
+
+async def _confirmed_other(context: CommandContext, what: str, *, redo: bool) -> bool:
+    if redo:
+        title = f"Do {what} again?"
+    else:
+        title = f"Undo {what}?"
+    reason = "It belongs to another conversation in this folder."
+    return await confirmed(context, title, reason)
 
 
 _undo = partial(_take_back, redo=False)

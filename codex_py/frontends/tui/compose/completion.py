@@ -18,8 +18,9 @@ from codex_py.frontends.tui.menu import MOST_ROWS, moved, sign_of, window
 from codex_py.streams.terminal import printable
 
 _OTHER_ROWS = 11
+"""The rows of the screen for everything else."""
 _LEAST_ROWS = 4
-"""Rows of the screen for everything else, and the least rows of suggestions on a low screen."""
+"""The rows of suggestions on a low screen."""
 _SLOW_S = 0.2
 """Seconds after which the user is told that a search is running."""
 _MAX_NAME = 1 / 3
@@ -76,10 +77,12 @@ class Completion:
         self._changed = changed
         self._word: Word | None = None
         self._closed: Word | None = None
+        """The word whose suggestions were closed; they stay closed while it is written."""
         self._found: Found = ()
         self._selected = 0
         self._task: asyncio.Task[None] | None = None
         self._then: Callable[[], None] | None = None
+        """The work that waits for the search; see `after_search`."""
         self._is_slow = False
         self._tells_of_none = False
 
@@ -99,7 +102,10 @@ class Completion:
         return self._word is not None
 
     def after_search(self, work: Callable[[], None]) -> bool:
-        """Do the work after the running search, unless more is typed; False without a search."""
+        """Do the work after the running search, unless more is typed.
+
+        Returns False, and does not do the work, if no search is running.
+        """
         if self._task is None:
             return False
         self._then = work
@@ -107,33 +113,31 @@ class Completion:
 
     def update(self, _: Buffer | None = None) -> None:
         """Find suggestions again after the text or the cursor has changed."""
-        before = self._buffer.document.text_before_cursor
-        word = suggestions = None
-        self._tells_of_none = False
-        for source in self._sources:
-            match = source.word.search(before)
-            if match:
-                word = Word(match.start(), match[1])
-                suggestions = source.suggestions
-                self._tells_of_none = source.tells_of_none
-                break
+        source, word = self._at_cursor()
+        self._tells_of_none = source is not None and source.tells_of_none
         if word == self._word:
             return
         self._stop()
-        # Once closed, the suggestions stay closed while this word is written.
-        if word is None or (
-            self._closed is not None and self._closed.start != word.start
-        ):
-            self._closed = None
         self._word = word
-        if word is None or suggestions is None or self._closed is not None:
+        if self._closed is not None and not _is_same_word(self._closed, word):
+            self._closed = None
+        if source is None or word is None or self._closed is not None:
             self._found = ()
             return
-        found = suggestions(word.text)
+        found = source.suggestions(word.text)
         if callable(found):
             self._task = asyncio.ensure_future(self._wait(found))
         else:
             self._show(found)
+
+    def _at_cursor(self) -> tuple[Source | None, Word | None]:
+        """Return the first source that completes the word at the cursor, and that word."""
+        before = self._buffer.document.text_before_cursor
+        for source in self._sources:
+            match = source.word.search(before)
+            if match is not None:
+                return source, Word(match.start(), match[1])
+        return None, None
 
     def close(self) -> None:
         self._stop()
@@ -164,35 +168,30 @@ class Completion:
         return suggestion.sends
 
     def rows(self, width: int, height: int) -> list[Fragments]:
-        """The rows of suggestions for a screen of this size."""
+        """Make the rows of suggestions for a screen of this size."""
         if not self._found:
             if self._is_slow:
                 said = "looking for files"
             else:
                 said = "nothing found"
             return [[("class:quiet", f"  {said}")]]
-        most = max(_LEAST_ROWS, min(MOST_ROWS, height - _OTHER_ROWS))
-        shown = window(self._selected, len(self._found), most)
-        names: list[str] = []
-        for each in (self._found[n] for n in shown):
-            most = width - 4
-            if each.note:
-                most = int(most * _MAX_NAME)
-            names.append(fit(printable(each.name), most))
-        room = max(map(get_cwidth, names), default=0) + 2
+        most_rows = max(_LEAST_ROWS, min(MOST_ROWS, height - _OTHER_ROWS))
+        shown = window(self._selected, len(self._found), most_rows)
+        names = [_fitting_name(self._found[n], width) for n in shown]
+        name_columns = max(map(get_cwidth, names), default=0) + 2
         rows: list[Fragments] = []
         for n, name in zip(shown, names, strict=True):
+            is_selected = n == self._selected
+            row: Fragments = [("", sign_of(is_selected) + name)]
             note = self._found[n].note
             if note:
-                note = " " * (room - get_cwidth(name)) + fit(
-                    printable(note), width - room - 3
-                )
-            is_selected = n == self._selected
-            row: Fragments = [("", sign_of(is_selected) + name), ("class:quiet", note)]
+                gap = " " * (name_columns - get_cwidth(name))
+                text = fit(printable(note), width - name_columns - 3)
+                row.append(("class:quiet", gap + text))
             if is_selected:
                 rows += bar([row], width)
             else:
-                rows += [row]
+                rows.append(row)
         if len(shown) < len(self._found):
             rows.append([("class:quiet", f"  {self._selected + 1}/{len(self._found)}")])
         return rows
@@ -229,6 +228,18 @@ class Completion:
             self._task = None
 
 
+def _is_same_word(closed: Word, word: Word | None) -> bool:
+    return word is not None and word.start == closed.start
+
+
+def _fitting_name(suggestion: Suggestion, width: int) -> str:
+    """Shorten the name of a suggestion for its row; a note after it needs most of the width."""
+    columns = width - 4
+    if suggestion.note:
+        columns = int(columns * _MAX_NAME)
+    return fit(printable(suggestion.name), columns)
+
+
 @dataclass(frozen=True, slots=True)
 class CommandName:
     name: str
@@ -241,9 +252,10 @@ class CommandName:
 
 
 def command_source(commands: Callable[[], Sequence[CommandName]]) -> Source:
-    """The source of commands: `/` at the very beginning of the text.
+    """Make the source of commands: `/` at the very beginning of the text.
 
-    `commands` returns all commands, in the order of the list.
+    Args:
+        commands: returns all commands, in the order of the list.
     """
 
     def suggestions(word: str) -> Found:
@@ -260,16 +272,14 @@ def command_source(commands: Callable[[], Sequence[CommandName]]) -> Source:
 
 
 def skill_source(skills: Callable[[], Sequence[Skill]]) -> Source:
-    """The source of skills: `$` before a word."""
+    """Make the source of skills: `$` before a word."""
 
     def suggestions(word: str) -> Found:
-        offered = [
-            (
-                Suggestion(f"${skill.name}", f"${skill.name}", skill.description),
-                (skill.name,),
-            )
-            for skill in skills()
-        ]
+        offered: list[tuple[Suggestion, tuple[str, ...]]] = []
+        for skill in skills():
+            mention = f"${skill.name}"
+            suggestion = Suggestion(mention, mention, skill.description)
+            offered.append((suggestion, (skill.name,)))
         return _fitting(word, offered)
 
     # Prices begin with the sign too.
@@ -277,7 +287,7 @@ def skill_source(skills: Callable[[], Sequence[Skill]]) -> Source:
 
 
 def file_source(files: FileIndex) -> Source:
-    """The source of files: `@` before a word, or before a quotation mark and several words.
+    """Make the source of files: `@` before a word, or before a quotation mark and several words.
 
     Without the mark a blank ends the word: the rest belongs to the sentence, and Enter sends it.
     """
@@ -291,37 +301,43 @@ def file_source(files: FileIndex) -> Source:
 
 
 def _word_after(sign: str, word: str = r"\S*") -> re.Pattern[str]:
-    """A pattern for a word that begins with the sign.
+    """Make a pattern for a word that begins with the sign.
 
     The word is at the start of the text, or after a blank, a bracket or a quote.
     """
-    sign = re.escape(sign)
-    return re.compile(rf"{sign}(?<![^\s(\"'`]{sign})({word})\Z")
+    escaped = re.escape(sign)
+    # Searching for the sign is far quicker than looking behind every character, so the pattern
+    # looks back over the sign.
+    not_within_word = rf"(?<![^\s(\"'`]{escaped})"
+    return re.compile(rf"{escaped}{not_within_word}({word})\Z")
 
 
 def quoted(path: str) -> str:
-    """The path as it is written in a prompt, quoted and escaped unless it is plain enough."""
+    """Write a path for a prompt: quoted and escaped, unless it is plain enough."""
     if _PLAIN_PATH.fullmatch(path):
         return path
     return json.dumps(path, ensure_ascii=False)
 
 
 def _fitting(word: str, offered: Sequence[tuple[Suggestion, Sequence[str]]]) -> Found:
-    ranked = [
-        (min(_rank(word, name) for name in names), each) for each, names in offered
-    ]
-    return [
-        each for rank, each in sorted(ranked, key=lambda pair: pair[0]) if rank < _MISS
-    ]
+    """Return the suggestions of which a name fits the word, the best first."""
+    ranked: dict[int, list[Suggestion]] = {rank: [] for rank in range(_MISS + 1)}
+    for suggestion, names in offered:
+        rank = min(_rank(word, name) for name in names)
+        ranked[rank].append(suggestion)
+    return [suggestion for rank in range(_MISS) for suggestion in ranked[rank]]
 
 
 def _rank(typed: str, name: str) -> int:
+    """Rank a name: 0 if it begins with the typed text, 1 with the text in it, 2 with its letters in
+    order, else `_MISS`."""
     typed = typed.lower()
     name = name.lower()
     if name.startswith(typed):
         return 0
     if typed in name:
         return 1
+    # Each `in` uses up the letters to the one that it finds.
     letters = iter(name)
     if all(letter in letters for letter in typed):
         return 2
