@@ -45,7 +45,8 @@ class HostedSession:
         self._closing = asyncio.Event()
         self._host = asyncio.create_task(self._hold(opening))
         try:
-            self._session = session = await asyncio.shield(self._opened)
+            session = await asyncio.shield(self._opened)
+            self._session = session
         except BaseException:
             # This happens if the client has left, for instance.
             await HostedSession.close(self)
@@ -79,7 +80,8 @@ class HostedSession:
                 if not host.cancelled():
                     host.result()
         finally:
-            self._session = self._host = None
+            self._session = None
+            self._host = None
 
     def let_close(self) -> None:
         """Start to close the session, without waiting.

@@ -124,7 +124,8 @@ class JsonRpc:
             RpcError: the client answers with an error, or leaves.
         """
         number = next(self._ids)
-        self._asked[number] = future = asyncio.get_running_loop().create_future()
+        future = asyncio.get_running_loop().create_future()
+        self._asked[number] = future
         self._send({"method": method, "id": number, "params": params})
         try:
             return await future

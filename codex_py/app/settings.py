@@ -223,7 +223,8 @@ def turn_settings(
             setup.warn(
                 f"The administrator does not allow `{asked}`: it is `{given}` instead."
             )
-    chosen = choices = held
+    chosen = held
+    choices = held
     if choices.mode == "plan":
         choices = planning_choices(config, choices)
     warning = misspelt_provider(provider, choices.model, config.model_providers)

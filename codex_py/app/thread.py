@@ -82,14 +82,14 @@ def new_file(
     options = setup.options
     if options.ephemeral:
         return _NoFile()
+    parent = options.parent
+    source = options.source if parent is None else _spawned(parent)
     meta = SessionMeta(
         id=thread_id,
         cwd=str(config.cwd),
         originator=options.originator,
         cli_version=__version__,
-        source=options.source
-        if (parent := options.parent) is None
-        else _spawned(parent),
+        source=source,
         root_id=parent and parent.root_id,
         parent_id=parent and parent.thread_id,
         model_provider=provider or config.model_provider,

@@ -27,7 +27,8 @@ class UserCommands:
         """See `Thread.run_command`."""
         from codex_py.process.piped import ProgramRunner  # 2 ms
 
-        self._runner = runner = self._runner or ProgramRunner()
+        runner = self._runner or ProgramRunner()
+        self._runner = runner
         if how["sandboxed"]:
             started = self._tools.confined
         else:

@@ -90,9 +90,8 @@ class CommandParser(argparse.ArgumentParser):
             if only is not None and name not in only:
                 continue
             options: Iterable[_Declared] = getattr(annotation, "__metadata__", ())
-            for names, settings in (
-                each for declared in options for each in declared.items()
-            ):
+            names_and_settings = [pair for each in options for pair in each.items()]
+            for names, settings in names_and_settings:
                 if names:
                     self.add_argument(
                         *names, dest=name, **(settings or _choices(annotation))

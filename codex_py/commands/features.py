@@ -44,7 +44,8 @@ def _switch(
 ) -> int:
     options = command_parser("name").parse_args(list(argv))
     name = required(options.name, f"feature: codex-py features {command} NAME")
-    if name not in (known := feature_names()):
+    known = feature_names()
+    if name not in known:
         raise CodexError(unknown_feature(name, known), code="feature")
     # Write nothing to a file that cannot be read.
     config = command_config(options, environment, warns=False)

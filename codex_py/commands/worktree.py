@@ -95,7 +95,8 @@ def _kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[_Kept]:
     """The worktrees of sessions, sorted by name. Raises a `CodexError` if git is not installed."""
     sessions: dict[Path, list[str]] = {}
     for meta in metas_with(home, b"worktrees/"):
-        for folder in (cwd := Path(meta.cwd), *cwd.parents):
+        cwd = Path(meta.cwd)
+        for folder in (cwd, *cwd.parents):
             sessions.setdefault(folder, []).append(meta.id)
     parent = worktrees_folder(home)
     # Fail once here rather than for each worktree.

@@ -36,7 +36,8 @@ def project_folders(config: Config, *names: str, prefix: str = "") -> Iterator[F
 
     They need not exist.
     """
-    root, *_ = folders = folders_between(config.project_root, config.cwd)
+    folders = folders_between(config.project_root, config.cwd)
+    root = folders[0]
     for folder in reversed(folders):
         yield from (Folder(folder / name, "project", root, prefix) for name in names)
 

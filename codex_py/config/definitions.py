@@ -56,9 +56,8 @@ def definitions(
             above, _, name = path.rpartition("/")
             # Resolving every path from the root would take half of the whole time.
             is_plain = above in reals and not Path(path).is_symlink()
-            reals[path] = real = (
-                f"{reals[above]}/{name}" if is_plain else os.path.realpath(path)
-            )
+            real = f"{reals[above]}/{name}" if is_plain else os.path.realpath(path)
+            reals[path] = real
             is_deep = path.count("/") - str(folder.path).count("/") == max_depth
             hidden = {
                 name for name in inner if name[0] == "." or name == "node_modules"

@@ -76,7 +76,8 @@ def changed_text(text: str, path: Path, changes: Mapping[KeyPath, TomlValue]) ->
         return text
     refusal = f"{path} cannot be changed automatically"
     for key, value in changes.items():
-        for table in (key[:length] for length in range(1, len(key))):
+        for length in range(1, len(key)):
+            table = key[:length]
             if not isinstance(lookup(aim, table) or {}, dict):
                 raise ConfigError(f"{refusal}: `{dotted(table)}` must be a table")
         _put(aim, key, value)

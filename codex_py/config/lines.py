@@ -65,7 +65,8 @@ class _Scanner:
     def read(self, token: str) -> None:
         around, number = self._open[-1] if self._open else (self.table, _NO_NUMBER)
         if number != _NO_NUMBER and token[0] not in ",]\n#":
-            self._record(key := (*around, str(number)))
+            key = (*around, str(number))
+            self._record(key)
             self._key = key
         match token:
             case "\n" if not self._open:

@@ -44,7 +44,8 @@ def parse_overrides(overrides: Sequence[str]) -> dict[str, Any]:
         for part in parents:
             inner = table.get(part)
             if not isinstance(inner, dict):
-                inner = table[part] = cast("dict[str, Any]", {})
+                inner = cast("dict[str, Any]", {})
+                table[part] = inner
             table = cast("dict[str, Any]", inner)
         table[last] = _value(value)
     require_shallow(values, "-c")

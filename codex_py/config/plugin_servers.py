@@ -46,7 +46,8 @@ def plugin_servers(
     """
     servers: dict[str, Any] = {}
     for table in tables:
-        require(inner := table.get("mcpServers", table), Servers, "`mcpServers`")
+        inner = table.get("mcpServers", table)
+        require(inner, Servers, "`mcpServers`")
         for name, own in inner.items():
             known = _SERVER_KEYS.keys() & own.keys()
             servers[name] = {

@@ -150,11 +150,12 @@ def _paths(home: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
     # In the user's home folder, `.codex` is the user's own.
     real_home = os.path.realpath(home)
     found: list[Path] = []
-    for folder in (folder / ".codex" for folder in folders):
-        if os.path.lexists(folder) and os.path.realpath(folder) != real_home:
-            named = [folder / "config.toml", folder / "hooks.json"]
+    for folder in folders:
+        own = folder / ".codex"
+        if os.path.lexists(own) and os.path.realpath(own) != real_home:
+            named = [own / "config.toml", own / "hooks.json"]
             found += [path for path in named if os.path.lexists(path)]
-            found += sorted(folder.glob("rules/*.rules"))
+            found += sorted(own.glob("rules/*.rules"))
     return tuple(found)
 
 

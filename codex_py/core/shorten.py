@@ -146,7 +146,8 @@ class _Work:
 
 def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
     entries: list[_Entry] = []
-    turn = response = 0
+    turn = 0
+    response = 0
     was_model = False
     for item in items:
         data: Any = decode_json(item)

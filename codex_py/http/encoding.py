@@ -104,7 +104,8 @@ class Unpacker:
                 if not data.startswith(_GZIP_MAGIC):
                     return
                 # A gzip file may have several members.
-                stream = self._stream = zlib.decompressobj(_ANY_HEADER)
+                stream = zlib.decompressobj(_ANY_HEADER)
+                self._stream = stream
             elif not data and len(piece) < _PIECE_BYTES:
                 return
 

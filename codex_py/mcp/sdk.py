@@ -44,7 +44,8 @@ async def load_client(transport: Literal["stdio", "http"] = "stdio") -> Connect:
             # The package's modules can be imported, but its `__init__` does not run.
             spec = find_spec(name)
             assert spec is not None
-            sys.modules[name] = package = module_from_spec(spec)
+            package = module_from_spec(spec)
+            sys.modules[name] = package
             package.__class__ = _Deferred
             parent, _, child = name.rpartition(".")
             if parent:

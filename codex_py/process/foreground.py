@@ -58,7 +58,10 @@ class ForegroundCommand:
         self.ended = asyncio.Event()
         self._on_output = on_output
         self._code: int | None = None
-        self._began_at = self._exited_at = self._printed_at = time.monotonic()
+        now = time.monotonic()
+        self._began_at = now
+        self._exited_at = now
+        self._printed_at = now
         self._is_alone = False
         """True once only the leader has the terminal."""
         self._output: HeadTailBuffer | None = None

@@ -111,7 +111,8 @@ def input_image(url: str, detail: str) -> dict[str, Any]:
 
 
 def estimated_tokens(items: Iterable[EncodedItem]) -> int:
-    size = images = 0
+    size = 0
+    images = 0
     for item in items:
         found = _images(item)
         size += len(item) - sum(map(len, found))

@@ -58,7 +58,8 @@ def _response(events: Sequence[Event]) -> Event:
 def _completion(chunks: Sequence[Event]) -> Event:
     message: Event = {"role": "assistant", "content": None}
     calls: dict[int, Event] = {}
-    finish = usage = None
+    finish = None
+    usage = None
     for chunk in chunks:
         usage = chunk.get("usage") or usage
         for choice in chunk["choices"]:

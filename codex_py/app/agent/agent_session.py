@@ -82,7 +82,8 @@ class AgentSession:
         self._options = options
         self._task: asyncio.Task[Any] | None = None
         """The task that runs a turn."""
-        self.is_ending = self._is_cancelled = False
+        self.is_ending = False
+        self._is_cancelled = False
         self._hosted = HostedSession()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Tell | None = None
@@ -124,7 +125,8 @@ class AgentSession:
                 raise TurnAborted("the turn was interrupted before it began") from None
             raise
         finally:
-            self._task = self._listener = None
+            self._task = None
+            self._listener = None
         text = done.last_message or ""
         error = done.error
         output: Any = text if error is None else None

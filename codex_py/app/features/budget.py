@@ -57,7 +57,8 @@ class BudgetFeature:
 
     def __init__(self, setup: SessionSetup) -> None:
         """Raises a `ConfigError` if the cost is limited, and a model that may answer has no known price."""
-        self._config = config = setup.config
+        config = setup.config
+        self._config = config
         self.limits = config.budget
         self.meters = list(meters(config.budget))
         for provider, model in (
@@ -70,7 +71,8 @@ class BudgetFeature:
         self.stopped: CodexError | None = None
         """The error that the running turns end with."""
         self._running: list[Thread] = []
-        self._since = self._earlier_s = 0.0
+        self._since = 0.0
+        self._earlier_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def for_child(self, setup: SessionSetup) -> "BudgetFeature":

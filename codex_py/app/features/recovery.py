@@ -345,7 +345,8 @@ class ModelChain:
             assert link.model is not None
             choices = replace(self._thread.settings.choices, model=link.model)
             setup = replace(self._setup, config=config)
-            settings = link.settings = turn_settings(setup, link.provider, choices)
+            settings = turn_settings(setup, link.provider, choices)
+            link.settings = settings
             if link.client is None:
                 client = self._connect(link.provider)
                 if isinstance(client, UnavailableClient):

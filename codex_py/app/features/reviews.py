@@ -105,7 +105,8 @@ class Reviews:
         review = read_review(answer, change)
         if error is not None and not answer.strip():
             raise error
-        self.last = self.review = review
+        self.last = review
+        self.review = review
         unread = unread_text(review)
         if unread:
             thread.warn(unread)

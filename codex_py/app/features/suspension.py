@@ -50,7 +50,8 @@ class SuspendedApprovals:
     def __init__(self, setup: SessionSetup) -> None:
         """Read the request that the options answer. Raises an `OptionError` if it is not valid."""
         assert setup.options.suspension is not None
-        self._options = options = setup.options.suspension
+        options = setup.options.suspension
+        self._options = options
         self._folder = setup.config.home / "codex-py" / "approvals"
         """The folder with a file for each request whose answer was used."""
         self._answered_request: Mapping[str, Any] | None = None

@@ -4,6 +4,7 @@ import hashlib
 import os
 from dataclasses import asdict
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -140,9 +141,8 @@ def _changed_lines(file: PatchedFile) -> set[int] | None:
     """
     numbers = set[int]()
     diff = git_diff([file._replace(path=Path("file"))])
-    for hunk in (
-        hunk for part in PatchSet(StringIO(diff, newline="\n")) for hunk in part
-    ):
+    parts = PatchSet(StringIO(diff, newline="\n"))
+    for hunk in chain.from_iterable(parts):
         number = hunk.target_start
         for line in hunk:
             if line.is_removed:

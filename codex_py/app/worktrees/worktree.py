@@ -311,7 +311,10 @@ def find_worktree(
     """
     parts = folder.relative_to(worktrees_folder(home)).parts
     path = worktrees_folder(home).joinpath(*parts[:2])
-    if len(parts) < 2 or (root := main_work_tree(path)) is None:
+    if len(parts) < 2:
+        return None
+    root = main_work_tree(path)
+    if root is None:
         return None
     git = require_git(home, environment, path)
     commit = git.output(path, "rev-parse", "--verify", "HEAD")

@@ -176,8 +176,11 @@ def _link_note(change: PatchedFile, cwd: Path) -> str:
 
 def _unasked_note(change: PatchedFile, cwd: Path) -> str:
     """A sentence about a file that programs act on unasked; empty for other or deleted files."""
+    if change.new is None:
+        return ""
     name = _shown(change.destination, cwd)
-    if change.new is None or not (why := used_unasked(name)):
+    why = used_unasked(name)
+    if not why:
         return ""
     done = "new" if change.old is None else "changed"
     return f"{name} is {done}: {why}."

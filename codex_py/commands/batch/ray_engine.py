@@ -101,7 +101,8 @@ class RayEngine:
             settings["RAY_AUTH_MODE"] = "token"
         os.environ |= {**settings, **environment}
         try:
-            ray = self._ray = import_module("ray")
+            ray = import_module("ray")
+            self._ray = ray
         except ImportError:
             raise ConfigError(
                 f"--ray needs Ray: pip install '{DISTRIBUTION}[ray]'"

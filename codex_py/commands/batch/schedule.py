@@ -33,8 +33,10 @@ class _Lane:
         self.running = 0
         self.limit = most
         self._most = most
-        self.paused_until = self._lowered = 0.0
-        self._served = self._refusals = 0
+        self.paused_until = 0.0
+        self._lowered = 0.0
+        self._served = 0
+        self._refusals = 0
         self.is_closed = False
 
     def close(self) -> None:

@@ -257,7 +257,8 @@ class TaskFile:
         """
         seen: set[str] = set()
         refused = RefusedSettings()
-        offset = number = 0
+        offset = 0
+        number = 0
         while line := self._file.readline(_MAX_LINE_BYTES):
             number += 1
             if line.strip():

@@ -144,7 +144,8 @@ def run_provenance(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             )
             found = written_between(repository, [_head(repository)], tree)
         return _add_trace(root, *found, None)
-    commit = repository.revision = repository.commit(options.commit or "HEAD")
+    commit = repository.commit(options.commit or "HEAD")
+    repository.revision = commit
     parents, author, name, mail, time = _made(repository, commit)
     olds = parents.split() or [empty_tree(git, root)]
     written, turns = written_between(repository, olds, commit, _end_of(time))

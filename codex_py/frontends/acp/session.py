@@ -94,7 +94,8 @@ class EditorSession(HostedThread):
             elicitor=self._questions if can_be_asked else None,
         )
         session = await self.host(opening)
-        self.id = self._questions.session_id = known_as or session.thread_id
+        self.id = known_as or session.thread_id
+        self._questions.session_id = self.id
         await asyncio.to_thread(self._commands.find)
 
     async def replay(self) -> None:

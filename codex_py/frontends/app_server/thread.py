@@ -164,9 +164,11 @@ class ServedThread(HostedThread):
             CodexError: the turn could not begin, for instance because of a bad output schema.
         """
         self._prompt = prompt
-        self._started = started = asyncio.get_running_loop().create_future()
+        started = asyncio.get_running_loop().create_future()
+        self._started = started
         with self.answering():
-            self.task = task = asyncio.create_task(self._turn(work, started))
+            task = asyncio.create_task(self._turn(work, started))
+            self.task = task
             await asyncio.wait([task, started], return_when=asyncio.FIRST_COMPLETED)
             if not started.done():
                 raise CodexError("the thread was closed before the turn began")

@@ -145,7 +145,8 @@ class ExecRun:
                     approver=AbsentApprover() if self._suspension else None,
                     elicitor=self.elicitor,
                 )
-                session = self._session = await stack.enter_async_context(opening)
+                session = await stack.enter_async_context(opening)
+                self._session = session
                 text = None if prompt is None else await prompt
             except CodexError:
                 # Warnings may give the cause; otherwise they wait for a header that never comes.

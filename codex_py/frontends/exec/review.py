@@ -63,7 +63,8 @@ class _ReviewRun(ExecRun):
         target = _target(self.arguments)
         if not (target.uncommitted or target.base or target.commit):
             target = ReviewTarget(words=text)
-        reviews = self._reviews = session.feature(Reviews)
+        reviews = session.feature(Reviews)
+        self._reviews = reviews
         assert reviews is not None
         marks = [
             int(kind[1]) for kind in self.arguments.fail_on if kind.startswith("p")

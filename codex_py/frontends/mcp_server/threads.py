@@ -122,7 +122,8 @@ class Threads:
 
         The SDK cancels again and again, which would cut short the end of the turn.
         """
-        task = thread.task = asyncio.create_task(self._turn(thread, prompt, call))
+        task = asyncio.create_task(self._turn(thread, prompt, call))
+        thread.task = task
         self._tasks.add(task)
 
         def over(task: asyncio.Task[CallToolResult]) -> None:

@@ -374,14 +374,16 @@ class Conversation:
 
         Meanwhile the status shows the missing servers.
         """
-        self._servers = servers = asyncio.ensure_future(settled)
+        servers = asyncio.ensure_future(settled)
+        self._servers = servers
         self._ui.status.waiting_for = missing
         self._ui.screen.changed()
         try:
             await asyncio.wait([servers])
         finally:
             servers.cancel()
-            self._servers = self._ui.status.waiting_for = None
+            self._servers = None
+            self._ui.status.waiting_for = None
             self._ui.screen.changed()
         if not servers.cancelled():
             servers.result()

@@ -325,7 +325,8 @@ class _Calls:
         name = text_field(function, "name")
         piece = self._find(index, call_id, function)
         if piece is None:
-            piece = self._last = self._out.begin("function_call")
+            piece = self._out.begin("function_call")
+            self._last = piece
         if index is not None:
             self._at[index] = piece
         if call_id and not piece.call_id and call_id not in self._by_id:

@@ -68,7 +68,8 @@ class ResponsesDecoder:
     def feed(self, data: str, name: str = "message") -> Sequence[stream.ResponseEvent]:
         if self.finished:
             return self.end()
-        out = self._out = []
+        self._out = []
+        out = self._out
         try:
             text, index = peek(data) or (None, None)
             if text is not None and not (self._deltas and text.shown):

@@ -181,7 +181,8 @@ class SlotTable:
             raise too_many_items()
         if index is None or index in self._slots:
             index = max(self._slots, default=-1) + 1
-        slot = self._slots[index] = Slot(index, kind)
+        slot = Slot(index, kind)
+        self._slots[index] = slot
         return slot
 
 

@@ -47,7 +47,8 @@ def calls_at_end(
         first = re.search(pattern, text, re.MULTILINE)
         if first is None:
             continue
-        start = end = first.start()
+        start = first.start()
+        end = start
         calls: list[Found] = []
         for each in re.compile(block, re.DOTALL).finditer(text, start):
             place = bisect(fences, each.start(), key=itemgetter(0))

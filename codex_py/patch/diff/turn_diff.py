@@ -50,7 +50,8 @@ class NetChanges:
         if file is None:
             known = old is not None or old_mode is not None
             held = self._held(old) if known else None
-            file = self._files[path] = _File(held, old_mode, held, old_mode)
+            file = _File(held, old_mode, held, old_mode)
+            self._files[path] = file
         if file.new is not None and file.new is not file.old:
             self.kept_bytes -= len(file.new.data or b"")
         if file.new is None:

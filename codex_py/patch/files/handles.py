@@ -228,10 +228,12 @@ class Directories:
             names.append(name)
         handle = self._handles.get(reached)
         if handle is None:
-            handle = self._handles["/"] = os.open("/", FOLDER_FLAGS)
+            handle = os.open("/", FOLDER_FLAGS)
+            self._handles["/"] = handle
         for name in reversed(names):
             reached = join(reached, name)
-            handle = self._handles[reached] = os.open(name, FOLDER_FLAGS, dir_fd=handle)
+            handle = os.open(name, FOLDER_FLAGS, dir_fd=handle)
+            self._handles[reached] = handle
         return handle
 
     def _close_below(self, path: str) -> None:

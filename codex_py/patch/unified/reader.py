@@ -62,7 +62,9 @@ class _Header:
                 diff.old_blob = found[1].decode()
                 diff.new_blob = found[2].decode()
                 if found[3]:
-                    diff.old_mode = diff.new_mode = int(found[3], 8)
+                    mode = int(found[3], 8)
+                    diff.old_mode = mode
+                    diff.new_mode = mode
             case b"old", b"mode", mode:
                 diff.old_mode = _mode(mode)
             case b"new", b"mode", mode:
@@ -242,7 +244,8 @@ class _Reader:
         header = self._header
         if header is None or not header.diff.is_git or header.old or header.diff.hunks:
             self._finish()
-            header = self._header = _Header(FileDiff(at + 1))
+            header = _Header(FileDiff(at + 1))
+            self._header = header
         header.diff.has_crlf = old_line.endswith(b"\r\n") and new_line.endswith(b"\r\n")
         header.old = header_name(old_line[4:])
         header.new = header_name(new_line[4:])

@@ -110,8 +110,10 @@ def _target(file: FileDiff, root: Path, count: int) -> Target:
                 f"{name!r} leads out of the directory that is patched", "refused"
             )
     if old != new and file.operation in {"update", "add", "delete"}:
-        old = new = _one_name(file, root, old, new)
-    old_path = new_path = os.path.normpath(f"{root}/{old}")
+        old = _one_name(file, root, old, new)
+        new = old
+    old_path = os.path.normpath(f"{root}/{old}")
+    new_path = old_path
     if old != new:
         new_path = os.path.normpath(f"{root}/{new}")
     return Target(file, old_path, new_path, old, new)

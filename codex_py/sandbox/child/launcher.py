@@ -98,7 +98,8 @@ def _wait_as_first_process(
     drop_output()
     if link is not None:
         link.supervise()
-    pid = status = 0
+    pid = 0
+    status = 0
     while pid != command:
         pid, status = wait_for_child()
     Leftovers().wait()

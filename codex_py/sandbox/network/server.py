@@ -122,7 +122,8 @@ async def _accepted(listening: socket.socket) -> socket.socket:
 
 
 async def _serve_connection(connection: socket.socket, gate: ConnectionGate) -> None:
-    reader, writer = client = await asyncio.open_connection(sock=connection)
+    client = await asyncio.open_connection(sock=connection)
+    reader, writer = client
     try:
         first = await reader.read(1)
         if first == _SOCKS:
