@@ -194,11 +194,13 @@ def profile_chain(layers: Layers) -> dict[str, Mapping[str, Any]]:
 def protection_rules(layers: Layers, roots: Sequence[Path]) -> FileRules:
     """Return the rules of `[protection]`; the denials of all layers add up."""
     found = FileRules()
+    key = ("protection", "deny")
     for layer in layers.layers:
-        denied: Sequence[str] = layer.values.get("protection", {}).get("deny", ())
-        key = ("protection", "deny")
+        table = layer.values.get("protection", {})
+        denied: Sequence[str] = table.get("deny", ())
         found = found.plus(denial_rules(denied, key, roots, layers.user_home))
-    if layers.merged().get("protection", {}).get("secrets") == "deny":
+    merged = layers.merged().get("protection", {})
+    if merged.get("secrets") == "deny":
         for pattern in SECRETS:
             found = found.plus(_rule(pattern, "deny", roots, layers.user_home))
     return found
@@ -367,13 +369,14 @@ def _check(name: str, access: str, key: tuple[str, ...], *, below: bool) -> None
         below: True for a name below a folder, False for a path of its own.
     """
     parts = name.rstrip("/").split("/")
-    if below and name != "." and not {"", ".", ".."}.isdisjoint(parts):
+    has_dots = "." in parts or ".." in parts
+    if below and name != "." and (has_dots or "" in parts):
         text = (
             f"filesystem subpath `{name}` must be a descendant path"
             " without `.` or `..` components"
         )
         raise ConfigError(text, key=key)
-    if not below and (_is_relative(name) or not {".", ".."}.isdisjoint(parts)):
+    if not below and (has_dots or _is_relative(name)):
         text = (
             f"filesystem path `{name}` must be absolute, use `~/...`, or start with `:`"
         )
@@ -408,8 +411,11 @@ def _rule(
         folder, pattern = _folder_and_pattern(name)
         places = [(_path(folder, user_home), pattern)]
     if _WILDCARD.search(name) is None:
-        paths = (Path(os.path.normpath(folder / rest)) for folder, rest in places)
-        return FileRules(tuple((path, access) for path in dict.fromkeys(paths)))
+        entries: dict[Path, Access] = {}
+        for folder, rest in places:
+            path = Path(os.path.normpath(folder / rest))
+            entries[path] = access
+        return FileRules(tuple(entries.items()))
     globs: list[tuple[Path, str]] = []
     for folder, rest in places:
         globs += [(folder, each) for each in _either(rest)]

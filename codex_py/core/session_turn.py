@@ -86,9 +86,10 @@ class TurnOutcome:
             completed = events.TurnCompleted(usage, denied=refused, stop=stop)
             return [_with_facts(completed, self.facts)]
         info = events.ErrorInfo(str(error), error.code, error.retryable, error.status)
+        failed = _with_facts(events.TurnFailed(info), self.facts)
         return [
             events.Error(info.message, info.code, info.retryable, info.http_status),
-            _with_facts(events.TurnFailed(info), self.facts),
+            failed,
         ]
 
 

@@ -55,7 +55,8 @@ class PrefixRule:
     def covers(self, command: Command) -> bool:
         """True if the command begins with words that match the pattern."""
         # A quick exit: most rules are about other programs.
-        if len(command) < len(self.pattern) or command[0] not in self.pattern[0]:
+        is_long_enough = len(command) >= len(self.pattern)
+        if not is_long_enough or command[0] not in self.pattern[0]:
             return False
         return all(
             word in words for word, words in zip(command, self.pattern, strict=False)
@@ -195,7 +196,8 @@ def _allowed(
     if itself:
         return RuleMatch(itself)
     plain = tuple(dict.fromkeys(plain_commands(argv, place) or ()))
-    if len(plain) > 1 and any(command[0] in _SHIFTING for command in plain):
+    shifts = any(command[0] in _SHIFTING for command in plain)
+    if shifts and len(plain) > 1:
         return None
     uses_of_git = sum(program_name(command) == "git" for command in plain)
     if place.writable and uses_of_git > 1:

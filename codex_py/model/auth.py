@@ -154,7 +154,8 @@ def _printed_by(auth: TokenCommand, start: StartTokenCommand) -> str:
         finally:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
-    if process.returncode != 0 or not output.strip() or len(output) > _MAX_TOKEN_BYTES:
+    is_usable = bool(output.strip()) and len(output) <= _MAX_TOKEN_BYTES
+    if process.returncode != 0 or not is_usable:
         raise _missing(
             f"The command for the key, {auth.command!r}, gave none "
             f"(exit code {process.returncode}, {len(output)} bytes)."

@@ -327,5 +327,6 @@ def _http_message(status: int, message: str, url: str) -> str:
         reason = f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         reason = str(status)
-    address = re.sub(r"//[^/@]*@", "//", plain_line(url.partition("?")[0]))
+    without_query = plain_line(url.partition("?")[0])
+    address = re.sub(r"//[^/@]*@", "//", without_query)
     return f"unexpected status {reason}: {message or 'Unknown error'}, url: {address}"

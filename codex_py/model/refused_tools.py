@@ -95,7 +95,8 @@ def is_named(words: str, name: str) -> bool:
 def _candidates(words: str, sent: SentTools) -> Iterator[str]:
     """Yield the tools that the words may mean, the most certain first."""
     yield from _named(words, sent.names, _NAMING)
-    yield from _named(words, [name for name in sent.names if "__" in name], "")
+    unmistakable = [name for name in sent.names if "__" in name]
+    yield from _named(words, unmistakable, "")
     yield from _placed(words, sent)
     yield from _named(words, sent.names, r"['\"`]")
 

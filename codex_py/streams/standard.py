@@ -110,7 +110,8 @@ class OutputStream:
                 began = time.monotonic()
                 if not self._wait_writable(self._timeout_s):
                     return
-                self._timeout_s = max(0.0, self._timeout_s - (time.monotonic() - began))
+                waited_s = time.monotonic() - began
+                self._timeout_s = max(0.0, self._timeout_s - waited_s)
                 piece = rest[:_ATOMIC]
             try:
                 rest = rest[os.write(self._fd, piece) :]

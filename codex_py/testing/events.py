@@ -47,7 +47,8 @@ def ev_message(
     whole: Event = {**part, "text": text}
     place = {"item_id": item_id, "output_index": index, "content_index": 0}
     length = max(1, math.ceil(len(text) / pieces))
-    deltas = [text[start : start + length] for start in range(0, len(text), length)]
+    starts = range(0, len(text), length)
+    deltas = [text[start : start + length] for start in starts]
     return [
         _added({**item, "content": []}, index),
         {"type": "response.content_part.added", **place, "part": part},

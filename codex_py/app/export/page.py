@@ -129,7 +129,9 @@ def _parts(entry: ExportEntry) -> str:
 
 def _part(part: Part) -> str:
     if isinstance(part, Diff):
-        return "".join(_file(file, is_named=len(part.files) > 1) for file in part.files)
+        is_one_of_several = len(part.files) > 1
+        files = [_file(file, is_named=is_one_of_several) for file in part.files]
+        return "".join(files)
     match part.form:
         case "markdown":
             return f'<div class="markdown body">{_MARKDOWN.render(part.text)}</div>'

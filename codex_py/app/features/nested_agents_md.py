@@ -55,7 +55,9 @@ class NestedAgentsMd:
         async def dispatch(use: ToolUse) -> ToolOutput:
             output = await inner(use)
             self._follow_history()
-            notes = [note for path in _touched(use) for note in self._visit(path)]
+            notes: list[Note] = []
+            for path in _touched(use):
+                notes += self._visit(path)
             if notes:
                 return replace(output, notes=(*output.notes, *notes))
             return output

@@ -73,7 +73,8 @@ class CostReport:
                 )
                 for each in self._usage.outputs
             ]
-            lines += ["", *aligned([head, *outputs], right=range(2))]
+            table = aligned([head, *outputs], right=range(2))
+            lines += ["", *table]
         for model, price in self._prices.items():
             if price is None:
                 hint = printable(unknown_price(model, self._provider))

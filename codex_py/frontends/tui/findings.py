@@ -43,12 +43,11 @@ class FindingList(Choice[Sequence[Finding]]):
     """
 
     def __init__(self, review: ReviewReport, root: Path) -> None:
-        rows = [
-            MenuOption[Sequence[Finding]](
-                _line(titled(each)), (each,), note=_line(place(each)), lasts=True
-            )
-            for each in review.findings
-        ]
+        rows: list[MenuOption[Sequence[Finding]]] = []
+        for each in review.findings:
+            label = _line(titled(each))
+            note = _line(place(each))
+            rows.append(MenuOption(label, (each,), note=note, lasts=True))
         rows.append(MenuOption("Fix all", review.findings, "a", lasts=True))
         self._texts = [_described(each, root) for each in review.findings]
         self._texts.append(cut(review.explanation, _BODY_CHARACTERS))
@@ -59,7 +58,8 @@ class FindingList(Choice[Sequence[Finding]]):
         return super()._answers(columns, min(room, most))
 
     def _detail(self, room: int) -> Fragments:
-        head, _, rest = plain(self._texts[self._selected], tab=4).partition("\n")
+        described = plain(self._texts[self._selected], tab=4)
+        head, _, rest = described.partition("\n")
         text: Fragments = [("bold", f"{head}\n"), ("", rest)]
         rows = wrapped(text, panel_size().columns - len(INDENT))
         return joined(ends_of(rows, room, " (the answer above has all)"))
@@ -69,8 +69,9 @@ def _described(finding: Finding, root: Path) -> str:
     lines = _code_of(finding, root)
     numbered = enumerate(lines[:_CODE_LINES], finding.start or 1)
     code = [f"{number:>5}  {cut(line, _LINE_CHARACTERS)}" for number, line in numbered]
+    head = _line(titled(finding))
     body = cut(finding.body.strip(), _BODY_CHARACTERS)
-    return "\n".join([_line(titled(finding)), _line(place(finding)), body, *code])
+    return "\n".join([head, _line(place(finding)), body, *code])
 
 
 def _code_of(finding: Finding, root: Path) -> list[str]:
@@ -95,5 +96,6 @@ def fix_prompt(findings: Sequence[Finding]) -> str:
         f"{titled(each)}\n{place(each)}\n{each.body}" for each in findings
     )
     # Longer than any fence in the text, so that the text cannot end it.
-    fence = max(["~" * 7, *re.findall("~+", text)], key=len) + "~"
+    fences = re.findall("~+", text)
+    fence = "~" + max(["~~~~~~~", *fences], key=len)
     return f"{_FIX}\n\n{fence}\n{text}\n{fence}"

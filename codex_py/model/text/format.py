@@ -162,7 +162,8 @@ def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> Read
             name = _NAME.search(mark["attributes"])
             if is_own and name is not None and not is_open:
                 outside.append(text[outside_start : mark.start()])
-                calls.append(_call(name[1], text[mark.end() : end], specs))
+                body = text[mark.end() : end]
+                calls.append(_call(name[1], body, specs))
                 outside_start = place
             elif problem is None and (is_own or not is_quoted(block)):
                 mistake = _mistake(is_own=is_own, has_name=name is not None)

@@ -67,7 +67,8 @@ class PlannedTree:
 
         Such a file is copied, or it is the target of a moved link.
         """
-        return [f for f in self._files.values() if f.old is not None and not f.touched]
+        untouched = [file for file in self._files.values() if not file.touched]
+        return [file for file in untouched if file.old is not None]
 
     def _at(self, path: str, location: str, *, look: bool = True) -> EntryChange:
         """Return the entry at a location; a new one if the patch has not named it so far.

@@ -200,7 +200,8 @@ async def _call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> st
         result = await server.request("tools/call", call)
     except RequestFailed as error:
         raise HookFailed(f"failed: {error}") from error
-    texts = [text_field(part, "text") for part in objects(result.get("content"))]
+    parts = objects(result.get("content"))
+    texts = [text_field(part, "text") for part in parts]
     text = "\n".join(filter(None, texts))
     if result.get("isError") is True:
         raise HookFailed(f"failed: {text}")

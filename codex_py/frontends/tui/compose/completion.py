@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from prompt_toolkit.buffer import Buffer
@@ -321,11 +322,13 @@ def quoted(path: str) -> str:
 
 def _fitting(word: str, offered: Sequence[tuple[Suggestion, Sequence[str]]]) -> Found:
     """Return the suggestions of which a name fits the word, the best first."""
-    ranked: dict[int, list[Suggestion]] = {rank: [] for rank in range(_MISS + 1)}
+    ranked: list[tuple[int, Suggestion]] = []
     for suggestion, names in offered:
         rank = min(_rank(word, name) for name in names)
-        ranked[rank].append(suggestion)
-    return [suggestion for rank in range(_MISS) for suggestion in ranked[rank]]
+        if rank < _MISS:
+            ranked.append((rank, suggestion))
+    ranked.sort(key=itemgetter(0))
+    return [suggestion for _, suggestion in ranked]
 
 
 def _rank(typed: str, name: str) -> int:

@@ -120,8 +120,9 @@ class _Earlier:
         name = self._by_inode.get(now.st_ino)
         if name is None or self._is_younger(file.path):
             return None
-        was_changed = Held.of(now) != self._first.held[name]
-        is_linked = file.old is not None and self._now(name) == Held.of(now)
+        held = Held.of(now)
+        was_changed = held != self._first.held[name]
+        is_linked = file.old is not None and self._now(name) == held
         if was_changed and is_linked:
             # Both names were links to this file before the turn, which only changed its contents.
             return None
@@ -164,7 +165,8 @@ class _Earlier:
         return None
 
     def _is_kept(self, file: PatchedFile) -> bool:
-        return blob_name(file.new or b"", len(self._first.tree)) in self._kept
+        digits = len(self._first.tree)
+        return blob_name(file.new or b"", digits) in self._kept
 
     @cached_property
     def _kept(self) -> set[str]:
