@@ -19,6 +19,7 @@ from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.files.change import TurnOfEntry, where_written
 from codex_py.patch.files.entry_file import DamagedEntry
 from codex_py.patch.files.journal import Journal
+from codex_py.patch.undo.author import Evidence, author
 from codex_py.patch.undo.copies.changes import changes_between
 from codex_py.patch.undo.copies.earlier import (
     earlier_by_mark,
@@ -26,7 +27,7 @@ from codex_py.patch.undo.copies.earlier import (
     has_any,
     was_link,
 )
-from codex_py.patch.undo.copies.run_times import RunTimes, Writer
+from codex_py.patch.undo.copies.run_times import Author, RunTimes
 from codex_py.patch.undo.copies.snapshots import Snapshot, snapshots_of
 from codex_py.patch.undo.copies.store import SnapshotError
 from codex_py.patch.undo.entries import Entries
@@ -281,15 +282,13 @@ class TurnRecorder:
 
     def _add_copy(self) -> None:
         assert self._last is not None
+        assert self._running is not None
         old = self._last
         has_run = self._has_run
         self._has_run = self._run_times.is_open
         try:
             new = self._copied()
-            if self._running:
-                first = self._running.record.before
-            else:
-                first = None
+            first = self._running.record.before
             changes = changes_between(
                 self._snapshots.store, old.snapshot, new.snapshot, first
             )
@@ -299,28 +298,41 @@ class TurnRecorder:
         self._last = new
         later = self._later
         self._later = NetChanges()
-        patched = {file.path: file for file in later.files()}
+        written = dict[str, bytes | None]()
         if changes.files:
             written = self._written_by_others()
-        else:
-            written = dict[str, bytes | None]()
+        evidence = Evidence(
+            has_run=has_run,
+            written_by_others=written,
+            patched={file.path: file for file in later.files()},
+            branches=(old.branch, new.branch),
+            run_times=self._run_times,
+            began_ns=(old.began_ns, new.began_ns),
+        )
         for file in changes.files:
-            path = str(file.path)
-            patch = patched.get(file.path)
-            writer = Writer.ANOTHER
             # The other links to it are files of the copies too.
             self._in_place.discard(file.path)
-            if has_run and (path not in written or written[path] != file.new):
-                writer = self._run_times.writer(file.path, old.began_ns, new.began_ns)
-            if writer is Writer.ANOTHER:
-                self._add_change_of_another(file, patch)
-            else:
-                is_unsure = writer is Writer.UNSURE
-                self._add_change(file, patch, old, new, is_unsure=is_unsure)
+            self._add_change(file, evidence)
         self._note_earlier(changes.files)
         self._add_patched(later, {file.path for file in changes.files})
         self._folders += changes.folders
         self._unkept |= dict.fromkeys(changes.unkept)
+
+    def _add_change(self, file: PatchedFile, evidence: Evidence) -> None:
+        found = author(file, evidence)
+        if found is Author.ANOTHER:
+            self._add_change_of_another(file, evidence.patched.get(file.path))
+            return
+        path = str(file.path)
+        if path in self._of_others:
+            # Keep the edit of somebody else: an undo returns to it, and no further.
+            self._net.forget(file.path)
+        self._net.add([file])
+        self._unsure.discard(path)
+        if found is Author.UNSURE:
+            self._unsure.add(path)
+            if evidence.is_switched and self._is_confined:
+                self._switched = evidence.branches
 
     def _add_change_of_another(
         self, file: PatchedFile, patch: PatchedFile | None
@@ -331,30 +343,6 @@ class TurnRecorder:
             self._net.add([patch])
         if self._net.is_back(file):
             self._net.add([file])
-
-    def _add_change(
-        self,
-        file: PatchedFile,
-        patch: PatchedFile | None,
-        old: "_Copy",
-        new: "_Copy",
-        *,
-        is_unsure: bool,
-    ) -> None:
-        """Add a change of the session. `is_unsure`: somebody else may have made it."""
-        path = str(file.path)
-        if path in self._of_others:
-            # Keep the edit of somebody else: an undo returns to it, and no further.
-            self._net.forget(file.path)
-        self._net.add([file])
-        self._unsure.discard(path)
-        if patch is not None and patch.new == file.new:
-            return
-        is_switched = old.branch != new.branch
-        if is_switched or is_unsure:
-            self._unsure.add(path)
-        if is_switched and self._is_confined:
-            self._switched = old.branch, new.branch
 
     def _note_earlier(self, files: Sequence[PatchedFile]) -> None:
         assert self._running is not None

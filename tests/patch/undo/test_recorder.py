@@ -1,4 +1,7 @@
-"""What a turn is recorded to have changed, beside others who change files in the same folder."""
+"""What a turn is recorded to have changed, beside others who change files in the same folder.
+
+Also tests `patch/undo/author.py`.
+"""
 
 import os
 import subprocess

@@ -3,7 +3,7 @@
 All times are those of the file system: a new file without a name shows its current time. So the
 file system may have another clock, or another resolution, than this machine. The times are compared
 with `st_ctime`, which nobody can set. Where files without names do not exist (NFS, macOS), the
-writer is unknown.
+author is unknown.
 """
 
 import os
@@ -18,7 +18,9 @@ _LONG_NS: Final = 2_000_000_000
 """While something runs for longer than this, the user may well save a file."""
 
 
-class Writer(Enum):
+class Author(Enum):
+    """Who changed a file last."""
+
     SESSION = auto()
     UNSURE = auto()
     """The session or somebody else."""
@@ -74,8 +76,8 @@ class RunTimes:
         self._device = found.st_dev
         return found.st_ctime_ns
 
-    def writer(self, path: Path, since_ns: int, until_ns: int) -> Writer:
-        """The writer of the last change to a path that differs between two copies, which began at
+    def author(self, path: Path, since_ns: int, until_ns: int) -> Author:
+        """The author of the last change to a path that differs between two copies, which began at
         these times."""
         way = self._way_to(path)
         is_there = len(way) == len(path.relative_to(self._root).parts) + 1
@@ -83,26 +85,26 @@ class RunTimes:
         # has an older time.
         recent = [found for found in way if found.changed_ns > since_ns]
         if not self._is_known or not recent:
-            return Writer.UNSURE
+            return Author.UNSURE
         status, changed_ns = recent[-1]
         is_exact = is_there and recent[-1] is way[-1]
         # A later change is in neither copy.
         if changed_ns > until_ns or status.st_dev != self._device:
-            return Writer.UNSURE
+            return Author.UNSURE
         spans = [*self._spans]
         if self._began is not None:
             spans.append((self._began, until_ns))
         for began, ended in spans:
             if began <= changed_ns <= ended:
                 if ended - began > _LONG_NS:
-                    return Writer.UNSURE
-                return Writer.SESSION
+                    return Author.UNSURE
+                return Author.SESSION
         was_possible = any(
             began <= changed_ns and ended > since_ns for began, ended in spans
         )
         if was_possible and not is_exact:
-            return Writer.UNSURE
-        return Writer.ANOTHER
+            return Author.UNSURE
+        return Author.ANOTHER
 
     def _way_to(self, path: Path) -> list[Seen]:
         """Look at the root, and at each entry between it and the path, as far as they exist. Links
