@@ -11,6 +11,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import fields, replace
 from itertools import cycle, islice, product
@@ -31,12 +32,13 @@ from codex_py.config.paths import project_root
 from codex_py.errors import CodexError, ConfigError, ExitCode, PatchError, UsageError
 from codex_py.filesystem.git import for_another_tree
 from codex_py.filesystem.private import make_private
+from codex_py.frontends.exec.answers import Answers
 from codex_py.frontends.exec.command import (
     EXEC_STDERR_TIMEOUT_S,
     decode_prompt,
     start_reading,
 )
-from codex_py.frontends.exec.exec_run import ExecRun
+from codex_py.frontends.exec.program import ExecProgram
 from codex_py.protocol.event_data import plain_data
 from codex_py.protocol.messages import encode_json
 from codex_py.streams.standard import OutputStream
@@ -93,9 +95,12 @@ def run_best_of(arguments: Arguments, environment: Mapping[str, str]) -> int:
     # An attempt is not a step of a workflow, nor in the tree of a git hook that started us.
     own = for_another_tree(environment)
     own.pop("GITHUB_STEP_SUMMARY", None)
-    run = _BestOf(arguments, target, own, prompt, stderr)
-    run.variations = variations
-    return run.run()
+    program = ExecProgram(arguments, target, own, stderr)
+    if arguments.answers is not None:
+        # A mistake in the file is told before an attempt meets it.
+        Answers(Path(arguments.answers), program.warn)
+    best_of = _BestOf(program, prompt, variations)
+    return program.run(best_of.choose)
 
 
 def _variations(vary: Sequence[str]) -> list[dict[str, str]]:
@@ -130,41 +135,55 @@ def _require_known(key: str, value: str) -> None:
             )
 
 
-class _BestOf(ExecRun):
-    variations: Sequence[Mapping[str, str]]
+class _BestOf:
+    """Makes the attempts at one prompt, and chooses the best."""
+
     _attempts: Sequence[Attempt]
     _runner: AttemptRunner
     _ends_at: float | None
 
-    async def _work(self) -> int:
-        assert self.prompt is not None
-        prompt = await asyncio.wrap_future(self.prompt)
-        config = self.config
-        arguments = self.arguments
+    def __init__(
+        self,
+        program: ExecProgram,
+        prompt: "Future[str]",
+        variations: Sequence[Mapping[str, str]],
+    ) -> None:
+        self._program = program
+        self._arguments = program.arguments
+        self._config = program.config
+        self._environment = program.environment
+        self._prompt = prompt
+        self._variations = variations
+
+    async def choose(self) -> int:
+        """Make the attempts, and apply the best. Returns the exit code."""
+        prompt = await asyncio.wrap_future(self._prompt)
+        config = self._config
+        arguments = self._arguments
         for warning in config.warnings:
-            self._warn(warning)
+            self._program.warn(warning)
         count = arguments.best_of or 1
         root = project_root(config.cwd, (".git",)) or config.cwd
-        if len(self.variations) > count:
-            self._warn(
-                f"--vary: only {count} of {len(self.variations)} combinations are tried."
+        if len(self._variations) > count:
+            self._program.warn(
+                f"--vary: only {count} of {len(self._variations)} combinations are tried."
             )
-        with snapshot_of(root, config, self.environment) as snapshot:
-            spread = islice(cycle(self.variations), count)
+        with snapshot_of(root, config, self._environment) as snapshot:
+            spread = islice(cycle(self._variations), count)
             self._attempts = [
                 self._attempt(*each, prompt, root) for each in enumerate(spread, 1)
             ]
             self._runner = AttemptRunner(
                 snapshot,
                 config,
-                self.environment,
+                self._environment,
                 [config.sandbox_policy().mode, *option_words(arguments, _OF_SCRIPTS)],
                 arguments.score,
                 arguments.junit,
                 working_folder(arguments.worktrees) if arguments.worktrees else None,
                 self._patches(snapshot.id),
                 self._watch,
-                self._warn,
+                self._program.warn,
             )
             with closing(self._runner):
                 await self._make_all()
@@ -180,7 +199,7 @@ class _BestOf(ExecRun):
             for key, value in varied.items()
             if key not in {"model", "prompt"}
         ]
-        given = self.arguments
+        given = self._arguments
         own = replace(
             given,
             model=varied.get("model", given.model),
@@ -188,7 +207,7 @@ class _BestOf(ExecRun):
             limits=(),
             usage_events=True,
         )
-        config = load_exec_config(own, self.environment)
+        config = load_exec_config(own, self._environment)
         price = price_of(config, config.model, config.model_provider)
         if price is None and config.budget.max_cost is not None:
             why = unknown_price(config.model, config.model_provider)
@@ -202,7 +221,7 @@ class _BestOf(ExecRun):
                     f"--vary: cannot read {text[1:]!r}: {error.strerror}"
                 ) from error
         folders: list[str] = []
-        for given_folder in self._add_dirs:
+        for given_folder in self._program.add_dirs:
             folder = os.path.normpath(given_folder)
             # An attempt finds folders of the user's tree in its own worktree.
             if Path(folder).is_relative_to(root):
@@ -222,7 +241,7 @@ class _BestOf(ExecRun):
 
     def _patches(self, name: str) -> Path:
         """The folder for the patches of this run. Removes old ones."""
-        folder = self.config.home / "codex-py" / "best-of" / name
+        folder = self._config.home / "codex-py" / "best-of" / name
         try:
             make_private(folder)
             for path in folder.parent.iterdir():
@@ -233,13 +252,13 @@ class _BestOf(ExecRun):
         return folder
 
     async def _make_all(self) -> None:
-        max_time = self.config.budget.max_time
+        max_time = self._config.budget.max_time
         began = asyncio.get_running_loop().time()
         if max_time is None:
             self._ends_at = None
         else:
             self._ends_at = began + max_time
-        slots = asyncio.Semaphore(self.arguments.jobs or _AT_ONCE)
+        slots = asyncio.Semaphore(self._arguments.jobs or _AT_ONCE)
 
         async def make(attempt: Attempt) -> None:
             async with slots:
@@ -266,7 +285,7 @@ class _BestOf(ExecRun):
 
     def _limits(self) -> list[str] | None:
         """Options of `exec` with the rest of each limit; None if a limit is used up."""
-        budget = self.config.budget
+        budget = self._config.budget
         attempts = self._attempts
         left = dict[str, float]()
         if budget.max_tokens is not None:
@@ -288,10 +307,12 @@ class _BestOf(ExecRun):
         if line.startswith(b'{"type":"usage"'):
             if self._limits() is None:
                 self._runner.end_agents()
-            if not self.arguments.usage_events:
+            if not self._arguments.usage_events:
                 return
-        if self.arguments.json:
-            self.stdout.write(b'%b,"attempt":%d}\n' % (line[:-2], attempt.attempt))
+        if self._arguments.json:
+            self._program.stdout.write(
+                b'%b,"attempt":%d}\n' % (line[:-2], attempt.attempt)
+            )
 
     def _tell(self, began: float, text: str) -> None:
         seconds = asyncio.get_running_loop().time() - began
@@ -301,7 +322,7 @@ class _BestOf(ExecRun):
             f"{states.count('running')} running, {states.count('not begun')} to begin"
         )
         line = f"[{seconds:.0f} s, {tokens:,} tokens; {counts}] {text}"
-        self.stderr.write_text(f"{on_one_line(line)}\n")
+        self._program.stderr.write_text(f"{on_one_line(line)}\n")
 
     async def _conclude(self, snapshot: BaseSnapshot) -> int:
         passed = [each for each in self._attempts if each.passed]
@@ -310,7 +331,7 @@ class _BestOf(ExecRun):
         error = None
         if (
             passed
-            and self.arguments.score
+            and self._arguments.score
             and all(each.score is None for each in passed)
         ):
             why = f"no attempt has a score: {passed[0].why}"
@@ -318,12 +339,12 @@ class _BestOf(ExecRun):
         elif passed:
             winner, why = await self._best(passed)
         is_applied = False
-        if winner is not None and winner.diff and not self.arguments.no_apply:
+        if winner is not None and winner.diff and not self._arguments.no_apply:
             try:
-                committed = snapshot.apply(winner.diff, self.config, self.environment)
+                committed = snapshot.apply(winner.diff, self._config, self._environment)
                 is_applied = True
                 for note in committed.notes:
-                    self._warn(note)
+                    self._program.warn(note)
             except PatchError as cause:
                 why = f"attempt {winner.attempt} was not applied: {cause}; its patch is {winner.patch}"
                 error = CodexError(why, code="patch", exit_code=ExitCode.PATCH)
@@ -331,7 +352,7 @@ class _BestOf(ExecRun):
         if error is not None:
             raise error
         if winner is not None:
-            self.deliver(winner.last_message)
+            self._program.deliver(winner.last_message)
             return ExitCode.DONE
         codes = {
             each.exit_code or ExitCode.GATE for each in self._attempts if each.exit_code
@@ -343,23 +364,23 @@ class _BestOf(ExecRun):
 
     async def _best(self, passed: Sequence[Attempt]) -> tuple[Attempt, str]:
         order, ties, why = best_first(passed)
-        if not self.arguments.judge or ties < 2:
-            return order[0], why
-        limits = self._limits()
-        if limits is None:
-            return order[0], why
-        options = [*option_words(self.arguments, _OF_JUDGE), *limits]
-        try:
-            return await judged(
-                order[:ties], options, self.config.cwd, self.environment
-            )
-        except CodexError as error:
-            self._warn(str(error))
-            return order[0], why
+        if (
+            self._arguments.judge
+            and ties > 1
+            and (limits := self._limits()) is not None
+        ):
+            options = [*option_words(self._arguments, _OF_JUDGE), *limits]
+            try:
+                return await judged(
+                    order[:ties], options, self._config.cwd, self._environment
+                )
+            except CodexError as error:
+                self._program.warn(str(error))
+        return order[0], why
 
     def _report(self, winner: Attempt | None, why: str, *, is_applied: bool) -> None:
         number = winner and winner.attempt
-        if self.arguments.json:
+        if self._arguments.json:
             told = {
                 "type": "best.completed",
                 "attempts": plain_data(self._attempts),
@@ -367,7 +388,7 @@ class _BestOf(ExecRun):
                 "applied": is_applied,
                 "why": why,
             }
-            self.stdout.write(encode_json(told) + b"\n")
+            self._program.stdout.write(encode_json(told) + b"\n")
         rows: list[Sequence[str]] = [
             (
                 "ATTEMPT",
@@ -392,7 +413,7 @@ class _BestOf(ExecRun):
             else:
                 done = "is the best, and is not applied"
             lines.append(f"Attempt {number} {done}: {why}.")
-        self.stderr.write_text(printable("\n".join(lines)) + "\n")
+        self._program.stderr.write_text(printable("\n".join(lines)) + "\n")
 
 
 def _cells(attempt: Attempt) -> list[str]:

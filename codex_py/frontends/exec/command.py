@@ -1,6 +1,6 @@
 """`codex-py exec`: one prompt, no questions, an exit code. This module reads the prompt.
 
-The prompt is an argument, standard input, or both. The module `run` does the rest.
+The prompt is an argument, standard input, or both. The module `exec_run` does the rest.
 
 With a prompt argument, piped input goes below it. The program does not wait for a pipe that stays
 open and silent, and a notice says so. Without an argument, standard input is the prompt and is read
@@ -54,9 +54,11 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
             piped=target.resume is None and not target.resume_last,
         )
     # During this import, an open pipe may already deliver its first byte.
-    from codex_py.frontends.exec.exec_run import ExecRun  # 80 ms
+    from codex_py.frontends.exec.exec_run import ExecRun, PromptWork  # 80 ms
+    from codex_py.frontends.exec.program import ExecProgram
 
-    return ExecRun(arguments, target, environment, prompt, stderr).run()
+    program = ExecProgram(arguments, target, environment, stderr)
+    return ExecRun(program, prompt, PromptWork(program)).run()
 
 
 def start_reading(

@@ -15,6 +15,7 @@ from codex_py.config.limits import GateSettings
 from codex_py.errors import UsageError
 from codex_py.frontends.exec.command import EXEC_STDERR_TIMEOUT_S, start_reading
 from codex_py.frontends.exec.exec_run import ExecRun
+from codex_py.frontends.exec.program import ExecProgram
 from codex_py.streams.standard import OutputStream
 
 
@@ -39,12 +40,11 @@ def run_review(arguments: Arguments, environment: Mapping[str, str]) -> int:
     else:
         prompt = Future[str]()
         prompt.set_result(_target(arguments).name)
-    run = _ReviewRun(arguments, SessionTarget("review"), environment, prompt, stderr)
+    program = ExecProgram(arguments, SessionTarget("review"), environment, stderr)
     # A review need not pass the conditions for a run that changes files.
-    run.config = replace(
-        run.config, gates=GateSettings(fail_on=run.config.gates.fail_on)
-    )
-    return run.run()
+    gates = GateSettings(fail_on=program.config.gates.fail_on)
+    program.config = replace(program.config, gates=gates)
+    return ExecRun(program, prompt, _ReviewWork(program.arguments)).run()
 
 
 def _target(arguments: Arguments) -> ReviewTarget:
@@ -53,21 +53,25 @@ def _target(arguments: Arguments) -> ReviewTarget:
     )
 
 
-class _ReviewRun(ExecRun):
-    _reviews: Reviews | None = None
+class _ReviewWork:
+    """Reviews a change, and delivers the findings in the chosen format."""
 
-    def session_options(self) -> SessionOptions:
-        return replace(super().session_options(), can_review=True)
+    def __init__(self, arguments: Arguments) -> None:
+        self._arguments = arguments
+        self._reviews: Reviews | None = None
+
+    def options(self, options: SessionOptions) -> SessionOptions:
+        return replace(options, can_review=True)
 
     async def run_turn(self, session: Session, text: str | None) -> TurnResult:
-        target = _target(self.arguments)
+        target = _target(self._arguments)
         if not (target.uncommitted or target.base or target.commit):
             target = ReviewTarget(words=text)
         reviews = session.feature(Reviews)
-        self._reviews = reviews
         assert reviews is not None
+        self._reviews = reviews
         marks = [
-            int(kind[1]) for kind in self.arguments.fail_on if kind.startswith("p")
+            int(kind[1]) for kind in self._arguments.fail_on if kind.startswith("p")
         ]
         return await session.run_turn(
             reviews.begin(target, fail_on=max(marks, default=None))
@@ -75,7 +79,7 @@ class _ReviewRun(ExecRun):
 
     def answer(self, result: TurnResult) -> str | None:
         review = self._reviews and self._reviews.review
-        write = FORMATS.get(self.arguments.format or "text")
+        write = FORMATS.get(self._arguments.format or "text")
         if review is None or write is None:
             return result.last_message
         return write(review)

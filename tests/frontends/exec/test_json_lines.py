@@ -1,9 +1,7 @@
-"""Tests `frontends/exec/exec_run.py`."""
-
 import os
 from collections.abc import Sequence
 
-from codex_py.frontends.exec.exec_run import JsonLines
+from codex_py.frontends.exec.json_lines import JsonLines
 from codex_py.protocol.event_items import AgentMessage, CommandExecution
 from codex_py.protocol.events import (
     Error,

@@ -130,7 +130,7 @@ def test_an_empty_argument_is_no_prompt() -> None:
         start_reading(" ", notice=print)
 
 
-def test_what_is_no_text_is_refused() -> None:
+def test_input_that_is_no_text_is_refused() -> None:
     assert decode_prompt(b"\xff\xfeh\x00i\x00") == "hi"
     with pytest.raises(CodexError, match="UTF-16 without a byte order mark"):
         decode_prompt(b"h\x00i\x00")

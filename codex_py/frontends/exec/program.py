@@ -1,0 +1,112 @@
+"""The program around the work of `codex-py exec`: configuration, streams, signals and result."""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any
+
+from codex_py.app.features.output_schema import load_schema
+from codex_py.command_line.approvals import configured_suspension, without_key
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.configuration import load_exec_config
+from codex_py.command_line.interruption import Interruption
+from codex_py.command_line.target import SessionTarget
+from codex_py.errors import CodexError
+from codex_py.frontends.exec.output_file import OutputFile
+from codex_py.frontends.worktrees import in_folder_of_session, names_folder
+from codex_py.streams.standard import READER_LEFT, OutputStream
+from codex_py.streams.terminal import printable
+
+
+class ExecProgram:
+    """Reads the configuration, and runs the work of one command until its exit code.
+
+    Attributes:
+        environment: the variables without the key that signs approvals.
+        add_dirs: the folders of `--add-dir`; absolute.
+        schema: the schema of `--output-schema`; None without one.
+    """
+
+    def __init__(
+        self,
+        arguments: Arguments,
+        target: SessionTarget,
+        environment: Mapping[str, str],
+        stderr: OutputStream,
+    ) -> None:
+        """Raises a `CodexError` if an option or the configuration is wrong."""
+        if arguments.full_auto:
+            stderr.write_text(
+                "warning: --full-auto is deprecated; use --sandbox workspace-write\n"
+            )
+        self.suspension = configured_suspension(arguments, target, environment)
+        environment = without_key(environment)
+        self.needs_own_worktree = not names_folder(arguments)
+        arguments = in_folder_of_session(arguments, target, environment)
+        self.arguments = arguments
+        self.target = target
+        self.environment = environment
+        self.config = load_exec_config(arguments, environment)
+        self.add_dirs = tuple(self.config.cwd / name for name in arguments.add_dir)
+        self.schema = None
+        if arguments.output_schema is not None:
+            self.schema = load_schema(Path(arguments.output_schema))
+        self._message_file = None
+        if arguments.output_last_message is not None:
+            path = Path(arguments.output_last_message)
+            self._message_file = OutputFile(path, self.root, "the last message")
+        self.stdout = OutputStream(1)
+        self.stderr = stderr
+        self.interruption = Interruption()
+
+    @property
+    def root(self) -> Path:
+        """The folder of the project, or else the working folder."""
+        return self.config.project_root or self.config.cwd
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+        """Run the work until it ends, or until a signal or a lost reader ends it.
+
+        Returns its exit code.
+        """
+        return asyncio.run(self._supervised(work))
+
+    async def _supervised(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+        self.stdout.on_failure = self.interruption.cancel
+        try:
+            code = await self.interruption.run(work())
+        except asyncio.CancelledError:
+            if self.stdout.failure is None:
+                raise
+            code = READER_LEFT
+        failure = self.stdout.failure
+        if failure is None or self.interruption.signal is not None:
+            return code
+        if self.stdout.reader_left:
+            return READER_LEFT
+        raise CodexError(
+            f"Failed to write to standard output: {failure.strerror}", code="stdout"
+        )
+
+    def warn(self, text: str) -> None:
+        self.stderr.write_text(f"warning: {printable(text)}\n")
+
+    def deliver(self, message: str | None) -> None:
+        """Deliver the text to the caller of the program."""
+        file = self._message_file
+        if file is not None:
+            file.write(message or "")
+            if message is None:
+                self.stderr.write_text(
+                    "Warning: no last agent message; wrote empty content to"
+                    f" {printable(str(file.path))}\n"
+                )
+        on_screen = os.isatty(1) and os.isatty(2)
+        if message is not None and not self.arguments.json and not on_screen:
+            # A program gets the exact text. A terminal does not, even if nothing else goes there.
+            if os.isatty(1):
+                shown = printable(message)
+            else:
+                shown = message
+            self.stdout.write_text(f"{shown}\n")
