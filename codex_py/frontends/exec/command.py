@@ -54,11 +54,9 @@ def run_exec(arguments: Arguments, environment: Mapping[str, str]) -> int:
             piped=target.resume is None and not target.resume_last,
         )
     # During this import, an open pipe may already deliver its first byte.
-    from codex_py.frontends.exec.exec_run import ExecRun, PromptWork  # 80 ms
-    from codex_py.frontends.exec.program import ExecProgram
+    from codex_py.frontends.exec.exec_run import run_prompt  # 80 ms
 
-    program = ExecProgram(arguments, target, environment, stderr)
-    return ExecRun(program, prompt, PromptWork(program)).run()
+    return run_prompt(arguments, target, environment, prompt, stderr)
 
 
 def start_reading(

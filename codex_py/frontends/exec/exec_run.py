@@ -10,7 +10,7 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -20,6 +20,8 @@ from typing import Protocol
 from codex_py.app.options import SessionOptions
 from codex_py.app.session import Session, TurnResult, open_session
 from codex_py.app.settings import configured_choices
+from codex_py.command_line.arguments import Arguments
+from codex_py.command_line.target import SessionTarget
 from codex_py.errors import CodexError, ExitCode
 from codex_py.frontends.exec.answers import Answers
 from codex_py.frontends.exec.human import HumanText
@@ -32,10 +34,23 @@ from codex_py.protocol import event_items, events
 from codex_py.protocol.approval import AbsentApprover
 from codex_py.protocol.mcp import Elicitor
 from codex_py.protocol.plans import proposed_plan
+from codex_py.streams.standard import OutputStream
 from codex_py.streams.terminal import Style, wants_color
 
 _COLLECT_AFTER_S = 0.3
 """After this time, everything is imported, and a short run is over."""
+
+
+def run_prompt(
+    arguments: Arguments,
+    target: SessionTarget,
+    environment: Mapping[str, str],
+    prompt: "Future[str] | None",
+    stderr: OutputStream,
+) -> int:
+    """Send the prompt in a session. Returns the exit code."""
+    program = ExecProgram(arguments, target, environment, stderr)
+    return ExecRun(program, prompt, PromptWork(program)).run()
 
 
 class SessionWork(Protocol):
