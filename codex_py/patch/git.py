@@ -72,8 +72,17 @@ _VARIABLES = {
 
 
 _KEPT = {
-    *("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "USER", "LOGNAME", "EMAIL", "TZ"),
-    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"),
+    "PATH",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "TMPDIR",
+    "USER",
+    "LOGNAME",
+    "EMAIL",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "DYLD_FALLBACK_LIBRARY_PATH",
     "DEVELOPER_DIR",
 }
 """The variables of ours that git gets: no keys, and nothing that names a repository or a program."""

@@ -124,7 +124,7 @@ class ExecRun:
             style = Style(
                 color=wants_color(arguments.color, environment, isatty=os.isatty(2))
             )
-            shows = not self._config.hide_agent_reasoning
+            shows = not self._config.settings.hide_agent_reasoning
             self._human = HumanText(program.stderr, style, show_reasoning=shows)
         self._sink = self._human or JsonLines(
             program.stdout, agents=arguments.agent_events, usage=arguments.usage_events

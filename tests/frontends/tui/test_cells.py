@@ -1,7 +1,7 @@
 """Every kind of cell at several widths, in files: see `tests/support/snapshots.py`.
 
 Tests `frontends/tui/cells/command.py`, `frontends/tui/cells/item.py`,
-`frontends/tui/cells/layout.py`, `frontends/tui/cells/patch.py` and
+`frontends/tui/cells/layout.py`, `frontends/tui/cells/markup.py`, `frontends/tui/cells/patch.py` and
 `frontends/tui/highlighting.py`.
 """
 
