@@ -321,7 +321,12 @@ class CallRefused(ToolError):
         self.allow = allow
 
 
-def nearest(word: str, known: Iterable[str], *, alike: float = 0.6) -> str | None:
+def nearest(
+    word: str,
+    known: Iterable[str],
+    *,
+    alike: float = 0.6,
+) -> str | None:
     """The known word that is most like an unknown one; None if none is. `alike`: the least share of
     letters in common."""
     from difflib import get_close_matches  # 2 ms

@@ -201,7 +201,11 @@ def _trees(project: Path) -> set[Path]:
     return trees
 
 
-def record_project(home: Path, environment: Mapping[str, str], project: Path) -> None:
+def record_project(
+    home: Path,
+    environment: Mapping[str, str],
+    project: Path,
+) -> None:
     """Bar a project permanently.
 
     A git worktree that is made from the project does not always say where the project is.

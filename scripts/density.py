@@ -79,7 +79,7 @@ def figures(counts: Counts) -> list[Figure]:
     lines = max(1, counts.lines)
     thousands = lines / 1000
     return [
-        Figure("tokens in a line of code", counts.tokens / lines, 7.75),
+        Figure("tokens in a line of code", counts.tokens / lines, 7.5),
         Figure(
             "conditional expressions in 1,000 lines",
             counts.conditionals / thousands,

@@ -92,7 +92,11 @@ def agents_md(
     return AgentsMd(text, tuple(warnings))
 
 
-def _general(home: Path, warnings: list[str], refuses: Refusal | None) -> str:
+def _general(
+    home: Path,
+    warnings: list[str],
+    refuses: Refusal | None,
+) -> str:
     for name in _NAMES:
         document = _read(home / name, _MAX_GLOBAL_BYTES, None, warnings, refuses)
         if document and (text := _text(document, document.content, warnings).strip()):
@@ -100,7 +104,11 @@ def _general(home: Path, warnings: list[str], refuses: Refusal | None) -> str:
     return ""
 
 
-def _joined(documents: Sequence[_Document], max_bytes: int, warnings: list[str]) -> str:
+def _joined(
+    documents: Sequence[_Document],
+    max_bytes: int,
+    warnings: list[str],
+) -> str:
     remaining = max_bytes
     texts: list[str] = []
     for document in reversed(documents):
@@ -246,7 +254,12 @@ def _mentioned(document: Path, content: bytes) -> Iterator[tuple[str, Path]]:
             yield name, path
 
 
-def _refuse(path: Path, real: Path, root: Path, depth: int) -> None:
+def _refuse(
+    path: Path,
+    real: Path,
+    root: Path,
+    depth: int,
+) -> None:
     """Raises a `ValueError` if the file must not be imported. `real`: its path without links."""
     if root not in path.parents:
         raise ValueError(f"it is outside of {root}")

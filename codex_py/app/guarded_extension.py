@@ -41,7 +41,12 @@ class GuardedFeature:
     `isinstance` sees the class of the feature itself.
     """
 
-    def __init__(self, feature: Feature, name: str, key: KeyPath) -> None:
+    def __init__(
+        self,
+        feature: Feature,
+        name: str,
+        key: KeyPath,
+    ) -> None:
         """Guard a feature.
 
         Args:
@@ -95,7 +100,12 @@ class _Guard:
             text = f"{self._name} failed in {what}: {error!r}"
             raise ExtensionBug(text) from error
 
-    def checked(self, what: str, value: Any, check: _Check) -> Any:
+    def checked(
+        self,
+        what: str,
+        value: Any,
+        check: _Check,
+    ) -> Any:
         """Raises an `ExtensionBug` if the value is wrong."""
         wanted = check(value)
         if wanted is None:
@@ -127,7 +137,12 @@ class _Guard:
             sink=self._plain("sink", given, _is_anything),
         )
 
-    def _plain(self, field: str, given: Extension, check: _Check) -> Any:
+    def _plain(
+        self,
+        field: str,
+        given: Extension,
+        check: _Check,
+    ) -> Any:
         function = getattr(given, field)
         what = f"`{field}`"
 
@@ -147,7 +162,12 @@ class _Guard:
 
         return call
 
-    def _awaited(self, field: str, given: Extension, check: _Check) -> Any:
+    def _awaited(
+        self,
+        field: str,
+        given: Extension,
+        check: _Check,
+    ) -> Any:
         function = getattr(given, field)
         what = f"`{field}`"
 

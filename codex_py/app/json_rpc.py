@@ -38,7 +38,12 @@ RequestId: TypeAlias = int | str | None
 class RpcError(Exception):
     """The error of a request that fails, ours or the client's."""
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        data: Any = None,
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.data = data

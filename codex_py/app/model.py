@@ -308,7 +308,11 @@ def _wire(
     provider: Provider, maker: Maker, session_id: str, options: SessionOptions
 ) -> Wire:
     make = load(WIRES[provider.wire_api][0])
-    wire: Wire = make(deltas=options.text_deltas, maker=maker, profile=provider.profile)
+    wire: Wire = make(
+        deltas=options.text_deltas,
+        maker=maker,
+        profile=provider.profile,
+    )
     if provider.profile.tools == "text":
         replayed = options.replay is not None or isinstance(
             options.transport, ReplayTransport

@@ -100,7 +100,12 @@ class Opening:
     opened."""
     _configured: Sequence[Feature | None]
 
-    def __init__(self, setup: SessionSetup, given: Given, warnings: Warnings) -> None:
+    def __init__(
+        self,
+        setup: SessionSetup,
+        given: Given,
+        warnings: Warnings,
+    ) -> None:
         """`warnings`: the warnings of the setup."""
         config = setup.config
         # If a git hook started us, its variables lead to the work tree of the hook.

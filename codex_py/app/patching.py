@@ -129,7 +129,11 @@ def git_three_way(cwd: Path, environment: Mapping[str, str]) -> ThreeWay:
             return done.stdout
         return None
 
-    def merge(ours: bytes, base: bytes, theirs: bytes) -> tuple[bytes, bool]:
+    def merge(
+        ours: bytes,
+        base: bytes,
+        theirs: bytes,
+    ) -> tuple[bytes, bool]:
         # The folder is outside of the repository, so that the repository's configuration has no
         # effect.
         with own_folder(git.home, "merge") as folder:

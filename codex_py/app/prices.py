@@ -13,7 +13,11 @@ from codex_py.errors import ConfigError
 from codex_py.model.known_models import Price, known_model
 
 
-def price_of(config: Config, model: str, provider: str) -> Price | None:
+def price_of(
+    config: Config,
+    model: str,
+    provider: str,
+) -> Price | None:
     """Return the price of a model; None if unknown.
 
     The price in `[model_prices."PROVIDER/MODEL"]` comes first, then `[model_prices."MODEL"]`, then

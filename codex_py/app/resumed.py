@@ -140,7 +140,11 @@ def _read(
         raise
 
 
-def _flaws(stored: StoredSession, path: Path, settings: TurnSettings) -> Iterator[str]:
+def _flaws(
+    stored: StoredSession,
+    path: Path,
+    settings: TurnSettings,
+) -> Iterator[str]:
     if any(_REDACTED in item for item in stored.items):
         yield (
             "Keys were masked when this session was kept:"

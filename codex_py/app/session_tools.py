@@ -121,7 +121,12 @@ class SessionTools:
             self._setup.warn(text)
         return items
 
-    def answer(self, call: ToolCall, output: ToolOutput, emit: EventSink) -> OutputItem:
+    def answer(
+        self,
+        call: ToolCall,
+        output: ToolOutput,
+        emit: EventSink,
+    ) -> OutputItem:
         """See `ToolCalls`."""
         context = self._context(call.call_id, emit)
         return self.parts.router.answer(call, output, context)

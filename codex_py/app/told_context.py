@@ -166,7 +166,11 @@ def _permission_profile(roots: Sequence[Path], policy: approval.SandboxPolicy) -
     )
 
 
-def _entry(access: str, what: str, more: str = "") -> str:
+def _entry(
+    access: str,
+    what: str,
+    more: str = "",
+) -> str:
     return f'<entry access="{access}"{more}>{what}</entry>'
 
 

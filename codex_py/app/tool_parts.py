@@ -221,7 +221,11 @@ def _tools(
     )
 
 
-def _write_rule(session: Session, setup: SessionSetup, prefix: Sequence[str]) -> None:
+def _write_rule(
+    session: Session,
+    setup: SessionSetup,
+    prefix: Sequence[str],
+) -> None:
     folder = setup.config.home / "rules"
     try:
         allow_prefix(folder, prefix)

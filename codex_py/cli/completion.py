@@ -38,7 +38,12 @@ def run_completion(argv: Sequence[str], environment: Mapping[str, str]) -> int:
             "".join(f"{word}\n" for word in _candidates(argv[2:], environment))
         )
     parser = CommandParser(Arguments, only={"overrides"})
-    parser.add_argument("shell", nargs="?", default="bash", type=OneOf(*_SHELLS))
+    parser.add_argument(
+        "shell",
+        nargs="?",
+        default="bash",
+        type=OneOf(*_SHELLS),
+    )
     shell = parser.parse_args(list(argv)).shell
     return print_out((_SCRIPTS / f"codex-py.{shell}").read_text(encoding="utf-8"))
 

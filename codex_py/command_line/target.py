@@ -72,7 +72,11 @@ def terminal_target(arguments: Arguments) -> SessionTarget:
     return _target(arguments.words, arguments, "`resume` and `fork`")
 
 
-def _target(words: Sequence[str], arguments: Arguments, resuming: str) -> SessionTarget:
+def _target(
+    words: Sequence[str],
+    arguments: Arguments,
+    resuming: str,
+) -> SessionTarget:
     """The target that `words` and the words after `--` name. `resuming`: the commands that have
     `--last`."""
     name = next((name for name in OF_REVIEW if getattr(arguments, name)), None)

@@ -60,7 +60,12 @@ def run_check(argv: Sequence[str], environment: Mapping[str, str]) -> int:  # no
     return print_out(f"{text}\n")
 
 
-def _encoded(report: dict[str, Any], *, pretty: bool, ensure_ascii: bool) -> str:
+def _encoded(
+    report: dict[str, Any],
+    *,
+    pretty: bool,
+    ensure_ascii: bool,
+) -> str:
     if pretty:
         return json.dumps(report, indent=2, ensure_ascii=ensure_ascii)
     return json.dumps(report, separators=(",", ":"), ensure_ascii=ensure_ascii)

@@ -57,7 +57,11 @@ def _switch(
     return print_out(f"{command.capitalize()}d feature `{name}` in config.toml.\n")
 
 
-def _state(config: Config, name: str, default: bool) -> bool:
+def _state(
+    config: Config,
+    name: str,
+    default: bool,
+) -> bool:
     features = raw(config.features)
     is_table = isinstance(features.get(name), Mapping)
     found = lookup(features, (name, "enabled") if is_table else (name,))

@@ -150,7 +150,12 @@ def _list(entries: Entries, *, as_json: bool) -> int:
     return print_out("".join(f"{line.rstrip()}\n" for line in lines))
 
 
-def _show(entries: Entries, number: int | None, *, as_json: bool) -> int:
+def _show(
+    entries: Entries,
+    number: int | None,
+    *,
+    as_json: bool,
+) -> int:
     entry = entries.find(number)
     diff = git_diff(patched_files(entry.changes), Path(entry.cwd), keeps_bytes=True)
     if as_json:
@@ -158,7 +163,12 @@ def _show(entries: Entries, number: int | None, *, as_json: bool) -> int:
     return print_out(printable(diff))
 
 
-def _carry_out(plan: UndoPlan, *, as_json: bool, asks: bool) -> int:
+def _carry_out(
+    plan: UndoPlan,
+    *,
+    as_json: bool,
+    asks: bool,
+) -> int:
     for doubt in plan.doubts:
         tell(doubt)
     if plan.doubts and asks:

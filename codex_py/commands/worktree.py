@@ -115,7 +115,12 @@ def _kept_worktrees(home: Path, environment: Mapping[str, str]) -> list[_Kept]:
     return found
 
 
-def _remove(home: Path, kept: _Kept, *, force: bool) -> list[str]:
+def _remove(
+    home: Path,
+    kept: _Kept,
+    *,
+    force: bool,
+) -> list[str]:
     """Remove a worktree. Returns the `ignored_files` that went with it.
 
     Args:

@@ -115,7 +115,11 @@ def unused_keys(
             yield from unused_keys(table, inner, (*path, name))
 
 
-def _has_no_effect(kind: Kind, name: str, value: Any) -> bool:
+def _has_no_effect(
+    kind: Kind,
+    name: str,
+    value: Any,
+) -> bool:
     """True if the setting `name` of a section has no effect, and the user should know that.
 
     A harmless value asks for what this version does anyway.

@@ -107,7 +107,11 @@ def _files(
             yield f"{plugin.name}:{name}", path, folder
 
 
-def _parsed(name: str, path: Path, folder: Folder) -> CustomPrompt:
+def _parsed(
+    name: str,
+    path: Path,
+    folder: Folder,
+) -> CustomPrompt:
     fields, body = front_matter(read_definition(path, folder, _MAX_BYTES), path)
     is_claude = not name.startswith("prompts:")
     without_effect: list[str] = []

@@ -31,7 +31,11 @@ class Folder:
     """The checked texts of a plugin's files, which replace the files; None without a plugin."""
 
 
-def project_folders(config: Config, *names: str, prefix: str = "") -> Iterator[Folder]:
+def project_folders(
+    config: Config,
+    *names: str,
+    prefix: str = "",
+) -> Iterator[Folder]:
     """The folders of these names, from the working directory up to the project's root.
 
     They need not exist.

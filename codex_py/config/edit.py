@@ -46,7 +46,11 @@ def edit_config(home: Path, change: Callable[[str, Path], str]) -> None:
                 replace_text(path, changed)
 
 
-def set_in_config(home: Path, key: KeyPath, value: TomlValue) -> bool:
+def set_in_config(
+    home: Path,
+    key: KeyPath,
+    value: TomlValue,
+) -> bool:
     """Set a key of `config.toml` to a word, a boolean or a table; None removes it.
 
     Returns True if the key was set before.
@@ -66,7 +70,11 @@ def set_in_config(home: Path, key: KeyPath, value: TomlValue) -> bool:
     return found
 
 
-def changed_text(text: str, path: Path, changes: Mapping[KeyPath, TomlValue]) -> str:
+def changed_text(
+    text: str,
+    path: Path,
+    changes: Mapping[KeyPath, TomlValue],
+) -> str:
     """The text of `config.toml` with these keys changed; see `set_in_config`."""
     aim = parse_toml(text, path)
     changes = {
@@ -90,7 +98,11 @@ def changed_text(text: str, path: Path, changes: Mapping[KeyPath, TomlValue]) ->
     raise ConfigError(f"{refusal}; change {keys} in it by hand")
 
 
-def _put(document: Any, key: KeyPath, value: Any) -> None:
+def _put(
+    document: Any,
+    key: KeyPath,
+    value: Any,
+) -> None:
     for part in key[:-1]:
         document = document.setdefault(part, {})
     if value is None:
@@ -125,7 +137,11 @@ def _edits(text: str, changes: Mapping[KeyPath, TomlValue]) -> Iterator[str]:
         yield changed
 
 
-def _appended(text: str, own: str, newline: str) -> str:
+def _appended(
+    text: str,
+    own: str,
+    newline: str,
+) -> str:
     if text:
         gap = ("" if text.endswith("\n") else newline) + newline
     else:
@@ -133,7 +149,12 @@ def _appended(text: str, own: str, newline: str) -> str:
     return text + gap + own
 
 
-def _with_sections(text: str, key: KeyPath, own: str, newline: str) -> str:
+def _with_sections(
+    text: str,
+    key: KeyPath,
+    own: str,
+    newline: str,
+) -> str:
     """The text with the tables of `own` in place of those at and below `key`, else at the end.
 
     Comments after the last value of a table stay, because they may be about the next table.

@@ -183,7 +183,11 @@ def without_variables(
     return list(argv)
 
 
-def _script_after(first: str, script: str, shell: str) -> str:
+def _script_after(
+    first: str,
+    script: str,
+    shell: str,
+) -> str:
     """A script that runs `first`, and then `script` in the same shell.
 
     Errors have the line numbers of `script`. No error shows `first`: bash quotes the line of a

@@ -30,7 +30,11 @@ _OTHER_HOOKS: Final = (
 )
 
 
-def explain(key: str, layers: Layers, required: Layer) -> str:
+def explain(
+    key: str,
+    layers: Layers,
+    required: Layer,
+) -> str:
     """Explain where the value of a key comes from, or the values of all keys in a table.
 
     `required`: the administrator's `requirements.toml`, whose own keys are explained too. The lines
@@ -46,7 +50,11 @@ def explain(key: str, layers: Layers, required: Layer) -> str:
     return text
 
 
-def _explained(key: str, path: KeyPath, layers: Layers) -> str:
+def _explained(
+    key: str,
+    path: KeyPath,
+    layers: Layers,
+) -> str:
     found = lookup(layers.merged(), path)
     if found is None:
         if kind_of(path) is None and kind_of(path, RequirementKeys) is None:

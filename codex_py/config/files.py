@@ -78,7 +78,12 @@ def as_config_error(path: Path, fault: str) -> Generator[None]:
         raise ConfigError(f"{path} cannot be {fault}: {reason}") from error
 
 
-def replace_text(path: Path, text: str, *, private: bool = False) -> None:
+def replace_text(
+    path: Path,
+    text: str,
+    *,
+    private: bool = False,
+) -> None:
     """Replace a file as a whole or not at all.
 
     A new file is private to the user. An existing one keeps its mode, unless `private` is set.

@@ -226,7 +226,11 @@ def _groups(text: str, *, is_for_claude: bool) -> Mapping[str, Any]:
     return document.get("hooks", {})
 
 
-def _place(file: HookFile, text: str, key: KeyPath) -> str:
+def _place(
+    file: HookFile,
+    text: str,
+    key: KeyPath,
+) -> str:
     """The file and the line of a name in the table of hooks.
 
     In JSON, it is the first line on which the parts of the key follow each other.

@@ -159,7 +159,12 @@ def trust(home: Path, hooks: Sequence[Hook]) -> None:
     edit_config(home, lambda text, path: changed_text(text, path, changes))
 
 
-def enable(home: Path, hook: Hook, *, enabled: bool) -> None:
+def enable(
+    home: Path,
+    hook: Hook,
+    *,
+    enabled: bool,
+) -> None:
     """Switch a hook on or off. Raises a `ConfigError` if `config.toml` cannot be changed."""
     set_in_config(
         home, ("hooks", "state", hook.key, "enabled"), None if enabled else False
@@ -315,4 +320,9 @@ def _hashed_input(arguments: Mapping[str, Any]) -> Any:
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(
+        value,
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+    )

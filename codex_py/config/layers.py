@@ -335,7 +335,11 @@ def _unknown(layer: Layer, key: KeyPath) -> str:
     return f"`{dotted(key)}`" + (f" ({'; '.join(notes)})" if notes else "")
 
 
-def _profile(reader: _Reader, home: Path, name: str) -> Layer:
+def _profile(
+    reader: _Reader,
+    home: Path,
+    name: str,
+) -> Layer:
     if not re.fullmatch(r"[\w-]+", name):
         raise OptionError(f"invalid profile {name!r}: pass a plain name such as `work`")
     path = home / f"{name}.config.toml"
@@ -347,7 +351,11 @@ def _profile(reader: _Reader, home: Path, name: str) -> Layer:
     return found[0]
 
 
-def _refuse_old_profiles(home: Path, layers: Sequence[Layer], name: str | None) -> None:
+def _refuse_old_profiles(
+    home: Path,
+    layers: Sequence[Layer],
+    name: str | None,
+) -> None:
     for layer in layers:
         old = layer.values.get("profile")
         if old is not None and name is None:
@@ -432,7 +440,12 @@ def _merged(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _absolute(value: Any, kind: "Kind | None", base: Path, user_home: Path) -> Any:
+def _absolute(
+    value: Any,
+    kind: "Kind | None",
+    base: Path,
+    user_home: Path,
+) -> Any:
     """Make each path in the value absolute. `~` is the user's home."""
     match form(kind):
         case "plain" if kind is Path:

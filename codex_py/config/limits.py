@@ -242,13 +242,21 @@ def _listed(values: Iterable[Sequence[_T] | None]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(entries))
 
 
-def _amount(limit: str, key: KeyPath, value: float | str | None) -> float | None:
+def _amount(
+    limit: str,
+    key: KeyPath,
+    value: float | str | None,
+) -> float | None:
     if value is None:
         return None
     return _parsed(limit, key, value)
 
 
-def _parsed(limit: str, key: KeyPath, value: float | str) -> float:
+def _parsed(
+    limit: str,
+    key: KeyPath,
+    value: float | str,
+) -> float:
     """The value of a setting; a text is parsed by `amount`."""
     if not isinstance(value, str):
         return value

@@ -117,7 +117,11 @@ def mcp_servers(
     return servers, tuple(warnings)
 
 
-def put_server(home: Path, name: str, table: Mapping[str, Any]) -> bool:
+def put_server(
+    home: Path,
+    name: str,
+    table: Mapping[str, Any],
+) -> bool:
     """Write a server to the user's `config.toml`, replacing one of the same name.
 
     Returns True if there was one.

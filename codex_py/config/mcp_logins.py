@@ -25,7 +25,13 @@ _LOCK_TIMEOUT_S = 60.0
 class StoredLogins:
     """The login to the server of one name at one URL. Implements `LoginStore` of `codex_py.mcp`."""
 
-    def __init__(self, home: Path, kind: StoreKind, name: str, url: str) -> None:
+    def __init__(
+        self,
+        home: Path,
+        kind: StoreKind,
+        name: str,
+        url: str,
+    ) -> None:
         # The key has the address, so that tokens are never sent to a new server of the same name.
         self._key = f"{name}|{sha256(url.encode()).hexdigest()[:16]}"
         self._folder = (

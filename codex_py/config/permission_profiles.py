@@ -273,7 +273,12 @@ def _is_bare_name(pattern: str) -> bool:
     return is_name and pattern not in {"", ".", "**"}
 
 
-def _resolved(name: str, layers: Layers, *, decides: bool) -> PermissionProfile:
+def _resolved(
+    name: str,
+    layers: Layers,
+    *,
+    decides: bool,
+) -> PermissionProfile:
     """Add up the tables of a profile and of all that it extends."""
     chain = profile_chain(layers)
     most_general = list(chain.values())[-1]
@@ -353,7 +358,12 @@ def _entry(
     return ("", path or "/"), access
 
 
-def _check_special(base: str, name: str, access: str, key: tuple[str, ...]) -> None:
+def _check_special(
+    base: str,
+    name: str,
+    access: str,
+    key: tuple[str, ...],
+) -> None:
     if base not in _SPECIAL:
         text = f"Configured filesystem path `{base}` is not recognized"
         raise ConfigError(text, key=key)
@@ -362,7 +372,13 @@ def _check_special(base: str, name: str, access: str, key: tuple[str, ...]) -> N
         raise ConfigError(text, key=key)
 
 
-def _check(name: str, access: str, key: tuple[str, ...], *, below: bool) -> None:
+def _check(
+    name: str,
+    access: str,
+    key: tuple[str, ...],
+    *,
+    below: bool,
+) -> None:
     """Reject a name that an entry cannot have.
 
     Args:

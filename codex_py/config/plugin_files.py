@@ -123,7 +123,11 @@ def _entries(top: Path) -> Iterator[tuple[str, PluginFile | None]]:
             os.close(holder)
 
 
-def _file(name: str, holder: int, path: str) -> PluginFile:
+def _file(
+    name: str,
+    holder: int,
+    path: str,
+) -> PluginFile:
     """Read a file in the folder that is open as `holder`."""
     try:
         with os.fdopen(open_ordinary_entry(name, dir_fd=holder), "rb") as file:
@@ -190,7 +194,11 @@ def read_plugin(
         )
     root = folder / name
 
-    def part(key: str, suffix: str, *usual: str) -> dict[str, str]:
+    def part(
+        key: str,
+        suffix: str,
+        *usual: str,
+    ) -> dict[str, str]:
         """The files of a part, with their paths below the named place or a usual one."""
         bases = [*(f"{base}/" for base in usual), *_named(manifest, key, files)]
         wanted = [path for path in files if path.endswith(suffix)]
@@ -260,7 +268,11 @@ def _named(
         yield base
 
 
-def _table(data: bytes, path: str, kind: Kind) -> dict[str, Any]:
+def _table(
+    data: bytes,
+    path: str,
+    kind: Kind,
+) -> dict[str, Any]:
     """The JSON object of a file. `kind`: see `problems`."""
     try:
         value = json.loads(_text(data, path))

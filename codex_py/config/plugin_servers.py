@@ -91,7 +91,11 @@ def _filled(root: Path, value: Any) -> Any:
     return json.loads(_ROOT.sub(lambda _: path, json.dumps(value)))
 
 
-def require(value: Any, kind: Kind, what: str) -> None:
+def require(
+    value: Any,
+    kind: Kind,
+    what: str,
+) -> None:
     """Raise a `ValueError` if a value is not of its kind. The message begins with `what`."""
     for problem in problems(value, kind):
         key = f": `{dotted(problem.key)}`" if problem.key else ""

@@ -189,7 +189,11 @@ def _recorded(home: Path) -> dict[str, _Digests]:
     )
 
 
-def _record(home: Path, root: Path, digests: _Digests) -> None:
+def _record(
+    home: Path,
+    root: Path,
+    digests: _Digests,
+) -> None:
     path = _record_file(home)
     with as_config_error(path, "written"):
         make_private(path.parent)

@@ -166,7 +166,12 @@ _LISTS: Final = (
 
 
 class _Required:
-    def __init__(self, layers: Layers, file: Layer, managed: Layer | None) -> None:
+    def __init__(
+        self,
+        layers: Layers,
+        file: Layer,
+        managed: Layer | None,
+    ) -> None:
         self._layers = layers
         self._file = file
         self._values = file.values
@@ -269,7 +274,12 @@ class _Required:
             return self._managed_path
         return self._file.path
 
-    def _fall_back(self, key: str, asked: Any, allowed: Sequence[Any]) -> None:
+    def _fall_back(
+        self,
+        key: str,
+        asked: Any,
+        allowed: Sequence[Any],
+    ) -> None:
         """Force the first allowed value. Note that only if another value was configured."""
         path = self._setter(key, asked)
         if asked is not None:
@@ -478,7 +488,11 @@ def _check(file: Layer) -> None:
             raise _mistake(file, key, "needs a `decision`, and words in `any_of`")
 
 
-def _mistake(file: Layer, key: KeyPath, text: str) -> ConfigError:
+def _mistake(
+    file: Layer,
+    key: KeyPath,
+    text: str,
+) -> ConfigError:
     where = file.where(key)
     return ConfigError(
         f"failed to parse requirements layer {where}: `{dotted(key)}` {text}"

@@ -101,7 +101,11 @@ def skill_files(
     return definitions(folders, r"SKILL\.md", "skills", warnings, max_depth=6)
 
 
-def read_skill(path: Path, folder: Folder, refuses: Refusal | None = None) -> str:
+def read_skill(
+    path: Path,
+    folder: Folder,
+    refuses: Refusal | None = None,
+) -> str:
     """Read the whole file; raises the errors of `read_text`."""
     return read_definition(path, folder, _MAX_BYTES, refuses)
 
@@ -116,7 +120,11 @@ def skill_fields(text: str, path: Path) -> Mapping[str, str]:
     return front_matter(text, path)[0]
 
 
-def _skill(fields: Mapping[str, str], path: Path, folder: Folder) -> Skill:
+def _skill(
+    fields: Mapping[str, str],
+    path: Path,
+    folder: Folder,
+) -> Skill:
     own_name = " ".join(fields.get("name", "").split())
     name = folder.prefix + (own_name or path.parent.name)
     description = " ".join(fields.get("description", "").split())

@@ -23,7 +23,12 @@ _WORDS: Final = {
 _CURLY_QUOTES: Final = ("\u201c", "\u201d", "\u2018", "\u2019", "\u00ab")
 
 
-def explained(message: str, text: str, line: int, column: int) -> str:
+def explained(
+    message: str,
+    text: str,
+    line: int,
+    column: int,
+) -> str:
     """Explain an error by a frequent mistake; without one, return the message unchanged.
 
     Args:

@@ -106,7 +106,11 @@ def _kind(text: str) -> str | None:
     return next((kind for kind in CONTEXT_BLOCKS if text.startswith(kind)), None)
 
 
-def _worded(text: str, kind: str, before: dict[str, str]) -> str:
+def _worded(
+    text: str,
+    kind: str,
+    before: dict[str, str],
+) -> str:
     if kind != AGENTS_MD or AGENTS_MD not in before or text == _NO_AGENTS:
         return text
     return text.replace(_OPENING, _OPENING + _REPLACES, 1)

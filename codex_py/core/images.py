@@ -37,7 +37,11 @@ def image_parts(
     return [input_text(f"{label}: {unreadable}")]
 
 
-def _labelled(image: dict[str, Any], label: str, path: Path) -> list[dict[str, Any]]:
+def _labelled(
+    image: dict[str, Any],
+    label: str,
+    path: Path,
+) -> list[dict[str, Any]]:
     return [
         input_text(f'<image name={label} path="{path}">'),
         image,

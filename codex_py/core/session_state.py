@@ -31,7 +31,12 @@ class ToolCalls(Protocol):
         """Run a call and emit its events. Returns its notes, then its output; see `Dispatch`."""
         ...
 
-    def answer(self, call: ToolCall, output: ToolOutput, emit: EventSink) -> OutputItem:
+    def answer(
+        self,
+        call: ToolCall,
+        output: ToolOutput,
+        emit: EventSink,
+    ) -> OutputItem:
         """Make the output of a call that did not run or did not end."""
         ...
 

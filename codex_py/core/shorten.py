@@ -115,7 +115,12 @@ class _Work:
         size = sum(self.size(entry.item) for entry in entries if entry.item)
         return min(self.excess, size - room)
 
-    def cut(self, entries: Iterable[_Entry], excess: int, min_bytes: int) -> None:
+    def cut(
+        self,
+        entries: Iterable[_Entry],
+        excess: int,
+        min_bytes: int,
+    ) -> None:
         """Cut texts, oldest first, by `excess` in all. `min_bytes` of each text stay."""
         for entry in entries:
             if excess <= 0:
@@ -169,7 +174,12 @@ def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
     return entries
 
 
-def _cut(item: EncodedItem, excess: int, min_bytes: int, size: Size) -> EncodedItem:
+def _cut(
+    item: EncodedItem,
+    excess: int,
+    min_bytes: int,
+    size: Size,
+) -> EncodedItem:
     """Cut the texts of an item, then leave out its images, until it is smaller by `excess`.
 
     Returns the smallest item that was reached if that fails.

@@ -84,7 +84,11 @@ _ADDRESS = re.compile(r"[a-z+]+://|[^/:~]+:(?!:)")
 """The beginning of the address of a repository on another machine, as a URL or for ssh."""
 
 
-def is_held_back(command: Command, covered: int, place: CommandPlace) -> bool:
+def is_held_back(
+    command: Command,
+    covered: int,
+    place: CommandPlace,
+) -> bool:
     """True if a `git` command needs more than a rule that allows its first `covered` words."""
     start = git_subcommand(command)
     subcommand = "".join(command[start : start + 1])

@@ -116,7 +116,11 @@ def _guessed(text: bytes) -> Iterator[Command]:
             yield tuple(_word(word, 0, len(word)) for word in words)
 
 
-def _words(command: Node, misplaced: list[Node], source: bytes) -> Command:
+def _words(
+    command: Node,
+    misplaced: list[Node],
+    source: bytes,
+) -> Command:
     """Return the name and the arguments, without assignments and redirections."""
     name = command.children_by_field_name("name")
     arguments = command.children_by_field_name("argument")
@@ -158,7 +162,11 @@ def _input(text: Node, source: bytes) -> str:
     return _word(source, text.start_byte, text.end_byte)
 
 
-def _word(source: bytes, start: int, end: int) -> str:
+def _word(
+    source: bytes,
+    start: int,
+    end: int,
+) -> str:
     # Nested substitutions would be copied once for each level.
     if end - start > _LONGEST_WORD:
         return UNKNOWN

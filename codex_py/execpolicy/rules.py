@@ -35,7 +35,11 @@ _PROTOCOLS = [
 ]
 
 
-def parse_rules(text: str, source: str, base: CommandRules = _NO_RULES) -> CommandRules:
+def parse_rules(
+    text: str,
+    source: str,
+    base: CommandRules = _NO_RULES,
+) -> CommandRules:
     """Parse the rules of one file and add them to those of `base`; errors call the file `source`.
 
     Raises:

@@ -157,7 +157,11 @@ def _calls(module: ast.Module, file: _File) -> list[Call]:
     return calls
 
 
-def _call(node: ast.Call, name: str, file: _File) -> Call:
+def _call(
+    node: ast.Call,
+    name: str,
+    file: _File,
+) -> Call:
     def argument(value: ast.expr, name: str = "") -> Argument:
         return Argument(name, _value(value, file), file.position(value))
 
@@ -191,7 +195,12 @@ def _value(node: ast.expr, file: _File) -> Value:
             )
 
 
-def _joined(left: Value, right: Value, node: ast.expr, file: _File) -> Value:
+def _joined(
+    left: Value,
+    right: Value,
+    node: ast.expr,
+    file: _File,
+) -> Value:
     if (
         isinstance(left, str | list)
         and isinstance(right, str | list)

@@ -172,7 +172,11 @@ def _shell_text(command: Command) -> str | None:
     return None
 
 
-def _option_value(command: Command, letter: str, long: str) -> str | None:
+def _option_value(
+    command: Command,
+    letter: str,
+    long: str,
+) -> str | None:
     for index, word in enumerate(command[1:], 2):
         if word == "--":
             break

@@ -19,7 +19,11 @@ _OLD_S = 24 * 3600.0
 
 
 @contextmanager
-def own_folder(home: Path | None, purpose: str, *others: Path) -> Generator[Path]:
+def own_folder(
+    home: Path | None,
+    purpose: str,
+    *others: Path,
+) -> Generator[Path]:
     """Make a private folder, which is removed at the end.
 
     Args:

@@ -102,7 +102,12 @@ def locked(
         os.close(descriptor)
 
 
-def lock(descriptor: int, timeout_s: float, *, shared: bool = False) -> None:
+def lock(
+    descriptor: int,
+    timeout_s: float,
+    *,
+    shared: bool = False,
+) -> None:
     """Hold the lock of a file or a folder until its descriptor is closed.
 
     Any program that may read the file can hold the lock, commands of the model too, so every wait

@@ -174,7 +174,11 @@ def _is_special(path: Path) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
 
 
-def _check_folder(folder: Path, repository: OwnRepository, seen: set[Path]) -> None:
+def _check_folder(
+    folder: Path,
+    repository: OwnRepository,
+    seen: set[Path],
+) -> None:
     """Check the entries of a folder, and those of the folders that links in it lead to. Raises as `check_contents`.
 
     Args:
@@ -235,7 +239,11 @@ def _names_tree(folder: Path, top: Path) -> bool:
     return False
 
 
-def _values(text: str, wanted_section: str, wanted_key: str) -> Iterator[str]:
+def _values(
+    text: str,
+    wanted_section: str,
+    wanted_key: str,
+) -> Iterator[str]:
     """The values of a key in a file of git's configuration. Included files do not count."""
     is_wanted = False
     for line in text.splitlines():

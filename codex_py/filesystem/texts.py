@@ -67,7 +67,12 @@ def decode_readable(data: bytes, *, is_cut: bool = False) -> tuple[str, NotText 
     return text, fault
 
 
-def _decoded(body: bytes, encoding: str, errors: str, is_cut: bool) -> str:
+def _decoded(
+    body: bytes,
+    encoding: str,
+    errors: str,
+    is_cut: bool,
+) -> str:
     return codecs.getincrementaldecoder(encoding)(errors).decode(body, final=not is_cut)
 
 

@@ -43,7 +43,12 @@ class Connection(asyncio.Protocol):
         """True if it can take another request: open, all written, and nothing left to read."""
         return not (self._ended or self._received or self._writing_paused)
 
-    async def write(self, head: bytes, body: bytes, timeout_s: float | None) -> None:
+    async def write(
+        self,
+        head: bytes,
+        body: bytes,
+        timeout_s: float | None,
+    ) -> None:
         """Write a request.
 
         Returns when the system has taken all of it, or an answer or the end came first.

@@ -93,7 +93,11 @@ def _checked(name: str, value: str) -> str:
     return address
 
 
-def _covers(entry: str, host: str, port: int) -> bool:
+def _covers(
+    entry: str,
+    host: str,
+    port: int,
+) -> bool:
     """True if one entry of `NO_PROXY` names this host.
 
     An entry is `*`, a host (with its subdomains), an address, a network (`10.0.0.0/8`) or the

@@ -51,7 +51,11 @@ def damage(data: bytes) -> str | None:
     return None
 
 
-def _within(data: bytes, info: ImageInfo, rule: ImageRule) -> tuple[str, bytes]:
+def _within(
+    data: bytes,
+    info: ImageInfo,
+    rule: ImageRule,
+) -> tuple[str, bytes]:
     """The kind and the bytes of the image as the rule wants it."""
     size = (info.width, info.height)
     is_small = rule.size(*size) == size
@@ -70,7 +74,11 @@ def _within(data: bytes, info: ImageInfo, rule: ImageRule) -> tuple[str, bytes]:
         raise UnusableImage(_NO_IMAGE) from error
 
 
-def _taken_as_it_is(data: bytes, info: ImageInfo, rule: ImageRule) -> bytes:
+def _taken_as_it_is(
+    data: bytes,
+    info: ImageInfo,
+    rule: ImageRule,
+) -> bytes:
     side = max(info.width, info.height)
     if rule.refused_side_px is not None and side > rule.refused_side_px:
         raise UnusableImage(

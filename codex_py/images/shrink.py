@@ -16,7 +16,11 @@ _PLAIN_MODES: Final = frozenset({"RGB", "RGBA", "L"})
 _WITH_ALPHA: Final = frozenset({"P", "PA", "LA", "La", "RGBa"})
 
 
-def shrunk(data: bytes, info: ImageInfo, rule: ImageRule) -> tuple[str, bytes]:
+def shrunk(
+    data: bytes,
+    info: ImageInfo,
+    rule: ImageRule,
+) -> tuple[str, bytes]:
     """Make an image smaller. Returns the kind and the bytes of the result.
 
     The kind stays the same, except that a GIF becomes a PNG. If only a JPEG is small enough, the

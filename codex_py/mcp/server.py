@@ -348,7 +348,12 @@ def _exit_text(code: int) -> str:
     return f"exited with code {code}"
 
 
-def _end_message(name: str, end: str, *, restarts: bool) -> str:
+def _end_message(
+    name: str,
+    end: str,
+    *,
+    restarts: bool,
+) -> str:
     if restarts:
         after = "It is started again for the next call."
     else:

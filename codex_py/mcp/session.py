@@ -68,7 +68,11 @@ async def _send(
     params: Mapping[str, Any],
     on_progress: OnProgress | None,
 ) -> dict[str, Any]:
-    async def report(progress: float, total: float | None, message: str | None) -> None:
+    async def report(
+        progress: float,
+        total: float | None,
+        message: str | None,
+    ) -> None:
         if on_progress is not None:
             on_progress(progress, total, message)
 

@@ -78,7 +78,12 @@ def find_key(
     return key
 
 
-def _missing_variable(name: str, provider: Provider, *, is_set: bool) -> ModelError:
+def _missing_variable(
+    name: str,
+    provider: Provider,
+    *,
+    is_set: bool,
+) -> ModelError:
     sentences = [f"Missing environment variable: `{name}`."]
     if is_set:
         sentences.append("It is set, but empty.")

@@ -304,7 +304,11 @@ def _by_status(status: int) -> tuple[str, _Kind]:
     return ("bad_request", _Kind.REQUEST)
 
 
-def _advised(name: str | None, error: ServerError, said: str) -> str:
+def _advised(
+    name: str | None,
+    error: ServerError,
+    said: str,
+) -> str:
     """Put the advice for an error of this name before the provider's words, if there is any.
 
     Args:
@@ -322,7 +326,11 @@ def _advised(name: str | None, error: ServerError, said: str) -> str:
     return advice
 
 
-def _http_message(status: int, message: str, url: str) -> str:
+def _http_message(
+    status: int,
+    message: str,
+    url: str,
+) -> str:
     try:
         reason = f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

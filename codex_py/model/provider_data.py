@@ -41,7 +41,12 @@ class Maker:
     def is_home(self) -> bool:
         return self.home == self.provider
 
-    def marked(self, item: JsonObject, model: str = "", **data: Any) -> JsonObject:
+    def marked(
+        self,
+        item: JsonObject,
+        model: str = "",
+        **data: Any,
+    ) -> JsonObject:
         """Mark an item as this provider's, with data that only `model` can use."""
         if data:
             return {**item, FIELD: {"provider": self.provider, "model": model, **data}}

@@ -219,7 +219,11 @@ def _mistake(where: Sequence[str], text: str) -> ConfigError:
     return ConfigError(f"{'.'.join(where)}{text}", key=where)
 
 
-def _one_of(values: Iterable[str], value: str, where: Sequence[str]) -> Any:
+def _one_of(
+    values: Iterable[str],
+    value: str,
+    where: Sequence[str],
+) -> Any:
     if value not in values:
         raise _mistake(
             where, f": {value!r} is not supported; use one of {', '.join(values)}"
@@ -227,7 +231,11 @@ def _one_of(values: Iterable[str], value: str, where: Sequence[str]) -> Any:
     return value
 
 
-def _profile(table: Mapping[str, Any], wire_api: str, where: Sequence[str]) -> Profile:
+def _profile(
+    table: Mapping[str, Any],
+    wire_api: str,
+    where: Sequence[str],
+) -> Profile:
     values: dict[str, Any] = {}
     if wire_api == "text":
         values["tools"] = "text"
@@ -251,7 +259,11 @@ def _profile(table: Mapping[str, Any], wire_api: str, where: Sequence[str]) -> P
     return Profile(**values)
 
 
-def _base_url(value: str | None, wire_api: str, where: Sequence[str]) -> str:
+def _base_url(
+    value: str | None,
+    wire_api: str,
+    where: Sequence[str],
+) -> str:
     """The address without the endpoint that may have been pasted with it."""
     value = (value or "").strip()
     if not value:

@@ -101,7 +101,11 @@ def _candidates(words: str, sent: SentTools) -> Iterator[str]:
     yield from _named(words, sent.names, r"['\"`]")
 
 
-def _named(words: str, names: Sequence[str], before: str) -> Iterator[str]:
+def _named(
+    words: str,
+    names: Sequence[str],
+    before: str,
+) -> Iterator[str]:
     """Find the names that occur as whole words after the pattern `before`, in the words' order."""
     found: list[tuple[int, str]] = []
     for name in names:

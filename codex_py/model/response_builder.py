@@ -70,7 +70,13 @@ class ResponseBuilder:
         deltas: True to emit deltas.
     """
 
-    def __init__(self, prompt: stream.Prompt, maker: Maker, *, deltas: bool) -> None:
+    def __init__(
+        self,
+        prompt: stream.Prompt,
+        maker: Maker,
+        *,
+        deltas: bool,
+    ) -> None:
         self._model = prompt.model
         self._freeform = freeform_names(prompt)
         self._maker = maker
@@ -101,7 +107,13 @@ class ResponseBuilder:
             self._is_created = True
             self._events.append(stream.Created())
 
-    def begin(self, kind: Kind, *, name: str = "", call_id: str = "") -> Piece:
+    def begin(
+        self,
+        kind: Kind,
+        *,
+        name: str = "",
+        call_id: str = "",
+    ) -> Piece:
         """Begin a piece. Raises a `ModelError` if there are too many."""
         if self._count >= MAX_ITEMS:
             raise too_many_items()
@@ -189,7 +201,13 @@ class BuildingDecoder:
     Subclasses read the events of their API.
     """
 
-    def __init__(self, prompt: stream.Prompt, maker: Maker, *, deltas: bool) -> None:
+    def __init__(
+        self,
+        prompt: stream.Prompt,
+        maker: Maker,
+        *,
+        deltas: bool,
+    ) -> None:
         self.finished = False
         self._out = ResponseBuilder(prompt, maker, deltas=deltas)
         self._failure: ModelError | None = None

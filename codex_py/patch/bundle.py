@@ -66,7 +66,11 @@ def bundle_key(environment: Mapping[str, str]) -> bytes:
     return key
 
 
-def written_bundle(facts: Mapping[str, Any], diff: bytes, key: bytes) -> str:
+def written_bundle(
+    facts: Mapping[str, Any],
+    diff: bytes,
+    key: bytes,
+) -> str:
     """The text of a bundle. `facts`: the documented fields without the diff and the proofs. Raises
     a `CodexError` if it is too large."""
     text = diff.decode(errors="surrogateescape")

@@ -120,7 +120,11 @@ def _unsayable_contents(change: PatchedFile) -> str | None:
     return None
 
 
-def _lines(change: PatchedFile, cwd: Path, context: int) -> Iterator[str]:
+def _lines(
+    change: PatchedFile,
+    cwd: Path,
+    context: int,
+) -> Iterator[str]:
     name = str(change.path.relative_to(cwd))
     if change.new is None:
         yield f"*** Delete File: {name}"
@@ -147,7 +151,11 @@ def _lines(change: PatchedFile, cwd: Path, context: int) -> Iterator[str]:
             yield " " + _text(change.old.partition(b"\n")[0])
 
 
-def _added(path: Path, data: bytes, cwd: Path) -> Iterator[str]:
+def _added(
+    path: Path,
+    data: bytes,
+    cwd: Path,
+) -> Iterator[str]:
     yield f"*** Add File: {path.relative_to(cwd)}"
     lines = data.decode().split("\n")
     yield from (f"+{line}" for line in lines[:-1])
@@ -157,7 +165,11 @@ def _text(line: bytes) -> str:
     return line.rstrip(b"\r\n").decode(errors="surrogateescape")
 
 
-def _does(section: str, change: PatchedFile, cwd: Path) -> bool:
+def _does(
+    section: str,
+    change: PatchedFile,
+    cwd: Path,
+) -> bool:
     if not section:
         return True
     try:

@@ -181,7 +181,12 @@ class Git:
                 os.killpg(process.pid, signal.SIGKILL)
         process.kill()
 
-    def output(self, folder: Path, *words: str, stdin: bytes = b"") -> str:
+    def output(
+        self,
+        folder: Path,
+        *words: str,
+        stdin: bytes = b"",
+    ) -> str:
         """Run a command. Returns its output, without blank ends. Raises a `CodexError` if it failed
         or could not be run."""
         return os.fsdecode(self.data(folder, *words, stdin=stdin)).strip()
@@ -192,7 +197,12 @@ class Git:
             os.fsdecode(name) for name in self.data(folder, *words).split(b"\0") if name
         ]
 
-    def data(self, folder: Path, *words: str, stdin: bytes = b"") -> bytes:
+    def data(
+        self,
+        folder: Path,
+        *words: str,
+        stdin: bytes = b"",
+    ) -> bytes:
         """Run a command. Returns its output as it is. Raises as `output`."""
         done = self.run(folder, *words, stdin=stdin)
         if done.returncode:
@@ -241,7 +251,12 @@ class Git:
             }
         return replace(self, variables={**self.variables, **variables})
 
-    def _may_read(self, tree: Path, scope: str, path: str) -> bool:
+    def _may_read(
+        self,
+        tree: Path,
+        scope: str,
+        path: str,
+    ) -> bool:
         """True unless a setting of the repository names a file elsewhere."""
         if scope not in _OF_REPOSITORY:
             return True

@@ -77,7 +77,12 @@ class LineIndex:
             looked for.
     """
 
-    def __init__(self, lines: list[str], wanted: Iterable[str], path: str) -> None:
+    def __init__(
+        self,
+        lines: list[str],
+        wanted: Iterable[str],
+        path: str,
+    ) -> None:
         self._lines = lines
         self._path = path
         self._wanted = wanted
@@ -148,7 +153,12 @@ class LineIndex:
             start = at + 1
         return places
 
-    def _first_at(self, level: Level, block: Sequence[str], start: int) -> int:
+    def _first_at(
+        self,
+        level: Level,
+        block: Sequence[str],
+        start: int,
+    ) -> int:
         """Find the first place of a level from line `start` on; -1 if the block is not found."""
         may_scan = not self._prepared and self._scans < _MAX_SCANS
         if level == Level.EXACT and block and may_scan:

@@ -122,7 +122,12 @@ def files_between(
     ]
 
 
-def diff_between(git: Git, top: Path, old: str, new: str) -> bytes:
+def diff_between(
+    git: Git,
+    top: Path,
+    old: str,
+    new: str,
+) -> bytes:
     """The diff between two trees or commits, with binary contents in both directions, without
     submodules.
 

@@ -311,7 +311,11 @@ def open_terminal(columns: int = 120, rows: int = 40) -> tuple[int, int]:
     return output, terminal
 
 
-def attached(argv: Sequence[str], terminal: int, script: str = _ATTACH) -> list[str]:
+def attached(
+    argv: Sequence[str],
+    terminal: int,
+    script: str = _ATTACH,
+) -> list[str]:
     """The command line that gives `argv` the terminal. Run it as the leader of a new session.
 
     `script`: an `sh` script that gets the terminal's name as `$0` and `argv` as `$@`.

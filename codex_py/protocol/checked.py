@@ -56,7 +56,12 @@ class WrongValue(ValueError):
         reason: the problem, for other texts.
     """
 
-    def __init__(self, path: Sequence[str], reason: str, value: object = None) -> None:
+    def __init__(
+        self,
+        path: Sequence[str],
+        reason: str,
+        value: object = None,
+    ) -> None:
         field = ".".join(path) or "arguments"
         # Encode only the beginning: the value may be megabytes, or nested deeply.
         shown = "".join(islice(json.JSONEncoder(default=str).iterencode(value), 200))[
@@ -128,7 +133,11 @@ def guess(options: Iterable[object], value: object) -> str:
     return f"; did you mean {known[meant]!r}?"
 
 
-def checked(kind: Kind, value: Any, path: Place = ()) -> Any:
+def checked(
+    kind: Kind,
+    value: Any,
+    path: Place = (),
+) -> Any:
     """Convert a JSON value to a type. Unknown fields are ignored.
 
     Raises:
@@ -180,7 +189,12 @@ class _Reader:
         self._wrong = 0
         """The number of mistakes besides unknown fields."""
 
-    def value(self, kind: Kind, value: Any, path: Place) -> Any:
+    def value(
+        self,
+        kind: Kind,
+        value: Any,
+        path: Place,
+    ) -> Any:
         """Convert a value by the first type of a union that has its form."""
         for option in _options(kind):
             match option.form:
@@ -247,7 +261,12 @@ class _Reader:
             else:
                 self.value(kind, value, (*path, name))
 
-    def _elements(self, option: "_Option", values: Sequence[Any], path: Place) -> Any:
+    def _elements(
+        self,
+        option: "_Option",
+        values: Sequence[Any],
+        path: Place,
+    ) -> Any:
         kind = option.inner[0]
         if kind is not Any:
             values = [
@@ -256,7 +275,12 @@ class _Reader:
             ]
         return option.kind(values)
 
-    def _members(self, kind: Kind, members: JsonObject, path: Place) -> JsonObject:
+    def _members(
+        self,
+        kind: Kind,
+        members: JsonObject,
+        path: Place,
+    ) -> JsonObject:
         if kind is Any:
             return members
         return {

@@ -164,7 +164,12 @@ class KnowsChanges(Protocol):
 
 @runtime_checkable
 class ShowsRefusals(Protocol):
-    def show_refusal(self, params: Any, error: ToolError, context: ToolContext) -> None:
+    def show_refusal(
+        self,
+        params: Any,
+        error: ToolError,
+        context: ToolContext,
+    ) -> None:
         """Emit the item of a call that an extension, such as a hook, refused."""
         ...
 

@@ -102,7 +102,12 @@ def _with_fields(cls: Any) -> Any:
         "__module__": made.__module__,
     }
     drafted: Any = type(made)(made.__name__, made.__bases__, members)
-    dataclass(init=False, repr=False, eq=False, kw_only=draft.kw_only)(drafted)
+    dataclass(
+        init=False,
+        repr=False,
+        eq=False,
+        kw_only=draft.kw_only,
+    )(drafted)
     for name in _MADE_BY_DATACLASS:
         setattr(made, name, drafted.__dict__[name])
     made.__repr__ = _representation(made)
@@ -168,7 +173,11 @@ def _parameter(each: Field[Any]) -> inspect.Parameter:
     return inspect.Parameter(each.name, kind, default=default, annotation=each.type)
 
 
-def _misfit(made: type[Any], names: Sequence[str], given: Collection[str]) -> str:
+def _misfit(
+    made: type[Any],
+    names: Sequence[str],
+    given: Collection[str],
+) -> str:
     """The message about arguments that do not match the fields of a class."""
     text = f"{made.__qualname__} takes the fields {', '.join(names)}"
     unknown = [name for name in given if name not in names]
@@ -257,7 +266,11 @@ def _comparison(
     return equals, hash_value
 
 
-def _refuse_to_set(_self: Any, name: str, _value: object) -> NoReturn:
+def _refuse_to_set(
+    _self: Any,
+    name: str,
+    _value: object,
+) -> NoReturn:
     raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
 

@@ -104,7 +104,11 @@ def _normal_label(label: str) -> str:
     return normal_host(label)
 
 
-def matches(pattern: str, host: str, port: int | None) -> bool:
+def matches(
+    pattern: str,
+    host: str,
+    port: int | None,
+) -> bool:
     """True if a pattern covers this host at this port; with None, at all ports.
 
     Args:

@@ -222,7 +222,11 @@ def _check_parts(parts: object, name: str) -> None:
             _required(part, _TEXT_OF_PART[kind], place)
 
 
-def _required(part: JsonObject, name: str, place: tuple[str, ...]) -> str:
+def _required(
+    part: JsonObject,
+    name: str,
+    place: tuple[str, ...],
+) -> str:
     if name not in part:
         raise WrongValue((*place, name), REQUIRED)
     return checked(str, part[name], (*place, name))

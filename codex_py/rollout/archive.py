@@ -108,7 +108,11 @@ def _move(
     )
 
 
-def _tell_codex(home: Path, statement: str, *values: str | int | None) -> None:
+def _tell_codex(
+    home: Path,
+    statement: str,
+    *values: str | int | None,
+) -> None:
     """Change every database `state_N.sqlite`; N is the number of Codex's schema.
 
     The session files are authoritative: a database that is not as expected, or is in use for long,

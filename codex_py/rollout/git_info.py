@@ -86,7 +86,11 @@ def _text(name: str, folder: Path) -> str:
     return _bytes(name, folder, _MAX_BYTES).decode("utf-8", "replace")
 
 
-def _bytes(name: str, folder: Path, max_bytes: int) -> bytes:
+def _bytes(
+    name: str,
+    folder: Path,
+    max_bytes: int,
+) -> bytes:
     """Return up to `max_bytes` of a regular file in a folder, cut after a whole line.
 
     The result is empty if the file cannot be read.

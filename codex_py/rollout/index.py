@@ -290,7 +290,11 @@ def forget_name(home: Path, thread_id: str) -> None:
             file.writelines(kept)
 
 
-def rename_thread(home: Path, thread_id: str, name: str) -> None:
+def rename_thread(
+    home: Path,
+    thread_id: str,
+    name: str,
+) -> None:
     """Write the name of a thread. Raises a `SessionError` if it cannot be written."""
     entry = {"id": thread_id, "thread_name": name, "updated_at": utc_timestamp()}
     path = home / _NAMES

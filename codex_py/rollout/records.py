@@ -243,7 +243,11 @@ def _usage(counts: Any) -> Usage:
     )
 
 
-def _value(data: Any, key: str, kind: type[_T]) -> _T | None:
+def _value(
+    data: Any,
+    key: str,
+    kind: type[_T],
+) -> _T | None:
     """A field of a decoded JSON object; None if it is missing or of another type."""
     value = as_object(data).get(key)
     if isinstance(value, kind):

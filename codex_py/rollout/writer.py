@@ -37,7 +37,12 @@ class ThreadLock:
     lock `.coordination.lock` beside it. The kernel drops the lock of a process that dies.
     """
 
-    def __init__(self, home: Path, thread_id: str, advice: str = "") -> None:
+    def __init__(
+        self,
+        home: Path,
+        thread_id: str,
+        advice: str = "",
+    ) -> None:
         """Acquire the lock without waiting. Raises a `SessionError` with the advice if another
         process holds it."""
         folder = home / _LOCKS

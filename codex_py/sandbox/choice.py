@@ -72,7 +72,12 @@ def _free_view(denied: DeniedPaths, hidden: Sequence[Path]) -> Layout:
     )
 
 
-def _denied(rules: FileRules, roots: Roots, cwd: Path, backend: str) -> DeniedPaths:
+def _denied(
+    rules: FileRules,
+    roots: Roots,
+    cwd: Path,
+    backend: str,
+) -> DeniedPaths:
     """The denied files of this moment. Raises a `ToolError` if the backend cannot deny them."""
     denied = denials_of(rules).now((*roots.all, cwd))
     links = [path for path in denied.links if is_inside(path, roots.all)]
@@ -84,7 +89,11 @@ def _denied(rules: FileRules, roots: Roots, cwd: Path, backend: str) -> DeniedPa
     return denied
 
 
-def _too_weak(backend: str, task: str, name: str) -> ToolError:
+def _too_weak(
+    backend: str,
+    task: str,
+    name: str,
+) -> ToolError:
     accept = f"`--allow-unenforced permissions.{name}` accepts that"
     text = f"the sandbox backend {backend!r} cannot {task}; {accept}"
     return ToolError(text, code="SandboxUnavailable")
@@ -114,7 +123,11 @@ class _Needs(NamedTuple):
         return not self.limits_writes and not self.hides and self.domains is None
 
 
-def _kept_by(backend: Backend, needs: _Needs, policy: SandboxPolicy) -> _Needs:
+def _kept_by(
+    backend: Backend,
+    needs: _Needs,
+    policy: SandboxPolicy,
+) -> _Needs:
     """The needs that the backend can meet. The user has accepted that others are left out.
 
     Raises:
@@ -275,7 +288,12 @@ class PlatformSandbox:
             direct=self._network.direct_hosts(domains),
         )
 
-    def _confined(self, argv: Sequence[str], view: Layout, cwd: Path) -> Sequence[str]:
+    def _confined(
+        self,
+        argv: Sequence[str],
+        view: Layout,
+        cwd: Path,
+    ) -> Sequence[str]:
         assert self._backend is not None
         command = self._backend.command(argv, view, cwd, self._liveness.path())
         if command is None:

@@ -62,7 +62,11 @@ def _color(match: re.Match[str]) -> str:
     return ""
 
 
-def cut(text: str, size: int, more: str = "…") -> str:
+def cut(
+    text: str,
+    size: int,
+    more: str = "…",
+) -> str:
     """The first `size` characters of a text, followed by `more` if it is longer."""
     if len(text) <= size:
         return text

@@ -79,7 +79,11 @@ def _visible(match: re.Match[str]) -> str:
     return f"\\U{code:08x}"
 
 
-def _belongs(character: str, text: str, at: int) -> bool:
+def _belongs(
+    character: str,
+    text: str,
+    at: int,
+) -> bool:
     """True if an invisible character has its effect on its neighbours."""
     before = text[at - 1] if at else ""
     if character in "\u200c\u200d":

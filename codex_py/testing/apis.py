@@ -32,11 +32,19 @@ def _as_it_is(reply: Reply, *_: object) -> Reply:
     return reply
 
 
-def _as_chat(reply: Reply, body: JsonObject, _: str) -> Reply:
+def _as_chat(
+    reply: Reply,
+    body: JsonObject,
+    _: str,
+) -> Reply:
     return _rendered(reply, ChatStream(body).render)
 
 
-def _as_anthropic(reply: Reply, body: JsonObject, secret: str) -> Reply:
+def _as_anthropic(
+    reply: Reply,
+    body: JsonObject,
+    secret: str,
+) -> Reply:
     events = [dict(part) for part in reply.events if is_responses_event(part)]
     rendered = _rendered(reply, AnthropicStream(body, events, secret=secret).render)
     if rendered.body is not None and rendered.status >= 400:

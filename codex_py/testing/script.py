@@ -181,5 +181,9 @@ def _is_streamed(request: RecordedRequest) -> bool:
         return True
 
 
-def _error(api: Api, status: int, message: str) -> RenderedReply:
+def _error(
+    api: Api,
+    status: int,
+    message: str,
+) -> RenderedReply:
     return RenderedReply(Reply(status=status, body=api.error(status, message)))

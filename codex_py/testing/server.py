@@ -97,7 +97,12 @@ class ScriptedServer(ScriptedModel):
         self.start()
         return self
 
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+    def __exit__(
+        self,
+        kind: object,
+        error: object,
+        traceback: object,
+    ) -> None:
         try:
             self.close()
         except AssertionError:

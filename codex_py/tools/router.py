@@ -308,7 +308,12 @@ def _failure(error: ToolError | OSError) -> ToolOutput:
     return ToolOutput(text_of(error), success=False, error_code=code, refusal=refusal)
 
 
-def _show_failure(call: ToolCall, code: str, text: str, context: ToolContext) -> None:
+def _show_failure(
+    call: ToolCall,
+    code: str,
+    text: str,
+    context: ToolContext,
+) -> None:
     item = failed_call(context.next_item_id(), call.tool_name, call.call_id, code, text)
     context.emit(ItemCompleted(item))
 

@@ -19,7 +19,11 @@ class LoopThread:
     def __init__(self) -> None:
         started: _Started = Future()
         # The program does not wait for a daemon thread, but `close` may be called at its end.
-        self._thread = threading.Thread(target=_run, args=(started,), daemon=True)
+        self._thread = threading.Thread(
+            target=_run,
+            args=(started,),
+            daemon=True,
+        )
         self._thread.start()
         self.loop, self._end = started.result()
 

@@ -289,7 +289,11 @@ def _check_out(worktree: Worktree, tree: str) -> None:
     git.output(worktree.path, "read-tree", "--reset", "-u", tree)
 
 
-def _count_tests(attempt: Attempt, folder: Path, pattern: str) -> None:
+def _count_tests(
+    attempt: Attempt,
+    folder: Path,
+    pattern: str,
+) -> None:
     """Count the tests of all JUnit reports. Files of another kind are left out."""
     # Unlike `Path.glob`, this takes any pattern.
     for name in glob(pattern, root_dir=folder, recursive=True, include_hidden=True):  # noqa: PTH207

@@ -48,7 +48,12 @@ class BaseSnapshot:
     """The id of a git tree with all files except ignored ones."""
     commit: str = ""
 
-    def keep(self, name: str, tree: str, *parents: str) -> str:
+    def keep(
+        self,
+        name: str,
+        tree: str,
+        *parents: str,
+    ) -> str:
         """Make a commit of a tree, which is kept until the run ends.
 
         Returns the id of the commit.
@@ -86,7 +91,13 @@ class BaseSnapshot:
         journal = Journal(config.home, config.cwd)
         journal.recover()
         merging = git_three_way(self.root, environment)
-        plan = plan_unified(diff, self.root, strip=1, strict=True, three_way=merging)
+        plan = plan_unified(
+            diff,
+            self.root,
+            strip=1,
+            strict=True,
+            three_way=merging,
+        )
         if plan.conflicts:
             raise PatchError(
                 f"it conflicts with changes in {plan.conflicts[0]}", kind="match"
@@ -124,12 +135,20 @@ def snapshot_of(
         _remove_references(git, root, taken.id)
 
 
-def sweep(root: Path, home: Path, environment: Mapping[str, str]) -> None:
+def sweep(
+    root: Path,
+    home: Path,
+    environment: Mapping[str, str],
+) -> None:
     """Remove the remains of killed runs from a repository. Raises a `CodexError` if git fails."""
     _sweep(require_git(home, environment, root), root, home)
 
 
-def _sweep(git: Git, root: Path, home: Path) -> None:
+def _sweep(
+    git: Git,
+    root: Path,
+    home: Path,
+) -> None:
     listed = git.output(root, "for-each-ref", "--format=%(refname)", _REFERENCES)
     references = [line.removeprefix(_REFERENCES) for line in listed.splitlines()]
     runs = {reference.partition("/")[0] for reference in references}
@@ -138,7 +157,12 @@ def _sweep(git: Git, root: Path, home: Path) -> None:
         _remove_references(git, root, run)
 
 
-def _remove_worktrees(git: Git, root: Path, home: Path, run: str) -> None:
+def _remove_worktrees(
+    git: Git,
+    root: Path,
+    home: Path,
+    run: str,
+) -> None:
     """Remove the worktrees of a run, the ones that git knows and those of which only a folder is left."""
     for path in _worktree_paths(git, root):
         is_of_run = path.parent.name.startswith(f"{run}-")
@@ -157,7 +181,11 @@ def _worktree_paths(git: Git, root: Path) -> list[Path]:
     return [Path(line.removeprefix(mark)) for line in lines if line.startswith(mark)]
 
 
-def _remove_references(git: Git, root: Path, name: str) -> None:
+def _remove_references(
+    git: Git,
+    root: Path,
+    name: str,
+) -> None:
     git = replace(git, is_shielded=True)
     prefix = f"{_REFERENCES}{name}/"
     deletions = git.output(root, "for-each-ref", "--format=delete %(refname)", prefix)

@@ -184,23 +184,49 @@ class _Renderer(RendererHTML):
     image is replaced by its description.
     """
 
-    def heading_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+    def heading_open(
+        self,
+        tokens: Sequence[Token],
+        index: int,
+        *_: Any,
+    ) -> str:
         return f"<{_heading(tokens[index])}>"
 
-    def heading_close(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+    def heading_close(
+        self,
+        tokens: Sequence[Token],
+        index: int,
+        *_: Any,
+    ) -> str:
         return f"</{_heading(tokens[index])}>\n"
 
-    def link_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+    def link_open(
+        self,
+        tokens: Sequence[Token],
+        index: int,
+        *_: Any,
+    ) -> str:
         target = str(tokens[index].attrGet("href") or "")
         if target.lower().startswith(_SCHEMES):
             return f'<a href="{escape(target)}" rel="noopener noreferrer nofollow">'
         # The link usually leads to a file of the project, which is not part of this page.
         return f'<a title="{escape(target)}">'
 
-    def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:  # noqa: ARG002 - those of the base class
+    def image(
+        self,
+        tokens: Sequence[Token],
+        idx: int,
+        options: Any,  # noqa: ARG002 - the base class has it
+        env: Any,  # noqa: ARG002 - the base class has it
+    ) -> str:
         return f"[image: {escape(tokens[idx].content)}]"
 
-    def th_open(self, tokens: Sequence[Token], index: int, *_: Any) -> str:
+    def th_open(
+        self,
+        tokens: Sequence[Token],
+        index: int,
+        *_: Any,
+    ) -> str:
         # The policy forbids the attribute `style`.
         token = tokens[index]
         style = str(token.attrGet("style"))

@@ -143,7 +143,12 @@ class BudgetFeature:
         self.stopped = self.stopped or error
         return self.stopped
 
-    def warning(self, ahead: Sequence[Usage], provider: str, model: str) -> str | None:
+    def warning(
+        self,
+        ahead: Sequence[Usage],
+        provider: str,
+        model: str,
+    ) -> str | None:
         """Name the limits that are nearly reached, with their usage, for the model.
 
         Returns None if no limit is near. See `Meter.is_near`.
@@ -324,7 +329,12 @@ class _ThreadBudget:
             return known
         return 0
 
-    def _plausible(self, usage: Usage, prompt: Prompt, said: str) -> Usage:
+    def _plausible(
+        self,
+        usage: Usage,
+        prompt: Prompt,
+        said: str,
+    ) -> Usage:
         """Correct the usage that a server reports, and keep it for the next request.
 
         Input and output count as at least half of the estimate for their texts. At most as many

@@ -45,7 +45,13 @@ class Meter:
             usage = replace(usage, cached_input_tokens=0)
         return self.per_response + price.of(usage)
 
-    def room(self, price: Price, usage: Usage, *, shared: bool = False) -> float:
+    def room(
+        self,
+        price: Price,
+        usage: Usage,
+        *,
+        shared: bool = False,
+    ) -> float:
         """Return the longest output, in tokens, with which a request fits.
 
         It is negative if the request does not fit at all.
@@ -109,7 +115,11 @@ class Reservation:
             )
 
 
-def limit_reached(reason: str, code: str, exit_code: ExitCode) -> CodexError:
+def limit_reached(
+    reason: str,
+    code: str,
+    exit_code: ExitCode,
+) -> CodexError:
     text = f"budget reached: {reason}; to go on, resume the session with a higher limit"
     return CodexError(text, code=code, exit_code=exit_code)
 

@@ -137,7 +137,12 @@ class DebugLog:
                 )
             yield event
 
-    def _write(self, thread: str, what: str, **facts: Any) -> None:
+    def _write(
+        self,
+        thread: str,
+        what: str,
+        **facts: Any,
+    ) -> None:
         if self._left <= 0:
             return
         line = {

@@ -106,7 +106,11 @@ class TurnNotifier:
             # The user was warned when the session began.
             return
         # Without a `wait`, the process would stay as a zombie.
-        threading.Thread(target=process.wait, name="notify", daemon=True).start()
+        threading.Thread(
+            target=process.wait,
+            name="notify",
+            daemon=True,
+        ).start()
 
 
 def _json(message: Mapping[str, object]) -> str:

@@ -332,7 +332,12 @@ class ModelChain:
         assert self._setup.connect is not None
         return self._setup.connect(provider)
 
-    def _problem(self, link: _Link, error: ModelError, prompt: Prompt) -> str | None:
+    def _problem(
+        self,
+        link: _Link,
+        error: ModelError,
+        prompt: Prompt,
+    ) -> str | None:
         """Return the reason why a link cannot continue with a request; None if it can."""
         try:
             # These settings belong to the configured model.

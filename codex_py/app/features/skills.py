@@ -244,7 +244,11 @@ def _short(description: str, length: int) -> str:
     return ""
 
 
-def _shortened(tokens: int, length: int, left_out: int) -> str:
+def _shortened(
+    tokens: int,
+    length: int,
+    left_out: int,
+) -> str:
     if length:
         done = f"were cut to {length} characters"
     else:

@@ -274,7 +274,11 @@ def _call_data(call: ToolCall) -> Mapping[str, Any]:
     return json.loads(json.dumps(data))
 
 
-def _write_request(request: Mapping[str, Any], folder: Path, key: bytes) -> Path:
+def _write_request(
+    request: Mapping[str, Any],
+    folder: Path,
+    key: bytes,
+) -> Path:
     """Write a signed request.
 
     `request`: JSON with an `id` and the time at which it `expires`. Raises an `OSError` if the file

@@ -125,7 +125,12 @@ def _not_met(choice: ToolChoice) -> str:
     return f"`tool_choice` was not met: the first response does not call {tool}."
 
 
-def _check_call(choice: ToolChoice, name: str, *, is_first: bool) -> None:
+def _check_call(
+    choice: ToolChoice,
+    name: str,
+    *,
+    is_first: bool,
+) -> None:
     """Raises a `ToolError` if the call is not allowed."""
     if choice.mode == "none":
         raise ToolError("no tool may be called in this turn", code="ToolNotAllowed")

@@ -134,7 +134,11 @@ def _ends(
     )
 
 
-def _commit(git: Git, root: Path, name: str) -> str:
+def _commit(
+    git: Git,
+    root: Path,
+    name: str,
+) -> str:
     done = git.run(
         root,
         "rev-parse",
@@ -148,7 +152,11 @@ def _commit(git: Git, root: Path, name: str) -> str:
     return done.stdout.decode().strip()
 
 
-def _unknown(problem: str, git: Git, root: Path) -> UsageError:
+def _unknown(
+    problem: str,
+    git: Git,
+    root: Path,
+) -> UsageError:
     if git.output(root, "rev-parse", "--is-shallow-repository") == "true":
         problem += "; this clone is shallow: `git fetch --unshallow`, or `fetch-depth: 0` of actions/checkout"
     return UsageError(f"review: {problem}")

@@ -80,7 +80,11 @@ def data_of(review: ReviewReport) -> dict[str, Any]:
     return data
 
 
-def _finding(remark: Remark, root: Path, files: dict[str, PatchedFile]) -> Finding:
+def _finding(
+    remark: Remark,
+    root: Path,
+    files: dict[str, PatchedFile],
+) -> Finding:
     if remark.path:
         path = _shown(Path(os.path.normpath(root / remark.path)), root)
     else:

@@ -35,7 +35,12 @@ class CostReport:
         provider: the provider of the session; its prices are used.
     """
 
-    def __init__(self, usage: SessionUsage, config: Config, provider: str) -> None:
+    def __init__(
+        self,
+        usage: SessionUsage,
+        config: Config,
+        provider: str,
+    ) -> None:
         self._usage = usage
         self._provider = provider
         models = {row.model for row in usage.rows if row.model is not None}

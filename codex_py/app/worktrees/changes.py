@@ -80,7 +80,11 @@ def carry_over(
     return staged, files
 
 
-def _check_out(git: Git, path: Path, names: Sequence[str]) -> None:
+def _check_out(
+    git: Git,
+    path: Path,
+    names: Sequence[str],
+) -> None:
     """Write files that the original has although a sparse checkout would leave them out.
 
     Raises a `CodexError`.
@@ -93,7 +97,11 @@ def _check_out(git: Git, path: Path, names: Sequence[str]) -> None:
         git.output(path, "checkout-index", "-f", "-z", "--stdin", stdin=stdin)
 
 
-def _leave_out(git: Git, path: Path, names: Sequence[str]) -> None:
+def _leave_out(
+    git: Git,
+    path: Path,
+    names: Sequence[str],
+) -> None:
     """Mark files that a sparse checkout leaves out, so that git does not take them for deleted.
 
     Raises a `CodexError`.
@@ -138,7 +146,11 @@ def copied_index(git: Git, top: Path) -> AbstractContextManager[Git]:
     return aside(git.without_filters(top), keeps_objects=True)
 
 
-def unsaved_work(git: Git, path: Path, carried: Sequence[str] = ()) -> str:
+def unsaved_work(
+    git: Git,
+    path: Path,
+    carried: Sequence[str] = (),
+) -> str:
     """Name work of a worktree that exists nowhere else, such as "changes"; empty without any.
 
     Ignored files do not count. A stash that was made there counts, although it stays: nobody would
@@ -173,7 +185,12 @@ def ignored_files(git: Git, path: Path) -> list[str]:
     return [name for name in names if _REBUILT.isdisjoint(name.split("/"))]
 
 
-def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str]) -> str:
+def _unsaved(
+    git: Git,
+    path: Path,
+    carried: Sequence[str],
+    saved: Sequence[str],
+) -> str:
     git_dir = Path(git.variables["GIT_DIR"])
     if any((git_dir / name).exists() for name in _IN_PROGRESS):
         return "a merge, rebase or bisection in progress"
@@ -214,7 +231,11 @@ def _unsaved(git: Git, path: Path, carried: Sequence[str], saved: Sequence[str])
     return ""
 
 
-def _differs(copied: Git, path: Path, carried: Sequence[str]) -> bool:
+def _differs(
+    copied: Git,
+    path: Path,
+    carried: Sequence[str],
+) -> bool:
     """Compare the index and the files with HEAD, or with the trees that were carried over."""
     staged, files = carried or ("HEAD", "")
     if copied.run(path, "diff-index", "--cached", "--quiet", staged).returncode:

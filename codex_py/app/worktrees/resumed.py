@@ -21,7 +21,11 @@ def session_worktree(home: Path, path: Path) -> Path | None:
     return cwd
 
 
-def require_own_worktree(home: Path, path: Path, cwd: Path) -> None:
+def require_own_worktree(
+    home: Path,
+    path: Path,
+    cwd: Path,
+) -> None:
     """Refuse to continue the session of a git worktree in a folder outside of that worktree.
 
     The user believes that such a session cannot touch the files of the main checkout.

@@ -180,7 +180,11 @@ def working_in(tree: Worktree) -> Generator[None]:
         yield
 
 
-def run_worktree(git: Git, root: Path, *words: str) -> str:
+def run_worktree(
+    git: Git,
+    root: Path,
+    *words: str,
+) -> str:
     """Run `git worktree`, and return its output. Raises a `CodexError` if git fails.
 
     Only one runs at a time: it reads the entries of all worktrees, and fails if another one is just
@@ -322,12 +326,20 @@ def find_worktree(
     return Worktree(path, folder, root, commit if kept else "", git, home)
 
 
-def require_git(home: Path, environment: Mapping[str, str], top: Path) -> Git:
+def require_git(
+    home: Path,
+    environment: Mapping[str, str],
+    top: Path,
+) -> Git:
     """Return the git for a work tree. Raises the errors of `repository_git`."""
     return repository_git(programs_outside(home, environment, top), environment, top)
 
 
-def _unregister(git: Git, root: Path, path: Path) -> None:
+def _unregister(
+    git: Git,
+    root: Path,
+    path: Path,
+) -> None:
     """Have git forget a worktree. Raises a `CodexError` if git fails."""
     # Twice `--force`: the worktree is locked if a kill interrupted its creation.
     run_worktree(for_tree(git, root), root, "remove", "--force", "--force", str(path))

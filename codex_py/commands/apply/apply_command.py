@@ -82,7 +82,11 @@ def run_apply(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         raise
 
 
-def _apply(options: _Options, environment: Mapping[str, str], report: Report) -> int:
+def _apply(
+    options: _Options,
+    environment: Mapping[str, str],
+    report: Report,
+) -> int:
     cwd = working_folder(options.cd)
     given = patch_input(options.file, cwd, environment)
     try:
@@ -121,7 +125,12 @@ def _apply(options: _Options, environment: Mapping[str, str], report: Report) ->
         raise error
 
 
-def _commit(plan: PatchPlan, journal: Journal | None, cwd: Path, report: Report) -> int:
+def _commit(
+    plan: PatchPlan,
+    journal: Journal | None,
+    cwd: Path,
+    report: Report,
+) -> int:
     """Write a patch that fits. Returns the exit code.
 
     Raises:
@@ -140,7 +149,11 @@ def _commit(plan: PatchPlan, journal: Journal | None, cwd: Path, report: Report)
         raise
 
 
-def _found(given: PatchInput, options: _Options, environment: Mapping[str, str]):
+def _found(
+    given: PatchInput,
+    options: _Options,
+    environment: Mapping[str, str],
+):
     """Detect the patch. Returns it as `Detected`, and the `Bundle` that contains it or None."""
     if not is_bundle(given.data):
         options.refuse("force", "is for change bundles, and this is none")
@@ -168,7 +181,11 @@ def _refuse_for_envelope(options: _Options) -> None:
     )
 
 
-def _converted(found: Detected, cwd: Path, options: _Options) -> str:
+def _converted(
+    found: Detected,
+    cwd: Path,
+    options: _Options,
+) -> str:
     if options.convert == found.kind and not options.reverse:
         return found.text
     from codex_py.patch import convert  # 13 ms
@@ -280,7 +297,11 @@ def _fits(
     return True
 
 
-def _write_rejects(plan: PatchPlan, cwd: Path, report: Report) -> list[Path]:
+def _write_rejects(
+    plan: PatchPlan,
+    cwd: Path,
+    report: Report,
+) -> list[Path]:
     """Write each rejected part beside its file, or into `cwd` if the folder is missing."""
     texts: dict[Path, bytes] = {}
     for reject in plan.rejects:

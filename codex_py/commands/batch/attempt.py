@@ -105,7 +105,11 @@ def failed(status: str, message: str) -> dict[str, Any]:
     }
 
 
-def _record(result: ExecResult, tree: Worktree | None, folder: Path) -> dict[str, Any]:
+def _record(
+    result: ExecResult,
+    tree: Worktree | None,
+    folder: Path,
+) -> dict[str, Any]:
     found = asdict(result)
     found["status"] = _STATUSES.get(result.exit_code, "failed")
     if result.timed_out:

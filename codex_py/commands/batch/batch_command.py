@@ -159,7 +159,11 @@ def run_batch(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     return view.exit_code(code)
 
 
-def _tell_not_done(rows: Sequence[Row], results: ResultsFile, output: str) -> None:
+def _tell_not_done(
+    rows: Sequence[Row],
+    results: ResultsFile,
+    output: str,
+) -> None:
     """Tell which tasks ended without being done, and where their errors are."""
     names: list[str] = []
     for row in rows:

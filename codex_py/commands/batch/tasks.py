@@ -311,7 +311,12 @@ class TaskFile:
             return task
         return task.tightened(self._config.budget, self._timeout_s)
 
-    def _row(self, task: Task, offset: int, line: bytes) -> Row:
+    def _row(
+        self,
+        task: Task,
+        offset: int,
+        line: bytes,
+    ) -> Row:
         named = task.provider or task.config.get("model_provider")
         provider = str(named or self._config.model_provider)
         return Row(task.id, offset, _digest(line), provider, task.priority)

@@ -22,7 +22,12 @@ class View:
         statuses: number of tasks that have ended already, by status.
     """
 
-    def __init__(self, out: int | None, total: int, statuses: Counter[str]) -> None:
+    def __init__(
+        self,
+        out: int | None,
+        total: int,
+        statuses: Counter[str],
+    ) -> None:
         self._stream = OutputStream(2 if out is None else out)
         self._is_json = out is not None
         self._total = total

@@ -63,7 +63,11 @@ def _runtime(environment: Mapping[str, str]) -> CheckResult:
     return CheckResult("ok", text, details=details)
 
 
-def _git(environment: Mapping[str, str], home: Path, cwd: Path) -> CheckResult:
+def _git(
+    environment: Mapping[str, str],
+    home: Path,
+    cwd: Path,
+) -> CheckResult:
     details = {"repo root": str(project_root(cwd, (".git",)) or "none")}
     try:
         git = find_git(programs_outside(home, environment, cwd), environment)

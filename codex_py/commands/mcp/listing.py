@@ -134,7 +134,11 @@ def run_get(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     return print_out(text)
 
 
-def _settings(config: Config, name: str, *lists: str) -> dict[str, Any]:
+def _settings(
+    config: Config,
+    name: str,
+    *lists: str,
+) -> dict[str, Any]:
     server = config.mcp_servers[name]
     given = raw(config.settings.mcp_servers[name])
     transport: dict[str, Any]

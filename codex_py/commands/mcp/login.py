@@ -69,7 +69,11 @@ class _Screen:
         if self._listens:
             # Reading may last as long as the program runs.
             loop = asyncio.get_running_loop()
-            reader = threading.Thread(target=self._read, args=(loop,), daemon=True)
+            reader = threading.Thread(
+                target=self._read,
+                args=(loop,),
+                daemon=True,
+            )
             reader.start()
 
     def visit(self, address: str) -> None:

@@ -116,7 +116,11 @@ def read_source(
         raise _failure(f"{source} cannot be added: {error}") from error
 
 
-def _fetched(address: str, ref: str, git: "_Git") -> PluginSource:
+def _fetched(
+    address: str,
+    ref: str,
+    git: "_Git",
+) -> PluginSource:
     if not _REF.fullmatch(ref):
         raise _failure(f"{ref!r} is no branch, tag or commit")
     git.run("init", "-q", "--bare", "--template=", ".")
@@ -278,7 +282,12 @@ def require_new(home: Path, name: str) -> None:
         )
 
 
-def install(home: Path, made: Path, plugin: Plugin, source: PluginSource) -> None:
+def install(
+    home: Path,
+    made: Path,
+    plugin: Plugin,
+    source: PluginSource,
+) -> None:
     """Write a plugin to a `workspace`, and move it to its place.
 
     Args:
@@ -323,7 +332,11 @@ def remove(home: Path, name: str) -> bool:
     return True
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
+def _write(
+    path: Path,
+    data: bytes,
+    mode: int,
+) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     path.chmod(mode)

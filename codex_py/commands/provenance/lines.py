@@ -150,7 +150,12 @@ class FileHistories:
                 _Version(number, new, whole)
             )
 
-    def _is_of_parts(self, mark: Mark, since: int, until: int) -> bool:
+    def _is_of_parts(
+        self,
+        mark: Mark,
+        since: int,
+        until: int,
+    ) -> bool:
         """True if an entry's parts account for this line; see `add`."""
         match mark:
             case PieceLine(piece):
@@ -340,7 +345,13 @@ class FileHistories:
             self._alive[path] = set(version.marks)
         return self._alive[path]
 
-    def _was_there(self, path: str, line: bytes, piece: int, until: float) -> bool:
+    def _was_there(
+        self,
+        path: str,
+        line: bytes,
+        piece: int,
+        until: float,
+    ) -> bool:
         """True if the line is older than the turn: a command may have taken it from a commit."""
         author, _, step, _ = self._pieces[piece]
         if author.began > until or author.how == "patch":

@@ -64,7 +64,12 @@ def turns_of(
     return sorted(facts, key=lambda each: each.time)
 
 
-def note(written: Written, turns: Iterable[TurnFacts], commit: str, human: str) -> str:
+def note(
+    written: Written,
+    turns: Iterable[TurnFacts],
+    commit: str,
+    human: str,
+) -> str:
     """Make the text of a git-ai authorship log, version 3."""
     text = ""
     for path, lines in written.items():

@@ -177,7 +177,12 @@ class Repository:
                 pairs[path] = (contents.get(old_id) or b"", written)
         return pairs
 
-    def facts(self, thread_id: str, turn: int, time: float) -> TurnFacts:
+    def facts(
+        self,
+        thread_id: str,
+        turn: int,
+        time: float,
+    ) -> TurnFacts:
         starts = (
             start for start in reversed(self._starts(thread_id)) if start.time <= time
         )

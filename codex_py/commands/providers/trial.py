@@ -135,7 +135,11 @@ async def tried(
     return findings
 
 
-async def _found(client: ModelClient, model: str, check: _Check) -> TrialFinding:
+async def _found(
+    client: ModelClient,
+    model: str,
+    check: _Check,
+) -> TrialFinding:
     try:
         answer = await asked(
             client, model, check.text, check.request, check.ability == "images"

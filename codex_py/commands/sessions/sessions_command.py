@@ -56,7 +56,12 @@ def run_list(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     config = command_config(options, environment, warns=False)
     cwd = None if options.all else config.cwd
     limit = options.limit
-    found = list_sessions(config.home, cwd=cwd, limit=limit, archived=options.archived)
+    found = list_sessions(
+        config.home,
+        cwd=cwd,
+        limit=limit,
+        archived=options.archived,
+    )
     if options.json:
         return print_json([_data(each) for each in found], indent=2)
     if not found:

@@ -125,7 +125,11 @@ def _title(item: event_items.ThreadItem, *, is_done: bool) -> str | None:
             return None
 
 
-def _call(title: str, kind: str, arguments: Any) -> Fields:
+def _call(
+    title: str,
+    kind: str,
+    arguments: Any,
+) -> Fields:
     title = cut(" ".join(plain(title).split()), _MAX_TITLE) or "?"
     return {"title": title, "kind": kind, "rawInput": arguments}
 
@@ -140,7 +144,11 @@ def _arguments(command: str, cwd: str) -> Fields:
     return {"command": shortened(script_of(command), _MAX_TEXT), "cwd": cwd}
 
 
-def _files(paths: Sequence[Path], cwd: Path, kind: str) -> Fields:
+def _files(
+    paths: Sequence[Path],
+    cwd: Path,
+    kind: str,
+) -> Fields:
     names: list[str] = []
     for path in paths:
         if path.is_relative_to(cwd):
@@ -176,7 +184,11 @@ def _text(data: bytes | None) -> str | None:
     return data.decode(errors="replace")
 
 
-def _hunks(diff: str, paths: Sequence[Path], cwd: Path) -> Iterator[Fields]:
+def _hunks(
+    diff: str,
+    paths: Sequence[Path],
+    cwd: Path,
+) -> Iterator[Fields]:
     # A diff leaves out the first slash.
     elsewhere = {str(path).lstrip("/"): path for path in paths}
     for file in read_diff(diff)[:_MAX_FILES]:
@@ -203,7 +215,11 @@ def _hunks(diff: str, paths: Sequence[Path], cwd: Path) -> Iterator[Fields]:
             yield _diff(path, before, new)
 
 
-def _diff(path: Path, old: str | None, new: str) -> Fields:
+def _diff(
+    path: Path,
+    old: str | None,
+    new: str,
+) -> Fields:
     return {
         "type": "diff",
         "path": os.path.normpath(path),

@@ -57,7 +57,12 @@ class EditorOptions:
             modes.append({"id": mode, "name": name, "description": note})
         return {"currentModeId": value, "availableModes": modes}
 
-    def chosen(self, choices: Choices, option: str, value: str) -> Choices:
+    def chosen(
+        self,
+        choices: Choices,
+        option: str,
+        value: str,
+    ) -> Choices:
         """Put a value into the choices. Raises an `RpcError` if the option or value is unknown."""
         known_options = self._options(choices)
         values: list[str] = []

@@ -27,7 +27,13 @@ class Updates:
         has_notices: the client can show notices.
     """
 
-    def __init__(self, prefix: str, cwd: Path, *, has_notices: bool) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        cwd: Path,
+        *,
+        has_notices: bool,
+    ) -> None:
         self._prefix = prefix
         self._cwd = cwd
         self._has_notices = has_notices
@@ -196,7 +202,11 @@ class Updates:
         return {"sessionUpdate": "tool_call", "toolCallId": call_id, **fields}
 
 
-def _chunk(role: str, text: str, message_id: str) -> Update:
+def _chunk(
+    role: str,
+    text: str,
+    message_id: str,
+) -> Update:
     content = {"type": "text", "text": text}
     return {
         "sessionUpdate": f"{role}_chunk",

@@ -28,7 +28,11 @@ _MAX_PAGE = 100
 _INTERACTIVE: Final = ("cli", "vscode")
 
 
-def stored_file(home: Path, thread_id: str, *folders: str) -> Path:
+def stored_file(
+    home: Path,
+    thread_id: str,
+    *folders: str,
+) -> Path:
     """Find the file of a thread. Raises a `SessionError` if it does not exist."""
     path = find_session(home, thread_id, folders or (SESSIONS, ARCHIVED_SESSIONS))
     if path is None:
@@ -46,7 +50,11 @@ def thread_data(
     return data | {"model": model}
 
 
-def list_threads(home: Path, asked: ThreadList, status: Any) -> dict[str, Any]:
+def list_threads(
+    home: Path,
+    asked: ThreadList,
+    status: Any,
+) -> dict[str, Any]:
     """List a page of threads.
 
     Args:

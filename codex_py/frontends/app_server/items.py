@@ -36,7 +36,11 @@ def milliseconds() -> int:
     return time.time_ns() // 1_000_000
 
 
-def turn_data(turn_id: str, status: str, **more: Any) -> dict[str, Any]:
+def turn_data(
+    turn_id: str,
+    status: str,
+    **more: Any,
+) -> dict[str, Any]:
     names = ("error", "startedAt", "completedAt", "durationMs")
     turn: dict[str, Any] = {
         "id": turn_id,
@@ -121,7 +125,13 @@ class TurnFeed:
     ended in another order.
     """
 
-    def __init__(self, thread_id: str, turn_id: str, cwd: Path, notify: Notify) -> None:
+    def __init__(
+        self,
+        thread_id: str,
+        turn_id: str,
+        cwd: Path,
+        notify: Notify,
+    ) -> None:
         self.turn_id = turn_id
         self._notify = notify
         self._started_at = int(time.time())
@@ -285,7 +295,12 @@ class TurnFeed:
             "item/reasoning/summaryTextDelta", item_id, summaryIndex=part, delta=delta
         )
 
-    def _live(self, method: str, item_id: str, **params: Any) -> None:
+    def _live(
+        self,
+        method: str,
+        item_id: str,
+        **params: Any,
+    ) -> None:
         fields = {**self._place, "itemId": item_id, **params}
         self._notify(method, fields, is_live=True)
 

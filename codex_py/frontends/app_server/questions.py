@@ -160,7 +160,11 @@ class Questions:
             return {}
 
 
-def _review(decision: Any, request: ApprovalRequest, rule: Any) -> Review:
+def _review(
+    decision: Any,
+    request: ApprovalRequest,
+    rule: Any,
+) -> Review:
     if decision == "acceptForSession" and not request.can_last:
         decision = "accept"
     if rule is not None and decision == {_WITH_RULE: rule}:

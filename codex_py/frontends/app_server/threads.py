@@ -302,7 +302,12 @@ class Threads:
                 await thread.open(str(thread.config.cwd), thread.table)
             yield thread
 
-    def _running(self, thread_id: str, turn_id: str, what: str) -> ServedThread:
+    def _running(
+        self,
+        thread_id: str,
+        turn_id: str,
+        what: str,
+    ) -> ServedThread:
         thread = self._thread(thread_id)
         if thread.feed is None:
             raise RpcError(INVALID_REQUEST, f"no active turn to {what}")

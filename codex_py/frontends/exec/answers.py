@@ -69,7 +69,13 @@ class Answers:
         )
         return None
 
-    def _check(self, answer: Any, text: str, *, place: Any) -> None:
+    def _check(
+        self,
+        answer: Any,
+        text: str,
+        *,
+        place: Any,
+    ) -> None:
         """Raise a `CodexError` if a value is not an answer.
 
         Args:

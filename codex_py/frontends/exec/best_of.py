@@ -378,7 +378,13 @@ class _BestOf:
                 self._program.warn(str(error))
         return order[0], why
 
-    def _report(self, winner: Attempt | None, why: str, *, is_applied: bool) -> None:
+    def _report(
+        self,
+        winner: Attempt | None,
+        why: str,
+        *,
+        is_applied: bool,
+    ) -> None:
         number = winner and winner.attempt
         if self._arguments.json:
             told = {

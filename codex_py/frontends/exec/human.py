@@ -34,7 +34,12 @@ class HumanText:
         self._reported = ""
         """The last error. The end of the turn repeats it, but this sink prints it once."""
 
-    def begin(self, thread_id: str, settings: TurnSettings, prompt: str | None) -> None:
+    def begin(
+        self,
+        thread_id: str,
+        settings: TurnSettings,
+        prompt: str | None,
+    ) -> None:
         """Print the header, the prompt if there is one, and the events so far."""
         style = self._style
         facts = {

@@ -64,7 +64,12 @@ class ClientMessages(IncomingMessages):
         text = f"a message of more than {MAX_MESSAGE_BYTES >> 20} MB was skipped"
         self._refuse(request_id, types.INVALID_REQUEST, text)
 
-    def _refuse(self, request_id: int | str | None, code: int, text: str) -> None:
+    def _refuse(
+        self,
+        request_id: int | str | None,
+        code: int,
+        text: str,
+    ) -> None:
         error = types.ErrorData(code=code, message=text)
         answer = types.JSONRPCError(jsonrpc="2.0", id=request_id, error=error)
         data = answer.model_dump_json(by_alias=True, exclude_unset=True).encode()

@@ -192,7 +192,11 @@ class TerminalApprover:
         return self._transcript.renderer.fragments(cell, self._width)[:_MANY_ROWS]
 
 
-def _reason_rows(body: int, below_title: int, gap: int) -> int:
+def _reason_rows(
+    body: int,
+    below_title: int,
+    gap: int,
+) -> int:
     """The rows that the reasons may take.
 
     Args:

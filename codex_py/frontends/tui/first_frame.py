@@ -59,7 +59,13 @@ class FirstFrame:
         self._blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self._is_shown = False
 
-    def draw(self, theme: Theme, cwd: Path, *, vi: bool) -> None:
+    def draw(
+        self,
+        theme: Theme,
+        cwd: Path,
+        *,
+        vi: bool,
+    ) -> None:
         """Greet, and show the frame.
 
         From then on, signals that end the program wait until `take_over`.
@@ -99,7 +105,12 @@ class FirstFrame:
             os.write(1, b"\r\x1b[%dA\x1b[J" % rows)
 
 
-def _frame(theme: Theme, size: os.terminal_size, *, vi: bool) -> str:
+def _frame(
+    theme: Theme,
+    size: os.terminal_size,
+    *,
+    vi: bool,
+) -> str:
     """The frame from its first place on, with the cursor after the prompt's sign.
 
     Empty if only prompt-toolkit can draw the frame.

@@ -48,7 +48,11 @@ def is_first_run(config: Config, environment: Mapping[str, str]) -> bool:
     return not any(environment.get(name, "").strip() for name in _KEYS_OF_OPENAI)
 
 
-async def first_run(ui: TerminalUI, config: Config, transcript: Transcript) -> bool:
+async def first_run(
+    ui: TerminalUI,
+    config: Config,
+    transcript: Transcript,
+) -> bool:
     """Show the page until the user has chosen; True if the configuration has changed.
 
     False: the user wants to choose later.
@@ -211,7 +215,11 @@ async def _entered_key(ui: TerminalUI, field: Buffer) -> str | None:
         ui.screen.app.clipboard.set_data(ClipboardData())
 
 
-async def _protect(ui: TerminalUI, config: Config, transcript: Transcript) -> None:
+async def _protect(
+    ui: TerminalUI,
+    config: Config,
+    transcript: Transcript,
+) -> None:
     """Offer to keep secrets from the agent, unless the configuration decides on that."""
     if is_set(config.settings, "protection"):
         return

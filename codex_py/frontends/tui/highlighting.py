@@ -99,7 +99,11 @@ def _mark_commands(text: Text) -> None:
     """Style the names of programs and options in a shell command, which pygments leaves plain."""
     taken = [(span.start, span.end) for span in text.spans]
 
-    def mark(start: int, end: int, style: str) -> None:
+    def mark(
+        start: int,
+        end: int,
+        style: str,
+    ) -> None:
         if not any(first < end and start < last for first, last in taken):
             text.stylize(style, start, end)
 
@@ -153,7 +157,11 @@ def changed_words(
     return in_old, in_new
 
 
-def _place(words: Sequence[str], first: int, last: int) -> tuple[int, int]:
+def _place(
+    words: Sequence[str],
+    first: int,
+    last: int,
+) -> tuple[int, int]:
     """The start and end of some of the words in their line."""
     start = len("".join(words[:first]))
     return start, start + len("".join(words[first:last]))

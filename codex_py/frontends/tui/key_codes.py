@@ -176,7 +176,12 @@ def _known(sequence: str) -> KeyNames:
     return (keys,)
 
 
-def _from_code(code: int, shifted: int, base: int, modifiers: int) -> KeyNames:
+def _from_code(
+    code: int,
+    shifted: int,
+    base: int,
+    modifiers: int,
+) -> KeyNames:
     """The keys of a code point.
 
     `shifted` and `base`: the code points of the same key with Shift, and in a Latin layout.
@@ -209,7 +214,12 @@ def _from_code(code: int, shifted: int, base: int, modifiers: int) -> KeyNames:
             return ()
 
 
-def _from_text(character: str, shifted: str, base: str, modifiers: int) -> KeyNames:
+def _from_text(
+    character: str,
+    shifted: str,
+    base: str,
+    modifiers: int,
+) -> KeyNames:
     """The keys of a printable character. `shifted` and `base`: see `_from_code`; may be empty."""
     alt: KeyNames = ()
     if modifiers & _ALT:

@@ -307,7 +307,12 @@ class KeyParser(Vt100Parser):
         self._press((Keys.BracketedPaste,), pasted)
         return end + len(_PASTE_END)
 
-    def _press(self, keys: KeyNames, data: str, name: str = "") -> None:
+    def _press(
+        self,
+        keys: KeyNames,
+        data: str,
+        name: str = "",
+    ) -> None:
         """Report keys after translation. `name`: see `Translate`."""
         if self.translate is not None and keys not in _UNTRANSLATED:
             keys, data = self.translate(name, keys, data)

@@ -205,7 +205,11 @@ def _own_keys(
     return own
 
 
-def _problem(name: str, key: str, taken: Sequence[tuple[KeyNames, str]]) -> str:
+def _problem(
+    name: str,
+    key: str,
+    taken: Sequence[tuple[KeyNames, str]],
+) -> str:
     """The reason why an action cannot have a key; empty if it can.
 
     `taken`: the keys that other actions have, each with its action.
@@ -228,7 +232,12 @@ def _default_action(read: KeyNames, contexts: Sequence[str]) -> str | None:
     return found
 
 
-def _conflict(name: str, read: KeyNames, other: str, before: KeyNames) -> str:
+def _conflict(
+    name: str,
+    read: KeyNames,
+    other: str,
+    before: KeyNames,
+) -> str:
     """The reason why the keys of two actions cannot both be read; empty if they can."""
     size = min(len(before), len(read))
     if before[:size] != read[:size]:
@@ -252,7 +261,11 @@ def _key_text(key: str) -> str:
     return key
 
 
-def _error(name: str, text: str, config: Config) -> ConfigError:
+def _error(
+    name: str,
+    text: str,
+    config: Config,
+) -> ConfigError:
     key = ("tui", "keymap", *name.split("."))
     return config.layers.located(ConfigError(f"`tui.keymap.{name}`: {text}", key=key))
 

@@ -100,7 +100,11 @@ def program_keys(ui: TerminalUI) -> KeyBindings:
     return keys
 
 
-def _add_writing_keys(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> None:
+def _add_writing_keys(
+    ui: TerminalUI,
+    composing: Filter,
+    keys: KeyBindings,
+) -> None:
     """Bind the keys that put a text or an image into the composer."""
     can_insert = composing & ~vi_navigation_mode
     search = code("composer.history_search_previous")
@@ -116,7 +120,11 @@ def _add_writing_keys(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> N
     bind(keys, "escape+up s-left", take_back, can_take_back)
 
 
-def _add_command_keys(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> None:
+def _add_command_keys(
+    ui: TerminalUI,
+    composing: Filter,
+    keys: KeyBindings,
+) -> None:
     """Bind the keys that run slash commands, and the one that shows the waiting question."""
     composer = ui.composer
     is_empty = Condition(lambda: not composer.buffer.text)
@@ -124,7 +132,11 @@ def _add_command_keys(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> N
     announced = Condition(lambda: bool(ui.status.announced))
     completing = Condition(lambda: composer.completion.is_open)
 
-    def run(key: str, command: str, when: Filter) -> None:
+    def run(
+        key: str,
+        command: str,
+        when: Filter,
+    ) -> None:
         bind(keys, key, lambda _: ui.load_session_half().run_command(command), when)
 
     run(code("global.open_transcript"), "transcript", composing)
@@ -140,7 +152,11 @@ def _add_command_keys(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> N
     bind(keys, "tab", lambda _: ui.panels.call(), can_answer, eager=True)
 
 
-def _add_alt_keys(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> None:
+def _add_alt_keys(
+    ui: TerminalUI,
+    composing: Filter,
+    keys: KeyBindings,
+) -> None:
     """Bind Alt with keys that have no action, and turn off two actions of emacs."""
     # With vi's keys, Alt and a key are Esc and the key in the composer.
     bind(keys, "escape+<any>", _unbound_alt, emacs_mode | ~composing)
@@ -150,7 +166,11 @@ def _add_alt_keys(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> None:
     bind(keys, "c-o", lambda _: None, emacs_mode & ~composing)
 
 
-def _add_escape_with_text(ui: TerminalUI, composing: Filter, keys: KeyBindings) -> None:
+def _add_escape_with_text(
+    ui: TerminalUI,
+    composing: Filter,
+    keys: KeyBindings,
+) -> None:
     """Let Esc stop the turn even if text came in the same read, as after Alt and a letter.
 
     A single letter belongs to Alt, and so does any letter where there is a draft to edit.
@@ -189,7 +209,11 @@ def _unbound_alt(event: KeyPressEvent) -> None:
         processor.feed(KeyPress(ESCAPE), first=True)
 
 
-def _add_ending_keys(ui: TerminalUI, composing: Condition, keys: KeyBindings) -> None:
+def _add_ending_keys(
+    ui: TerminalUI,
+    composing: Condition,
+    keys: KeyBindings,
+) -> None:
     """Bind the keys that empty the composer, interrupt the turn, go back, and leave."""
     composer = ui.composer
     hints = ui.hints

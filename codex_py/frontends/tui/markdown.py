@@ -166,7 +166,12 @@ class _Reader:
                     text.append(node.content)
                     _link_addresses(text, start)
 
-    def _target(self, target: str, start: int, text: Text) -> None:
+    def _target(
+        self,
+        target: str,
+        start: int,
+        text: Text,
+    ) -> None:
         """Link a text to its target, and show the target if the text differs from it.
 
         A terminal must not show one address and lead to another.
@@ -262,7 +267,11 @@ class _Table:
         return table
 
 
-def _row(cells: Sequence[Text], widths: Sequence[int], style: str = "") -> Text:
+def _row(
+    cells: Sequence[Text],
+    widths: Sequence[int],
+    style: str = "",
+) -> Text:
     """A row of a table that fits without wrapping; with `Table` it would take 2.6 ms more."""
     row = Text(style=style)
     for n, (cell, width) in enumerate(zip(cells, widths, strict=False)):
@@ -279,7 +288,12 @@ def _row(cells: Sequence[Text], widths: Sequence[int], style: str = "") -> Text:
 class _Prose(Text):
     """Text that is also wrapped between wide characters, which are written without blanks."""
 
-    def wrap(self, console: Console, width: int, **how: Any) -> Lines:
+    def wrap(
+        self,
+        console: Console,
+        width: int,
+        **how: Any,
+    ) -> Lines:
         if self.plain.isascii() or _room(self.plain) == len(self.plain):
             return super().wrap(console, width, **how)
         lines = Lines()
@@ -344,7 +358,11 @@ class _Paragraph:
             yield Segment.line()
 
 
-def _broken(line: Text, first: int, other: int) -> Sequence[Text]:
+def _broken(
+    line: Text,
+    first: int,
+    other: int,
+) -> Sequence[Text]:
     """A line broken anywhere: `first` columns of it, then rows of `other` columns."""
     if line.cell_len <= first:
         return [line]

@@ -62,7 +62,11 @@ def bind_arrows(
         bind(keys, "pagedown", lambda _: move(page()), filter)
 
 
-def moved(selected: int, rows: int, count: int) -> int:
+def moved(
+    selected: int,
+    rows: int,
+    count: int,
+) -> int:
     """The selected row after a move; a step of one wraps around, a longer one stops at the end."""
     wanted = selected + rows
     if abs(rows) == 1:
@@ -70,7 +74,11 @@ def moved(selected: int, rows: int, count: int) -> int:
     return max(0, min(wanted, count - 1))
 
 
-def moved_within(selected: int, rows: int, count: int) -> int:
+def moved_within(
+    selected: int,
+    rows: int,
+    count: int,
+) -> int:
     """The selected row after a move that stops at the first or the last row.
 
     This is for answers to a question: no key leads from a no to a yes at the other end.
@@ -78,7 +86,11 @@ def moved_within(selected: int, rows: int, count: int) -> int:
     return max(0, min(selected + rows, count - 1))
 
 
-def window(selected: int, count: int, most: int) -> range:
+def window(
+    selected: int,
+    count: int,
+    most: int,
+) -> range:
     """The indexes of the rows to show: at most `most`, the selected one among them."""
     first = max(0, min(selected - most // 2, count - most))
     return range(first, min(count, first + most))

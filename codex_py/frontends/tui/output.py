@@ -125,7 +125,11 @@ class TerminalWriter(io.TextIOBase):
         self._backlog = 0
         self._has_failed = False
         self._state = threading.Condition()
-        threading.Thread(target=self._run, name="terminal writer", daemon=True).start()
+        threading.Thread(
+            target=self._run,
+            name="terminal writer",
+            daemon=True,
+        ).start()
 
     @property
     def encoding(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -227,7 +227,12 @@ class Picker(Panel[T | None]):
                 rows += with_sign(sign_of(False), lines)
         return joined(rows)
 
-    def _lines(self, option: MenuOption[T], columns: int, most: int) -> list[Fragments]:
+    def _lines(
+        self,
+        option: MenuOption[T],
+        columns: int,
+        most: int,
+    ) -> list[Fragments]:
         """The label and the note of a row; on one line, cut, if they need more than `most`."""
         widest = max(get_cwidth(each.label) for each in self._rows) + 2
         if widest <= columns // _PART_FOR_LABELS:

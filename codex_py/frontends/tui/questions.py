@@ -169,7 +169,12 @@ class TerminalElicitor:
         return answer
 
 
-def _field_question(name: str, field: Mapping[str, Any], *, needed: bool) -> Fragments:
+def _field_question(
+    name: str,
+    field: Mapping[str, Any],
+    *,
+    needed: bool,
+) -> Fragments:
     """The title and the description of a field."""
     title = printable(str(field.get("title") or name))
     if not needed:
@@ -220,7 +225,12 @@ def choices(field: Mapping[str, Any]) -> list[MenuOption[object]] | None:
     return found or None
 
 
-def problem(text: str, field: Mapping[str, Any], *, needed: bool) -> str:
+def problem(
+    text: str,
+    field: Mapping[str, Any],
+    *,
+    needed: bool,
+) -> str:
     """The problem with the text for a field, in words for the user; empty if it is fine."""
     if not text:
         if needed:
@@ -261,7 +271,12 @@ def parsed(text: str, field: Mapping[str, Any]) -> str | int | float:
             return text
 
 
-def _out_of_range(value: float, low: Any, high: Any, unit: str) -> str:
+def _out_of_range(
+    value: float,
+    low: Any,
+    high: Any,
+    unit: str,
+) -> str:
     if isinstance(low, int | float) and value < low:
         return f"at least {low}{unit}"
     if isinstance(high, int | float) and value > high:
@@ -337,7 +352,11 @@ async def _pick(
     return await panels.ask(panel, about=about)
 
 
-def _head(elicitation: Elicitation, at: int, before: str | None) -> Fragments:
+def _head(
+    elicitation: Elicitation,
+    at: int,
+    before: str | None,
+) -> Fragments:
     """A question with its title, and with the answer that the user gave already, if any."""
     questions = elicitation.questions
     question = questions[at]

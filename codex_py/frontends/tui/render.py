@@ -79,7 +79,13 @@ class Renderer:
             text = escaped(text, keeps=SIGNS)
         return Segment(text.replace(FOLD_KEY, self._fold_key), segment.style)
 
-    def _ansi(self, row: _Row, width: int, *, is_joined: bool) -> str:
+    def _ansi(
+        self,
+        row: _Row,
+        width: int,
+        *,
+        is_joined: bool,
+    ) -> str:
         """The control sequences and text of a row.
 
         `is_joined`: the cursor may be after the last column, where the row before has left it.

@@ -98,7 +98,12 @@ class Running:
                 del self._calls[item_id]
         return cut_off
 
-    def rows(self, renderer: Renderer, width: int, max_rows: int) -> list[Fragments]:
+    def rows(
+        self,
+        renderer: Renderer,
+        width: int,
+        max_rows: int,
+    ) -> list[Fragments]:
         """The cells of all calls; if they need too many rows, one row for each call.
 
         If even these are too many, the last row counts the calls that are left out.

@@ -270,7 +270,12 @@ class SessionHalf:
         if draft:
             composer.history.add(draft, self._thread_id)
 
-    def _run(self, command: SlashCommand, argument: str, line: str = "") -> None:
+    def _run(
+        self,
+        command: SlashCommand,
+        argument: str,
+        line: str = "",
+    ) -> None:
         """Run a command. `line`: the written text, which is put back if the command is refused."""
         if self._conversation.is_working and not command.while_working:
             self._give_back(line)

@@ -147,7 +147,13 @@ class SessionMonitor:
         message = error.message
         if error.code == "aborted":
             message = event_items.INTERRUPTED
-        self.said.append(event_items.ErrorItem(id="", message=message, code=error.code))
+        self.said.append(
+            event_items.ErrorItem(
+                id="",
+                message=message,
+                code=error.code,
+            )
+        )
 
     @property
     def _transcripts(self) -> Sequence[Transcript]:

@@ -148,7 +148,11 @@ def changes_shell_alone(command: str) -> bool:
     return _OF_SHELL_ALONE.fullmatch(command.strip()) is not None
 
 
-def _message(command: str, output: str, ran: ForegroundCommand) -> str:
+def _message(
+    command: str,
+    output: str,
+    ran: ForegroundCommand,
+) -> str:
     """The message for the model, in the form of Codex."""
     missing = len(output) - _TOLD
     if missing > 0:

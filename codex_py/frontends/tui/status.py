@@ -251,7 +251,12 @@ class Status:
         why = printable(fit(cause.removeprefix("unexpected status "), room)) + ". "
         return why.replace("….", "…") + what, remark
 
-    def _at_work(self, age: str, stops: str, columns: int) -> tuple[str, str]:
+    def _at_work(
+        self,
+        age: str,
+        stops: str,
+        columns: int,
+    ) -> tuple[str, str]:
         """The text while the model or a call is at work, and the remark on it."""
         agents = ""
         if self.agents:
@@ -263,7 +268,12 @@ class Status:
             thought = fit(printable(self.thought), room)
         return f"{thought or 'Working'} ", f"({facts}){agents}"
 
-    def _facts(self, age: str, stops: str, columns: int) -> str:
+    def _facts(
+        self,
+        age: str,
+        stops: str,
+        columns: int,
+    ) -> str:
         """The facts on the running work that fit; its age and the key that stops it in any case."""
         usage = self.known.get("turn-usage", "")
         silent_s = int(time.monotonic() - self.heard_at)

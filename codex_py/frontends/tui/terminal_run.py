@@ -27,12 +27,20 @@ from codex_py.streams.standard import OutputStream, tell
 _DRAIN_S = 1.0
 
 
-def run(launch: Launch, arguments: Arguments, frame: FirstFrame) -> int:
+def run(
+    launch: Launch,
+    arguments: Arguments,
+    frame: FirstFrame,
+) -> int:
     """Run the terminal to its end. Returns the exit code. `frame` is on the screen meanwhile."""
     return asyncio.run(_run_in_place(launch, arguments, frame))
 
 
-async def _run_in_place(launch: Launch, arguments: Arguments, frame: FirstFrame) -> int:
+async def _run_in_place(
+    launch: Launch,
+    arguments: Arguments,
+    frame: FirstFrame,
+) -> int:
     """Run the terminal, in the worktree of the session if it has one."""
     async with AsyncExitStack() as stack:
 

@@ -266,7 +266,12 @@ class TerminalUI:
             return self.panels.covers
         return self.composer.vi_mode in {"NORMAL", "VISUAL"}
 
-    def _translated(self, name: str, keys: KeyNames, data: str) -> tuple[KeyNames, str]:
+    def _translated(
+        self,
+        name: str,
+        keys: KeyNames,
+        data: str,
+    ) -> tuple[KeyNames, str]:
         """Translate a key by the keymap, in the contexts of what has the keyboard."""
         contexts = self.composer.contexts
         if self.panels.top is not None:

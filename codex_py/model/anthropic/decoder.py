@@ -49,7 +49,13 @@ class AnthropicDecoder(BuildingDecoder):
     A call is emitted when its block ends, with all pieces before it.
     """
 
-    def __init__(self, prompt: Prompt, maker: Maker, *, deltas: bool) -> None:
+    def __init__(
+        self,
+        prompt: Prompt,
+        maker: Maker,
+        *,
+        deltas: bool,
+    ) -> None:
         super().__init__(prompt, maker, deltas=deltas)
         self._pieces: dict[int, Piece] = {}
         self._blocks: dict[int, JsonObject] = {}

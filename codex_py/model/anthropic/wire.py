@@ -75,7 +75,11 @@ def _marked(block: bytes) -> bytes:
     return block.removesuffix(b"}") + _CACHE_MARK
 
 
-def _append(messages: list[_Message], role: str, blocks: Sequence[bytes]) -> None:
+def _append(
+    messages: list[_Message],
+    role: str,
+    blocks: Sequence[bytes],
+) -> None:
     """Add blocks. Roles alternate, so consecutive blocks of one role make one message."""
     if not blocks:
         return

@@ -51,7 +51,13 @@ class ChatDecoder(BuildingDecoder):
     Calls are emitted at its end, because earlier none is known to be complete.
     """
 
-    def __init__(self, prompt: Prompt, maker: Maker, *, deltas: bool) -> None:
+    def __init__(
+        self,
+        prompt: Prompt,
+        maker: Maker,
+        *,
+        deltas: bool,
+    ) -> None:
         super().__init__(prompt, maker, deltas=deltas)
         self._thought: Piece | None = None
         self._message: Piece | None = None
@@ -372,7 +378,12 @@ class _Calls:
             return None
         return known
 
-    def _continues_name(self, piece: Piece, index: int | None, name: str) -> bool:
+    def _continues_name(
+        self,
+        piece: Piece,
+        index: int | None,
+        name: str,
+    ) -> bool:
         """True if `name` continues the name of this call, which some servers send in pieces.
 
         The piece has the same index, no arguments have come yet, and the joined name is an offered

@@ -41,7 +41,11 @@ def working_directory(value: Any) -> str | None:
     return next((directory for directory in named if directory.strip("/")), None)
 
 
-def moved(text: str, was_in: str | None, is_in: str | None) -> str:
+def moved(
+    text: str,
+    was_in: str | None,
+    is_in: str | None,
+) -> str:
     """Replace the first directory in a text by the second.
 
     A directory whose name only begins like the first one is unchanged.
@@ -78,7 +82,11 @@ def _normalised(value: Any, cwd: str | None) -> Any:
             return value
 
 
-def first_difference(expected: Any, actual: Any, path: str = "") -> str | None:
+def first_difference(
+    expected: Any,
+    actual: Any,
+    path: str = "",
+) -> str | None:
     """The first difference of two JSON values: `input[5].output: line 3: expected 'a', got 'b'`.
 
     None if they are equal. Quoted values are cut short.
@@ -117,7 +125,11 @@ def _parts(value: Any, path: str) -> dict[str, Any]:
     return {f"{prefix}{key}": part for key, part in as_object(value).items()}
 
 
-def _in_texts(expected: str, actual: str, path: str) -> str:
+def _in_texts(
+    expected: str,
+    actual: str,
+    path: str,
+) -> str:
     ours = actual.split("\n")
     theirs = expected.split("\n")
     common = min(len(ours), len(theirs))

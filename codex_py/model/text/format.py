@@ -126,11 +126,20 @@ def call_text(
     return f'<{tag} name="{name}">\n{body}\n</{tag}>'
 
 
-def result_text(name: str, call_id: str, output: str) -> str:
+def result_text(
+    name: str,
+    call_id: str,
+    output: str,
+) -> str:
     return f'<tool_result name="{name}" id="{call_id}">\n{output}\n</tool_result>'
 
 
-def read_message(text: str, specs: Specs, tag: str, is_quoted: IsQuoted) -> ReadMessage:
+def read_message(
+    text: str,
+    specs: Specs,
+    tag: str,
+    is_quoted: IsQuoted,
+) -> ReadMessage:
     """Find the calls in the text of a message.
 
     Args:
@@ -190,7 +199,11 @@ def _mistake(*, is_own: bool, has_name: bool) -> str:
     return "does not end"
 
 
-def _block_end(text: str, start: int, tag: str) -> tuple[int, int, bool]:
+def _block_end(
+    text: str,
+    start: int,
+    tag: str,
+) -> tuple[int, int, bool]:
     """Find the ends of a block's body and of its closing tag; True if another block begins first.
 
     The last block may lack the closing tag, because some servers stop at it and leave it out.
@@ -215,7 +228,11 @@ def _fence_end(text: str, opening: re.Match[str]) -> int:
     return len(text)
 
 
-def _call(name: str, body: str, specs: Specs) -> TextCall:
+def _call(
+    name: str,
+    body: str,
+    specs: Specs,
+) -> TextCall:
     name = called_tool(None, name)
     by_lower = {known.lower(): known for known in specs}
     name = by_lower.get(name.lower(), name)

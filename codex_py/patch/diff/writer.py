@@ -89,7 +89,11 @@ def exact_diff(
     return b"".join([_exact(part, root, context) for part in parts])
 
 
-def _exact(change: PatchedFile, root: Path, context: int) -> bytes:
+def _exact(
+    change: PatchedFile,
+    root: Path,
+    context: int,
+) -> bytes:
     if change.kind == "delete" and change.old is None:
         raise PatchError(f"{change.path}: its contents are not known", kind="file")
     sides = (
@@ -173,7 +177,11 @@ def _shown_body(change: PatchedFile, names: tuple[str, str]) -> bytes:
     return _body(change, names, _hunks(old, new, _CONTEXT))
 
 
-def _body(change: PatchedFile, names: tuple[str, str], hunks: Iterable[bytes]) -> bytes:
+def _body(
+    change: PatchedFile,
+    names: tuple[str, str],
+    hunks: Iterable[bytes],
+) -> bytes:
     if change.old is None:
         old_side = b"/dev/null"
     else:
@@ -204,7 +212,11 @@ def _common_start(old: Sequence[bytes], new: Sequence[bytes]) -> int:
     return sum(takewhile(bool, map(eq, old, new)))
 
 
-def _hunks(old: Sequence[bytes], new: Sequence[bytes], context: int) -> Iterator[bytes]:
+def _hunks(
+    old: Sequence[bytes],
+    new: Sequence[bytes],
+    context: int,
+) -> Iterator[bytes]:
     head, tail = _common_ends(old, new)
     # Leaving out what is the same at both ends spares difflib most of the work.
     skipped = max(head - context, 0)

@@ -71,7 +71,11 @@ def _searched(hunks: Sequence[Hunk]) -> Iterator[str]:
         yield from hunk.new_lines
 
 
-def _written(lines: list[str], terminators: list[str], changes: list[_Change]) -> str:
+def _written(
+    lines: list[str],
+    terminators: list[str],
+    changes: list[_Change],
+) -> str:
     if terminators and terminators[0]:
         end = terminators[0]
     else:
@@ -93,7 +97,12 @@ def _written(lines: list[str], terminators: list[str], changes: list[_Change]) -
 class _Editor:
     """Finds the hunks of a section one after the other; the search only moves forward."""
 
-    def __init__(self, lines: list[str], hunks: Sequence[Hunk], path: str) -> None:
+    def __init__(
+        self,
+        lines: list[str],
+        hunks: Sequence[Hunk],
+        path: str,
+    ) -> None:
         self._index = LineIndex(lines, _searched(hunks), path)
         self._lines = lines
         self._path = path

@@ -68,7 +68,12 @@ class EntryChange:
     digest: str | None = None
     """The digest of new contents that are not kept, in an entry read back."""
 
-    def __init__(self, path: str, location: str, before: EntryStatus | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        location: str,
+        before: EntryStatus | None,
+    ) -> None:
         self.path = path
         """The absolute path that messages name. Symbolic links are not followed."""
         self.location = location

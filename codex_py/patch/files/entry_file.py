@@ -65,7 +65,12 @@ def stored_bytes(path: Path) -> int:
     return 0
 
 
-def read_entry(path: Path, store: str, *, with_contents: bool) -> JournalEntry:
+def read_entry(
+    path: Path,
+    store: str,
+    *,
+    with_contents: bool,
+) -> JournalEntry:
     """Read the entry in a file, without `number` and `state`.
 
     Args:
@@ -147,7 +152,12 @@ def _read_if_any(stream: BinaryIO, size: int | None) -> bytes | None:
     return stream.read(size)
 
 
-def _decoded(stream: BinaryIO, store: str, *, with_contents: bool) -> JournalEntry:
+def _decoded(
+    stream: BinaryIO,
+    store: str,
+    *,
+    with_contents: bool,
+) -> JournalEntry:
     first = _first_line(stream.readline(_MAX_FIRST_LINE))
     header = stream.read(first.header_size)
     if len(header) != first.header_size or zlib.crc32(header) != first.header_crc:

@@ -14,7 +14,11 @@ def describe(error: OSError) -> str:
     return str(error)
 
 
-def file_error(what: str, path: str, error: OSError) -> PatchError:
+def file_error(
+    what: str,
+    path: str,
+    error: OSError,
+) -> PatchError:
     return PatchError(f"Failed to {what} {path}: {describe(error)}", kind="file")
 
 

@@ -256,7 +256,12 @@ def join(directory: str, name: str) -> str:
     return f"/{name}"
 
 
-def read_file(name: str, expected: EntryStatus, *, dir_fd: int | None = None) -> bytes:
+def read_file(
+    name: str,
+    expected: EntryStatus,
+    *,
+    dir_fd: int | None = None,
+) -> bytes:
     """The contents of the expected regular file. Raises an `OSError` for any other file, and for
     the kernel's."""
     fd = open_ordinary_entry(name, dir_fd=dir_fd)

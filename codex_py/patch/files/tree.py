@@ -70,7 +70,13 @@ class PlannedTree:
         untouched = [file for file in self._files.values() if not file.touched]
         return [file for file in untouched if file.old is not None]
 
-    def _at(self, path: str, location: str, *, look: bool = True) -> EntryChange:
+    def _at(
+        self,
+        path: str,
+        location: str,
+        *,
+        look: bool = True,
+    ) -> EntryChange:
         """Return the entry at a location; a new one if the patch has not named it so far.
 
         Args:
@@ -253,7 +259,13 @@ class EnvelopeTree(PlannedTree):
             raise OSError(f"path `{path}` is not a file")
         return content.data
 
-    def write(self, path: str, data: bytes, *, added: bool = False) -> EntryChange:
+    def write(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        added: bool = False,
+    ) -> EntryChange:
         """Make or overwrite a regular file, following symbolic links."""
         file = self.target(path)
         if file.location in self._directories or file.has_type(stat.S_IFDIR):
@@ -288,7 +300,12 @@ class EnvelopeTree(PlannedTree):
         if _can_be_remembered(file.location, file.before):
             self.original(file)
 
-    def move(self, source: str, destination: str, data: bytes) -> None:
+    def move(
+        self,
+        source: str,
+        destination: str,
+        data: bytes,
+    ) -> None:
         """Write to one path and unlink another; the file keeps its permission bits.
 
         A file moved onto itself stays.

@@ -40,7 +40,13 @@ class EditedSince(PatchError):
 
     code = "edited_since"
 
-    def __init__(self, reason: str, diff: str, *, is_plan: bool = True) -> None:
+    def __init__(
+        self,
+        reason: str,
+        diff: str,
+        *,
+        is_plan: bool = True,
+    ) -> None:
         super().__init__(reason, kind="match")
         self.diff = diff
         self.is_plan = is_plan

@@ -387,7 +387,13 @@ class TurnRecorder:
                         }
         return found
 
-    def end_turn(self, prompts: int, *, is_new: bool, is_kept: bool = True) -> str:
+    def end_turn(
+        self,
+        prompts: int,
+        *,
+        is_new: bool,
+        is_kept: bool = True,
+    ) -> str:
         """Write the changes of the turn to the journal. Returns their diff.
 
         Args:
@@ -447,7 +453,11 @@ class TurnRecorder:
         )
 
 
-def undo_problem(home: Path, cwd: Path, environment: Mapping[str, str]) -> str | None:
+def undo_problem(
+    home: Path,
+    cwd: Path,
+    environment: Mapping[str, str],
+) -> str | None:
     """A sentence that says why changes by commands in a folder are not kept; None if they are, as far as is known."""
     try:
         reason = (snapshots_of(home, cwd, environment).store.path / _PROBLEM).read_text(

@@ -149,7 +149,11 @@ def running_turns(home: Path) -> Iterator[TurnRecord]:
                 yield TurnRecord.read(file.fileno())
 
 
-def _recover(home: Path, record: TurnRecord, environment: Mapping[str, str]) -> None:
+def _recover(
+    home: Path,
+    record: TurnRecord,
+    environment: Mapping[str, str],
+) -> None:
     root = Path(record.root)
     journal = Journal(home, Path(record.cwd))
     snapshots = snapshots_of(home, root, environment)

@@ -74,7 +74,11 @@ def read_half(
     return BinaryHalf(start[1] == b"delta", data, size + made), at + 1
 
 
-def _refuse_large(size: int, room: int, line: int) -> None:
+def _refuse_large(
+    size: int,
+    room: int,
+    line: int,
+) -> None:
     if size > room:
         reason = (
             "its binary contents take too much room once they are unpacked: more than"
@@ -83,7 +87,11 @@ def _refuse_large(size: int, room: int, line: int) -> None:
         raise PatchError(reason, kind="parse", line=line)
 
 
-def patched_binary(diff: FileDiff, old: bytes, path: str) -> bytes:
+def patched_binary(
+    diff: FileDiff,
+    old: bytes,
+    path: str,
+) -> bytes:
     """Apply a change of binary contents, old and new with the blob names that the diff gives.
 
     Raises:

@@ -92,7 +92,12 @@ class Patcher(NamedTuple):
     partial: bool
     three_way: ThreeWay | None
 
-    def patched(self, target: Target, file: EntryChange, old: Content) -> Content:
+    def patched(
+        self,
+        target: Target,
+        file: EntryChange,
+        old: Content,
+    ) -> Content:
         """The contents after the diff. Raises `Rejected` if too little fits, a `PatchError` if the
         file is of another kind."""
         _refuse_kind(target, old.kind)
@@ -233,7 +238,11 @@ def _leading(new: Content, target: Target) -> Content:
     return new
 
 
-def _mode(diff: FileDiff, file: EntryChange, old: Content) -> int | None:
+def _mode(
+    diff: FileDiff,
+    file: EntryChange,
+    old: Content,
+) -> int | None:
     """Permission bits to set, or None: git only says whether a file is executable."""
     if old.kind != "file" or diff.old_mode == diff.new_mode or diff.new_mode is None:
         return old.mode

@@ -221,7 +221,12 @@ class _Planner(Planner[Target]):
         with failing_to("delete file", target.old):
             self._tree.drop(file)
 
-    def _put(self, file: EntryChange, content: Content, target: Target) -> None:
+    def _put(
+        self,
+        file: EntryChange,
+        content: Content,
+        target: Target,
+    ) -> None:
         self._tree.put(file, content)
         self._put_by[file.location] = target
 
@@ -239,7 +244,12 @@ class _Planner(Planner[Target]):
         with failing_to("read file to update", target.old):
             return self._tree.original(file)
 
-    def _refuse_existing(self, file: EntryChange, new: Content, target: Target) -> None:
+    def _refuse_existing(
+        self,
+        file: EntryChange,
+        new: Content,
+        target: Target,
+    ) -> None:
         put_by = self._put_by.get(file.location)
         is_made = put_by is not None and put_by.diff.operation != "update"
         if not file.present or (target.new in self._vacated and not is_made):

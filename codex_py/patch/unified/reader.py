@@ -240,7 +240,12 @@ class _Reader:
             behind += 1
         return behind == len(self._lines) or self._lines[behind].startswith(b"@@ -")
 
-    def _file_names(self, at: int, old_line: bytes, new_line: bytes) -> None:
+    def _file_names(
+        self,
+        at: int,
+        old_line: bytes,
+        new_line: bytes,
+    ) -> None:
         header = self._header
         if header is None or not header.diff.is_git or header.old or header.diff.hunks:
             self._finish()
@@ -273,7 +278,12 @@ class _Reader:
             _refuse("`GIT binary patch` is not followed by contents", at)
         return at
 
-    def _hunk(self, file: FileDiff, at: int, line: bytes) -> int:
+    def _hunk(
+        self,
+        file: FileDiff,
+        at: int,
+        line: bytes,
+    ) -> int:
         found = _RANGE.match(line)
         if found is None:
             _refuse(f"{_shown(line)} is no hunk header", at + 1)
@@ -308,7 +318,13 @@ class _Reader:
         self._check_end(at, end)
         return end
 
-    def _end(self, at: int, start: int, old_count: int, new_count: int) -> int:
+    def _end(
+        self,
+        at: int,
+        start: int,
+        old_count: int,
+        new_count: int,
+    ) -> int:
         """The index after the hunk, by the counts of its header."""
         marks = self._marks
         found = _NO_BODY.search(marks, start)

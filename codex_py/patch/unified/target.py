@@ -81,7 +81,11 @@ def _has_git_prefix(file: FileDiff) -> bool:
     )
 
 
-def _exists(file: FileDiff, root: Path, count: int) -> bool:
+def _exists(
+    file: FileDiff,
+    root: Path,
+    count: int,
+) -> bool:
     return any(
         name and _is_inside(name) and os.path.lexists(f"{root}/{name}")
         for name in _names(file, count)
@@ -96,7 +100,11 @@ def _is_inside(name: str) -> bool:
     )
 
 
-def _target(file: FileDiff, root: Path, count: int) -> Target:
+def _target(
+    file: FileDiff,
+    root: Path,
+    count: int,
+) -> Target:
     old, new = _names(file, count)
     if old is None or new is None:
         raise file.refusal(
@@ -119,7 +127,12 @@ def _target(file: FileDiff, root: Path, count: int) -> Target:
     return Target(file, old_path, new_path, old, new)
 
 
-def _one_name(file: FileDiff, root: Path, old: str, new: str) -> str:
+def _one_name(
+    file: FileDiff,
+    root: Path,
+    old: str,
+    new: str,
+) -> str:
     """The name that is meant if they differ, as in `--- f.orig`: by the rule of `patch`, the shortest."""
     if file.operation == "add":
         return new

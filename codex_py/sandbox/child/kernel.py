@@ -112,7 +112,11 @@ def decoded(path: bytes) -> str:
     return path.decode(sys.getfilesystemencoding(), sys.getfilesystemencodeerrors())
 
 
-def prctl(option: int, value: int, *more: int) -> None:
+def prctl(
+    option: int,
+    value: int,
+    *more: int,
+) -> None:
     arguments = (value, *more, 0, 0, 0)
     system_call("prctl", option, *arguments[:4])
 

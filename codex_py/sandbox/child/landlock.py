@@ -118,7 +118,12 @@ def restrict_beyond_view(writable: list[str]) -> None:
     posix.close(ruleset)
 
 
-def _ruleset(abi: int, handled: int, *, offline: bool) -> int:
+def _ruleset(
+    abi: int,
+    handled: int,
+    *,
+    offline: bool,
+) -> int:
     rights = [handled]
     if abi >= _NETWORK_SINCE:
         rights.append(_BIND_TCP | _CONNECT_TCP if offline else 0)
@@ -160,7 +165,11 @@ def _grant_open(ruleset: int, descriptor: int) -> None:
         return
 
 
-def _grant(ruleset: int, path: str, rights: int) -> None:
+def _grant(
+    ruleset: int,
+    path: str,
+    rights: int,
+) -> None:
     try:
         descriptor = kernel.open_path(path)
     except OSError:
@@ -174,6 +183,10 @@ def _grant(ruleset: int, path: str, rights: int) -> None:
         posix.close(descriptor)
 
 
-def _add_rule(ruleset: int, descriptor: int, rights: int) -> None:
+def _add_rule(
+    ruleset: int,
+    descriptor: int,
+    rights: int,
+) -> None:
     rule = rights.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
     kernel.system_call("landlock_add_rule", ruleset, _PATH_BENEATH, rule, 0)

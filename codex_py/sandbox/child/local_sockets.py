@@ -57,7 +57,12 @@ class LocalSockets:
             # The address is impossible, or this is a bug. Other processes still need their answers.
             self._listener.answer(call, error=errno.EPERM)
 
-    def _bind(self, call: PendingCall, given: int, address: bytes) -> None:
+    def _bind(
+        self,
+        call: PendingCall,
+        given: int,
+        address: bytes,
+    ) -> None:
         has_path = bool(_path(address))
         try:
             if has_path:
@@ -83,7 +88,12 @@ class LocalSockets:
         if len(self._files) >= _MAX_FILES:
             raise OSError(errno.ENOSPC, "too many sockets")
 
-    def _connect(self, call: PendingCall, given: int, address: bytes) -> None:
+    def _connect(
+        self,
+        call: PendingCall,
+        given: int,
+        address: bytes,
+    ) -> None:
         held = [given]
         try:
             path = _path(address)
@@ -128,7 +138,12 @@ class LocalSockets:
             self._threads -= 1
             raise OSError(errno.EAGAIN, "no more threads") from None
 
-    def _finish(self, call: PendingCall, given: int, address: bytes) -> None:
+    def _finish(
+        self,
+        call: PendingCall,
+        given: int,
+        address: bytes,
+    ) -> None:
         error = 0
         try:
             _call("connect", given, address)
@@ -162,5 +177,9 @@ def _identity(file: int) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _call(name: str, descriptor: int, address: bytes) -> None:
+def _call(
+    name: str,
+    descriptor: int,
+    address: bytes,
+) -> None:
     kernel.system_call(name, descriptor, address, len(address))

@@ -228,7 +228,12 @@ def _hide(hidden: list[str], opened: list[str]) -> None:
     posix.rmdir(_EMPTY)
 
 
-def _make_entry(top: str, path: str, *, like: int) -> None:
+def _make_entry(
+    top: str,
+    path: str,
+    *,
+    like: int,
+) -> None:
     """Create an entry to mount on, and the folders on the way to it."""
     folder = top
     *names, last = path[len(top) + 1 :].split("/")
@@ -254,7 +259,11 @@ def _clone(path: str, how: int = 0) -> int:
         posix.close(at)
 
 
-def _place(tree: int, path: str, how: int = 0) -> None:
+def _place(
+    tree: int,
+    path: str,
+    how: int = 0,
+) -> None:
     at = kernel.open_path(path, how)
     kernel.system_call(
         "move_mount", tree, b"", at, b"", _MOVE_FROM_EMPTY_PATH | _MOVE_TO_EMPTY_PATH

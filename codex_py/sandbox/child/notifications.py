@@ -92,7 +92,12 @@ class PendingCall:
             raise OSError(errno.ESRCH, "gone")
         return value[0]
 
-    def _read(self, name: str, size: int, start: int = 0) -> bytes:
+    def _read(
+        self,
+        name: str,
+        size: int,
+        start: int = 0,
+    ) -> bytes:
         descriptor = os.open(f"{self._proc}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
             return os.pread(descriptor, size, start)
@@ -130,7 +135,13 @@ class NotificationListener:
         """Raise an `OSError` unless the caller still waits for the answer."""
         kernel.system_call("ioctl", self.descriptor, _IS_WAITING, call.id)
 
-    def answer(self, call: PendingCall, *, error: int = 0, flags: int = 0) -> None:
+    def answer(
+        self,
+        call: PendingCall,
+        *,
+        error: int = 0,
+        flags: int = 0,
+    ) -> None:
         """Let the call succeed, or fail with an error number.
 
         `flags`: 0, or `CONTINUE` to leave the call to the kernel.
@@ -145,7 +156,12 @@ class NotificationListener:
         except OSError:
             return
 
-    def give(self, call: PendingCall, file: int, flags: int) -> None:
+    def give(
+        self,
+        call: PendingCall,
+        file: int,
+        flags: int,
+    ) -> None:
         """Answer with a copy of a descriptor. `flags`: 0 or `O_CLOEXEC`.
 
         Raises:

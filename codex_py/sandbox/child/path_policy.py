@@ -77,7 +77,13 @@ class PathPolicy:
         opened = kernel.open_path(path.rpartition("/")[0] or "/")
         return FolderEntry(self.hold(opened), path)
 
-    def file(self, call: PendingCall, folder: int, address: int, flags: int) -> str:
+    def file(
+        self,
+        call: PendingCall,
+        folder: int,
+        address: int,
+        flags: int,
+    ) -> str:
         """The path at which we can open the file that the call names.
 
         Without an address, the file is the one that the descriptor `folder` refers to.
@@ -116,7 +122,13 @@ class PathPolicy:
         self._held.append(descriptor)
         return descriptor
 
-    def _open(self, call: PendingCall, folder: int, path: str, flags: int = 0) -> int:
+    def _open(
+        self,
+        call: PendingCall,
+        folder: int,
+        path: str,
+        flags: int = 0,
+    ) -> int:
         name = call.our_path(signed(folder), path)
         opened = self.hold(os.open(name, os.O_PATH | os.O_CLOEXEC | flags))
         # Without this check, the thread id could belong to another process by now.

@@ -135,7 +135,12 @@ _ARCHITECTURES: Final = {
 }
 
 
-def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+def _instruction(
+    code: int,
+    value: int,
+    if_true: int = 0,
+    if_false: int = 0,
+) -> bytes:
     """Encode an instruction. `if_true`, `if_false`: the number of next instructions to skip."""
     return struct.pack("=HBBI", code, if_true, if_false, value)
 
@@ -323,7 +328,14 @@ def _isolated_rules(*, local: bool) -> Iterator[_Rule]:
     if local:
         connected = _SOCK_STREAM, _SOCK_SEQPACKET
         # Datagram sockets are not allowed: they could send to any name.
-        rule = _if(1, _EQUAL, *connected, mask=kind, then=_ALLOWED, otherwise=_REFUSED)
+        rule = _if(
+            1,
+            _EQUAL,
+            *connected,
+            mask=kind,
+            then=_ALLOWED,
+            otherwise=_REFUSED,
+        )
         is_local = _instruction(_EQUAL, _AF_UNIX, if_false=len(rule))
         yield "socket", [_argument(0), is_local, *rule, _NEXT_RULE]
         for name in LOCAL_CALLS:

@@ -47,7 +47,13 @@ class SupervisedCommand(Subreaper):
         # The supervisor cannot write elsewhere either. Its command, which has tighter limits, may
         # not inspect it.
         whole = [*self.confinement.writable, *self.confinement.whole]
-        landlock.restrict([], [], whole=whole, hidden=[], offline=False)
+        landlock.restrict(
+            [],
+            [],
+            whole=whole,
+            hidden=[],
+            offline=False,
+        )
         command = super().start()
         self._there.close()
         return command

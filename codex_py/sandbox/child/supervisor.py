@@ -104,7 +104,12 @@ class Supervisor:
         )
         self._listener.give(call, self._paths.hold(file), flags & os.O_CLOEXEC)
 
-    def _open_pipe(self, call: PendingCall, entry: FolderEntry, flags: int) -> None:
+    def _open_pipe(
+        self,
+        call: PendingCall,
+        entry: FolderEntry,
+        flags: int,
+    ) -> None:
         try:
             file = os.open(
                 entry.name, flags & ~os.O_CREAT | os.O_NOFOLLOW, dir_fd=entry.folder
@@ -118,12 +123,24 @@ class Supervisor:
         finally:
             os.close(entry.folder)
 
-    def make_folder(self, call: PendingCall, folder: int, path: int, mode: int) -> None:
+    def make_folder(
+        self,
+        call: PendingCall,
+        folder: int,
+        path: int,
+        mode: int,
+    ) -> None:
         entry = self._paths.entry(call, folder, path, is_folder=True)
         os.umask(call.umask())
         os.mkdir(entry.name, mode & _MODE, dir_fd=entry.folder)
 
-    def make_node(self, call: PendingCall, folder: int, path: int, mode: int) -> None:
+    def make_node(
+        self,
+        call: PendingCall,
+        folder: int,
+        path: int,
+        mode: int,
+    ) -> None:
         entry = self._paths.entry(call, folder, path)
         if stat.S_IFMT(mode & _WORD) not in _NODES:
             raise LeftToKernel
@@ -131,11 +148,23 @@ class Supervisor:
         os.umask(call.umask())
         os.mknod(entry.name, mode & _KIND_AND_MODE, dir_fd=entry.folder)
 
-    def make_link(self, call: PendingCall, target: int, folder: int, path: int) -> None:
+    def make_link(
+        self,
+        call: PendingCall,
+        target: int,
+        folder: int,
+        path: int,
+    ) -> None:
         entry = self._paths.entry(call, folder, path)
         os.symlink(call.path(target), entry.name, dir_fd=entry.folder)
 
-    def remove(self, call: PendingCall, folder: int, path: int, flags: int) -> None:
+    def remove(
+        self,
+        call: PendingCall,
+        folder: int,
+        path: int,
+        flags: int,
+    ) -> None:
         is_folder = bool(flags & _REMOVE_FOLDER)
         entry = self._paths.entry(call, folder, path, is_folder=is_folder)
         remove = os.rmdir if is_folder else os.unlink

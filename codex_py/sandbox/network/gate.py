@@ -44,7 +44,13 @@ class ConnectionGate:
     report: NetworkReport
     resolve: Resolve
 
-    async def open(self, host: str, port: int, kind: Kind, method: str = "") -> Streams:
+    async def open(
+        self,
+        host: str,
+        port: int,
+        kind: Kind,
+        method: str = "",
+    ) -> Streams:
         """Connect to a host. It is resolved once, and only checked addresses are used.
 
         Raises:
@@ -126,7 +132,13 @@ class ConnectionGate:
         if not is_listed:
             await self._ask(Blocked(self.call_id, host, port, "not_allowed"))
 
-    def _check_kind(self, host: str, port: int, kind: Kind, method: str) -> None:
+    def _check_kind(
+        self,
+        host: str,
+        port: int,
+        kind: Kind,
+        method: str,
+    ) -> None:
         """Raise `ConnectionBlocked` if limited rules refuse this kind of request."""
         if not self.rules.is_limited:
             return
@@ -153,7 +165,12 @@ class ConnectionGate:
             )
         )
 
-    def _refused(self, host: str, port: int, reason: Reason) -> ConnectionBlocked:
+    def _refused(
+        self,
+        host: str,
+        port: int,
+        reason: Reason,
+    ) -> ConnectionBlocked:
         return ConnectionBlocked(Blocked(self.call_id, host, port, reason))
 
     async def _ask(self, blocked: Blocked) -> None:

@@ -69,7 +69,11 @@ class _BadRequest(Exception):
     pass
 
 
-async def serve_http(client: Streams, gate: ConnectionGate, first: bytes) -> None:
+async def serve_http(
+    client: Streams,
+    gate: ConnectionGate,
+    first: bytes,
+) -> None:
     """Serve a connection to its end. `first`: the bytes that were already read from it.
 
     Raises:
@@ -79,7 +83,12 @@ async def serve_http(client: Streams, gate: ConnectionGate, first: bytes) -> Non
 
 
 class _Client:
-    def __init__(self, streams: Streams, gate: ConnectionGate, first: bytes) -> None:
+    def __init__(
+        self,
+        streams: Streams,
+        gate: ConnectionGate,
+        first: bytes,
+    ) -> None:
         self._streams = streams
         self._gate = gate
         self._http = h11.Connection(
@@ -307,7 +316,11 @@ def _target(request: h11.Request) -> _Target:
     return _Target(host, port, path, authority.encode())
 
 
-def _is_host(value: bytes, host: str, port: int) -> bool:
+def _is_host(
+    value: bytes,
+    host: str,
+    port: int,
+) -> bool:
     """True if the value of a `Host` header means this host and port."""
     found = _HOST.fullmatch(value.decode("latin-1"))
     if found is None:
@@ -334,7 +347,11 @@ async def _next(http: h11.Connection, streams: Streams) -> Any:
     return event
 
 
-async def _send(http: h11.Connection, streams: Streams, event: Any) -> None:
+async def _send(
+    http: h11.Connection,
+    streams: Streams,
+    event: Any,
+) -> None:
     data = cast("bytes | None", http.send(event))
     if data:
         streams[1].write(data)

@@ -81,7 +81,12 @@ class AnthropicStream(Rendering):
         yield {"type": "message_start", "message": message}
         yield {"type": "ping"}
 
-    def _piece(self, kind: PieceKind, index: int, text: str) -> Iterator[Event]:
+    def _piece(
+        self,
+        kind: PieceKind,
+        index: int,
+        text: str,
+    ) -> Iterator[Event]:
         if kind != "arguments":
             yield from self._start(index, _BLOCKS[kind])
         delta, field = _DELTAS[kind]
@@ -89,7 +94,12 @@ class AnthropicStream(Rendering):
         if kind == "reasoning":
             self._thinking += text
 
-    def _call(self, index: int, call_id: str, name: str) -> Iterator[Event]:
+    def _call(
+        self,
+        index: int,
+        call_id: str,
+        name: str,
+    ) -> Iterator[Event]:
         block: Event = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
         yield from self._start(index, block)
 

@@ -47,11 +47,21 @@ class Rendering(ABC):
     def _beginning(self, response_id: str) -> Iterator[Event]: ...
 
     @abstractmethod
-    def _piece(self, kind: PieceKind, index: int, text: str) -> Iterator[Event]:
+    def _piece(
+        self,
+        kind: PieceKind,
+        index: int,
+        text: str,
+    ) -> Iterator[Event]:
         """Write a piece of an item. `arguments` belong to the latest call with this index."""
 
     @abstractmethod
-    def _call(self, index: int, call_id: str, name: str) -> Iterator[Event]:
+    def _call(
+        self,
+        index: int,
+        call_id: str,
+        name: str,
+    ) -> Iterator[Event]:
         """Begin a call. `name` is flat: the namespace of an MCP tool is part of it."""
 
     def _item_end(self, index: int, item: Mapping[str, Any]) -> Iterable[Event]:  # noqa: ARG002
@@ -103,7 +113,12 @@ class Rendering(ABC):
         if item["type"] == "custom_tool_call":
             yield from self._piece("arguments", index, '{"input": "')
 
-    def _say(self, kind: PieceKind, index: int, text: str) -> Iterator[Event]:
+    def _say(
+        self,
+        kind: PieceKind,
+        index: int,
+        text: str,
+    ) -> Iterator[Event]:
         if kind == "arguments" and index not in self._calls:
             # The tool of these arguments is not known yet.
             return

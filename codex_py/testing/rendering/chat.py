@@ -36,7 +36,12 @@ class ChatStream(Rendering):
         self._response_id = response_id
         yield self._chunk({"role": "assistant", "content": ""})
 
-    def _piece(self, kind: PieceKind, index: int, text: str) -> Iterator[Event]:
+    def _piece(
+        self,
+        kind: PieceKind,
+        index: int,
+        text: str,
+    ) -> Iterator[Event]:
         match kind:
             case "text":
                 yield self._chunk({"content": text})
@@ -45,7 +50,12 @@ class ChatStream(Rendering):
             case "arguments":
                 yield self._call_chunk(index, {"function": {"arguments": text}})
 
-    def _call(self, index: int, call_id: str, name: str) -> Iterator[Event]:
+    def _call(
+        self,
+        index: int,
+        call_id: str,
+        name: str,
+    ) -> Iterator[Event]:
         function = {"name": name, "arguments": ""}
         yield self._call_chunk(
             index, {"id": call_id, "type": "function", "function": function}

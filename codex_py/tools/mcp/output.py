@@ -122,7 +122,11 @@ def _text(entry: Any) -> str:
             return encode_json(entry).decode()
 
 
-def _image(entry: Any, max_bytes: int, rule: ImageRule) -> dict[str, Any] | None:
+def _image(
+    entry: Any,
+    max_bytes: int,
+    rule: ImageRule,
+) -> dict[str, Any] | None:
     """A content part with an image that providers accept, or with a note instead; None for other
     entries.
 

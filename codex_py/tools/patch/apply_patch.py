@@ -85,7 +85,11 @@ class ApplyPatch:
             return None
         arguments = call.arguments
         patch = str(arguments.get("input", arguments.get("patch", "")))
-        item = FileChange(id=past.next_id(), changes=named_changes(patch), diff=patch)
+        item = FileChange(
+            id=past.next_id(),
+            changes=named_changes(patch),
+            diff=patch,
+        )
         report = read_report(call.output)
         if report.exit_code == 0:
             return replace(item, status="completed")
@@ -97,7 +101,12 @@ class ApplyPatch:
             error={"code": code, "message": text} if text else None,
         )
 
-    async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
+    async def apply(
+        self,
+        patch: str,
+        cwd: Path,
+        context: ToolContext,
+    ) -> ToolOutput:
         """Apply the text of a patch whose relative paths start at `cwd` (absolute).
 
         A patch that does not fit returns an output in Codex's words, and its item fails. After a
@@ -157,7 +166,12 @@ class ApplyPatch:
         )
         return ToolOutput(command_report(0, wall_s, plan.summary() + notes))
 
-    async def _approve(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:
+    async def _approve(
+        self,
+        plan: PatchPlan,
+        cwd: Path,
+        context: ToolContext,
+    ) -> None:
         """Ask for an approval if needed. The question names files outside of the sandbox by their
         resolved paths."""
         policy = context.approval_policy
@@ -207,7 +221,11 @@ def _named_files(patch: str, cwd: Path) -> list[Change]:
     ]
 
 
-def _failed(item: FileChange, code: str, reason: str) -> FileChange:
+def _failed(
+    item: FileChange,
+    code: str,
+    reason: str,
+) -> FileChange:
     return replace(
         item, status="failed", error={"code": code, "message": shortened(reason)}
     )

@@ -94,7 +94,11 @@ def child_settings(
     )
 
 
-def _named(config: Config, role: Role, model: str) -> tuple[str, str]:
+def _named(
+    config: Config,
+    role: Role,
+    model: str,
+) -> tuple[str, str]:
     """The provider and the model that a name means.
 
     The role of a project does not decide where requests go.

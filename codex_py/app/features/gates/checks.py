@@ -52,7 +52,11 @@ def judge_changes(
             )
 
 
-def changed_in(pattern: str, names: Iterable[str], cwd: Path) -> Iterator[str]:
+def changed_in(
+    pattern: str,
+    names: Iterable[str],
+    cwd: Path,
+) -> Iterator[str]:
     """Return the names that a pattern matches, as in `.gitignore`.
 
     A pattern without a slash matches a name at any depth, and a folder matches with everything in

@@ -87,7 +87,11 @@ def read_answer(
     return HookAnswer(context=_text(context), message=_text(message), **answer)
 
 
-def _decision(event: str, fields: JsonObject, own: JsonObject) -> dict[str, Any]:
+def _decision(
+    event: str,
+    fields: JsonObject,
+    own: JsonObject,
+) -> dict[str, Any]:
     """Return the fields of a `HookAnswer` that say whether the event's subject may go on.
 
     Args:

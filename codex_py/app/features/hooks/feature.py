@@ -94,7 +94,12 @@ class HooksFeature:
 class _SessionEvents:
     """Runs the hooks of one session, except those around calls."""
 
-    def __init__(self, runs: HookRuns, setup: SessionSetup, thread: Thread) -> None:
+    def __init__(
+        self,
+        runs: HookRuns,
+        setup: SessionSetup,
+        thread: Thread,
+    ) -> None:
         self._runs = runs
         self._run = runs.run
         self._thread = thread
@@ -201,7 +206,11 @@ def _skip_if_ended(runs: Sequence[HookRun], what: str) -> None:
         raise TurnSkipped(f"A {runs[0].hook.event} hook stopped {what}: {reason}")
 
 
-def _hook_prompt(name: str, run: HookRun, reason: str) -> Note:
+def _hook_prompt(
+    name: str,
+    run: HookRun,
+    reason: str,
+) -> Note:
     entities = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
     reason = reason.translate(str.maketrans(entities))
     run_id = f"{name}:{run.hook.number}:{run.hook.source}"

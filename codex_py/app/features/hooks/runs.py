@@ -178,7 +178,11 @@ class HookRuns:
             self._thread.emit(HookProgress(hook.event, status, hook.status_message))
 
 
-async def _call_tool(hook: Hook, thread: Thread, given: Mapping[str, Any]) -> str:
+async def _call_tool(
+    hook: Hook,
+    thread: Thread,
+    given: Mapping[str, Any],
+) -> str:
     """Call the MCP tool of a hook. Returns its texts, which are read like a command's output.
 
     Raises:

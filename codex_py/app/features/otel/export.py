@@ -115,7 +115,12 @@ class Exports:
             for post in self._posts:
                 post.failure = post.failure or post.pending
 
-    def _made(self, make: Any, exporter: Exporter, message: Any) -> Any:
+    def _made(
+        self,
+        make: Any,
+        exporter: Exporter,
+        message: Any,
+    ) -> Any:
         post = _Post(message if exporter.is_json else None)
         self._posts.append(post)
         return make(
@@ -146,7 +151,12 @@ class _Post(requests.Session):
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Follow no redirect: collectors send none, and the answer's body would be read."""
 
-    def request(self, method: str, url: str, **options: Any) -> requests.Response:
+    def request(
+        self,
+        method: str,
+        url: str,
+        **options: Any,
+    ) -> requests.Response:
         shown = shown_url(url)
         self.pending = f"{shown} does not answer"
         try:

@@ -168,7 +168,11 @@ def _script(item: CommandExecution, theme: Theme) -> str:
     return script_of(cut(item.command, LONGEST_SCRIPT, ""), theme.shell)
 
 
-def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
+def _head(
+    verb: str,
+    item: CommandExecution,
+    theme: Theme,
+) -> Text:
     """The beginning of a cell: the verb, the script, and the folder if it is another one."""
     most = _COMMAND_HEAD if theme.folds else WHOLE
     script = folded(_script(item, theme).strip(), head=most, tail=_COMMAND_TAIL)
@@ -178,7 +182,12 @@ def _head(verb: str, item: CommandExecution, theme: Theme) -> Text:
     return Text.assemble((f"{verb} ", "action"), shown, (where, "quiet"))
 
 
-def elsewhere(cwd: str, theme: Theme, *, before: str) -> str:
+def elsewhere(
+    cwd: str,
+    theme: Theme,
+    *,
+    before: str,
+) -> str:
     """The working directory of a command, after the words `before`.
 
     Empty if it is the session's.

@@ -157,7 +157,14 @@ def _plan_cell(
     """The cell of a plan. `longest`: the characters of a step to show."""
     parts: list[RenderableType] = []
     if item.explanation:
-        parts.append(folded(item.explanation, head=10, tail=2, style="thought"))
+        parts.append(
+            folded(
+                item.explanation,
+                head=10,
+                tail=2,
+                style="thought",
+            )
+        )
     parts += [_step_row(step, longest) for step in item.items[:_MOST_STEPS]]
     hidden = len(item.items) - _MOST_STEPS
     if hidden > 0:
@@ -292,7 +299,12 @@ def _compaction_cell(item: event_items.ContextCompaction) -> RenderableType:
             return marked(text, sign="⚠", style="warning")
 
 
-def _call(item: event_items.McpToolCall, theme: Theme, *, is_over: bool) -> Text:
+def _call(
+    item: event_items.McpToolCall,
+    theme: Theme,
+    *,
+    is_over: bool,
+) -> Text:
     """The call of a tool with its arguments, on one line."""
     if (item.server, item.tool) == ("codex", "view_image"):
         verb = "Looked at" if is_over else "Looking at"
@@ -380,7 +392,13 @@ def note_cell(text: str, style: str = "text") -> RenderableType:
     else:
         head = _NOTE_HEAD
         sign_style = style
-    body = folded(text, head=head, tail=_NOTE_TAIL, style=style, longest=_LONGEST_NOTE)
+    body = folded(
+        text,
+        head=head,
+        tail=_NOTE_TAIL,
+        style=style,
+        longest=_LONGEST_NOTE,
+    )
     return marked(body, sign=_NOTE_SIGNS[style], style=sign_style)
 
 

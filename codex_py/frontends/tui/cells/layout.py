@@ -160,7 +160,11 @@ class Tailed:
         yield Text("\n").join(lines)
 
 
-def marked(*parts: RenderableType, sign: str = "•", style: str = "quiet") -> Hanging:
+def marked(
+    *parts: RenderableType,
+    sign: str = "•",
+    style: str = "quiet",
+) -> Hanging:
     """A cell with a sign before it; `style` is the style of the sign."""
     return Hanging(f"{sign} ", Group(*parts), style=style)
 
@@ -192,7 +196,13 @@ def folded(
     return Text("\n".join(lines), style)
 
 
-def output(text: str, *, head: int, tail: int, style: str = "quiet") -> Text:
+def output(
+    text: str,
+    *,
+    head: int,
+    tail: int,
+    style: str = "quiet",
+) -> Text:
     """The output of a command, folded as in `folded`, in the colours that the command gave it."""
     decoder = AnsiDecoder()
     longest = _LONGEST_WHOLE if head >= WHOLE else _LONGEST_LINE
@@ -271,7 +281,11 @@ class _Ends(NamedTuple):
     """The number of lines between them that were not kept when the text was made."""
 
 
-def _read_ends(text: str, size: int, clean: Callable[[str], str]) -> _Ends:
+def _read_ends(
+    text: str,
+    size: int,
+    clean: Callable[[str], str],
+) -> _Ends:
     """Read at most `size` characters at each end of a text."""
     if len(text) <= 2 * size:
         return _Ends(clean(text).split("\n"), [], 0, 0)
@@ -288,7 +302,12 @@ def _read_ends(text: str, size: int, clean: Callable[[str], str]) -> _Ends:
     return _Ends(first, last, hidden, omitted)
 
 
-def _ends(text: str, head: int, tail: int, clean: Callable[[str], str]) -> list[str]:
+def _ends(
+    text: str,
+    head: int,
+    tail: int,
+    clean: Callable[[str], str],
+) -> list[str]:
     """The lines at both ends of a text, with a remark between them if lines are left out."""
     text = text.rstrip("\n")
     if head >= WHOLE:

@@ -55,7 +55,12 @@ def change_cell(item: FileChange, theme: Theme) -> RenderableType:
     # The event that follows says why a patch was declined.
     if item.error is not None and not item.is_declined:
         head = 8 if theme.folds else WHOLE
-        message = folded(item.error["message"], head=head, tail=2, style="text")
+        message = folded(
+            item.error["message"],
+            head=head,
+            tail=2,
+            style="text",
+        )
         parts.append(below(message))
     return marked(*parts, sign="✗", style="error")
 
@@ -166,7 +171,12 @@ def diff_cells(diff: str) -> Sequence[RenderableType]:
     return [marked(*_file(file, WHOLE, digits, ""), style="ok") for file in files]
 
 
-def _file(file: ShownFile, most: int, digits: int, key: str) -> list[RenderableType]:
+def _file(
+    file: ShownFile,
+    most: int,
+    digits: int,
+    key: str,
+) -> list[RenderableType]:
     """The name of a file and at most `most` of its lines; `key` shows the others."""
     path = one_line(file.path, _LONGEST_PATH)
     head = Text.assemble((f"{file.verb} ", "action"), path)
@@ -193,7 +203,11 @@ def _count(files: Sequence[ShownFile]) -> Text:
     return text.append(")", "quiet")
 
 
-def _named(verb: str, item: FileChange, theme: Theme) -> Text:
+def _named(
+    verb: str,
+    item: FileChange,
+    theme: Theme,
+) -> Text:
     paths = [
         one_line(within(theme.cwd, change.path), _LONGEST_PATH)
         for change in item.changes[:_MOST_NAMED]
@@ -203,7 +217,11 @@ def _named(verb: str, item: FileChange, theme: Theme) -> Text:
     return Text.assemble((f"{verb} ", "action"), ", ".join(paths))
 
 
-def _numbered(lines: Sequence[DiffLine], digits: int, language: str) -> Group:
+def _numbered(
+    lines: Sequence[DiffLine],
+    digits: int,
+    language: str,
+) -> Group:
     """The lines with their numbers. A long line is wrapped below its own text."""
     rows: list[RenderableType] = []
     texts = [_one_line(line) for line in lines]

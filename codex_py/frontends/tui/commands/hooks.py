@@ -182,7 +182,11 @@ async def _preview(hook: Hook) -> str:
     return _described(hook)
 
 
-def _described(hook: Hook, most: int = _MOST_SHOWN, more: str = "…") -> str:
+def _described(
+    hook: Hook,
+    most: int = _MOST_SHOWN,
+    more: str = "…",
+) -> str:
     """A description of a hook, in lines for a terminal, the most important ones first.
 
     `most`: characters of each value; `more` ends a longer one.

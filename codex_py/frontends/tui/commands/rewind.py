@@ -124,7 +124,11 @@ def _turns_with_changes(
     return changed
 
 
-def _warnings(place: _Place, entries: Entries, cwd: Path) -> tuple[bool, list[str]]:
+def _warnings(
+    place: _Place,
+    entries: Entries,
+    cwd: Path,
+) -> tuple[bool, list[str]]:
     """True if files can be brought back, and remarks for the user before that. Reads files."""
     if not place.turns_since:
         if place.prompt.time:
@@ -249,7 +253,11 @@ async def _bring_files_back(
     return True
 
 
-async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
+async def _aim(
+    context: CommandContext,
+    place: _Place,
+    entries: Entries,
+) -> Aim:
     """Ask what should go back, if there is a choice or something to say."""
     can_undo, told = await asyncio.to_thread(
         _warnings, place, entries, context.config.cwd
@@ -279,7 +287,11 @@ async def _aim(context: CommandContext, place: _Place, entries: Entries) -> Aim:
     return await context.ui.panels.show(panel)
 
 
-def _take_back(context: CommandContext, session: Session, place: _Place) -> None:
+def _take_back(
+    context: CommandContext,
+    session: Session,
+    place: _Place,
+) -> None:
     """Drop the prompt and everything after it, and put the prompt into the composer."""
     conversation = context.conversation
     turns = place.turns

@@ -94,7 +94,11 @@ async def _picked_model(context: CommandContext, names: Sequence[str]) -> str | 
     return await context.ui.panels.show(Picker("Model", rows, selected=selected))
 
 
-async def _is_meant(context: CommandContext, model: str, names: Sequence[str]) -> bool:
+async def _is_meant(
+    context: CommandContext,
+    model: str,
+    names: Sequence[str],
+) -> bool:
     """Ask whether to use a model of which nothing is known."""
     question = f"Nothing is known here of the model {printable(model)}."
     near = nearest(model, names)
@@ -265,7 +269,11 @@ async def _ps(context: CommandContext, _: str) -> None:
         await context.overlays.show(_output_pages(context, picked, title))
 
 
-def _output_pages(context: CommandContext, item_id: str, title: str) -> Pages:
+def _output_pages(
+    context: CommandContext,
+    item_id: str,
+    title: str,
+) -> Pages:
     """Pages with a command's output, updated while it runs and kept after its end."""
     renderer = context.overlays.renderer
     printed = ""

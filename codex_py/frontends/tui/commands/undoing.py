@@ -91,7 +91,11 @@ async def _confirmed_edits(
     return await confirmed(context, "Do it all the same?", reason, show_all)
 
 
-async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
+async def carry_out(
+    context: CommandContext,
+    plan: UndoPlan,
+    done: str,
+) -> None:
     """Carry out the plan and report it.
 
     Raises:
@@ -113,7 +117,12 @@ async def carry_out(context: CommandContext, plan: UndoPlan, done: str) -> None:
         context.transcript.notice(problem)
 
 
-async def _take_back(context: CommandContext, _: str, *, redo: bool) -> None:
+async def _take_back(
+    context: CommandContext,
+    _: str,
+    *,
+    redo: bool,
+) -> None:
     def find() -> tuple[Journal, int, JournalEntry]:
         entries = entries_here(context)
         if redo:
@@ -139,7 +148,12 @@ async def _take_back(context: CommandContext, _: str, *, redo: bool) -> None:
             await carry_out(context, plan, f"Undid {what}")
 
 
-async def _confirmed_other(context: CommandContext, what: str, *, redo: bool) -> bool:
+async def _confirmed_other(
+    context: CommandContext,
+    what: str,
+    *,
+    redo: bool,
+) -> bool:
     if redo:
         title = f"Do {what} again?"
     else:

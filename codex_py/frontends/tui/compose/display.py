@@ -79,7 +79,12 @@ class Display(Processor):
             return True
         return not self._unicode and not line.isascii()
 
-    def _unit(self, style: str, character: str, before: str) -> tuple[str, str]:
+    def _unit(
+        self,
+        style: str,
+        character: str,
+        before: str,
+    ) -> tuple[str, str]:
         """The style and the text that are shown for a character."""
         label = self._attachments.shown(character, before)
         if label is not None:

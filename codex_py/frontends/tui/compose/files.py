@@ -190,7 +190,11 @@ def _walked(top: Path) -> Iterator[bytes]:
             return
 
 
-def _beside(cwd: Path, query: str, limit: int) -> list[str]:
+def _beside(
+    cwd: Path,
+    query: str,
+    limit: int,
+) -> list[str]:
     """The paths in the query's folder that begin with the query; folders end with a slash."""
     folder, _, name = query.rpartition("/")
     if name == "..":

@@ -108,7 +108,11 @@ def _read(path: Path | None, added: int) -> list[str]:
     return texts[added:]
 
 
-def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
+def _append(
+    path: Path,
+    line: bytes,
+    max_bytes: int | None,
+) -> None:
     """Add a line to the file, and cut the file if that makes it too long. Errors are ignored."""
     with suppress(OSError):
         make_private(path.parent)
@@ -133,7 +137,11 @@ def _append(path: Path, line: bytes, max_bytes: int | None) -> None:
             os.close(descriptor)
 
 
-def _cut(descriptor: int, size: int, kept: int) -> None:
+def _cut(
+    descriptor: int,
+    size: int,
+    kept: int,
+) -> None:
     """Drop the oldest lines, never the last one. The caller holds the lock.
 
     The file is changed in place, because the lock is on it. If this is cut off half-way, some lines

@@ -33,7 +33,12 @@ def mark_of(data: bytes, *, is_link: bool) -> str:
     return f"{kind} {hashlib.sha256(data).hexdigest()}"
 
 
-def has_contents(path: str, data: bytes, *, is_link: bool) -> bool:
+def has_contents(
+    path: str,
+    data: bytes,
+    *,
+    is_link: bool,
+) -> bool:
     """True if there is a file with these contents, or a link with this target."""
     with suppress(OSError):
         found = os.lstat(path)
@@ -46,7 +51,12 @@ def has_contents(path: str, data: bytes, *, is_link: bool) -> bool:
     return False
 
 
-def has_any(places: Iterable[str], data: bytes, *, is_link: bool) -> bool:
+def has_any(
+    places: Iterable[str],
+    data: bytes,
+    *,
+    is_link: bool,
+) -> bool:
     """True if one of the places has these contents."""
     return any(has_contents(place, data, is_link=is_link) for place in places)
 

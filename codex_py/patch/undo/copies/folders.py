@@ -29,7 +29,11 @@ def is_file_or_link(found: os.stat_result) -> bool:
     return stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode)
 
 
-def files_below(root: Path, name: str, most: int) -> list[str]:
+def files_below(
+    root: Path,
+    name: str,
+    most: int,
+) -> list[str]:
     """The files and links below a folder, relative to the root; none if it has more than `most`, or
     a `.git`."""
     found: list[str] = []

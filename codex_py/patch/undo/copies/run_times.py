@@ -76,7 +76,12 @@ class RunTimes:
         self._device = found.st_dev
         return found.st_ctime_ns
 
-    def author(self, path: Path, since_ns: int, until_ns: int) -> Author:
+    def author(
+        self,
+        path: Path,
+        since_ns: int,
+        until_ns: int,
+    ) -> Author:
         """The author of the last change to a path that differs between two copies, which began at
         these times."""
         way = self._way_to(path)

@@ -550,7 +550,12 @@ def _held_back(
     return found
 
 
-def _is_kept(root: Path, name: str, found: os.stat_result, limit: int) -> bool:
+def _is_kept(
+    root: Path,
+    name: str,
+    found: os.stat_result,
+    limit: int,
+) -> bool:
     if not stat.S_ISREG(found.st_mode):
         return stat.S_ISLNK(found.st_mode)
     return found.st_size <= limit and os.access(root / name, os.R_OK)
