@@ -107,11 +107,11 @@ def test_an_agent_that_does_not_end_is_killed(place: Workplace) -> None:
 _PARENT = """
 import asyncio, json, os, signal, sys
 from pathlib import Path
-from codex_py.app.exec_process import ExecCommand, run_exec
+from codex_py.app.exec_process import ExecInvocation, run_exec
 from codex_py.process.guardian import Guardian
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 home, cwd, *options = sys.argv[1:]
-command = ExecCommand(options, "go", Path(cwd), dict(os.environ))
+command = ExecInvocation(options, "go", Path(cwd), dict(os.environ))
 asyncio.run(run_exec(command, Guardian(), Path(home)))
 """
 
