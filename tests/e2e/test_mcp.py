@@ -66,7 +66,7 @@ def test_the_tools_of_servers_are_offered_and_called(place: Workplace) -> None:
         item for item in outcome.items if item["type"] in {"error", "mcp_tool_call"}
     ]
     assert sorted(str(item.get("message"))[:29] for item in seen[:2]) == [
-        "MCP server `banner` prints to",
+        "MCP server `banner` prints li",
         "MCP server `dies-at-start` ex",
     ]
     (failed,) = (

@@ -189,4 +189,5 @@ def asked(ask: Callable[[Any], Awaitable[object]]) -> Callable[[], Panel[Any]]:
 
 def screen_of(width: int, theme: Theme) -> Any:
     """What parts of the terminal want to know of its screen."""
-    return SimpleNamespace(theme=theme, width=width, height=ROWS)
+    size = Size(rows=ROWS, columns=width)
+    return SimpleNamespace(theme=theme, width=width, height=ROWS, size=lambda: size)
