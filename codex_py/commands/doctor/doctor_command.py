@@ -71,8 +71,6 @@ def run_doctor(argv: Sequence[str], environment: Mapping[str, str]) -> int:
         # No check prints a secret, but messages of other programs may.
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "***")
-        else:
-            text = text
     return print_out(f"{text}\n") or (
         ExitCode.TURN_FAILED if worst == "fail" else ExitCode.DONE
     )

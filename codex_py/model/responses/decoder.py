@@ -165,8 +165,6 @@ class ResponsesDecoder:
     def _give_out(self, slot: Slot, item: JsonObject) -> None:
         if self._wrapped:
             item = unwrapped_item(item, self._wrapped)
-        else:
-            item = item
         parsed = parse_item(self._maker.marked(item))
         self._report(slot)
         slot.close(item)
@@ -230,9 +228,7 @@ class ResponsesDecoder:
         if failure is None:
             usage = _usage(object_field(response, "usage"))
             end_turn = response.get("end_turn")
-            if isinstance(end_turn, bool):
-                end_turn = end_turn
-            else:
+            if not isinstance(end_turn, bool):
                 end_turn = None
             self._out.append(stream.Completed(usage, end_turn))
 

@@ -544,7 +544,8 @@ def test_sessions_run_side_by_side_each_in_its_folder(
     other = tmp_path / "other"
     other.mkdir()
     # Each waits for the other one's file.
-    script = "touch here; until [ -e ../work/here ] && [ -e ../other/here ]; do sleep 0.05; done"
+    both = f"[ -e {place.cwd}/here ] && [ -e {other}/here ]"
+    script = f"touch here; until {both}; do sleep 0.05; done"
     call = runs(script, yield_time_ms=60_000)
 
     def answer(request: Any) -> list[Any]:
