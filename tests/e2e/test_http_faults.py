@@ -14,7 +14,7 @@ import pytest
 from codex_py.testing import Reply, ev_completed, ev_function_call, ev_message, sse
 from tests.support.program import KEY, Outcome, Workplace
 from tests.support.server import ScriptedServer
-from tests.support.tcp_server import read_request, reset, tcp_server
+from tests.support.tcp_server import read_request, read_some, reset, tcp_server
 
 DONE = [*ev_message("done"), ev_completed()]
 
@@ -393,13 +393,24 @@ def test_a_server_here_that_is_away_for_a_while_is_waited_for(place: Workplace) 
     assert kind == "turn.completed"
 
 
+def leave(_connection: socket.socket, _request: bytes) -> None:
+    pass
+
+
+def answer_in_plain_text(connection: socket.socket, _request: bytes) -> None:
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")
+
+
+@pytest.mark.parametrize("handler", [leave, answer_in_plain_text])
 def test_tls_to_a_plain_server_here_fails_after_the_retries_of_a_request(
-    place: Workplace,
+    place: Workplace, handler: Any
 ) -> None:
-    with ScriptedServer() as server:
-        url = server.base_url.replace("http:", "https:")
+    with ScriptedServer() as server, tcp_server(handler, read=read_some) as (url, _):
         outcome = place.run(
-            server, base_url=url, request_max_retries=1, stream_max_retries=5
+            server,
+            base_url=url.replace("http:", "https:"),
+            request_max_retries=1,
+            stream_max_retries=5,
         )
     assert (outcome.code, outcome.error["code"]) == (69, "connection")
     assert outcome.error["message"].endswith("; is it an http:// address?")
@@ -415,10 +426,6 @@ def test_a_name_that_is_not_known_is_named(place: Workplace) -> None:
 
 def drop(connection: socket.socket, _request: bytes) -> None:
     reset(connection)
-
-
-def leave(_connection: socket.socket, _request: bytes) -> None:
-    pass
 
 
 def half_a_head(connection: socket.socket, _request: bytes) -> None:

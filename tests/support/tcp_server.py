@@ -12,11 +12,21 @@ Handler = Callable[[socket.socket, bytes], object]
 """Gets a connection and the request read from it; the connection is closed afterwards."""
 
 
+def read_some(connection: socket.socket) -> bytes:
+    """What has come first, whatever it is."""
+    return connection.recv(65_536)
+
+
 @contextmanager
-def tcp_server(*handlers: Handler) -> Generator[tuple[str, list[bytes]]]:
+def tcp_server(
+    *handlers: Handler, read: Callable[[socket.socket], bytes] | None = None
+) -> Generator[tuple[str, list[bytes]]]:
     """One handler for each connection, the last for all further ones.
 
     Gives the address, `http://127.0.0.1:PORT`, and the list of the requests read so far.
+
+    Args:
+        read: reads a request; `read_request` where it is not given.
     """
     requests: list[bytes] = []
     listener = socket.create_server(("127.0.0.1", 0))
@@ -37,7 +47,7 @@ def tcp_server(*handlers: Handler) -> Generator[tuple[str, list[bytes]]]:
         connection.settimeout(_TIMEOUT_S)
         # The client may leave at any time.
         with connection, suppress(OSError):
-            request = read_request(connection)
+            request = (read or read_request)(connection)
             if request:
                 requests.append(request)
                 handler(connection, request)
