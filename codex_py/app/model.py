@@ -33,7 +33,6 @@ from codex_py.model.providers import (
     TokenCommand,
     resolve_provider,
 )
-from codex_py.model.tape.transports import RecordingTransport, ReplayTransport
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS, LOCAL_PROVIDERS
 from codex_py.protocol.stream import ModelClient, Wire
 from codex_py.version import __version__
@@ -46,6 +45,8 @@ _MISSPELT_PROVIDER: Final = 0.9
 `mistralai`."""
 _WITHOUT_PATHS: Final = {*BUILT_IN_PROVIDERS} - {*LOCAL_PROVIDERS}
 """The providers that name no model by a path."""
+_RECORD: Final = "codex_py.model.tape.transports:RecordingTransport"
+_REPLAY: Final = "codex_py.model.tape.transports:ReplayTransport"
 
 
 def configured_provider(config: Config, environment: Mapping[str, str]) -> Provider:
@@ -314,12 +315,17 @@ def _wire(
         profile=provider.profile,
     )
     if provider.profile.tools == "text":
-        replayed = options.replay is not None or isinstance(
-            options.transport, ReplayTransport
-        )
         make = load(TEXT_TOOLS)
-        return make(wire, session_id=session_id, maker=maker, replayed=replayed)
+        return make(
+            wire, session_id=session_id, maker=maker, replayed=_is_replayed(options)
+        )
     return wire
+
+
+def _is_replayed(options: SessionOptions) -> bool:
+    if options.transport is None:
+        return options.replay is not None
+    return isinstance(options.transport, load(_REPLAY))
 
 
 def _transport(setup: SessionSetup) -> httpx.AsyncBaseTransport | None:
@@ -327,7 +333,7 @@ def _transport(setup: SessionSetup) -> httpx.AsyncBaseTransport | None:
     if options.transport is not None:
         return options.transport
     if options.replay is not None:
-        return ReplayTransport(options.replay)
+        return load(_REPLAY)(options.replay)
     if options.record is not None:
-        return RecordingTransport(http_transport(setup.environment), options.record)
+        return load(_RECORD)(http_transport(setup.environment), options.record)
     return None

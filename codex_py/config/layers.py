@@ -10,7 +10,6 @@ servers of plugins. The administrator's requirements stand above all: see `requi
 import json
 import os
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -283,11 +282,11 @@ class _Reader:
         text = f"Error loading config.toml: {layer.where(problem.key)}: `{name}` {problem.text}"
         if problem.unknown:
             hint = remedy(problem.key)
-            if hint is None:
-                text += ""
-            else:
+            if hint is not None:
                 text += f"; {hint}"
             if not is_strict:
+                import shlex  # 1 ms
+
                 words = shlex.quote(f"allow_unenforced=[{json.dumps(name)}]")
                 text += f" A key that may protect is not ignored: to start without it, pass -c {words}"
         raise layer.error(text)

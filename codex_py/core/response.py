@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from codex_py.core.response_items import item_events
@@ -52,7 +51,6 @@ async def receive(
                 paused_at = time.monotonic()
 
 
-@dataclass(slots=True)
 class _Call:
     """A call of the response.
 
@@ -60,16 +58,22 @@ class _Call:
     shown.
     """
 
-    call: ToolCall
-    place: HistoryPlace
-    """The place of its output."""
-    session: SessionState
-    task: asyncio.Task[None] | None = None
-    is_answered: bool = False
-    suspended: TurnSuspended | None = None
-    """Raised by the call: the turn ends with it when the other calls have ended."""
-    held: list[Event] = field(default_factory=list[Event])
-    started_at: float = field(default_factory=time.monotonic)
+    def __init__(
+        self,
+        call: ToolCall,
+        place: HistoryPlace,
+        session: SessionState,
+    ) -> None:
+        """`place`: the place of its output."""
+        self.call = call
+        self.place = place
+        self.session = session
+        self.task: asyncio.Task[None] | None = None
+        self.is_answered = False
+        self.suspended: TurnSuspended | None = None
+        """Raised by the call: the turn ends with it when the other calls have ended."""
+        self.held: list[Event] = []
+        self.started_at = time.monotonic()
 
     def emit(self, event: Event) -> None:
         if self.is_answered or not isinstance(event, ItemCompleted | CallDenied):

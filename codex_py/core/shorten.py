@@ -2,7 +2,6 @@
 prompts."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from codex_py.protocol.frozen import frozen
@@ -91,24 +90,38 @@ def shortened(
     )
 
 
-@dataclass(slots=True)
 class _Entry:
-    item: EncodedItem
-    """The item; empty once it is left out."""
-    turn: int
-    response: int | None
-    """The number of the response; None for a prompt, which stays when the responses around it
-    go."""
-    is_output: bool
-    is_changed: bool = False
+    __slots__ = ("is_changed", "is_output", "item", "response", "turn")
+
+    def __init__(
+        self,
+        item: EncodedItem,
+        turn: int,
+        response: int | None,
+        *,
+        is_output: bool,
+    ) -> None:
+        self.item = item
+        """The item; empty once it is left out."""
+        self.turn = turn
+        self.response = response
+        """The number of the response; None for a prompt, which stays when the responses around it
+        go."""
+        self.is_output = is_output
+        self.is_changed = False
 
 
-@dataclass(slots=True)
 class _Work:
-    entries: Sequence[_Entry]
-    size: Size
-    excess: int
-    """The size of all entries beyond the room."""
+    def __init__(
+        self,
+        entries: Sequence[_Entry],
+        size: Size,
+        excess: int,
+    ) -> None:
+        self.entries = entries
+        self.size = size
+        self.excess = excess
+        """The size of all entries beyond the room."""
 
     def too_much(self, entries: Iterable[_Entry], room: int) -> int:
         """The size that these entries must lose to fit into `room`, at most `excess`."""
@@ -169,7 +182,9 @@ def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
         if is_prompt:
             turn += 1
         is_output = kind.endswith("_output")
-        entries.append(_Entry(item, turn, None if is_prompt else response, is_output))
+        entries.append(
+            _Entry(item, turn, None if is_prompt else response, is_output=is_output)
+        )
         was_model = is_model
     return entries
 

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -19,6 +18,7 @@ from typing import Final, NamedTuple
 from codex_py.errors import ToolError
 from codex_py.filesystem.patterns import expression
 from codex_py.protocol.file_rules import FileRules
+from codex_py.protocol.frozen import frozen
 
 _SETTLED_S: Final = 2.0
 """The listing of a folder that changed more recently is not kept: it may change again with the same
@@ -30,7 +30,7 @@ _Marks = tuple[int, int]
 """The `st_mtime_ns` and the size of a file, by which it is recognized beside its inode."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeniedPaths:
     """The paths to hide from a command that starts now.
 
@@ -59,17 +59,19 @@ class _Known(NamedTuple):
     marks: _Marks
 
 
-@dataclass(slots=True)
 class _Listing:
     """The entries of a folder."""
 
-    mark: tuple[int, int, int]
-    files: dict[str, int]
-    """The inodes of all entries that are not folders, by path."""
-    folders: dict[str, int]
-    is_complete: bool = True
-    matches: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """The matching paths, by the top folder and the patterns."""
+    __slots__ = ("files", "folders", "is_complete", "mark", "matches")
+
+    def __init__(self, mark: tuple[int, int, int]) -> None:
+        self.mark = mark
+        self.files: dict[str, int] = {}
+        """The inodes of all entries that are not folders, by path."""
+        self.folders: dict[str, int] = {}
+        self.is_complete = True
+        self.matches: dict[str, list[str]] = {}
+        """The matching paths, by the top folder and the patterns."""
 
 
 class Denials:
@@ -415,7 +417,7 @@ class Denials:
         known = self._listings.get(path)
         if known is not None and known.mark == mark:
             return known
-        listing = _Listing(mark, {}, {})
+        listing = _Listing(mark)
         try:
             with os.scandir(path) as entries:
                 for entry in entries:

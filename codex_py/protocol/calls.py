@@ -3,7 +3,6 @@ LIGHT."""
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, runtime_checkable
 
 from codex_py.protocol.event_items import (
@@ -36,7 +35,7 @@ _IN_BACKGROUND: Final = re.compile(
 _OUTPUT: Final = re.compile(r"^Output:\n", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class PastCall:
     id: str
     tool_name: str
@@ -54,14 +53,14 @@ class PastCall:
         return self.error_code not in {"InvalidArgs", "UnknownTool"}
 
 
-@dataclass(slots=True)
 class PastItems:
     """The thread items that have been read back so far."""
 
-    items: dict[str, ThreadItem] = field(default_factory=dict[str, ThreadItem])
-    """The items by id, in the order of display."""
-    noted: dict[str, str] = field(default_factory=dict[str, str])
-    """Ids of items that later calls of a tool may change, by keys that the tool chooses."""
+    def __init__(self) -> None:
+        self.items: dict[str, ThreadItem] = {}
+        """The items by id, in the order of display."""
+        self.noted: dict[str, str] = {}
+        """Ids of items that later calls of a tool may change, by keys that the tool chooses."""
 
     def next_id(self) -> str:
         return f"history_{len(self.items)}"

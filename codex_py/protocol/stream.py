@@ -86,6 +86,10 @@ class Prompt:
     """Headers of this request alone."""
 
     @property
+    def has_images(self) -> bool:
+        return any(b'"input_image"' in item for item in self.input)
+
+    @property
     def estimated_tokens(self) -> int:
         return estimated_tokens([self.head, *self.input])
 

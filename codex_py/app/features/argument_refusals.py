@@ -1,4 +1,4 @@
-"""Calls whose arguments a server refuses, because they are no JSON object. LIGHT.
+"""Calls whose arguments a server refuses, because they are no JSON object.
 
 The model wrote them so, and OpenAI takes them back as they are. Strict servers refuse every later
 request of the session.

@@ -1,4 +1,4 @@
-"""Images that a server refuses: from then on, notes are sent in their places. LIGHT.
+"""Images that a server refuses: from then on, notes are sent in their places.
 
 Any wording that mentions images counts as a refusal of images. First, damaged images and those
 beyond a limit that the server names are left out, then the newest image, then all. So a request is

@@ -9,13 +9,10 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from codex_py.app.features.argument_refusals import broken_calls, refuses_arguments
-from codex_py.app.features.image_refusals import refused_images, takes_no_images
-from codex_py.app.features.refusals import remedy
 from codex_py.app.features.text_tools import FormatStrikes
-from codex_py.app.features.tool_refusals import ToolRefusals
+from codex_py.app.loading import load
 from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
 from codex_py.app.settings import turn_settings
@@ -23,10 +20,8 @@ from codex_py.errors import CodexError, ConfigError, ModelError, StreamError
 from codex_py.model.catalog import model_info
 from codex_py.model.client import UnavailableClient
 from codex_py.model.failures import another_may_answer
-from codex_py.model.provider_data import without_maker
 from codex_py.model.providers import Provider
 from codex_py.protocol.extension import Compaction, Extension, Thread, TurnStop
-from codex_py.protocol.messages import EncodedItem
 from codex_py.protocol.prompts import Note
 from codex_py.protocol.settings import TurnSettings
 from codex_py.protocol.stream import (
@@ -37,6 +32,9 @@ from codex_py.protocol.stream import (
     ToolChoice,
 )
 from codex_py.tools.offered import own_names
+
+if TYPE_CHECKING:
+    from codex_py.app.features.refusals import Refusals
 
 _FIRST_AGAIN_S = 300.0
 """The time after which the first provider is tried again, if it does not name one."""
@@ -70,14 +68,8 @@ class _Link:
         self.model = model
         self.client: ModelStream | None = None
         self.settings: TurnSettings | None = None
-        self.stripped: dict[EncodedItem, EncodedItem | None] = {}
-        """The items that the server refuses as they are, with the items sent in their place. None:
-        nothing is sent."""
-        self.takes_images = True
-        """False once its provider has refused all images, whatever the catalogue says."""
-        self.takes_any_arguments = True
-        """False once its provider has refused the arguments of a call that are no JSON object."""
-        self.tools = ToolRefusals()
+        self.refusals: Refusals | None = None
+        """What its server refuses; None while it has refused nothing."""
         self.stated_window: int | None = None
         """The tokens that the model takes, as its server said when it refused a request."""
 
@@ -244,77 +236,17 @@ class ModelChain:
         False if no change is known.
         """
         link = self._link
-        if error.code == "tape":
-            # The error of a tape quotes the request.
+        if link.refusals is None:
+            link.refusals = _refusals(link.provider)
+        refusals = link.refusals
+        change = refusals.learn(error, prompt, may_write_calls=self._may_write(prompt))
+        if change is None:
             return False
-        if (
-            error.code == "invalid_encrypted_content"
-            or "encrypted content" in str(error).lower()
-        ):
-            new = {
-                item: without_maker(item)
-                for item in prompt.input
-                if b'"id"' in item or b'"encrypted_content"' in item
-            }
-            if new.keys() <= link.stripped.keys():
-                return False
-            link.stripped |= new
-            what = "refuses its earlier reasoning, which is left out"
-        elif change := self._without_refused_parts(error, prompt):
-            what = change
-        elif found := remedy(
-            error, link.provider.profile, may_write_calls=self._may_write(prompt)
-        ):
-            profile, what = found
-            link.provider = replace(link.provider, profile=profile)
+        if refusals.provider is not link.provider:
+            link.provider = refusals.provider
             link.client = self._connect(link.provider).stream
-        elif change := self._with_other_arguments_or_tools(error, prompt):
-            what = change
-        else:
-            return False
-        self._thread.warn(f"provider {link.provider.id} {what}: {error}")
+        self._thread.warn(f"provider {link.provider.id} {change}: {error}")
         return True
-
-    def _without_refused_parts(self, error: ModelError, prompt: Prompt) -> str | None:
-        """Change the tool, or leave out the images, that were refused.
-
-        Returns the change, as a clause.
-        """
-        change = self._link.tools.change_named(error, prompt.tools)
-        return change or self._without_refused_images(error, prompt)
-
-    def _without_refused_images(self, error: ModelError, prompt: Prompt) -> str | None:
-        """Leave out images if the server refuses them. Returns the change, as a clause."""
-        link = self._link
-        if link.takes_images and takes_no_images(error) and _has_images(prompt):
-            link.takes_images = False
-            return "takes no images: a note is in the place of each from now on"
-        new = refused_images(error, prompt.input, link.stripped)
-        if not (link.takes_images and new):
-            return None
-        link.stripped |= new
-        count = "an image" if len(new) == 1 else "images"
-        return f"refuses {count} of the conversation; a note is sent instead"
-
-    def _with_other_arguments_or_tools(
-        self, error: ModelError, prompt: Prompt
-    ) -> str | None:
-        """Change what the refusal seems to be about, although it names nothing. Returns the change, as a clause."""
-        change = self._without_broken_arguments(error, prompt)
-        return change or self._link.tools.change_all(error, prompt.tools)
-
-    def _without_broken_arguments(
-        self, error: ModelError, prompt: Prompt
-    ) -> str | None:
-        """Send broken arguments as objects if the server refuses them. Returns the change, as a clause."""
-        link = self._link
-        # The other wires send no broken arguments.
-        if link.provider.wire_api != "responses" or not link.takes_any_arguments:
-            return None
-        if not (refuses_arguments(error) and broken_calls(prompt.input)):
-            return None
-        link.takes_any_arguments = False
-        return "refuses the arguments of a call that are no JSON object: they are sent within one from now on"
 
     def _may_write(self, prompt: Prompt) -> bool:
         """True if calls may be written as text.
@@ -362,12 +294,13 @@ class ModelChain:
         if error.is_too_long and self._is_no_larger(link):
             return "its context window is not larger"
         profile = link.provider.profile
+        refuses_images = link.refusals is not None and not link.refusals.takes_images
         takes_images = (
-            link.takes_images
-            and settings.abilities.images
+            settings.abilities.images
             and not profile.text_content_only
+            and not refuses_images
         )
-        if not takes_images and _has_images(prompt):
+        if not takes_images and prompt.has_images:
             return "it takes no images"
         return _too_small(self._adapted(prompt, link), settings)
 
@@ -397,17 +330,10 @@ class ModelChain:
 
     def _adapted(self, prompt: Prompt, link: _Link) -> Prompt:
         """Adapt a request of the thread to the model of a link."""
-        if not link.takes_any_arguments:
-            link.stripped |= broken_calls(prompt.input)
-        if link.stripped:
-            items = [link.stripped.get(item, item) for item in prompt.input]
-            prompt = replace(prompt, input=[item for item in items if item is not None])
         if link.settings is not None:
             prompt = self._for_another_model(prompt, link, link.settings)
-        if not link.takes_images:
-            prompt = replace(prompt, abilities=replace(prompt.abilities, images=False))
-        if link.tools.changes:
-            prompt = replace(prompt, tools=link.tools.offered(prompt.tools))
+        if link.refusals is not None:
+            prompt = link.refusals.adapted(prompt)
         return prompt
 
     def _for_another_model(
@@ -447,8 +373,9 @@ class ModelChain:
         return replace(prompt, tools=tools, tool_choice=choice)
 
 
-def _has_images(prompt: Prompt) -> bool:
-    return any(b'"input_image"' in item for item in prompt.input)
+def _refusals(provider: Provider) -> "Refusals":
+    # Most threads never need it.
+    return load("codex_py.app.features.refusals:Refusals")(provider)
 
 
 def _too_small(prompt: Prompt, settings: TurnSettings) -> str | None:

@@ -1,90 +1,123 @@
-"""Finds out from an error which part of a request a server refuses. LIGHT."""
+"""What a server refuses of a request, found out from its errors, and the requests without it."""
 
-import re
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
+from codex_py.app.features.argument_refusals import broken_calls, refuses_arguments
+from codex_py.app.features.field_refusals import remedy
+from codex_py.app.features.image_refusals import refused_images, takes_no_images
+from codex_py.app.features.tool_refusals import ToolRefusals
 from codex_py.errors import ModelError
-from codex_py.model.profile import Profile
-from codex_py.model.wordings import means
-
-_NO_NAMESPACES: Final = r"['\"`]namespace['\"`]|must be ['\"`]function['\"`]"
-"""vLLM and OpenAI name the type of tool that they do not know; llama.cpp names the type that it
-knows."""
-_REFUSED: Final = (
-    r"(?i)unsupported|unknown|unrecognized|extra_forbidden|unexpected (?:field|key|param|prop|arg)"
-    r"|not (?:be )?(?:supported|permitted|allowed)|(?:not|n't) support"
-)
-_CALL_ID: Final = (
-    r"(?i)\b(?:tool[ _])?call[ _]?id\b|tool_calls?[\w.\[\]]{0,20}\.id\b"
-    r"|tool_use[._]?(?:\w+\.)?id\b"
-)
-_WRONG_FORM: Final = (
-    r"(?i)too long|maximum length|at most \d|pattern|alphanumeric|a-z|length of \d"
-)
-_NINE_CHARACTERS: Final = r"(?i)length of 9|9 characters|mistral"
-_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "parallel_tool_calls": ("parallel_tool_calls",),
-    "reasoning_effort": ("reasoning_effort",),
-    "reasoning": ("reasoning",),
-    "include": ("include",),
-    "prompt_cache_key": ("prompt_cache_key",),
-    "service_tier": ("service_tier",),
-    "stream_options": ("stream_options",),
-    "tool_choice": ("tool_choice",),
-    "thinking": ("thinking", "output_config.effort"),
-    "output_config": ("output_config.effort",),
-    "verbosity": ("text.verbosity", "verbosity"),
-}
-"""The fields to leave out of requests, by the name that the server's error has for them."""
+from codex_py.model.provider_data import without_maker
+from codex_py.model.providers import Provider
+from codex_py.protocol.messages import EncodedItem
+from codex_py.protocol.stream import Prompt
 
 
-def remedy(
-    error: ModelError, profile: Profile, *, may_write_calls: bool
-) -> tuple[Profile, str] | None:
-    """Return the profile that the server seems to need, and the change in words.
+class Refusals:
+    """What the server of one provider is known to refuse."""
 
-    Returns None if nothing is refused.
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        """The provider, with a profile that leaves out what its server refuses."""
+        self.takes_images = True
+        """False once all images were refused, whatever the catalogue says."""
+        self._takes_any_arguments = True
+        """False once the arguments of a call were refused that are no JSON object."""
+        self._replaced: dict[EncodedItem, EncodedItem | None] = {}
+        """The items that are refused as they are, with the items sent in their place. None: nothing
+        is sent."""
+        self._tools = ToolRefusals()
 
-    Args:
-        may_write_calls: the request had tools, and calls may be written as text instead.
-    """
-    message = error.words or str(error)
-    if profile.tool_namespaces and re.search(_NO_NAMESPACES, message):
-        profile = replace(profile, tool_namespaces=False)
-        return profile, "refuses tools in a namespace: they have flat names from now on"
-    if profile.tool_ids == "verbatim" and _is_about_call_ids(message):
-        if re.search(_NINE_CHARACTERS, message):
-            tool_ids = "mistral"
-        else:
-            tool_ids = "openai"
-        profile = replace(profile, tool_ids=tool_ids)
+    def learn(
+        self,
+        error: ModelError,
+        prompt: Prompt,
+        *,
+        may_write_calls: bool,
+    ) -> str | None:
+        """Change the next requests so that the server accepts them.
+
+        Returns the change, as a clause for the user; None if the error refuses nothing known.
+
+        Args:
+            prompt: the failed request, unchanged.
+            may_write_calls: calls may be written as text instead.
+        """
+        if error.code == "tape":
+            # The error of a tape quotes the request.
+            return None
+        if _is_about_reasoning(error):
+            return self._leave_out_reasoning(prompt)
+        # What the error names goes before what it may only be about.
         return (
-            profile,
-            "refuses the ids of calls: they are sent in another form from now on",
+            self._tools.change_named(error, prompt.tools)
+            or self._leave_out_images(error, prompt)
+            or self._leave_out_fields(error, may_write_calls=may_write_calls)
+            or self._mend_arguments(error, prompt)
+            or self._tools.change_all(error, prompt.tools)
         )
-    if may_write_calls and profile.tools == "native" and means("no_tools", message):
-        profile = replace(profile, tools="text")
-        return profile, "refuses tools: calls are written as text from now on"
-    if re.search(_REFUSED, message):
-        for name, fields in _FIELDS.items():
-            new = [field for field in fields if field not in profile.left_out]
-            if new and _is_named(name, message):
-                profile = replace(profile, left_out=[*profile.left_out, *new])
-                return profile, f"refuses `{name}`, which is left out from now on"
-    return None
+
+    def adapted(self, prompt: Prompt) -> Prompt:
+        """A request without what the server refuses."""
+        if not self._takes_any_arguments:
+            self._replaced |= broken_calls(prompt.input)
+        if self._replaced:
+            items = [self._replaced.get(item, item) for item in prompt.input]
+            prompt = replace(prompt, input=[item for item in items if item is not None])
+        if not self.takes_images:
+            prompt = replace(prompt, abilities=replace(prompt.abilities, images=False))
+        if self._tools.changes:
+            prompt = replace(prompt, tools=self._tools.offered(prompt.tools))
+        return prompt
+
+    def _leave_out_reasoning(self, prompt: Prompt) -> str | None:
+        """Leave out the marks that items of another server, or of another account, have."""
+        new = {
+            item: without_maker(item)
+            for item in prompt.input
+            if b'"id"' in item or b'"encrypted_content"' in item
+        }
+        if new.keys() <= self._replaced.keys():
+            return None
+        self._replaced |= new
+        return "refuses its earlier reasoning, which is left out"
+
+    def _leave_out_images(self, error: ModelError, prompt: Prompt) -> str | None:
+        if not self.takes_images:
+            return None
+        if takes_no_images(error) and prompt.has_images:
+            self.takes_images = False
+            return "takes no images: a note is in the place of each from now on"
+        new = refused_images(error, prompt.input, self._replaced)
+        if not new:
+            return None
+        self._replaced |= new
+        count = "an image" if len(new) == 1 else "images"
+        return f"refuses {count} of the conversation; a note is sent instead"
+
+    def _leave_out_fields(
+        self, error: ModelError, *, may_write_calls: bool
+    ) -> str | None:
+        found = remedy(error, self.provider.profile, may_write_calls=may_write_calls)
+        if found is None:
+            return None
+        profile, change = found
+        self.provider = replace(self.provider, profile=profile)
+        return change
+
+    def _mend_arguments(self, error: ModelError, prompt: Prompt) -> str | None:
+        """Send broken arguments as objects."""
+        # The other wires send no broken arguments.
+        if self.provider.wire_api != "responses" or not self._takes_any_arguments:
+            return None
+        if not (refuses_arguments(error) and broken_calls(prompt.input)):
+            return None
+        self._takes_any_arguments = False
+        return "refuses the arguments of a call that are no JSON object: they are sent within one from now on"
 
 
-def _is_about_call_ids(message: str) -> bool:
-    """True if the message says that the id of a call has a wrong form."""
-    is_named = re.search(_CALL_ID, message) is not None
-    return is_named and re.search(_WRONG_FORM, message) is not None
-
-
-def _is_named(field: str, message: str) -> bool:
-    if "_" in field:
-        return re.search(rf"\b{field}\b", message) is not None
-    # The name is also a word of English, so it must be quoted, or stand where a name does.
-    quoted = rf"(?:['\"`.]|: ?|^){field}(?:['\"`.:,\] ]|$)"
-    return re.search(quoted, message) is not None
+def _is_about_reasoning(error: ModelError) -> bool:
+    return (
+        error.code == "invalid_encrypted_content"
+        or "encrypted content" in str(error).lower()
+    )

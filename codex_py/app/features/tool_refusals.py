@@ -1,4 +1,4 @@
-"""Changes the tools that a server does not accept as they are. LIGHT."""
+"""Changes the tools that a server does not accept as they are."""
 
 from collections.abc import Sequence
 from dataclasses import replace

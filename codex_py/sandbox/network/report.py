@@ -1,7 +1,6 @@
 """The proxy's report of the connections that it did not make. LIGHT."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
 from codex_py.protocol.frozen import frozen
@@ -52,18 +51,18 @@ class Blocked:
         return f"{self.host}, port {self.port}: {REASONS[self.reason]}"
 
 
-@dataclass(eq=False)
 class NetworkReport:
     """The blocked connections. Threads share it: each access is one operation on a dictionary."""
 
-    blocked: dict[Blocked, None] = field(default_factory=dict[Blocked, None])
-    """The connections, in order, each only once until it is taken."""
-    ask: Callable[[Blocked], Any] | None = None
-    """Asks the user about a host that is not allowed, from any thread. Returns a
-    `concurrent.futures.Future` of a boolean; importing its module takes 8 ms. None: nobody is
-    asked."""
-    tell_bug: Callable[[Exception], None] = field(default=lambda _: None)
-    """Is given unexpected errors, from any thread."""
+    def __init__(self, tell_bug: Callable[[Exception], None] | None = None) -> None:
+        self.blocked: dict[Blocked, None] = {}
+        """The connections, in order, each only once until it is taken."""
+        self.ask: Callable[[Blocked], Any] | None = None
+        """Asks the user about a host that is not allowed, from any thread. Returns a
+        `concurrent.futures.Future` of a boolean; importing its module takes 8 ms. None: nobody is
+        asked."""
+        self.tell_bug = tell_bug or _tell_nobody
+        """Is given unexpected errors, from any thread."""
 
     def add(self, blocked: Blocked) -> None:
         if len(self.blocked) < _MAX_REPORTED:
@@ -74,3 +73,7 @@ class NetworkReport:
         for each in found:
             self.blocked.pop(each, None)
         return found
+
+
+def _tell_nobody(bug: Exception) -> None:
+    pass

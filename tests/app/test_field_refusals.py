@@ -1,13 +1,13 @@
 """What servers say of a request that they do not take.
 
-Tests `app/features/refusals.py`.
+Tests `app/features/field_refusals.py`.
 """
 
 from typing import Any
 
 import pytest
 
-from codex_py.app.features.refusals import remedy
+from codex_py.app.features.field_refusals import remedy
 from codex_py.errors import ModelError
 from codex_py.model.profile import Profile
 
