@@ -245,7 +245,12 @@ class ThreadLog:
         self.notes = []
         self.tell(notes)
 
-    def tell(self, notes: Iterable[Note]) -> None:
+    def tell(self, notes: Sequence[Note]) -> None:
+        """Raises a `TypeError`, and adds nothing, if one of them is no `Note`: extensions make them."""
+        told: Sequence[object] = notes
+        for note in told:
+            if not isinstance(note, Note):
+                raise TypeError(f"a note is a {type(note).__name__}, not a `Note`")
         for note in notes:
             self.item(note)
 
