@@ -28,7 +28,7 @@ _DOCUMENT = ("{", "[", "<")
 """The beginnings of bodies that are one document: JSON, or a web page."""
 _FIELD = re.compile(r":|(?:data|event|id|retry|error)\b")
 
-MAX_RESPONSE_BYTES = 512 * 1024 * 1024
+MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 """The limit of a whole response, because its content is kept until it is complete."""
 
 
