@@ -13,7 +13,7 @@ from typing import Final, Literal
 from codex_py.core.context import is_context_message
 from codex_py.core.retry import RetryBudget
 from codex_py.core.session_state import SessionState
-from codex_py.core.shorten import shortened, weight
+from codex_py.core.shorten import Shortened, shortened, weight
 from codex_py.core.summary import size_for, summary_by_model
 from codex_py.errors import (
     QUOTA_CODES,
@@ -42,12 +42,14 @@ from codex_py.protocol.stream import Usage
 
 _KEPT_PROMPT_TOKENS: Final = 20_000
 _KEPT_PART_OF_WINDOW: Final = 4
-"""Keep at most a quarter: a small window must not be full again at once."""
+"""Prompts get at most a quarter of the window: a small one must not be full again at once."""
 _SUMMARY_TOKENS: Final = 1_000
 """The usual length of a summary."""
 _LARGE_TOKENS: Final = 4_000
 """A request with more tokens than this after its context may be too long for a small model,
 whatever the error says."""
+_BYTES_PER_TOKEN: Final = 4
+"""The estimate for text."""
 _MOST_TOKENS_FOR_ESTIMATED: Final = 4
 """No text has more tokens than bytes, and an estimated token is four bytes."""
 
@@ -61,16 +63,16 @@ class Compactor:
         self._problem: CodexError | None = None
         """The reason why the model gave no summary the last time."""
         self._failed_in: str | None = None
-        """The id of the turn in which compaction failed: that turn does not try again while there
+        """The id of the turn in which compaction failed. That turn does not try again while there
         is room."""
         self._refused_in: str | None = None
-        """The id of the turn in which the request for a summary was too long too: that turn sends
-        no other one."""
+        """The id of the turn in which the request for a summary was itself too long. That turn
+        asks for no other summary."""
         self._guessed_in: str | None = None
-        """The id of the last turn in which an unclear failure was taken for a lack of room: once in
-        each turn."""
+        """The id of the last turn that took an unclear failure for a lack of room. A turn does so
+        once."""
         self._has_told_doubt = False
-        """The user was warned that the provider reports more tokens than there can be."""
+        """True once the user was warned that the provider reports impossibly many tokens."""
 
     async def make_room(self, retries: RetryBudget, *, pending: str = "") -> None:
         """Compact a history that is nearly full.
@@ -89,15 +91,13 @@ class Compactor:
         """
         settings = self._session.settings
         limit = settings.auto_compact_token_limit
-        used_tokens = (
-            self._log.used_tokens(settings) + len(pending.encode(errors="replace")) // 4
-        )
+        pending_tokens = len(pending.encode(errors="replace")) // _BYTES_PER_TOKEN
+        used_tokens = self._log.used_tokens(settings) + pending_tokens
+        if limit is None or used_tokens < limit:
+            return
         is_full = used_tokens >= settings.context_window
-        if (
-            limit is None
-            or used_tokens < limit
-            or (self._failed_in == self._turn_id and not is_full)
-        ):
+        has_failed = self._failed_in == self._turn_id
+        if has_failed and not is_full:
             return
         if not is_worth_compacting(self._log.items):
             return
@@ -112,7 +112,8 @@ class Compactor:
         except (ModelError, CompactionFailed) as error:
             problem = error
         if problem is not None:
-            self._problem, self._failed_in = problem, self._turn_id
+            self._problem = problem
+            self._failed_in = self._turn_id
             self._session.warn(
                 f"The conversation could not be compacted: {problem}. It goes on in full length."
             )
@@ -130,8 +131,9 @@ class Compactor:
         self._has_told_doubt = True
         estimated = self._log.request(self._session.settings).estimated_tokens
         self._session.warn(
-            f"The provider reports about {used_tokens} tokens for a conversation that was compacted and has about"
-            f" {estimated}. It is not compacted again because of such reports."
+            f"The provider reports about {used_tokens} tokens for a conversation that was"
+            f" compacted and has about {estimated}. It is not compacted again because of such"
+            " reports."
         )
 
     async def recover(self, failure: ModelError, retries: RetryBudget) -> bool:
@@ -196,6 +198,7 @@ class Compactor:
         False if no replacement was possible.
 
         Args:
+            failure: the failure after which the history must become shorter, if there is one.
             ask: returns the summary. If `ask` or its result is None, the history is shortened
                 without a summary.
         """
@@ -203,46 +206,59 @@ class Compactor:
         item_id = session.next_live_id()
         is_done = False
         kept: list[Note] = []
+        compaction = Compaction(trigger, kept.append)
         session.emit(events.ItemStarted(event_items.ContextCompaction(id=item_id)))
         try:
-            async with session.extension.around_compaction(
-                Compaction(trigger, kept.append)
-            ):
+            async with session.extension.around_compaction(compaction):
                 summary = None if ask is None else await ask()
                 notes = [*session.extension.context("compact"), *kept]
                 context = self._log.new_context(session.settings, notes)
                 if summary is not None:
-                    text = f"{instruction_text('compact/summary.md')}\n{summary}"
-                    items = [*context, *self._latest_prompts()]
-                    is_done = self._replace(
-                        items, text, only_shorter=failure is not None
-                    )
+                    is_done = self._use_summary(summary, context, failure)
                 is_done = is_done or self._shorten(context, failure)
         finally:
             status = "completed" if is_done else "failed"
-            session.emit(
-                events.ItemCompleted(
-                    event_items.ContextCompaction(id=item_id, status=status)
-                )
-            )
+            item = event_items.ContextCompaction(id=item_id, status=status)
+            session.emit(events.ItemCompleted(item))
         return is_done
+
+    def _use_summary(
+        self,
+        summary: str,
+        context: Sequence[EncodedItem],
+        failure: ModelError | None,
+    ) -> bool:
+        """Replace the history by the context, the latest prompts and the summary.
+
+        False if there was a failure, and the new history would not be shorter.
+        """
+        text = f"{instruction_text('compact/summary.md')}\n{summary}"
+        items = [*context, *self._latest_prompts()]
+        return self._replace(items, text, only_shorter=failure is not None)
 
     def _replace(
         self, items: Sequence[EncodedItem], last_text: str, *, only_shorter: bool
     ) -> bool:
+        """Replace the history by `items` and a message with `last_text`.
+
+        False, without a change, if the new history would have to be shorter and is not.
+        """
         settings = self._session.settings
         items = [*items, message("user", [input_text(last_text)])]
-        before = self._log.request(settings).input
-        if only_shorter and sum(map(len, items)) >= sum(map(len, before)):
-            return False
+        if only_shorter:
+            before = self._log.request(settings).input
+            if sum(map(len, items)) >= sum(map(len, before)):
+                return False
         self._log.compact(items, last_text, settings)
         tokens = estimated_tokens(self._log.items)
         self._session.count(Usage(), Usage(input_tokens=tokens))
         return True
 
     def _latest_prompts(self) -> Sequence[EncodedItem]:
+        """The prompts of the user, shortened to what a compacted history may keep of them."""
         window = self._session.settings.context_window
-        room = 4 * min(_KEPT_PROMPT_TOKENS, window // _KEPT_PART_OF_WINDOW)
+        kept_tokens = min(_KEPT_PROMPT_TOKENS, window // _KEPT_PART_OF_WINDOW)
+        room = _BYTES_PER_TOKEN * kept_tokens
         prompts = [item for item in self._log.items if user_prompt(item) is not None]
         return shortened(prompts, room).items
 
@@ -265,41 +281,48 @@ class Compactor:
         size = size_for(failure)
         room = sum(map(size, rest)) // 2
         if size is weight:
-            window = min(
-                settings.context_window,
-                settings.auto_compact_token_limit or settings.context_window,
-            )
             fixed = replace(request, input=head).estimated_tokens
-            if failure is not None:
-                told = failure.limit_tokens
-            else:
-                told = None
-            # Ignore a limit that is smaller than the context: it would cut all the rest.
-            if told is not None and told > fixed:
-                window = min(window, told)
-            room = max(0, min(room, 2 * (window - fixed)))
+            room = min(room, self._room_beside(fixed, failure))
         short = shortened(rest, room, size)
-        before = request.estimated_tokens
         if not self._replace([*context, *short.items], mark, only_shorter=True):
             return False
-        if self._problem is None:
-            why = ""
-        else:
-            why = f" ({self._problem})"
-        self._session.warn(
-            f"The conversation was shortened without a summary{why}, from about {before} tokens to"
-            f" {self._log.request(settings).estimated_tokens}. Outputs cut: {short.outputs};"
-            " turns that lost answers and"
-            f" calls: {short.turns}; prompts cut: {short.prompts}."
-        )
+        self._tell_shortened(short, request.estimated_tokens)
         return True
+
+    def _room_beside(self, fixed_tokens: int, failure: ModelError | None) -> int:
+        """Half of the window that `fixed_tokens` leave free, in bytes of text."""
+        settings = self._session.settings
+        window = settings.context_window
+        if settings.auto_compact_token_limit:
+            window = min(window, settings.auto_compact_token_limit)
+        told = None
+        if failure is not None:
+            told = failure.limit_tokens
+        # Ignore a limit that is smaller than the context: it would cut all the rest.
+        if told is not None and told > fixed_tokens:
+            window = min(window, told)
+        free_bytes = _BYTES_PER_TOKEN * (window - fixed_tokens)
+        return max(0, free_bytes // 2)
+
+    def _tell_shortened(self, short: Shortened, tokens_before: int) -> None:
+        why = ""
+        if self._problem is not None:
+            why = f" ({self._problem})"
+        tokens = self._log.request(self._session.settings).estimated_tokens
+        self._session.warn(
+            f"The conversation was shortened without a summary{why}, from about"
+            f" {tokens_before} tokens to {tokens}. Outputs cut: {short.outputs};"
+            f" turns that lost answers and calls: {short.turns};"
+            f" prompts cut: {short.prompts}."
+        )
 
     def _has_more_than(self, tokens: int) -> bool:
         """True if the history has more than `tokens` after its context, and is worth compacting."""
         items = self._log.items
-        return estimated_tokens(
-            items[context_length(items) :]
-        ) > tokens and is_worth_compacting(items)
+        after_context = items[context_length(items) :]
+        if estimated_tokens(after_context) <= tokens:
+            return False
+        return is_worth_compacting(items)
 
     @property
     def _turn_id(self) -> str:
@@ -309,6 +332,10 @@ class Compactor:
 
     async def _ask(self, retries: RetryBudget, *, is_full: bool) -> str | None:
         """Ask the model for a summary; None if it refuses, or refused earlier in this turn.
+
+        Args:
+            is_full: True if the history does not fit any more: None also stands for a failure
+                that might pass.
 
         Raises:
             CodexError: the model cannot be asked now, and the history still fits.
@@ -322,7 +349,9 @@ class Compactor:
                 if isinstance(error, ModelError) and error.is_too_long:
                     self._refused_in = self._turn_id
         problem = self._problem
-        if problem is None or _is_final(problem) or (is_full and problem.retryable):
+        if problem is None or _is_final(problem):
+            return None
+        if is_full and problem.retryable:
             return None
         raise problem
 

@@ -17,10 +17,11 @@ def without_turns(items: Sequence[EncodedItem], turns: int) -> list[EncodedItem]
 
     Raises a `ValueError` if there are fewer prompts.
     """
-    places = _from_the_end(items)
-    if not 1 <= turns <= len(places):
-        raise ValueError(f"{len(places)} turns can be taken back, not {turns}")
-    return list(items[: places[turns - 1][0]])
+    prompts = _from_the_end(items)
+    if not 1 <= turns <= len(prompts):
+        raise ValueError(f"{len(prompts)} turns can be taken back, not {turns}")
+    index, _ = prompts[turns - 1]
+    return list(items[:index])
 
 
 def is_cut_off(items: Sequence[EncodedItem]) -> bool:
@@ -44,10 +45,11 @@ def is_cut_off(items: Sequence[EncodedItem]) -> bool:
 def _from_the_end(items: Sequence[EncodedItem]) -> list[tuple[int, PastPrompt]]:
     """The prompts since the last compaction with their indexes, the last first."""
     found: list[tuple[int, PastPrompt]] = []
-    for index in range(len(items) - 1, -1, -1):
-        if is_summary(items[index]):
+    for index in reversed(range(len(items))):
+        item = items[index]
+        if is_summary(item):
             break
-        prompt = user_prompt(items[index])
+        prompt = user_prompt(item)
         if prompt is not None:
             found.append((index, PastPrompt(prompt, len(found) + 1)))
     return found

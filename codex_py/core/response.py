@@ -31,13 +31,14 @@ from codex_py.protocol.stream import (
 from codex_py.protocol.tools import ToolCall, ToolOutput, coded_text
 
 _WITHOUT_PAUSE_S = 0.005
+"""The longest time for which events are taken before other tasks may run."""
 _SERVICE_FAILED = "aborted: the provider failed"
 
 
 async def receive(
     model: ModelStream, prompt: Prompt, take: Callable[[ResponseEvent], None]
 ) -> None:
-    """Send a request, and take the events of its response.
+    """Send a request, and pass the events of its response to `take`.
 
     Raises a `ModelError` if the stream fails.
     """
@@ -64,7 +65,7 @@ class _Call:
         place: HistoryPlace,
         session: SessionState,
     ) -> None:
-        """`place`: the place of its output."""
+        """`place`: the place of the call's output."""
         self.call = call
         self.place = place
         self.session = session
@@ -73,6 +74,7 @@ class _Call:
         self.suspended: TurnSuspended | None = None
         """Raised by the call: the turn ends with it when the other calls have ended."""
         self.held: list[Event] = []
+        """Events that are emitted once the output is recorded."""
         self.started_at = time.monotonic()
 
     def emit(self, event: Event) -> None:
@@ -83,6 +85,7 @@ class _Call:
             self.held.append(event)
 
     async def run(self) -> None:
+        """Run the call and record its output, or leave it open if it is suspended."""
         try:
             self.answer(await self.session.tools.dispatch(self.call, self.emit))
         except TurnSuspended as error:
@@ -90,19 +93,22 @@ class _Call:
             self.suspended = error
 
     def refuse(self, text: str, code: str | None = None) -> None:
+        """Answer a call that did not run or did not end with an error."""
         output = ToolOutput(text, success=False, error_code=code)
         answer = self.session.tools.answer(self.call, output, self.emit)
         self.answer([answer])
 
-    def abort(self, aborted: str) -> None:
+    def abort(self, reason: str) -> None:
+        """Answer a call that was cancelled. `reason`: a text such as `aborted by user`."""
         elapsed_s = time.monotonic() - self.started_at
         items = (getattr(event, "item", None) for event in self.held)
         if any(getattr(item, "status", None) == "completed" for item in items):
-            aborted += "; the call itself was done, only its output is lost"
-        text = f"Wall time: {elapsed_s:.1f} seconds\n{aborted}"
+            reason += "; the call itself was done, only its output is lost"
+        text = f"Wall time: {elapsed_s:.1f} seconds\n{reason}"
         self.refuse(coded_text("Canceled", text))
 
     def answer(self, items: Sequence[Note | OutputItem]) -> None:
+        """Record the notes and the output of the call, then emit the events that waited."""
         for item in items:
             self.session.log.record(item, self.place)
         self.is_answered = True
@@ -111,7 +117,8 @@ class _Call:
                 self.session.emit(event)
             except CodexError:
                 raise
-            except Exception as bug:  # noqa: BLE001 - the item is the tool's, and the call has its output already
+            # The item is the tool's, and the call has its output already.
+            except Exception as bug:  # noqa: BLE001
                 self.session.emit(bug_found(bug))
                 self.session.warn(f"A call could not be shown: {bug_line(bug)}")
 
@@ -128,8 +135,11 @@ class Response:
         self._earlier = list(session.log.ran)
         self._calls: list[_Call] = []
         self._number = time.time_ns() // 1000
+        """The response's number in each `HistoryPlace`."""
         self._arrivals = 0
+        """The number of items that have come."""
         self._is_whole = False
+        """True once the stream has completed."""
         self._has_repeated = False
         """True if a call was left out because it ran before. Reasoning before it is then not the
         response's end."""
@@ -150,7 +160,7 @@ class Response:
             CodexError: a call, or a wrapper of the model, ended the turn. A `ModelError` can only
                 come from a call: the stream's own is returned.
         """
-        await self._answered(self._stream(prompt))
+        await self._settle_calls_of(self._stream(prompt))
         return self._failure
 
     async def answer(self, open_call: OpenCall) -> None:
@@ -159,22 +169,26 @@ class Response:
         Raises the errors of `run`.
         """
 
-        async def run() -> None:
-            async with asyncio.TaskGroup() as calls:
-                call = self._session.tools.build_tool_call(open_call.item)
-                if call is not None:
-                    self._start(call, open_call.place, calls)
-
         self._open_call = open_call
-        await self._answered(run())
+        await self._settle_calls_of(self._run_open(open_call))
 
-    async def _answered(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work, a group of calls, and answer each call."""
+    async def _run_open(self, open_call: OpenCall) -> None:
+        async with asyncio.TaskGroup() as calls:
+            call = self._session.tools.build_tool_call(open_call.item)
+            if call is not None:
+                self._start(call, open_call.place, calls)
+
+    async def _settle_calls_of(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work, which runs calls in a group, and give each call its one output.
+
+        Raises the error that ended the group, or the suspension of a call.
+        """
         end: BaseException | None = None
         try:
             end = await _failure_of_group(work)
             if end is None:
-                end = next((c.suspended for c in self._calls if c.suspended), None)
+                suspended = (call.suspended for call in self._calls)
+                end = next(filter(None, suspended), None)
         finally:
             self._settle(end)
         if end is not None:
@@ -189,9 +203,12 @@ class Response:
             except ModelError as error:
                 self._failure = error
                 if not error.retryable:
-                    for call in self._calls:
-                        if call.task is not None:
-                            call.task.cancel()
+                    self._cancel_calls()
+
+    def _cancel_calls(self) -> None:
+        for call in self._calls:
+            if call.task is not None:
+                call.task.cancel()
 
     def _take(self, event: ResponseEvent, calls: asyncio.TaskGroup) -> None:
         match event:
@@ -211,7 +228,9 @@ class Response:
     def _take_item(
         self, index: int, item: ResponseItem, calls: asyncio.TaskGroup
     ) -> None:
-        place = HistoryPlace(self._number, False, index, self._arrivals)
+        place = HistoryPlace(
+            self._number, is_output=False, position=index, arrival=self._arrivals
+        )
         self._arrivals += 1
         call = self._session.tools.build_tool_call(item)
         self.follow_up = self.follow_up or call is not None
@@ -221,7 +240,7 @@ class Response:
             return
         self._session.log.record(item, place)
         if call is not None:
-            # Its tool shows it.
+            # The tool emits the events that show the call.
             self._start(call, place._replace(is_output=True), calls)
             return
         for event in item_events(item, self._session.next_item_id):
@@ -244,27 +263,29 @@ class Response:
         """Answer the calls that did not end, and add the items to the history."""
         for call in self._calls:
             if not call.is_answered:
-                call.abort(self._aborted(end))
+                call.abort(self._abort_reason(end))
         log = self._session.log
         if self._is_whole and not self._has_repeated:
             log.mark_response_complete()
         log.insert_response(self._open_call)
 
-    def _aborted(self, end: BaseException | None) -> str:
-        """The output of a call that did not end."""
+    def _abort_reason(self, end: BaseException | None) -> str:
+        """The reason that the model gets for a call that did not end."""
         if end is None or isinstance(end, asyncio.CancelledError):
             running = self._session.running
             assert running is not None
             end = running.ending
-            if end is None:
-                if self._failure is None:
-                    return "aborted by user"
-                return _SERVICE_FAILED
-        return f"aborted: {end if isinstance(end, CodexError) else 'internal error'}"
+        if isinstance(end, CodexError):
+            return f"aborted: {end}"
+        if end is not None:
+            return "aborted: internal error"
+        if self._failure is not None:
+            return _SERVICE_FAILED
+        return "aborted by user"
 
 
 async def _failure_of_group(work: Coroutine[Any, Any, None]) -> BaseException | None:
-    """Run a group of calls to its end. Returns the error with which it failed.
+    """Run a group of calls to its end. Returns the error with which it failed, if it did.
 
     A `TaskGroup` that fails cancels the task that it runs in, and does not always take this back:
 

@@ -20,7 +20,9 @@ class RunningTurn:
         self.ending: CodexError | None = None
         """The reason for the cancellation; None if the user cancelled the turn."""
         self.last_message: str | None = None
+        """The text of the last message of the agent."""
         self.denied = Denied()
+        """The calls that a policy, or the user, refused."""
         self.overridden: events.StopOverridden | None = None
         """Set if the turn ends although an extension wanted to continue it."""
         self.is_over = False
@@ -31,8 +33,10 @@ class RunningTurn:
         assert task is not None
         self._task: asyncio.Task[Any] = task
         self._cancellations = task.cancelling()
+        """The number of cancellations of the task before the turn."""
 
     def watch(self, event: events.Event) -> None:
+        """Note the last message of the agent and the refused calls."""
         match event:
             case events.ItemCompleted(event_items.AgentMessage(text=text)):
                 self.last_message = text
@@ -43,11 +47,12 @@ class RunningTurn:
 
     def end(self, error: CodexError | None = None) -> None:
         """Cancel the turn, once. `error`: the reason; None if the user cancels."""
-        if not (self._is_ended or self.is_over):
-            self._is_ended = True
-            self.ending = error
-            self.takes_steering = False
-            self._task.cancel()
+        if self._is_ended or self.is_over:
+            return
+        self._is_ended = True
+        self.ending = error
+        self.takes_steering = False
+        self._task.cancel()
 
     async def be_cancelled(self) -> None:
         """Let the cancellation by `end` arrive, if the turn has awaited nothing since.
@@ -69,7 +74,8 @@ class RunningTurn:
         """
         if self._is_ended:
             self._task.uncancel()
-        by_others = self._task.cancelling() > self._cancellations
+        if self._task.cancelling() > self._cancellations:
+            raise asyncio.CancelledError
         is_cancelled = isinstance(end, asyncio.CancelledError)
-        if by_others or (is_cancelled and not self._is_ended):
+        if is_cancelled and not self._is_ended:
             raise asyncio.CancelledError

@@ -89,6 +89,7 @@ class Session(SessionState):
         self._retries = retries
         self._is_closed = False
         self._idle = asyncio.Event()
+        """Set when a turn or a compaction has ended."""
         self._run_command = run_command
         self._open_child = open_child
         self.extensions = [self._extension_of(each) for each in features]
@@ -120,9 +121,9 @@ class Session(SessionState):
     def announce(self) -> None:
         """Emit `ThreadStarted`, and the warnings that waited for it."""
         self.emit(events.ThreadStarted(self.thread_id))
-        unsaid = self._unsaid or []
+        waiting = self._unsaid or []
         self._unsaid = None
-        for text in unsaid:
+        for text in waiting:
             self.warn(text)
 
     async def run_command(
@@ -136,10 +137,11 @@ class Session(SessionState):
         return self._open_child(self, child)
 
     def feature(self, kind: type[FeatureT]) -> FeatureT | None:
-        """The feature of this class, for a frontend to talk to; None if this session does not have it."""
-        return next(
-            (feature for feature in self.features if isinstance(feature, kind)), None
-        )
+        """The feature of this class, for a frontend to use; None if the session has none."""
+        for feature in self.features:
+            if isinstance(feature, kind):
+                return feature
+        return None
 
     @property
     def is_running(self) -> bool:
@@ -147,7 +149,7 @@ class Session(SessionState):
 
     @property
     def is_unfinished(self) -> bool:
-        """True if the last turn failed or was interrupted: see `retry`."""
+        """True if the last turn failed or was interrupted, so that `retry` can continue it."""
         return self.log.is_unfinished
 
     async def run_turn(
@@ -165,8 +167,9 @@ class Session(SessionState):
         can be sent again, and then raises `CancelledError`.
 
         Args:
-            output_schema: a JSON Schema for the final answer, or a pydantic model. An answer that breaks it is sent
-                back once; if the second one breaks it too, the result's `error` has the code `schema`.
+            output_schema: a JSON Schema for the final answer, or a pydantic model. An answer that
+                breaks it is sent back once; if the second one breaks it too, the result's `error`
+                has the code `schema`.
             tool_choice: overrides the setting of this name for this turn.
 
         Raises:
@@ -179,16 +182,17 @@ class Session(SessionState):
             raise TypeError(f"the prompt is a {type(text).__name__}, not a str")
         if not (text.strip() or images):
             raise UsageError("the prompt is empty")
-        if tool_choice is None:
-            choice = None
-        else:
+        choice = None
+        if tool_choice is not None:
             choice = ToolChoice.parse(tool_choice)
         prompt = UserPrompt(text, tuple(map(str, images)))
         start = TurnStart(new_thread_id(), prompt, choice, answer_schema(output_schema))
         return await self._run(start, self._answer)
 
     async def retry(self, *, output_schema: Any = None) -> TurnResult:
-        """Continue a turn that failed or was interrupted. No prompt is added, and no call runs again.
+        """Continue a turn that failed or was interrupted.
+
+        No prompt is added, and no call runs again.
 
         Events, errors and cancellation are the same as for `run_turn`.
 
@@ -229,7 +233,7 @@ class Session(SessionState):
     def abort(self) -> None:
         """End the running turn, if there is one, as if cancelled; `run_turn` returns its result.
 
-        Code inside the turn needs this: it cannot cancel the turn without cancelling its caller too.
+        For code inside the turn, which cannot cancel the turn without cancelling its caller too.
         """
         if self.running is not None:
             self.running.end()
@@ -294,10 +298,12 @@ class Session(SessionState):
         prompts = self.past_prompts()
         before = estimated_tokens(self.items)
         self.log.rollback(turns)
-        left = estimated_tokens(self.items) / max(1, before)
-        tokens = round(self.log.last_usage.total_tokens * left)
+        # No response has counted the shorter history: scale the last count with the estimate.
+        part_left = estimated_tokens(self.items) / max(1, before)
+        tokens = round(self.log.last_usage.total_tokens * part_left)
         self.count(Usage(), Usage(input_tokens=tokens))
-        return prompts[-turns].prompt
+        oldest = prompts[-turns]
+        return oldest.prompt
 
     def rename(self, name: str) -> None:
         """Rename the thread.
@@ -315,6 +321,7 @@ class Session(SessionState):
         start: TurnStart,
         work: Callable[[RunningTurn, RetryBudget], Awaitable[None]],
     ) -> TurnResult:
+        """Run a turn or a compaction, which does its `work` and nothing else meanwhile."""
         self._must_be_idle()
         turn = RunningTurn(start)
         retries = self._retries()
@@ -352,15 +359,20 @@ class Session(SessionState):
             )
 
     def _extension_of(self, feature: Feature) -> Extension:
-        extension: Any = callable(feature) and feature(self)
+        """Call a feature with this session. Raises a `ConfigError` if it is no feature."""
+        extension: Any = None
+        if callable(feature):
+            extension = feature(self)
         if not isinstance(extension, Extension):
             name = getattr(feature, "__qualname__", type(feature).__name__)
             raise ConfigError(
-                f"{name} is not a feature: a feature is a function that takes the session and returns an `Extension`"
+                f"{name} is not a feature: a feature is a function that takes the session and"
+                " returns an `Extension`"
             )
         return extension
 
     def _use(self, settings: TurnSettings) -> None:
+        """Use these settings, with the tools of the extensions added."""
         specs = [tool.spec for tool in self.extension.tools if tool.spec is not None]
         if specs:
             self.settings = replace(settings, tools=(*settings.tools, *specs))

@@ -65,6 +65,7 @@ class SessionState:
         """The running turn or compaction."""
         self._unsaid: list[str] | None = []
         """Warnings from before `ThreadStarted`; None after it."""
+        # The numbers in the ids of items.
         self._item_ids = count()
         self._live_ids = count()
 
@@ -89,12 +90,13 @@ class SessionState:
         )
 
     def emit(self, event: events.Event) -> None:
+        """Show an event to the running turn and to the event sinks."""
         if self.running is not None:
             self.running.watch(event)
         self.extension.sink(event)
 
     def warn(self, text: str) -> None:
-        """Show the user a warning."""
+        """Show the user a warning; before `ThreadStarted`, keep it until then."""
         if self._unsaid is not None:
             self._unsaid.append(text)
         else:
@@ -110,9 +112,10 @@ class SessionState:
         return f"live_{next(self._live_ids)}"
 
     def count(self, usage: Usage, last: Usage | None = None) -> None:
-        """Add tokens that were used for this thread, by it or by others, and emit the new usage.
+        """Add tokens that were used for this thread, and emit the new usage.
 
-        `last`: the tokens of the last response, if that has changed.
+        `last`: the tokens of the thread's last response; None if this usage is not of a response
+        in the thread.
         """
         self.log.count(usage, last)
         self.emit(self.token_usage)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from codex_py.protocol.frozen import frozen
-from codex_py.protocol.json_fields import objects
+from codex_py.protocol.json_fields import JsonObject, objects
 from codex_py.protocol.messages import (
     EncodedItem,
     decode_json,
@@ -20,6 +20,7 @@ Size = Callable[[EncodedItem], int]
 _STUB_BYTES: Final = 400
 """The least that stays of a text that is cut: its beginning and its end."""
 _MARK_BYTES: Final = 40
+"""Room for the line that says how much was cut."""
 _IMAGE: Final = input_text("…image cut…")
 _PROMPT_PART: Final = 8
 """If there is too little room, each old prompt may keep an eighth of it, and all of them together a
@@ -58,39 +59,35 @@ def shortened(
     Args:
         items: the history after the context. Prompts and summaries count as the user's.
     """
-    work = _Work(_entries(items), size, sum(map(size, items)) - room)
-    entries = work.entries
-    prompts = [entry for entry in entries if entry.response is None]
-    # A summary of the work on the last prompt may follow it.
-    last = max(
-        (n for n, each in enumerate(prompts) if user_prompt(each.item)), default=0
-    )
-    old = prompts[:last]
+    entries = _entries(items)
     outputs = [entry for entry in entries if entry.is_output]
+    prompts = [entry for entry in entries if entry.response is None]
+    in_responses = [entry for entry in entries if entry.response is not None]
+    last = _index_of_last_prompt(prompts)
+    old = prompts[:last]
+    work = _Work(size, sum(map(size, items)) - room)
     work.cut(outputs, work.excess, _STUB_BYTES)
     least = max(_STUB_BYTES, room // _PROMPT_PART)
     work.cut(old, work.too_much(old, room // 2), least)
     work.drop(old, work.too_much(old, room // 2))
-    in_responses = [entry for entry in entries if entry.response is not None]
     work.drop(in_responses, work.excess)
     work.cut(old, work.excess, _STUB_BYTES)
     work.drop(old, work.excess)
     work.cut(prompts[last:], work.excess, _STUB_BYTES)
+    cut_outputs = [entry for entry in outputs if entry.item and entry.is_changed]
+    turns_with_gaps = {entry.turn for entry in in_responses if not entry.item}
+    changed_prompts = [entry for entry in prompts if entry.is_changed]
     return Shortened(
         [entry.item for entry in entries if entry.item],
-        sum(entry.is_changed and bool(entry.item) for entry in outputs),
-        len(
-            {
-                entry.turn
-                for entry in entries
-                if entry.response is not None and not entry.item
-            }
-        ),
-        sum(entry.is_changed for entry in prompts),
+        outputs=len(cut_outputs),
+        turns=len(turns_with_gaps),
+        prompts=len(changed_prompts),
     )
 
 
 class _Entry:
+    """An item while the history is shortened."""
+
     __slots__ = ("is_changed", "is_output", "item", "response", "turn")
 
     def __init__(
@@ -111,14 +108,18 @@ class _Entry:
         self.is_changed = False
 
 
+def _index_of_last_prompt(prompts: Sequence[_Entry]) -> int:
+    """The index of the last prompt by the user; a summary of the work on it may follow."""
+    for index in reversed(range(len(prompts))):
+        if user_prompt(prompts[index].item):
+            return index
+    return 0
+
+
 class _Work:
-    def __init__(
-        self,
-        entries: Sequence[_Entry],
-        size: Size,
-        excess: int,
-    ) -> None:
-        self.entries = entries
+    """Cuts and drops entries, and counts how much is still to go."""
+
+    def __init__(self, size: Size, excess: int) -> None:
         self.size = size
         self.excess = excess
         """The size of all entries beyond the room."""
@@ -139,30 +140,34 @@ class _Work:
             if excess <= 0:
                 break
             if entry.item:
-                excess -= self._replace(
-                    entry, _cut(entry.item, excess, min_bytes, self.size)
-                )
+                shorter = _cut(entry.item, excess, min_bytes, self.size)
+                excess -= self._replace(entry, shorter)
 
     def drop(self, entries: Iterable[_Entry], excess: int) -> None:
         """Leave out entries, oldest first, until `excess` is gone; a response goes as a whole."""
         last: int | None = None
         for entry in entries:
-            if excess <= 0 and (last is None or entry.response != last):
+            is_in_last = last is not None and entry.response == last
+            if excess <= 0 and not is_in_last:
                 break
             last = entry.response
             if entry.item:
                 excess -= self._replace(entry, EncodedItem(b""))
 
     def _replace(self, entry: _Entry, item: EncodedItem) -> int:
-        """Replace an item. Returns how much smaller the new one is."""
-        saved = self.size(entry.item) - (self.size(item) if item else 0)
-        entry.is_changed = entry.is_changed or item != entry.item
+        """Replace an item, or leave it out if `item` is empty. Returns the size saved."""
+        saved = self.size(entry.item)
+        if item:
+            saved -= self.size(item)
+        if item != entry.item:
+            entry.is_changed = True
         entry.item = item
         self.excess -= saved
         return saved
 
 
 def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
+    """The items with the numbers of their turns and responses."""
     entries: list[_Entry] = []
     turn = 0
     response = 0
@@ -181,10 +186,9 @@ def _entries(items: Sequence[EncodedItem]) -> list[_Entry]:
             response += 1
         if is_prompt:
             turn += 1
+        number = None if is_prompt else response
         is_output = kind.endswith("_output")
-        entries.append(
-            _Entry(item, turn, None if is_prompt else response, is_output=is_output)
-        )
+        entries.append(_Entry(item, turn, number, is_output=is_output))
         was_model = is_model
     return entries
 
@@ -208,17 +212,19 @@ def _cut(
         parts = objects(body)
     best = item
     target = size(item) - excess
-    is_image = [part.get("type") == "input_image" for part in parts]
-    for n in sorted(range(len(parts)), key=is_image.__getitem__):
-        if size(best) <= target:
+    for n in _texts_first(parts):
+        left = size(best) - target
+        if left <= 0:
             break
         match parts[n]:
             case {"text": str(text)}:
-                max_bytes = len(text.encode()) - size(best) + target
+                max_bytes = len(text.encode()) - left
                 parts[n]["text"] = _cut_text(text, max(min_bytes, max_bytes))
+            case {"type": "input_image"} if name == "output":
+                parts[n] = _IMAGE
             case {"type": "input_image"}:
                 # In a prompt, the texts around the image name it.
-                parts[n] = _IMAGE if name == "output" else {}
+                parts[n] = {}
             case _:
                 pass
         if isinstance(body, str):
@@ -229,11 +235,25 @@ def _cut(
     return min(item, best, key=size)
 
 
+def _texts_first(parts: Sequence[JsonObject]) -> list[int]:
+    """The indexes of the parts in order, but those of images last."""
+    texts: list[int] = []
+    images: list[int] = []
+    for index, part in enumerate(parts):
+        if part.get("type") == "input_image":
+            images.append(index)
+        else:
+            texts.append(index)
+    return texts + images
+
+
 def _cut_text(text: str, max_bytes: int) -> str:
+    """Cut the middle out of a text with more than `max_bytes`."""
     data = text.encode()
     if len(data) <= max_bytes:
         return text
     half = (max_bytes - _MARK_BYTES) // 2
     start = data[:half].decode(errors="ignore")
     end = data[-half:].decode(errors="ignore")
-    return f"{start}\n…{len(text) - len(start) - len(end)} characters cut…\n{end}"
+    cut = len(text) - len(start) - len(end)
+    return f"{start}\n…{cut} characters cut…\n{end}"

@@ -17,7 +17,7 @@ from codex_py.protocol.prompts import context_length
 from codex_py.protocol.stream import Completed, OutputItemDone, ResponseEvent
 
 _MAX_SHORTER: Final = 8
-"""The limit on shortening the request for a summary, by a quarter each time. A tenth of it is left
+"""How often the request for a summary is shortened, by a quarter each time: a tenth of it is left
 then."""
 _MAX_SHORTER_IF_TOLD: Final = 3
 """The same limit if the provider reports how many tokens fit."""
@@ -45,12 +45,9 @@ def size_for(failure: ModelError | None) -> Size:
 
     It counts bytes if the request had too many of them, else the size in the context window.
     """
-    is_in_bytes = (
-        failure is not None and failure.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    )
-    if is_in_bytes:
-        return len
-    return weight
+    if failure is None or failure.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return weight
+    return len
 
 
 class _Summary:
@@ -61,10 +58,11 @@ class _Summary:
     """
 
     def __init__(self, session: SessionState, retries: RetryBudget) -> None:
-        self._text = ""
         self._session = session
         self._retries = retries
-        self._shorter = 0
+        self._text = ""
+        """The text of the current response."""
+        self._times_shortened = 0
         self._prompt = session.log.request(session.settings)
         self._items = list(self._prompt.input)
         wanted = session.settings.compact_prompt
@@ -72,14 +70,11 @@ class _Summary:
         self._request = message("user", [input_text(request)])
 
     async def text(self) -> str:
+        """Send requests until there is a summary. See `summary_by_model`."""
         for _ in range(_MAX_REQUESTS):
-            failure = await self._ask()
-            while failure is not None and not await recover(
-                failure, self._retries, self._remedy, self._session
-            ):
-                failure = await self._ask()
+            is_answered = await self._ask_with_retries()
             self._retries.renew()
-            if failure is not None:
+            if not is_answered:
                 continue
             if self._text.strip():
                 return self._text
@@ -90,6 +85,18 @@ class _Summary:
             # The model called a tool instead. Ask again without tools.
             self._prompt = replace(self._prompt, tools=())
         raise TurnLimit(f"the turn was stopped after {_MAX_REQUESTS} responses")
+
+    async def _ask_with_retries(self) -> bool:
+        """Send the request until it is answered, or until it was changed after a failure.
+
+        True if it was answered.
+        """
+        while True:
+            failure = await self._ask()
+            if failure is None:
+                return True
+            if await recover(failure, self._retries, self._remedy, self._session):
+                return False
 
     async def _ask(self) -> ModelError | None:
         """Send the request once. Returns the failure of its stream."""
@@ -111,24 +118,31 @@ class _Summary:
                 pass
 
     async def _remedy(self, failure: ModelError, retries_left: int) -> bool:
-        if self._shorter < _tries(failure):
-            self._shorter += 1
-            before = self._items
-            size = size_for(failure)
-            start = context_length(before)
-            room = sum(map(size, before[start:])) * 3 // 4
-            if failure.limit_tokens is not None and size is weight:
-                fixed = replace(self._prompt, input=[*before[:start], self._request])
-                left = failure.limit_tokens - fixed.estimated_tokens - _SUMMARY_TOKENS
-                if left > 0:
-                    room = min(room, _BYTES_PER_TOKEN * left)
-            self._items = [
-                *before[:start],
-                *shortened(before[start:], room, size).items,
-            ]
-            if sum(map(len, self._items)) < sum(map(len, before)):
+        """Shorten the request, or else let an extension change it. True if it is worth sending."""
+        if self._times_shortened < _tries(failure):
+            self._times_shortened += 1
+            if self._shorten(failure):
                 return True
         return await self._session.extension.recover(failure, retries_left)
+
+    def _shorten(self, failure: ModelError) -> bool:
+        """Shorten the history in the request by a quarter, or to a limit that the failure tells.
+
+        True if it has become shorter.
+        """
+        before = self._items
+        start = context_length(before)
+        context = before[:start]
+        rest = before[start:]
+        size = size_for(failure)
+        room = sum(map(size, rest)) * 3 // 4
+        if failure.limit_tokens is not None and size is weight:
+            fixed = replace(self._prompt, input=[*context, self._request])
+            left = failure.limit_tokens - fixed.estimated_tokens - _SUMMARY_TOKENS
+            if left > 0:
+                room = min(room, _BYTES_PER_TOKEN * left)
+        self._items = [*context, *shortened(rest, room, size).items]
+        return sum(map(len, self._items)) < sum(map(len, before))
 
 
 def _tries(failure: ModelError) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from codex_py.core.context import context_update, model_switch
 from codex_py.core.history import is_cut_off, without_turns
@@ -14,6 +14,7 @@ from codex_py.images.rule import ImageRule
 from codex_py.protocol.extension import Occasion, ParentThread
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.items import ResponseItem
+from codex_py.protocol.json_fields import JsonObject
 from codex_py.protocol.messages import (
     EncodedItem,
     estimated_tokens,
@@ -46,10 +47,15 @@ class Recorder(Protocol):
         """Write an item of the history. Without a `place`, the order of the lines is its place."""
         ...
 
-    def turn_context(self, payload: Mapping[str, Any]) -> None: ...
+    def turn_context(self, payload: Mapping[str, Any]) -> None:
+        """Write the settings of a turn."""
+        ...
+
     def event_msg(
         self, payload: Mapping[str, Any], place: HistoryPlace | None = None
-    ) -> None: ...
+    ) -> None:
+        """Write an event that is no item of the history."""
+        ...
 
     def compacted(
         self, message: str, replacement_history: Sequence[EncodedItem]
@@ -111,9 +117,9 @@ class ThreadLog:
         self._recorder = recorder
         self.rename = recorder.rename
         self._context = context
-        self._introduction: Occasion | None = (
-            "start" if thread.model is None else "resume"
-        )
+        is_new = thread.model is None
+        self._introduction: Occasion | None = "start" if is_new else "resume"
+        """The occasion of the notes that extensions add to the first turn; None after it."""
         text = thread.instructions
         if text.strip():
             self._base = [message("developer", [input_text(text)])]
@@ -124,9 +130,11 @@ class ThreadLog:
         self._response: list[tuple[HistoryPlace, str, EncodedItem]] = []
         """The items of the running response with their places and types, in order of arrival."""
         self._told_model = thread.model
+        """The model of the last turn."""
         self._told_settings: TurnSettings | None = None
         """The settings of the last `turn_context`."""
-        self._context_is_current = thread.model is None
+        self._context_is_current = is_new
+        """True if the history ends with the whole context, so that it need not be compared."""
         self.notes: list[Note] = []
         """Notes that are sent with the next request."""
         self.is_unfinished = is_cut_off(thread.items)
@@ -134,8 +142,7 @@ class ThreadLog:
         self.ran: list[ToolCall] = []
         """The calls that ran for a response that broke off: a retry must not run them again."""
         self._open_call = thread.open_call
-        """The index in the history at which the response's outputs are inserted; None: at the
-        end."""
+        """The call without an output, until the first turn takes it."""
         self._left_open: set[HistoryPlace] = set()
         """The places of outputs that are not written to the session file."""
         self.usage = thread.usage
@@ -147,13 +154,15 @@ class ThreadLog:
 
     def request(self, settings: TurnSettings, output_schema: Any = None) -> Prompt:
         """The request that sends the whole history."""
+        cache_key = self.thread.id
+        parent = self.thread.parent
+        if parent is not None:
+            # A child's requests begin like its parent's.
+            cache_key = parent.thread_id
         return Prompt(
             model=settings.model,
             input=self.items[len(self._base) :],
-            # A child's requests begin like its parent's.
-            cache_key=self.thread.id
-            if (parent := self.thread.parent) is None
-            else parent.thread_id,
+            cache_key=cache_key,
             instructions=self.thread.instructions if self._base else "",
             tools=settings.tools,
             parallel_tool_calls=settings.parallel_tool_calls,
@@ -169,16 +178,17 @@ class ThreadLog:
         """The tokens of the history: the last response's count, and an estimate of later items."""
         if not self.last_usage.total_tokens:
             return self.request(settings).estimated_tokens
-        since = takewhile(
-            lambda item: not is_models(item), reversed(self.items[self._counted :])
-        )
-        return self.last_usage.total_tokens + estimated_tokens(since)
+        uncounted = reversed(self.items[self._counted :])
+        # The last response's count includes its own items.
+        later = takewhile(lambda item: not is_models(item), uncounted)
+        return self.last_usage.total_tokens + estimated_tokens(later)
 
     def count(self, usage: Usage, last: Usage | None = None) -> None:
         """Add tokens. `last`: the tokens of the last response, if that has changed."""
         self.usage += usage
         if last is not None:
-            self.last_usage, self._counted = last, len(self.items)
+            self.last_usage = last
+            self._counted = len(self.items)
 
     def begin_turn(self, settings: TurnSettings, introduction: Introduction) -> None:
         """Append the context that changed since the last turn.
@@ -200,6 +210,7 @@ class ThreadLog:
             self._recorder.turn_context(turn_context(settings))
 
     def _tell_context(self, settings: TurnSettings) -> None:
+        """Append what differs from the context in the history, and a note about a new model."""
         self._told_settings = settings
         if self._told_model not in {None, settings.model}:
             self.item(model_switch())
@@ -221,22 +232,21 @@ class ThreadLog:
 
         `warn` gets a message for each unreadable image.
         """
-        parts = [
-            part
-            for n, path in enumerate(prompt.images, 1)
-            for part in image_parts(Path(path), n, image_rule, warn)
-        ]
-        self.item(message("user", [*parts, input_text(prompt.text)]))
-        self._recorder.event_msg(
-            {
-                "type": "user_message",
-                "message": prompt.text,
-                "images": list(prompt.images),
-            }
-        )
+        parts: list[JsonObject] = []
+        for number, path in enumerate(prompt.images, 1):
+            parts += image_parts(Path(path), number, image_rule, warn)
+        parts.append(input_text(prompt.text))
+        self.item(message("user", parts))
+        event = {
+            "type": "user_message",
+            "message": prompt.text,
+            "images": list(prompt.images),
+        }
+        self._recorder.event_msg(event)
         self.tell(notes)
 
     def send_notes(self) -> None:
+        """Append the waiting notes to the history, unless a call is left open."""
         if self._left_open:
             # The open call has no output yet, and a later session inserts it directly after the
             # call.
@@ -246,15 +256,18 @@ class ThreadLog:
         self.tell(notes)
 
     def tell(self, notes: Sequence[Note]) -> None:
-        """Raises a `TypeError`, and adds nothing, if one of them is no `Note`: extensions make them."""
-        told: Sequence[object] = notes
-        for note in told:
+        """Append notes to the history.
+
+        Raises a `TypeError`, and adds nothing, if one of them, which extensions make, is no `Note`.
+        """
+        for note in cast("Sequence[object]", notes):
             if not isinstance(note, Note):
                 raise TypeError(f"a note is a {type(note).__name__}, not a `Note`")
         for note in notes:
             self.item(note)
 
     def item(self, item: EncodedItem | Note) -> None:
+        """Append an item to the history, and write it to the session file."""
         if isinstance(item, Note):
             encoded = item.encoded()
         else:
@@ -265,7 +278,8 @@ class ThreadLog:
     def record(self, item: ResponseItem | Note, place: HistoryPlace) -> None:
         """Write an item of the running response to the session file."""
         kind = "message" if isinstance(item, Note) else item.type
-        self._response.append((place, kind, encoded := item.encoded()))
+        encoded = item.encoded()
+        self._response.append((place, kind, encoded))
         if place not in self._left_open:
             self._recorder.response_item(encoded, place)
 
@@ -327,7 +341,8 @@ class ThreadLog:
         self, settings: TurnSettings, notes: Iterable[Note]
     ) -> list[EncodedItem]:
         """The first items of a compacted history: the context of a new thread, and these notes."""
-        return [*self._context(settings), *(note.encoded() for note in notes)]
+        encoded = [note.encoded() for note in notes]
+        return [*self._context(settings), *encoded]
 
     def compact(
         self, items: Sequence[EncodedItem], text: str, settings: TurnSettings

@@ -80,8 +80,8 @@ class Turn:
         try:
             if prompt is not None:
                 notes = await self._notes_of(prompt)
-            text = "" if prompt is None else prompt.text
-            await self._compactor.make_room(self._retries, pending=text)
+            pending = "" if prompt is None else prompt.text
+            await self._compactor.make_room(self._retries, pending=pending)
         except PromptRefused:
             raise
         except BaseException:
@@ -92,28 +92,36 @@ class Turn:
     def _record_beginning(
         self, prompt: UserPrompt | None, notes: Sequence[Note]
     ) -> None:
+        """Append the context that changed, and then the prompt with its notes."""
         session = self._session
         session.log.begin_turn(session.settings, session.extension.context)
         if prompt is not None:
             self._record_prompt(prompt, notes)
 
     async def _send_requests(self) -> None:
+        """Send requests until a response calls nothing, and no extension continues the turn.
+
+        A response that failed counts too, if the next request is a changed one.
+        """
         max_responses = self._session.settings.max_responses
         responses = 0
         while responses < max_responses:
             prompt = await self._next_prompt()
             response = Response(self._session)
             failure = await response.run(prompt)
-            if failure is not None and not await recover(
-                failure, self._retries, self._remedy, self._session
-            ):
-                continue
+            if failure is not None:
+                is_changed = await recover(
+                    failure, self._retries, self._remedy, self._session
+                )
+                if not is_changed:
+                    continue
             responses += 1
             self._retries.renew()
-            if failure is None:
-                self._session.log.ran.clear()
-                if not await self._should_continue(follow_up=response.follow_up):
-                    return
+            if failure is not None:
+                continue
+            self._session.log.ran.clear()
+            if not await self._should_continue(follow_up=response.follow_up):
+                return
         raise TurnLimit(f"the turn was stopped after {max_responses} responses")
 
     async def _next_prompt(self) -> Prompt:
@@ -144,15 +152,20 @@ class Turn:
         session.emit(events.ItemCompleted(item))
 
     async def _notes_of(self, prompt: UserPrompt) -> Sequence[Note]:
+        """The notes that extensions add to a prompt.
+
+        Raises a `PromptRefused` if an extension refuses the prompt, or the window cannot hold it.
+        """
         settings = self._session.settings
         # Twice the usual number of characters in a token: a prompt that may fit is sent.
         tokens = len(prompt.text) // 8
         window = settings.known_window
         if window is not None and tokens > window:
-            text = f"The prompt is too long: it has at least about {tokens:,} tokens, and the context window"
-            text += f" of {settings.model} has {window:,}."
             raise PromptRefused(
-                text, code="context_length_exceeded", exit_code=ExitCode.USAGE
+                f"The prompt is too long: it has at least about {tokens:,} tokens, and the context"
+                f" window of {settings.model} has {window:,}.",
+                code="context_length_exceeded",
+                exit_code=ExitCode.USAGE,
             )
         return await self._session.extension.before_prompt(prompt)
 
@@ -161,7 +174,10 @@ class Turn:
         session.log.prompt(prompt, notes, session.settings.image_rule, session.warn)
 
     async def _remedy(self, failure: ModelError, retries_left: int) -> bool:
-        """Compact, shorten, or let an extension change the next request. True if it is worth sending."""
+        """Compact, shorten, or let an extension change the next request.
+
+        True if the request is worth sending.
+        """
         compactor = self._compactor
         is_shorter = await compactor.recover(failure, self._retries)
         extension = self._session.extension
@@ -189,6 +205,7 @@ class Turn:
         return True
 
     async def _extensions_continue(self) -> bool:
+        """Ask the extensions whether the turn may end. True if it continues."""
         session = self._session
         stop = TurnStop(self._running.start, self._running.last_message)
         wanted = await session.extension.before_stop(stop)
@@ -196,10 +213,12 @@ class Turn:
             session.log.tell([wanted])
             return True
         # The user may have steered the turn meanwhile.
-        if wanted is not None and not session.steered:
+        if session.steered:
+            return True
+        if wanted is not None:
             self._running.overridden = wanted
-            rounds = f"as often as allowed ({wanted.rounds})"
             session.warn(
-                f"The agent was kept going {rounds}, and the turn ends: {wanted.reason}"
+                f"The agent was kept going as often as allowed ({wanted.rounds}), and the turn"
+                f" ends: {wanted.reason}"
             )
-        return bool(session.steered)
+        return False
