@@ -11,8 +11,6 @@ from collections.abc import Callable, Coroutine
 from itertools import count
 from typing import Any, Final, Protocol, TypeAlias, cast
 
-from pydantic import ValidationError
-
 from codex_py.protocol.messages import decode_json, encode_json
 from codex_py.streams.messages import MAX_MESSAGE_BYTES, LongLine, read_line, skip_line
 
@@ -259,12 +257,6 @@ class JsonRpc:
         self._writer.write(encode_json(self._envelope | message) + b"\n")
         if self._unread > _MAX_UNREAD_BYTES:
             self._writer.transport.abort()
-
-
-def first_mistake(error: ValidationError) -> str:
-    """Describe the first mistake in params: its place and the reason."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"`{'.'.join(map(str, first['loc'])) or 'params'}`: {first['msg']}"
 
 
 def _is_id(value: object) -> bool:

@@ -86,10 +86,16 @@ class Declares:
         raise NotImplementedError
 
 
+class CamelCase:
+    """A base of `@frozen` classes whose fields have camel case in JSON: `threadId` for `thread_id`."""
+
+    __slots__ = ()
+
+
 class FieldShape(NamedTuple):
     name: str
     names: Sequence[str]
-    """The name of the field and its other names, in the order of precedence."""
+    """The name of the field in JSON and its other names, in the order of precedence."""
     kind: Kind
     is_required: bool
     is_lenient: bool
@@ -107,23 +113,34 @@ class Shape(NamedTuple):
 @cache
 def shape(cls: type[Any]) -> Shape:
     """The fields of a `@frozen` class. Those with `repr=False` are the program's own."""
-    found = [_field(each) for each in fields(cls) if each.repr]
+    is_camel = issubclass(cls, CamelCase)
+    found = [_field(each, is_camel=is_camel) for each in fields(cls) if each.repr]
     return Shape(found, dict.fromkeys(name for each in found for name in each.names))
 
 
-def _field(field: Any) -> FieldShape:
+def _field(field: Any, *, is_camel: bool) -> FieldShape:
     kind = field.type
+    if is_camel:
+        name = camel_case(field.name)
+    else:
+        name = field.name
     notes: Sequence[Any] = ()
     if get_origin(kind) is Annotated and not isinstance(kind.__metadata__[0], Plain):
         kind, *notes = get_args(kind)
     aliases = next((note for note in notes if isinstance(note, Aliases)), ())
     return FieldShape(
         field.name,
-        (field.name, *aliases),
+        (name, *aliases),
         kind,
         is_required=field.default is MISSING and field.default_factory is MISSING,
         is_lenient=OR_DEFAULT in notes,
     )
+
+
+def camel_case(name: str) -> str:
+    """The name in camel case: `threadId` for `thread_id`."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
 
 
 def alternatives(kind: Kind) -> tuple[Kind, ...]:
@@ -153,6 +170,25 @@ def form(kind: Kind) -> Form:
     if origin in (dict, Mapping):
         return "mapping"
     return "plain"
+
+
+class Tag(NamedTuple):
+    """The field that tells a class from the others of a union."""
+
+    name: str
+    """The name in JSON."""
+    values: Sequence[str]
+    """Its values in this class."""
+
+
+def tag_of(cls: type[Any]) -> Tag | None:
+    """The first required field of a `@frozen` class that has fixed values; None if there is none."""
+    if issubclass(cls, Declares):
+        return None
+    for each in shape(cls).fields:
+        if each.is_required and form(each.kind) == "choice":
+            return Tag(each.names[0], get_args(each.kind))
+    return None
 
 
 def _has_fields(cls: type[Any]) -> bool:

@@ -6,7 +6,7 @@ of the servers. pydantic would do the same, but would cost every run of `exec` t
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from typing import (
@@ -34,6 +34,7 @@ from codex_py.protocol.annotations import (
     members_of,
     plain,
     shape,
+    tag_of,
 )
 from codex_py.protocol.json_fields import JsonObject
 
@@ -195,7 +196,10 @@ class _Reader:
         value: Any,
         path: Place,
     ) -> Any:
-        """Convert a value by the first type of a union that has its form."""
+        """Convert a value by the first type of a union that has its form.
+
+        Among objects with a tag, its value decides.
+        """
         for option in _options(kind):
             match option.form:
                 case "choice":
@@ -212,7 +216,7 @@ class _Reader:
                 case "fields":
                     if isinstance(value, dict):
                         data = cast("JsonObject", value)
-                        return self._object(option.kind, data, path)
+                        return self._tagged(option, data, path)
                 case "plain":
                     found = self._plain(plain(option.kind), value)
                     if found is not _UNFIT:
@@ -228,7 +232,8 @@ class _Reader:
             name = _given(field, data)
             if name is None:
                 if field.is_required:
-                    self._add(Mistake((*path, field.name), "missing", field.kind))
+                    missing = (*path, field.names[0])
+                    self._add(Mistake(missing, "missing", field.kind))
                 continue
             mistakes = len(self.mistakes)
             wrong = self._wrong
@@ -242,6 +247,23 @@ class _Reader:
             if name not in known.names:
                 self.mistakes.append(Mistake((*path, name), "unknown", cls, value))
         return values
+
+    def _tagged(
+        self,
+        option: "_Option",
+        data: JsonObject,
+        path: Place,
+    ) -> Any:
+        """Convert an object to the class that its tag names, or to the only class of the union."""
+        tags = option.tags
+        if tags is None:
+            return self._object(option.kind, data, path)
+        value = data.get(tags.name)
+        if isinstance(value, str) and value in tags.classes:
+            return self._object(tags.classes[value], data, path)
+        reason = "missing" if value is None else "wrong"
+        self._add(Mistake((*path, tags.name), reason, tags.kind, value))
+        return None
 
     def _object(self, cls: type[Any], data: JsonObject, path: Place) -> Any:
         if issubclass(cls, Declares):
@@ -322,23 +344,57 @@ def _number(kind: type, value: Any) -> Any:
     return value
 
 
+class _Tags(NamedTuple):
+    """What tells the classes of a union apart."""
+
+    name: str
+    """The name of the field in JSON."""
+    classes: Mapping[str, type[Any]]
+    """The class for each value of the field."""
+    kind: Kind
+    """The type of the field, with the values of all classes."""
+
+
 class _Option(NamedTuple):
     """One type of a union."""
 
     form: Form
     kind: Any
     """The type, without its parameters unless it is plain."""
-    inner: tuple[Any, ...]
+    inner: tuple[Any, ...] = ()
     """The parameters: the choices, or the types of the members."""
+    tags: _Tags | None = None
+    """What tells the classes of the union apart; None if it has only one, or they have no tag."""
 
 
 @cache
 def _options(kind: Kind) -> tuple[_Option, ...]:
-    return tuple(map(_option, members_of(kind)))
+    members = members_of(kind)
+    tags = _tags([each for each in members if form(each) == "fields"])
+    return tuple(_option(each, tags) for each in members)
 
 
-def _option(kind: Kind) -> _Option:
-    its_form = form(kind)
-    if its_form in {"plain", "fields"}:
-        return _Option(its_form, kind, ())
-    return _Option(its_form, get_origin(kind), get_args(kind))
+def _option(kind: Kind, tags: _Tags | None) -> _Option:
+    match form(kind):
+        case "plain":
+            return _Option("plain", kind)
+        case "fields":
+            return _Option("fields", kind, tags=tags)
+        case other:
+            return _Option(other, get_origin(kind), get_args(kind))
+
+
+def _tags(classes: Sequence[type[Any]]) -> _Tags | None:
+    if len(classes) < 2:
+        return None
+    found: dict[str, type[Any]] = {}
+    names: set[str] = set()
+    for cls in classes:
+        tag = tag_of(cls)
+        if tag is None:
+            return None
+        names.add(tag.name)
+        found |= dict.fromkeys(tag.values, cls)
+    if len(names) > 1:
+        return None
+    return _Tags(names.pop(), found, Literal[tuple(found)])

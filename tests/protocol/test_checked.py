@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from codex_py.protocol.annotations import OR_DEFAULT, Aliases
+from codex_py.protocol.annotations import OR_DEFAULT, Aliases, CamelCase
 from codex_py.protocol.checked import WrongValue, checked, read
 from codex_py.protocol.frozen import frozen
 
@@ -220,3 +220,52 @@ def test_a_value_that_is_ignored_leaves_no_mistake_behind() -> None:
     found, mistakes = read(Whole, data)
     assert found == Whole(name="")
     assert mistakes == []
+
+
+@frozen
+class Circle(CamelCase):
+    kind: Literal["circle"]
+    half_width: int
+
+
+@frozen
+class Box(CamelCase):
+    kind: Literal["box", "square"]
+    side_lengths: list[int]
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        ({"kind": "circle", "halfWidth": 2}, Circle("circle", 2)),
+        ({"kind": "box", "sideLengths": [1]}, Box("box", [1])),
+        ({"kind": "square", "sideLengths": []}, Box("square", [])),
+    ],
+)
+def test_the_tag_of_an_object_decides_between_classes(
+    data: dict[str, Any], found: object
+) -> None:
+    assert checked(Circle | Box, data) == found
+    assert checked(list[Circle | Box], [data]) == [found]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({"halfWidth": 2}, "missing field `kind`"),
+        ({"kind": None}, "missing field `kind`"),
+        (
+            {"kind": "squar"},
+            "invalid value \"squar\" for `kind`: it must be one of `circle`, `box`, `square`; did you mean 'square'?",
+        ),
+        ({"kind": ["box"]}, 'invalid value ["box"] for `kind`: it must be one of'),
+        ({"kind": "box"}, "missing field `sideLengths`"),
+        ({"kind": "circle", "half_width": 2}, "missing field `halfWidth`"),
+    ],
+)
+def test_a_wrong_tag_names_the_tags_of_all_classes(
+    data: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(WrongValue) as caught:
+        checked(Circle | Box, data)
+    assert str(caught.value).startswith(text)

@@ -16,7 +16,6 @@ from codex_py.app.json_rpc import (
     METHOD_NOT_FOUND,
     JsonRpc,
     RpcError,
-    first_mistake,
 )
 from codex_py.app.model import missing_key
 from codex_py.app.stored_login import remove_login
@@ -298,7 +297,7 @@ def _checked(kind: type[_RequestT], params: Any) -> _RequestT:
     try:
         checked = kind.model_validate(given)
     except ValidationError as error:
-        raise RpcError(INVALID_PARAMS, first_mistake(error)) from error
+        raise RpcError(INVALID_PARAMS, _first_mistake(error)) from error
     for name, key in _LISTS.items():
         if not hasattr(checked, name):
             continue
@@ -347,3 +346,9 @@ def _servers(servers: Sequence[Any]) -> Mapping[str, Any]:
             name = f"{plain}-{number}"
         tables[name] = table
     return mcp_servers(tables)[0]
+
+
+def _first_mistake(error: ValidationError) -> str:
+    """Describe the first mistake in params: its place and the reason."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    return f"`{'.'.join(map(str, first['loc'])) or 'params'}`: {first['msg']}"

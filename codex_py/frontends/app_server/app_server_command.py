@@ -9,14 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from pydantic import ValidationError
-
 from codex_py.app.json_rpc import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     JsonRpc,
     RpcError,
-    first_mistake,
 )
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import folder_config
@@ -26,6 +23,8 @@ from codex_py.errors import CodexError, ExitCode, UsageError
 from codex_py.frontends.app_server import params
 from codex_py.frontends.app_server.account import Account
 from codex_py.frontends.app_server.threads import Threads
+from codex_py.protocol.checked import WrongValue
+from codex_py.protocol.json_schema import schema_of_class
 from codex_py.version import __version__
 
 _CODEX_VERSION: Final = "0.171.0"
@@ -151,10 +150,11 @@ class _Connection:
 def _read(kind: type[params.Params], data: Any) -> Any:
     """Read the params of a request. Raises an `RpcError` that names the first mistake."""
     try:
-        return kind.model_validate({} if data is None else data)
-    except ValidationError as error:
+        return params.read_params(kind, data)
+    except WrongValue as error:
+        place = ".".join(error.path) or "params"
         raise RpcError(
-            INVALID_REQUEST, f"Invalid request: {first_mistake(error)}"
+            INVALID_REQUEST, f"Invalid request: `{place}`: {error.reason}"
         ) from None
 
 
@@ -174,7 +174,7 @@ def _write_schemas(folder: Path) -> None:
         (folder / "v2").mkdir(parents=True, exist_ok=True)
         for method, params in _METHODS.items():
             name = "".join(part.capitalize() for part in method.split("/")) + "Params"
-            schema = params.model_json_schema()
+            schema = schema_of_class(params)
             _write(folder / "v2" / f"{name}.json", {"title": name, **schema})
             fields = {"method": {"const": method}, "params": schema}
             requests.append({"properties": fields, "required": ["id", "method"]})

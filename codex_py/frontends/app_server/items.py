@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from pydantic.alias_generators import to_camel
-
 from codex_py.app.views.diffs import ShownFile, read_diff
 from codex_py.app.views.item_text import script_of
 from codex_py.errors import QUOTA_CODES
 from codex_py.patch.diff.turn_diff import NetChanges
 from codex_py.patch.unified.hunks import written_hunks
 from codex_py.protocol import event_items, events
+from codex_py.protocol.annotations import camel_case
 from codex_py.protocol.approval import ApprovalRequest
 from codex_py.protocol.stream import Usage
 
@@ -93,7 +92,7 @@ def shown_item(
             if item.is_declined:
                 status = "declined"
             else:
-                status = to_camel(item.status)
+                status = camel_case(item.status)
             fields = {
                 "type": "fileChange",
                 "changes": list(_changes(item, cwd)),
@@ -104,7 +103,7 @@ def shown_item(
         case event_items.WebSearch(query=query, action=action):
             shown = dict(action or {})
             kind = str(shown.get("type", "other"))
-            shown["type"] = to_camel(kind)
+            shown["type"] = camel_case(kind)
             fields = {
                 "type": "webSearch",
                 "query": query,
@@ -251,7 +250,7 @@ class TurnFeed:
             # The plan does not change at the end of the turn.
             if not is_done:
                 plan = [
-                    {"step": each.text, "status": to_camel(each.status)}
+                    {"step": each.text, "status": camel_case(each.status)}
                     for each in item.items
                 ]
                 self._tell("turn/plan/updated", explanation=item.explanation, plan=plan)
@@ -321,7 +320,7 @@ def _command(item: event_items.CommandExecution, cwd: str) -> dict[str, Any]:
         "cwd": item.cwd or cwd,
         "processId": None,
         "source": "agent",
-        "status": to_camel(item.status),
+        "status": camel_case(item.status),
         "commandActions": [{"type": "unknown", "command": script_of(item.command)}],
         "aggregatedOutput": None
         if item.status == "in_progress"
@@ -369,7 +368,7 @@ def _server_call(item: event_items.McpToolCall) -> dict[str, Any]:
         "type": "mcpToolCall",
         "server": item.server,
         "tool": item.tool,
-        "status": to_camel(item.status),
+        "status": camel_case(item.status),
         "arguments": item.arguments,
         "result": result,
         "error": error,
@@ -387,5 +386,5 @@ def _tokens(usage: Usage) -> dict[str, int]:
         "reasoning_output",
     )
     return {
-        to_camel(f"{kind}_tokens"): getattr(usage, f"{kind}_tokens") for kind in kinds
+        camel_case(f"{kind}_tokens"): getattr(usage, f"{kind}_tokens") for kind in kinds
     }

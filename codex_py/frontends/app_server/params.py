@@ -4,14 +4,16 @@ A field that is not served is refused, because it may be a protection. Null, fal
 and objects ask for nothing.
 """
 
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast
-
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from codex_py.app.features.goals import Status
 from codex_py.command_line.configuration import nested_table
+from codex_py.protocol.annotations import CamelCase, Plain
 from codex_py.protocol.approval import SandboxMode
+from codex_py.protocol.checked import Mistake, read
+from codex_py.protocol.frozen import frozen
 
 _WITHOUT_EFFECT: Final = {
     "personality",
@@ -31,10 +33,10 @@ _WITHOUT_EFFECT: Final = {
 }
 """Fields that may be ignored: they only name, sort or decorate, and change nothing else."""
 _SETTINGS: Final = {
-    **{
-        name: name
-        for name in ("approval_policy", "approvals_reviewer", "model", "service_tier")
-    },
+    "approval_policy": "approval_policy",
+    "approvals_reviewer": "approvals_reviewer",
+    "model": "model",
+    "service_tier": "service_tier",
     "model_provider": "model_provider",
     "sandbox": "sandbox_mode",
     "effort": "model_reasoning_effort",
@@ -43,52 +45,89 @@ _SETTINGS: Final = {
 """Maps fields to keys of `config.toml`."""
 
 
-class Params(BaseModel):
-    model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _asked_for(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        own = {field.alias for field in cls.model_fields.values()}
-        return {
-            name: value
-            for name, value in cast("dict[str, Any]", data).items()
-            if value is not None and (name in own or not _asks_for_nothing(name, value))
-        }
+def _is_cursor(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
-def _asks_for_nothing(name: str, value: Any) -> bool:
-    """True if a field that is not served may be ignored, because it changes nothing.
+def _is_count(number: int) -> bool:
+    return number >= 0
+
+
+def _is_limit(number: int) -> bool:
+    return number > 0
+
+
+_MAX_DIGITS: Final = 9
+_CURSOR: Final = "a number of up to nine digits in a string"
+_Cursor: TypeAlias = Annotated[str, Plain("cursor", _CURSOR, (str,), _is_cursor)]
+_COUNT: Final = "an integer of 0 or more"
+_Count: TypeAlias = Annotated[int, Plain("count", _COUNT, (int,), _is_count)]
+_LIMIT: Final = "an integer of more than 0"
+_Limit: TypeAlias = Annotated[int, Plain("limit", _LIMIT, (int,), _is_limit)]
+ParamsT = TypeVar("ParamsT", bound="Params")
+
+
+@frozen(kw_only=True)
+class Params(CamelCase):
+    """The params of a method, or an object in them."""
+
+
+def read_params(kind: type[ParamsT], data: Any) -> ParamsT:
+    """Read the params of a request; None stands for none at all.
+
+    Raises:
+        WrongValue: the first mistake.
+    """
+    if data is None:
+        data = {}
+    found, mistakes = read(kind, data, exact=True)
+    wrong = [each for each in mistakes if not _asks_for_nothing(each)]
+    if wrong:
+        raise wrong[0].error()
+    return found
+
+
+def _asks_for_nothing(mistake: Mistake) -> bool:
+    """True for a field that is not served and may be ignored, because it changes nothing.
 
     A number or a text always asks for something: 0 may be a limit.
     """
-    return name in _WITHOUT_EFFECT or value is False or value in ([], {})
+    if mistake.reason != "unknown":
+        return False
+    value = mistake.value
+    is_empty = value is None or value is False or value in ([], {})
+    return is_empty or mistake.path[-1] in _WITHOUT_EFFECT
 
 
+@frozen(kw_only=True)
 class ClientInfo(Params):
     name: str
     version: str
     title: str = ""
 
 
+@frozen(kw_only=True)
 class Initialize(Params):
     client_info: ClientInfo
 
 
+@frozen(kw_only=True)
 class Nothing(Params):
     pass
 
 
+@frozen(kw_only=True)
 class OneThread(Params):
     thread_id: str
 
 
+@frozen(kw_only=True)
 class _Settings(Params):
+    """Settings of a thread, all of which may be left out."""
+
     approval_policy: (
         Literal["untrusted", "on-failure", "on-request", "never"]
-        | dict[Literal["granular"], Any]
+        | dict[str, Any]
         | None
     ) = None
     approvals_reviewer: Literal["user", "auto_review", "guardian_subagent"] | None = (
@@ -100,136 +139,160 @@ class _Settings(Params):
 
     def table(self) -> dict[str, Any]:
         """The settings as in `config.toml`."""
-        given = self.model_dump(include=set(_SETTINGS), exclude_none=True)
-        return {_SETTINGS[name]: value for name, value in given.items()}
+        given = {key: getattr(self, name, None) for name, key in _SETTINGS.items()}
+        return {key: value for key, value in given.items() if value is not None}
 
 
+@frozen(kw_only=True)
 class ThreadStart(_Settings):
     base_instructions: str | None = None
     developer_instructions: str | None = None
-    config: dict[str, Any] = {}
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
     model_provider: str | None = None
     sandbox: SandboxMode | None = None
     ephemeral: bool = False
 
     def table(self) -> dict[str, Any]:
-        return nested_table(self.config) | super().table()
+        return nested_table(self.config) | _Settings.table(self)
 
     @property
     def texts(self) -> dict[str, str]:
         """The texts, by fields of a `Config`."""
-        names = {"base_instructions", "developer_instructions"}
-        return self.model_dump(include=names, exclude_none=True)
+        found = {
+            "base_instructions": self.base_instructions,
+            "developer_instructions": self.developer_instructions,
+        }
+        return {name: text for name, text in found.items() if text is not None}
 
 
-class ThreadResume(ThreadStart, OneThread):
+@frozen(kw_only=True)
+class ThreadResume(ThreadStart):
+    thread_id: str
     exclude_turns: bool = False
 
 
+@frozen(kw_only=True)
 class ThreadRead(OneThread):
     include_turns: bool = False
 
 
+@frozen(kw_only=True)
 class ThreadName(OneThread):
     name: str
 
 
+@frozen(kw_only=True)
 class GoalSet(OneThread):
     objective: str | None = None
     status: Status | None = None
     token_budget: int | None = None
 
 
+@frozen(kw_only=True)
 class ThreadList(Params):
     archived: bool = False
-    cursor: Annotated[str, Field(pattern=r"^\d{1,9}$")] = "0"
+    cursor: _Cursor = "0"
     cwd: str | list[str] | None = None
-    limit: int = Field(25, ge=0)
-    model_providers: list[str] = []
+    limit: _Count = 25
+    model_providers: list[str] = field(default_factory=list[str])
     search_term: str = ""
     sort_direction: Literal["asc", "desc"] = "desc"
     sort_key: Literal["created_at", "updated_at", "recency_at"] = "created_at"
-    source_kinds: list[str] = []
+    source_kinds: list[str] = field(default_factory=list[str])
 
 
-class SandboxPolicy(Params):
-    type: Literal["readOnly", "workspaceWrite", "dangerFullAccess"]
-    writable_roots: list[str] = []
+@frozen(kw_only=True)
+class FixedSandbox(Params):
+    """A sandbox without settings of its own."""
+
+    type: Literal["readOnly", "dangerFullAccess"]
+
+    def table(self) -> dict[str, Any]:
+        if self.type == "readOnly":
+            return {"sandbox_mode": "read-only"}
+        return {"sandbox_mode": "danger-full-access"}
+
+
+@frozen(kw_only=True)
+class WorkspaceSandbox(Params):
+    type: Literal["workspaceWrite"]
+    writable_roots: list[str] = field(default_factory=list[str])
     network_access: bool = False
     exclude_tmpdir_env_var: bool = False
     exclude_slash_tmp: bool = False
 
-    @model_validator(mode="after")
-    def _is_possible(self) -> "SandboxPolicy":
-        if self.type != "workspaceWrite" and self.model_dump(
-            exclude={"type"}, exclude_defaults=True
-        ):
-            raise ValueError("networkAccess and the others belong to workspaceWrite")
-        return self
-
     def table(self) -> dict[str, Any]:
-        mode = {"readOnly": "read-only", "dangerFullAccess": "danger-full-access"}.get(
-            self.type
-        )
-        if mode is not None:
-            return {"sandbox_mode": mode}
-        settings = self.model_dump(exclude={"type"})
+        settings = {
+            "writable_roots": self.writable_roots,
+            "network_access": self.network_access,
+            "exclude_tmpdir_env_var": self.exclude_tmpdir_env_var,
+            "exclude_slash_tmp": self.exclude_slash_tmp,
+        }
         return {"sandbox_mode": "workspace-write", "sandbox_workspace_write": settings}
 
 
+@frozen(kw_only=True)
 class TextInput(Params):
     type: Literal["text"]
     text: str
 
 
+@frozen(kw_only=True)
 class ImageInput(Params):
     type: Literal["image"]
     url: str
 
 
+@frozen(kw_only=True)
 class NamedInput(Params):
     type: Literal["localImage", "skill", "mention"]
     path: str
     name: str = ""
 
 
-UserInput: TypeAlias = Annotated[
-    TextInput | ImageInput | NamedInput, Field(discriminator="type")
-]
+UserInput: TypeAlias = TextInput | ImageInput | NamedInput
 
 
-class TurnStart(_Settings, OneThread):
+@frozen(kw_only=True)
+class TurnStart(_Settings):
+    thread_id: str
     input: list[UserInput]
     effort: str | None = None
     summary: Literal["auto", "concise", "detailed", "none"] | None = None
     output_schema: Any = None
-    sandbox_policy: SandboxPolicy | None = None
+    sandbox_policy: FixedSandbox | WorkspaceSandbox | None = None
 
     def table(self) -> dict[str, Any]:
-        return super().table() | (
-            {} if self.sandbox_policy is None else self.sandbox_policy.table()
-        )
+        settings = _Settings.table(self)
+        if self.sandbox_policy is not None:
+            settings |= self.sandbox_policy.table()
+        return settings
 
 
+@frozen(kw_only=True)
 class TurnSteer(OneThread):
     expected_turn_id: str
     input: list[UserInput]
 
 
+@frozen(kw_only=True)
 class TurnInterrupt(OneThread):
     turn_id: str
 
 
+@frozen(kw_only=True)
 class ModelList(Params):
-    cursor: Annotated[str, Field(pattern=r"^\d{1,9}$")] = "0"
-    limit: int = Field(1000, ge=1)
+    cursor: _Cursor = "0"
+    limit: _Limit = 1000
     include_hidden: bool = False
 
 
+@frozen(kw_only=True)
 class Login(Params):
     type: Literal["apiKey"]
     api_key: str
 
 
+@frozen(kw_only=True)
 class LoginCancel(Params):
     login_id: str

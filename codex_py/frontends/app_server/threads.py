@@ -65,7 +65,7 @@ class Threads:
             return await self._opened(
                 thread, asked.thread_id, turns=not asked.exclude_turns
             )
-        async with self._open_thread(asked) as thread:
+        async with self._open_thread(asked.thread_id) as thread:
             if thread.task is None:
                 await thread.set(asked.cwd, asked.table())
         return await self._answer(thread, turns=not asked.exclude_turns)
@@ -130,23 +130,21 @@ class Threads:
         path = history.stored_file(self._home, asked.thread_id, ARCHIVED_SESSIONS)
         await asyncio.to_thread(archive.unarchive, self._home, read_meta(path).id)
         self.later("thread/unarchived", {"threadId": asked.thread_id})
-        return await self.read(
-            params.ThreadRead.model_validate({"threadId": asked.thread_id})
-        )
+        return await self.read(params.ThreadRead(thread_id=asked.thread_id))
 
     async def compact(self, asked: params.OneThread) -> dict[str, Any]:
-        async with self._open_thread(asked) as thread:
+        async with self._open_thread(asked.thread_id) as thread:
             await thread.ended()
             await thread.start(thread.session.compact(), None)
         return {}
 
     async def goal(self, asked: params.OneThread) -> dict[str, Any]:
-        async with self._open_thread(asked) as thread:
+        async with self._open_thread(asked.thread_id) as thread:
             return {"goal": _goals(thread).data}
 
     async def set_goal(self, asked: params.GoalSet) -> dict[str, Any]:
         """Set the goal of a thread. An active goal starts a turn if none runs."""
-        async with self._open_thread(asked) as thread:
+        async with self._open_thread(asked.thread_id) as thread:
             goals = _goals(thread)
             with thread.answering():
                 try:
@@ -162,12 +160,12 @@ class Threads:
             return {"goal": goals.data}
 
     async def clear_goal(self, asked: params.OneThread) -> dict[str, Any]:
-        async with self._open_thread(asked) as thread:
+        async with self._open_thread(asked.thread_id) as thread:
             with thread.answering():
                 return {"cleared": _goals(thread).clear()}
 
     async def start_turn(self, asked: params.TurnStart) -> dict[str, Any]:
-        async with self._open_thread(asked) as thread:
+        async with self._open_thread(asked.thread_id) as thread:
             text, images = self._inputs.read(asked.input, thread.config.cwd)
             if thread.feed is not None:
                 if thread.changed_by(asked.cwd, asked.table()) is not None:
@@ -289,14 +287,12 @@ class Threads:
         return thread
 
     @asynccontextmanager
-    async def _open_thread(
-        self, asked: params.OneThread
-    ) -> AsyncGenerator[ServedThread]:
+    async def _open_thread(self, thread_id: str) -> AsyncGenerator[ServedThread]:
         """Lock a thread, and open it if it is closed."""
-        thread = self._thread(asked.thread_id)
+        thread = self._thread(thread_id)
         async with thread.lock:
-            if self._threads.get(asked.thread_id) is not thread:
-                text = f"thread {asked.thread_id} was archived meanwhile; `thread/unarchive` brings it back"
+            if self._threads.get(thread_id) is not thread:
+                text = f"thread {thread_id} was archived meanwhile; `thread/unarchive` brings it back"
                 raise RpcError(INVALID_REQUEST, text)
             if not thread.is_open:
                 await thread.open(str(thread.config.cwd), thread.table)

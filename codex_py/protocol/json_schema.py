@@ -1,0 +1,76 @@
+"""Writes the JSON Schema of a type, from the annotations by which `checked` reads its values."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from types import NoneType
+from typing import Any, Final, get_args
+
+from codex_py.protocol.annotations import (
+    Kind,
+    form,
+    members_of,
+    plain,
+    shape,
+)
+from codex_py.protocol.json_fields import JsonObject
+
+_TYPES: Final[Mapping[str, JsonObject]] = {
+    "string": {"type": "string"},
+    "boolean": {"type": "boolean"},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "null": {"type": "null"},
+}
+"""The schemas of Python's own types; any other plain type says its rule in words."""
+
+
+def schema_of_class(cls: type[Any]) -> JsonObject:
+    """The schema of the objects that a `@frozen` class is read from."""
+    known = shape(cls)
+    defaults = {each.name: each.default for each in fields(cls)}
+    properties: JsonObject = {}
+    for field in known.fields:
+        schema = schema_of_type(field.kind)
+        default = defaults[field.name]
+        # Other defaults are made anew for each object.
+        if isinstance(default, str | int | float):
+            schema["default"] = default
+        properties[field.names[0]] = schema
+    schema: JsonObject = {"type": "object", "properties": properties}
+    required = [each.names[0] for each in known.fields if each.is_required]
+    if required:
+        schema["required"] = required
+    return schema | {"additionalProperties": False}
+
+
+def schema_of_type(kind: Kind) -> JsonObject:
+    """The schema of the values of a type, or of a union."""
+    options = members_of(kind)
+    if len(options) > 1:
+        return {"anyOf": [schema_of_type(each) for each in options]}
+    match form(kind):
+        case "fields":
+            return schema_of_class(kind)
+        case "mapping":
+            return {
+                "type": "object",
+                "additionalProperties": schema_of_type(get_args(kind)[1]),
+            }
+        case "array":
+            return {"type": "array", "items": schema_of_type(get_args(kind)[0])}
+        case "choice":
+            return {"enum": list(get_args(kind))}
+        case "plain":
+            return _plain_schema(kind)
+
+
+def _plain_schema(kind: Kind) -> JsonObject:
+    described = plain(kind)
+    if object in described.types:
+        return {}
+    schema = _TYPES.get(described.name)
+    if schema is not None:
+        return dict(schema)
+    names = {str: "string", bool: "boolean", int: "integer", float: "number"}
+    types = [names[each] for each in described.types if each is not NoneType]
+    return {"type": types[-1], "description": described.words}
