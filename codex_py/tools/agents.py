@@ -137,16 +137,11 @@ class AgentTool(ChangesNothing):
     async def run(self, params: Any, context: ToolContext) -> ToolOutput:
         agents = self._agents
         try:
-            ids = [_checked(each) for each in _targets(asdict(params))]
-            if not ids and isinstance(params, WaitParams):
-                raise CallRefused("agent ids must be non-empty")
-            if isinstance(params, MessageParams):
-                prompt = _prompt_of(params, context.cwd)
-            else:
-                prompt = None
+            ids = _checked_ids(params)
+            prompt = _prompt(params, context.cwd)
         except CallRefused as error:
             return ToolOutput(str(error), success=False)
-        item = CollabToolCall(
+        started = CollabToolCall(
             id=context.next_item_id(),
             tool=self._shown_as,
             sender_thread_id=agents.thread_id,
@@ -154,21 +149,22 @@ class AgentTool(ChangesNothing):
             prompt=prompt and prompt.text,
             names=dict(agents.names),
         )
-        context.emit(ItemStarted(item))
-        item = replace(item, status="failed")
+        context.emit(ItemStarted(started))
+        ended = replace(started, status="failed")
         try:
             output, states = await agents.answer(params, ids, prompt)
-            item = _ended(replace(item, receiver_thread_ids=ids or [*states]), states)
+            reached = replace(started, receiver_thread_ids=ids or [*states])
+            ended = _ended(reached, states)
             return ToolOutput(encode_json(output).decode())
         except CallRefused as error:
-            item = replace(item, agents_states=dict.fromkeys(ids, NOT_FOUND))
-            told = ErrorItem(
-                id=context.next_item_id(), message=f"{self.name} failed: {error}"
-            )
-            context.emit(ItemCompleted(told))
+            ended = replace(ended, agents_states=dict.fromkeys(ids, NOT_FOUND))
+            message = f"{self.name} failed: {error}"
+            error_item = ErrorItem(id=context.next_item_id(), message=message)
+            context.emit(ItemCompleted(error_item))
             return ToolOutput(str(error), success=False)
         finally:
-            context.emit(ItemCompleted(replace(item, names=dict(agents.names))))
+            ended = replace(ended, names=dict(agents.names))
+            context.emit(ItemCompleted(ended))
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         output = json_object(call.output)
@@ -178,31 +174,51 @@ class AgentTool(ChangesNothing):
             ids = [str(output["agent_id"])]
         else:
             ids = _targets(call.arguments)
-        if ids and "nickname" in output:
-            names = {ids[0]: text_field(output, "nickname")}
-        else:
-            names = {}
-        for earlier in past.items.values():
-            if isinstance(earlier, CollabToolCall):
-                names |= earlier.names
         item = CollabToolCall(
             id=past.next_id(),
             tool=self._shown_as,
             sender_thread_id="",
             receiver_thread_ids=ids,
             prompt=text_field(call.arguments, "message") or None,
-            names=names,
+            names=_past_names(ids, output, past),
         )
         statuses = as_object(output.get("status"))
-        return _ended(item, {id_: _read(status) for id_, status in statuses.items()})
+        states = {agent_id: _state(status) for agent_id, status in statuses.items()}
+        return _ended(item, states)
 
 
-def _prompt_of(params: MessageParams, cwd: Path) -> UserPrompt:
-    """The message of a call. `cwd`: the absolute folder of relative paths of images.
+def _past_names(
+    ids: Sequence[str], output: Mapping[str, Any], past: PastItems
+) -> Mapping[str, str]:
+    """Nicknames by id: that of the output of a call, and those of all earlier calls."""
+    names: dict[str, str] = {}
+    if ids and "nickname" in output:
+        names[ids[0]] = text_field(output, "nickname")
+    for earlier in past.items.values():
+        if isinstance(earlier, CollabToolCall):
+            names |= earlier.names
+    return names
+
+
+def _checked_ids(params: Any) -> list[str]:
+    """The ids that a call names. Raises a `CallRefused` if one is invalid or a wait has none."""
+    ids = [_checked(target) for target in _targets(asdict(params))]
+    if not ids and isinstance(params, WaitParams):
+        raise CallRefused("agent ids must be non-empty")
+    return ids
+
+
+def _prompt(params: Any, cwd: Path) -> UserPrompt | None:
+    """The message of a call; None if its tool sends none.
+
+    Args:
+        cwd: the absolute folder of relative paths of images.
 
     Raises:
         CallRefused: the message is missing, or cannot be sent to an agent.
     """
+    if not isinstance(params, MessageParams):
+        return None
     message = params.message
     items = params.items
     if message is not None and items is not None:
@@ -238,9 +254,10 @@ def _text(item: Item) -> str:
 
 
 def _targets(arguments: Mapping[str, Any]) -> list[str]:
-    one = arguments.get("target", arguments.get("id"))
-    if one is not None:
-        return [str(one)]
+    """The ids in the arguments of any of the tools, unchecked."""
+    target = arguments.get("target", arguments.get("id"))
+    if target is not None:
+        return [str(target)]
     return [str(each) for each in arguments.get("targets") or ()]
 
 
@@ -251,14 +268,13 @@ def _checked(agent_id: str) -> str:
 
 
 def _ended(item: CollabToolCall, states: Mapping[str, AgentState]) -> CollabToolCall:
+    """The item of a call that has an output, with the states and the status from it."""
+    failing = {"not_found"}
     if item.tool == "wait":
-        failing = {"errored", "not_found"}
-    else:
-        failing = {"not_found"}
+        failing.add("errored")
     failed = any(state.status in failing for state in states.values())
-    return replace(
-        item, agents_states=states, status="failed" if failed else "completed"
-    )
+    status = "failed" if failed else "completed"
+    return replace(item, agents_states=states, status=status)
 
 
 def data_of(state: AgentState) -> Any:
@@ -268,9 +284,11 @@ def data_of(state: AgentState) -> Any:
     return state.status
 
 
-def _read(data: Any) -> AgentState:
+def _state(data: Any) -> AgentState:
     """The inverse of `data_of`, for any JSON value."""
     fields = as_object(data) or {str(data): None}
-    word, message = next(iter(fields.items()))
-    status: Any = word if word in get_args(AgentWord) else "not_found"
+    status: Any
+    status, message = next(iter(fields.items()))
+    if status not in get_args(AgentWord):
+        status = "not_found"
     return AgentState(status, None if message is None else str(message))

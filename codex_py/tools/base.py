@@ -20,8 +20,10 @@ class ToolParams:
 
     @classmethod
     def model_validate(cls, data: object) -> Self:
-        """Check the arguments. Raises a `WrongValue`. The name is pydantic's: other tools have
-        pydantic models."""
+        """Check the arguments. Raises a `WrongValue`.
+
+        The name is that of pydantic's method, as other tools have pydantic models.
+        """
         return checked(cls, data)
 
     @classmethod
@@ -29,8 +31,7 @@ class ToolParams:
         """Parse and check the arguments. Raises a `ValueError` or `RecursionError`."""
         value = json.loads(text)
         if "\\ud" in text.lower():
-            # Half a surrogate pair is the model's mistake. The encoding raises a `ValueError` about
-            # it.
+            # The model may have written half a surrogate pair: encoding it raises a `ValueError`.
             json.dumps(value, ensure_ascii=False).encode()
         return cls.model_validate(value)
 
@@ -50,8 +51,11 @@ class ChangesNothing:
 def command_report(
     exit_code: int | None, duration_s: float, output: str, note: str = ""
 ) -> str:
-    """The report on an ended command, in the format of Codex 0.80 to 0.98. `note`: additional lines
-    of the header."""
+    """Return the report on an ended command, in the format of Codex 0.80 to 0.98.
+
+    Args:
+        note: additional lines of the header, each with its line end.
+    """
     seconds = f"{duration_s:.1f}".removesuffix(".0")
     return (
         f"Exit code: {exit_code}\nWall time: {seconds} seconds\n{note}Output:\n{output}"

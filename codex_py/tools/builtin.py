@@ -31,12 +31,16 @@ def builtin_tools(
     login_shell: LoginShell | None = None,
     unambiguous_patches: bool = False,
 ) -> Mapping[str, Callable[[], Tool[Any]]]:
-    """Return functions that make the tools of one session, by the tools' names; call each once.
-    `ApplyPatch`, `CommandTool`, `WriteStdin` and `ViewImage` document the arguments."""
+    """Return a function for each tool of one session, by the tool's name. It makes the tool.
+
+    Call each function at most once. `ApplyPatch`, `CommandTool`, `WriteStdin` and `ViewImage`
+    document the arguments.
+    """
 
     @cache
     def apply_patch():
-        from codex_py.tools.patch.apply_patch import ApplyPatch  # 7 ms behind the tools
+        # Loading it takes 7 ms, so it waits for the first patch.
+        from codex_py.tools.patch.apply_patch import ApplyPatch
 
         return ApplyPatch(home, unambiguous=unambiguous_patches)
 

@@ -32,7 +32,7 @@ _FAMILIES: Final[Mapping[ShellTool, Collection[str]]] = {
     "local_shell": ("local_shell",),
     "disabled": (),
 }
-"""The command tools that a family of models was trained on."""
+"""The names of the command tools that each family of models was trained on."""
 _WEB_SEARCH: Final = "web_search"
 TOOL_SEARCH: Final = "tool_search"
 """A tool that is offered only with MCP servers, like `RESOURCE_TOOLS`."""
@@ -54,13 +54,14 @@ def tool_specs(
         left_out: names of tools to leave out.
         web_search: the fields of the server's own search tool; None leaves it out.
     """
-    commands = {name for family in _FAMILIES.values() for name in family}
-    others = commands - {*_FAMILIES[shell]}
-    left_out = {*left_out, *others, *RESOURCE_TOOLS, TOOL_SEARCH, *AGENT_TOOLS}
+    all_commands = {name for family in _FAMILIES.values() for name in family}
+    other_commands = all_commands - {*_FAMILIES[shell]}
+    offered_later = {*RESOURCE_TOOLS, TOOL_SEARCH, *AGENT_TOOLS}
+    not_offered = {*left_out, *other_commands, *offered_later}
     specs = [
         _spec(name, freeform_patch=freeform_patch, login=login)
         for name in _schemas()
-        if name not in left_out
+        if name not in not_offered
     ]
     if web_search is not None:
         specs.append(HostedSpec(_WEB_SEARCH, web_search))
@@ -82,16 +83,17 @@ def own_names() -> Collection[str]:
     return {*_schemas(), _WEB_SEARCH} - AGENT_TOOLS
 
 
-def _spec(
-    name: str,
-    *,
-    freeform_patch: bool,
-    login: bool,
-) -> ToolSpec:
+def _spec(name: str, *, freeform_patch: bool, login: bool) -> ToolSpec:
     if name == "local_shell":
         return HostedSpec(name)
-    if name != "apply_patch":
-        return own_spec(name, without=None if login else "login")
+    if name == "apply_patch":
+        return _patch_spec(name, freeform_patch=freeform_patch)
+    if login:
+        return own_spec(name)
+    return own_spec(name, without="login")
+
+
+def _patch_spec(name: str, *, freeform_patch: bool) -> ToolSpec:
     grammar = instruction_text("tools/apply_patch.lark")
     if freeform_patch:
         return FreeformSpec(name, instruction_text("tools/apply_patch.md"), grammar)

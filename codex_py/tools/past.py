@@ -1,4 +1,4 @@
-"""Built-in tools without a session, to describe them and to show the calls of an earlier session."""
+"""Built-in tools without a session, to describe them and to show the calls of a past session."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ from codex_py.tools.user_input import RequestUserInput
 
 
 def own_tools() -> list[Tool[Any]]:
-    """Instances of all built-in tools. They must not be run."""
+    """Return an instance of every built-in tool. They have no session: do not run them."""
     servers = McpServers([])
     builtin = builtin_tools(
         ProcessSessions(),
@@ -35,11 +35,11 @@ def own_tools() -> list[Tool[Any]]:
         image_rule=ImageRule(),
         max_poll_ms=0,
     )
-    agents: Any = None
+    no_agents: Any = None
     return [
         *(make() for make in builtin.values()),
         *own_mcp_tools(servers, McpCatalogue(servers)),
-        *(AgentTool(name, agents) for name in sorted(AGENT_TOOLS)),
+        *(AgentTool(name, no_agents) for name in sorted(AGENT_TOOLS)),
     ]
 
 

@@ -37,30 +37,31 @@ class UpdatePlan(ChangesNothing):
     async def run(self, params: UpdatePlanParams, context: ToolContext) -> ToolOutput:
         """Replace the plan. The first call of a turn starts the item; later calls update it."""
         previous = self._current
+        if previous is None:
+            item_id = context.next_item_id()
+            event_type = events.ItemStarted
+        else:
+            item_id = previous.id
+            event_type = events.ItemUpdated
         steps = [_entry(step.step, step.status) for step in params.plan]
         self._current = event_items.TodoList(
-            id=context.next_item_id() if previous is None else previous.id,
-            items=tuple(steps),
-            explanation=params.explanation,
+            id=item_id, items=tuple(steps), explanation=params.explanation
         )
-        if previous is None:
-            event = events.ItemStarted
-        else:
-            event = events.ItemUpdated
-        context.emit(event(self._current))
+        context.emit(event_type(self._current))
         return ToolOutput("Plan updated")
 
     def replay(self, call: PastCall, past: PastItems) -> event_items.ThreadItem | None:
         if call.error_code is not None:
             return None
+        steps = [
+            _entry(str(step.get("step", "")), step.get("status"))
+            for step in objects(call.arguments.get("plan"))
+        ]
         explanation = call.arguments.get("explanation")
+        if not isinstance(explanation, str):
+            explanation = None
         return event_items.TodoList(
-            id=past.next_id(),
-            items=[
-                _entry(str(step.get("step", "")), step.get("status"))
-                for step in objects(call.arguments.get("plan"))
-            ],
-            explanation=explanation if isinstance(explanation, str) else None,
+            id=past.next_id(), items=steps, explanation=explanation
         )
 
     def end_turn(self, emit: events.EventSink) -> None:

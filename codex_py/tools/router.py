@@ -1,8 +1,8 @@
 """Finds the tool of a call, queues and runs the call, and makes the output item.
 
-A model may use more names than it was offered: flat (`mcp__server__tool`), namespaced, with prefixes
-that it learned elsewhere (`functions.shell`), as a function or as a custom tool. Every call, failed
-ones included, gets exactly one output with its `call_id`.
+A model may use more names than it was offered: flat (`mcp__server__tool`), namespaced, with
+prefixes that it learned elsewhere (`functions.shell`), as a function or as a custom tool. Every
+call, failed ones included, gets exactly one output with its `call_id`.
 """
 
 import asyncio
@@ -54,8 +54,7 @@ _LOCAL_SHELL = "local_shell"
 _BUG = "UnknownError"
 """The error code of a call whose tool raised an unexpected exception."""
 _MAX_CONCURRENT = 64
-"""Limit on the calls that run at once. A response may hold thousands of calls, and each can start
-processes."""
+"""Limit on calls that run at once. A response may hold thousands, and each can start a process."""
 
 
 class ToolRouter:
@@ -106,30 +105,31 @@ class ToolRouter:
         """
         shown = _ShownItems(context.emit)
         context = replace(context, emit=shown)
+        limit_tokens = context.output_token_limit
         try:
             output = await self._output(call, context, shown)
-            if shown.any:
-                item = output_item(
-                    call, output, limit_tokens=context.output_token_limit
-                )
+            if shown.has_item:
+                item = output_item(call, output, limit_tokens=limit_tokens)
             else:
                 item = self.answer(call, output, context)
-            made = [*output.notes, item]
+            outputs = [*output.notes, item]
             if output.notes or not isinstance(item.output, str):
-                # A foreign tool may return values that JSON does not have. Encode here, where the call
-                # can still fail.
-                for each in made:
+                # A foreign tool may return values that JSON does not have. Encode here, where the
+                # call can still fail.
+                for each in outputs:
                     each.encoded()
-            return made
+            return outputs
         except ApproverFailed as failed:
             raise failed.error from None
         except BaseException as error:  # noqa: BLE001 - a call costs no more than itself
             output = failed_output(error, call, context)
-            return [output_item(call, output, limit_tokens=context.output_token_limit)]
+            return [output_item(call, output, limit_tokens=limit_tokens)]
 
     async def _output(
         self, call: ToolCall, context: ToolContext, shown: "_ShownItems"
     ) -> ToolOutput:
+        """Run one call in its turn of the queue. A `ToolError` becomes the output, and a denial is
+        also shown."""
         use: ToolUse | None = None
         try:
             tool, params = self._resolve(call)
@@ -138,45 +138,35 @@ class ToolRouter:
                 output = await self._run(use)
         except ToolError as error:
             output = _failure(error)
-        if output.error_code in DENIALS:
-            refusal = output.refusal
-            if refusal is None:
-                why = (None, None)
-            else:
-                why = (refusal.cause, refusal.allow)
-            if use and not shown.any and isinstance(use.tool, ShowsRefusals):
-                error = ToolError(output.text, code=output.error_code)
+        code = output.error_code
+        if code in DENIALS:
+            if use and not shown.has_item and isinstance(use.tool, ShowsRefusals):
+                error = ToolError(output.text, code=code)
                 use.tool.show_refusal(use.params, error, context)
-            name = call.tool_name.removeprefix(AGENTS_NAMESPACE)
-            context.emit(CallDenied(name, output.text, *why, output.error_code))
+            _show_denial(call, output, context)
         return output
 
     def answer(
         self, call: ToolCall, output: ToolOutput, context: ToolContext
     ) -> items.OutputItem:
-        """Make the output of a call that has no thread item yet. A failure with a code emits an error item."""
+        """Make the output of a call that has no thread item yet.
+
+        A failure with a code emits an error item.
+        """
         code = output.error_code
         if code is not None:
             _show_failure(call, code, output.text, context)
         return output_item(call, output, limit_tokens=context.output_token_limit)
 
     def _resolve(self, call: ToolCall) -> tuple[Tool[Any], Any]:
-        """The tool of a call and its parsed arguments. Raises a `ToolError` if either cannot be
-        used."""
-        name = call.tool_name
-        tool = self._find_tool(name)
+        """The tool of a call and its parsed arguments.
+
+        Raises:
+            ToolError: no tool has the name, or the arguments are not those of the tool.
+        """
+        tool = self._find_tool(call.tool_name)
         if tool is None:
-            if isinstance(call.payload, CustomPayload):
-                kind = "custom tool call"
-            else:
-                kind = "call"
-            server, _, of_server = name.removeprefix(MCP_PREFIX).partition("__")
-            problem = f"unsupported {kind}: {name}"
-            if name.startswith(MCP_PREFIX) and of_server:
-                problem += (
-                    f" (no connected MCP server {server!r} has a tool {of_server!r})"
-                )
-            raise ToolError(problem, code="UnknownTool")
+            raise ToolError(_unknown_tool(call), code="UnknownTool")
         try:
             return tool, _parsed(tool, call.payload)
         except (ValueError, RecursionError) as error:
@@ -186,12 +176,14 @@ class ToolRouter:
 class CallQueue:
     """A first-come lock with shared and exclusive turns; `_MAX_CONCURRENT` shared ones run at once.
 
-    A shared turn waits for the exclusive ones before it; an exclusive one waits for all before it and
-    holds up all after it. A plain readers-writer lock would let later readers overtake a waiting writer.
+    A shared turn waits for the exclusive ones before it; an exclusive one waits for all before it
+    and holds up all after it. A plain readers-writer lock would let later readers overtake a
+    waiting writer.
     """
 
     def __init__(self) -> None:
         self._ahead: list[tuple[asyncio.Event, bool]] = []
+        """The turns that have not ended: the event that their end sets, and True if shared."""
         self._free = asyncio.Semaphore(_MAX_CONCURRENT)
 
     @asynccontextmanager
@@ -200,10 +192,13 @@ class CallQueue:
         queue before the first await."""
         done = asyncio.Event()
         place = (done, parallel)
-        before = [event for event, shared in self._ahead if not (parallel and shared)]
+        if parallel:
+            awaited = [event for event, is_shared in self._ahead if not is_shared]
+        else:
+            awaited = [event for event, _ in self._ahead]
         self._ahead.append(place)
         try:
-            for event in before:
+            for event in awaited:
                 await event.wait()
             async with self._free:
                 yield
@@ -216,28 +211,44 @@ def output_item(
     call: ToolCall, output: ToolOutput, *, limit_tokens: int
 ) -> items.OutputItem:
     """The output item of a call, of the type that fits the call, with bounded text."""
-    # Tools bound their own output. This limit is for tools that do not; it is a little higher, so
-    # that no text is cut twice.
-    text = truncate_output(output.text, limit_tokens * 6 // 5)
-    if output.content is None:
-        content = None
-    else:
-        content = list(output.content)
     code = output.error_code
-    if code is not None:
-        text = coded_text(code, text)
-        if content is not None:
-            if content and "text" in content[0]:
-                content[0] = input_text(coded_text(code, content[0]["text"]))
-            else:
-                content.insert(0, input_text(coded_text(code, "")))
-    value: Any = text if content is None else content
-    is_custom = isinstance(call.payload, CustomPayload)
-    if is_custom:
-        kind = items.CustomToolCallOutput
+    value: Any
+    if output.content is not None:
+        value = list(output.content)
+        if code is not None:
+            _mark_content(value, code)
     else:
-        kind = items.FunctionCallOutput
-    return kind(call_id=call.call_id, output=value)
+        # Tools bound their own output. This limit is for tools that do not; it is a little higher,
+        # so that no text is cut twice.
+        value = truncate_output(output.text, limit_tokens * 6 // 5)
+        if code is not None:
+            value = coded_text(code, value)
+    if isinstance(call.payload, CustomPayload):
+        item_type = items.CustomToolCallOutput
+    else:
+        item_type = items.FunctionCallOutput
+    return item_type(call_id=call.call_id, output=value)
+
+
+def _mark_content(content: list[Any], code: str) -> None:
+    """Put an error code before the first text, or into a text of its own before other parts."""
+    if content and "text" in content[0]:
+        content[0] = input_text(coded_text(code, content[0]["text"]))
+    else:
+        content.insert(0, input_text(coded_text(code, "")))
+
+
+def _unknown_tool(call: ToolCall) -> str:
+    """The error for the model about a name that no tool has."""
+    name = call.tool_name
+    if isinstance(call.payload, CustomPayload):
+        problem = f"unsupported custom tool call: {name}"
+    else:
+        problem = f"unsupported call: {name}"
+    server, _, tool = name.removeprefix(MCP_PREFIX).partition("__")
+    if name.startswith(MCP_PREFIX) and tool:
+        return f"{problem} (no connected MCP server {server!r} has a tool {tool!r})"
+    return problem
 
 
 def _parsed(tool: Tool[Any], payload: ToolPayload) -> Any:
@@ -308,12 +319,18 @@ def _failure(error: ToolError | OSError) -> ToolOutput:
     return ToolOutput(text_of(error), success=False, error_code=code, refusal=refusal)
 
 
-def _show_failure(
-    call: ToolCall,
-    code: str,
-    text: str,
-    context: ToolContext,
-) -> None:
+def _show_denial(call: ToolCall, output: ToolOutput, context: ToolContext) -> None:
+    refusal = output.refusal
+    if refusal is None:
+        cause = allow = None
+    else:
+        cause = refusal.cause
+        allow = refusal.allow
+    name = call.tool_name.removeprefix(AGENTS_NAMESPACE)
+    context.emit(CallDenied(name, output.text, cause, allow, output.error_code))
+
+
+def _show_failure(call: ToolCall, code: str, text: str, context: ToolContext) -> None:
     item = failed_call(context.next_item_id(), call.tool_name, call.call_id, code, text)
     context.emit(ItemCompleted(item))
 
@@ -323,8 +340,9 @@ class _ShownItems:
 
     def __init__(self, emit: EventSink) -> None:
         self._emit = emit
-        self.any = False
+        self.has_item = False
 
     def __call__(self, event: Event) -> None:
-        self.any |= isinstance(event, ItemStarted | ItemUpdated | ItemCompleted)
+        if isinstance(event, ItemStarted | ItemUpdated | ItemCompleted):
+            self.has_item = True
         self._emit(event)

@@ -20,20 +20,16 @@ def line_count(text: str) -> int:
     return newlines
 
 
-def truncate_middle(
-    text: str,
-    limit: int,
-    unit: Unit = "tokens",
-) -> str:
+def truncate_middle(text: str, limit: int, unit: Unit = "tokens") -> str:
     """Keep the beginning and the end of a text, half of the limit each, with a note between them.
 
-    Characters stay whole. A text within the limit is returned unchanged.
+    Characters stay whole. A text within the limit is returned as it is, the same object.
     """
     if unit == "tokens":
         max_bytes = limit * BYTES_PER_TOKEN
     else:
         max_bytes = limit
-    # A character is at most four bytes, so that most texts need not be encoded.
+    # A character is at most four bytes, so most texts need not be encoded.
     if len(text) * 4 <= max_bytes:
         return text
     encoded = text.encode(errors="replace")
@@ -41,12 +37,13 @@ def truncate_middle(
         return text
     head_bytes = max_bytes // 2
     tail_start = len(encoded) - (max_bytes - head_bytes)
-    # A partial character is left out.
+    # "ignore" leaves out a character that the limit cuts in two.
     head = encoded[:head_bytes].decode(errors="ignore")
     tail = encoded[tail_start:].decode(errors="ignore")
-    missing = f"{len(text) - len(head) - len(tail)} chars"
     if unit == "tokens":
         missing = f"{token_count(len(encoded)) - limit} tokens"
+    else:
+        missing = f"{len(text) - len(head) - len(tail)} chars"
     return f"{head}…{missing} truncated…{tail}"
 
 
@@ -57,22 +54,21 @@ def truncate_output(
     total_bytes: int | None = None,
     total_lines: int | None = None,
 ) -> str:
-    """Truncate as `truncate_middle` does, and begin a truncated text with a warning that states its
-    size.
+    """Truncate with `truncate_middle`, and begin a truncated text with a warning about its size.
 
-    Pass the totals if the text is already incomplete.
+    Args:
+        limit: in tokens.
+        total_bytes: the size of the whole output, if the text is only a part of it.
+        total_lines: the same for its lines.
     """
     cut = truncate_middle(text, limit)
     if cut is text:
         return text
-    tokens = token_count(
-        len(text.encode(errors="replace")) if total_bytes is None else total_bytes
-    )
+    if total_bytes is None:
+        total_bytes = len(text.encode(errors="replace"))
     if total_lines is None:
-        lines = line_count(text)
-    else:
-        lines = total_lines
+        total_lines = line_count(text)
     return (
-        f"Warning: truncated output (original token count: {tokens})\n"
-        f"Total output lines: {lines}\n\n{cut}"
+        f"Warning: truncated output (original token count: {token_count(total_bytes)})\n"
+        f"Total output lines: {total_lines}\n\n{cut}"
     )

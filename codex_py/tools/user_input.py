@@ -1,4 +1,7 @@
-"""`request_user_input`: the model asks the user. Source of the format and the texts: Codex 0.171."""
+"""`request_user_input`: the model asks the user.
+
+Source of the format and the texts: Codex 0.171.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -53,9 +56,9 @@ class RequestUserInput(ShownAsServerCall):
     asker: str = "codex-py"
     """The `server` of each `Elicitation`."""
     unavailable: Callable[[], str | None] = lambda: None
-    """Returns the reason why the user cannot be asked now; None if the user can be."""
+    """Return the reason why the user cannot be asked now; None if the user can be."""
     abort: Callable[[], None] = lambda: None
-    """Ends the turn; called if the user dismisses the questions."""
+    """End the turn. This is called if the user dismisses the questions."""
 
     async def run(
         self, params: RequestUserInputParams, context: ToolContext
@@ -72,22 +75,25 @@ class RequestUserInput(ShownAsServerCall):
             if text is None and not all(each.options for each in questions):
                 text = _NO_OPTIONS
             is_asked = text is None
-            if is_asked:
-                answers: Mapping[str, Any] = (
-                    await self._answers(questions) if questions else {}
-                )
-                text = json.dumps(
-                    {"answers": answers}, ensure_ascii=False, separators=(",", ":")
-                )
-            item.end(
-                {"content": [{"type": "text", "text": text}], "isError": not is_asked}
-            )
+            if text is None:
+                text = await self._answers_json(questions)
+            content = [{"type": "text", "text": text}]
+            item.end({"content": content, "isError": not is_asked})
             return ToolOutput(text, success=is_asked)
 
+    async def _answers_json(self, questions: Sequence[UserQuestion]) -> str:
+        answers: Mapping[str, Any] = {}
+        if questions:
+            answers = await self._answers(questions)
+        return json.dumps(
+            {"answers": answers}, ensure_ascii=False, separators=(",", ":")
+        )
+
     async def _answers(self, questions: Sequence[UserQuestion]) -> Mapping[str, Any]:
-        asked = "\n".join(each.question for each in questions)
+        """The answers by the id of the question; empty if the user declined."""
+        message = "\n".join(each.question for each in questions)
         form = Elicitation(
-            self.asker, asked, _form(questions), questions=tuple(questions)
+            self.asker, message, _form(questions), questions=tuple(questions)
         )
         answer = await self.elicitor.elicit(form)
         if answer.action == "cancel":
@@ -96,34 +102,44 @@ class RequestUserInput(ShownAsServerCall):
         if answer.action == "decline":
             return {}
         content = answer.content or {}
-        return {each.id: {"answers": _given(each.id, content)} for each in questions}
+        return {each.id: {"answers": _chosen(each.id, content)} for each in questions}
 
 
 def _form(questions: Sequence[UserQuestion]) -> Mapping[str, Any]:
-    """A form in the format of MCP, which allows only plain fields: each question has a second field
-    for other text."""
+    """The questions as a form of MCP, with two fields each: one option, and other text.
+
+    MCP has no type of field that allows both.
+    """
     fields: dict[str, Any] = {}
-    for each in questions:
-        described = [f"{label}: {about}" for label, about in each.options if about]
-        fields[each.id] = {
+    for question in questions:
+        description = [question.question]
+        for label, about in question.options:
+            if about:
+                description.append(f"{label}: {about}")
+        fields[question.id] = {
             "type": "string",
-            "title": each.header or each.id,
-            "description": "\n".join([each.question, *described]),
-            "enum": [label for label, _ in each.options],
+            "title": question.header or question.id,
+            "description": "\n".join(description),
+            "enum": [label for label, _ in question.options],
         }
-        fields[each.id + _OTHER] = {"type": "string", "title": "Other, or a note"}
+        other_field = {"type": "string", "title": "Other, or a note"}
+        fields[question.id + _OTHER] = other_field
     return {"type": "object", "properties": fields}
 
 
-def _given(name: str, content: Mapping[str, Any]) -> list[str]:
-    value = content.get(name)
-    other = content.get(name + _OTHER)
-    answers: list[Any] = [] if value is None else [value]
-    if isinstance(value, list):
+def _chosen(question_id: str, content: Mapping[str, Any]) -> list[str]:
+    """The options that the user chose, then the user's own text."""
+    value = content.get(question_id)
+    other = content.get(question_id + _OTHER)
+    answers: list[Any]
+    if value is None:
+        answers = []
+    elif isinstance(value, list):
         answers = cast("list[Any]", value)
-    if other:
-        if answers:
-            answers = [*answers, f"user_note: {other}"]
-        else:
-            answers = [other]
-    return [str(each) for each in answers]
+    else:
+        answers = [value]
+    if other and answers:
+        answers = [*answers, f"user_note: {other}"]
+    elif other:
+        answers = [other]
+    return [str(answer) for answer in answers]

@@ -37,8 +37,8 @@ class ViewImage(ShownAsServerCall):
         """Return the image as a content part. The item shows a call of the MCP server `codex`.
 
         Raises:
-            ToolError: the file is missing, damaged, not an image of a known kind, larger than 20 MB, or a
-                link out of the project.
+            ToolError: the file is missing, damaged, not an image of a known kind, larger than 20
+                MB, or a link out of the project.
         """
         path = context.cwd / params.path
         with mcp_item(OWN_SERVER, self.name, {"path": str(path)}, context) as item:
@@ -49,39 +49,31 @@ class ViewImage(ShownAsServerCall):
             except UnusableImage as error:
                 text = f"unable to process image: {error}"
                 raise ToolError(text, code="InvalidImage") from error
-            # The item gets the size instead of the image, which would make the event megabytes
-            # long.
+            # The item has the size of the image, not the image: its event would be megabytes long.
             size = {"type": "text", "text": f"{len(data):,} bytes"}
             item.end({"content": [size]})
             return ToolOutput("", content=(part,))
 
 
-def _read(
-    path: Path,
-    cwd: Path,
-    refuses: Refusal,
-) -> bytes:
+def _read(path: Path, cwd: Path, refuses: Refusal) -> bytes:
     try:
         root = project_root(cwd, (".git",)) or cwd
         return read_whole(path, MAX_IMAGE_BYTES, root=root, refuses=refuses)
     except NotOrdinary as error:
-        raise ToolError(
-            f"image path `{path}` is not a file: {error.strerror}", code="EISDIR"
-        ) from error
+        text = f"image path `{path}` is not a file: {error.strerror}"
+        raise ToolError(text, code="EISDIR") from error
     except OSError as error:
-        number = error.errno or 0
-        if number == errno.EFBIG:
-            raise ToolError(
-                f"unable to process image: {error.strerror}", code="EFBIG"
-            ) from error
-        verb = "read" if number == errno.EACCES else "locate"
-        raise ToolError(
-            f"unable to {verb} image at `{path}`: {error.strerror} (os error {number})",
-            code=errno.errorcode.get(number, "InvalidArgs"),
-        ) from error
+        raise _read_failure(path, error) from error
     except ValueError as error:
         # The path contains a NUL or a lone surrogate. Python's own message depends on its version.
-        raise ToolError(
-            f"unable to locate image at `{path}`: no file can have this name",
-            code="InvalidArgs",
-        ) from error
+        text = f"unable to locate image at `{path}`: no file can have this name"
+        raise ToolError(text, code="InvalidArgs") from error
+
+
+def _read_failure(path: Path, error: OSError) -> ToolError:
+    number = error.errno or 0
+    if number == errno.EFBIG:
+        return ToolError(f"unable to process image: {error.strerror}", code="EFBIG")
+    verb = "read" if number == errno.EACCES else "locate"
+    text = f"unable to {verb} image at `{path}`: {error.strerror} (os error {number})"
+    return ToolError(text, code=errno.errorcode.get(number, "InvalidArgs"))

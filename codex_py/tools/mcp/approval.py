@@ -23,15 +23,12 @@ _SUMMARY_BYTES = 10_000
 _NEVER_ASKS = "MCP tool call requires approval, but approval policy is never"
 
 
-def refusal(
-    server: str,
-    tool: str,
-    config: McpServerConfig,
-) -> CallRefused:
-    """The refusal of a call that needs an approval when the user may not be asked. It says how to
-    allow the call."""
-    own = tool in config.tools_approval_modes
-    if own:
+def refusal(server: str, tool: str, config: McpServerConfig) -> CallRefused:
+    """The error for a call that needs an approval when the user may not be asked.
+
+    It names the setting that allows the call.
+    """
+    if tool in config.tools_approval_modes:
         key = f"tools.{tool}.approval_mode"
     else:
         key = "default_tools_approval_mode"
@@ -49,26 +46,27 @@ def needs_approval(
 ) -> bool:
     """True if the user must approve the call first.
 
-    MCP tools run outside the sandbox; its mode shows how far the user trusts the model. In the mode `auto`, full access
-    allows every call, and any other sandbox allows the tools that declare themselves read-only. A
-    writable workspace also allows tools that declare themselves harmless, if the user can be asked
-    about the others.
+    MCP tools run outside the sandbox; its mode shows how far the user trusts the model. In the mode
+    `auto`, full access allows every call, and any other sandbox allows the tools that declare
+    themselves read-only. A writable workspace also allows tools that declare themselves harmless,
+    if the user can be asked about the others.
     """
-    unrestricted = sandbox.mode == "danger-full-access"
-    never = policy is ApprovalPolicy.NEVER
+    has_full_access = sandbox.mode == "danger-full-access"
+    runs_unattended = has_full_access and policy is ApprovalPolicy.NEVER
     match mode:
         case "approve":
             return False
         case "prompt":
-            return not (unrestricted and never)
+            return not runs_unattended
         case "writes":
-            return not (tool.is_read_only or (unrestricted and never))
+            return not (tool.is_read_only or runs_unattended)
         case "auto":
-            if tool.is_read_only or unrestricted:
+            if tool.is_read_only or has_full_access:
                 return False
             on_request = {ApprovalPolicy.ON_REQUEST, ApprovalPolicy.ON_FAILURE}
-            asks = policy in on_request or isinstance(policy, GranularPolicy)
-            return not (tool.is_harmless and asks and sandbox.mode == "workspace-write")
+            can_ask = policy in on_request or isinstance(policy, GranularPolicy)
+            is_trusted = can_ask and sandbox.mode == "workspace-write"
+            return not (is_trusted and tool.is_harmless)
 
 
 async def approve_call(
@@ -94,16 +92,19 @@ async def approve_call(
         ToolError: the call may not run.
     """
     approvals = context.approvals
-    if grant not in approvals.granted and not may_ask(
-        context.approval_policy, "mcp_elicitations"
-    ):
+    can_ask = may_ask(context.approval_policy, "mcp_elicitations")
+    if grant not in approvals.granted and not can_ask:
         raise refused
-    shown = truncate_middle(
-        json.dumps(arguments, ensure_ascii=False), _SUMMARY_BYTES, "bytes"
-    )
-    tool = (MCP_PREFIX + name.replace("/", "__", 1), arguments)
+    encoded = json.dumps(arguments, ensure_ascii=False)
+    summary = truncate_middle(encoded, _SUMMARY_BYTES, "bytes")
+    flat_name = MCP_PREFIX + name.replace("/", "__", 1)
     request = ApprovalRequest(
-        "mcp", f"{name} {shown}", context.cwd, question, tool=tool, item_id=item_id
+        "mcp",
+        f"{name} {summary}",
+        context.cwd,
+        question,
+        tool=(flat_name, arguments),
+        item_id=item_id,
     )
     async with approvals.asking:
         # The previous answer may cover this call.

@@ -33,12 +33,18 @@ _LENGTH_PENALTY = 0.75
 
 
 class McpCatalogue:
+    """The tools of the MCP servers of one session."""
+
     def __init__(self, servers: McpServers) -> None:
         self._servers = servers
         self._found: dict[str, None] = {}
+        """The names of the tools that searches have found, in that order."""
         self._known: object = None
+        """The tools that `_all` and `_index` are made from."""
         self._all: tuple[FunctionSpec, ...] | None = ()
+        """The specifications of all tools; None if they are too many to offer."""
         self._index: _Index | None = None
+        """Made by the first search."""
 
     def specs(self) -> tuple[FunctionSpec, ...]:
         """The tools that the next request offers."""
@@ -46,10 +52,9 @@ class McpCatalogue:
         if self._all is not None:
             return (*map(own_spec, RESOURCE_TOOLS), *self._all)
         tools = self._servers.tools()
-        found = self._specs(
-            {name: tools[name][1] for name in self._found if name in tools}
-        )
-        return (*map(own_spec, (*RESOURCE_TOOLS, TOOL_SEARCH)), *found)
+        found = {name: tools[name][1] for name in self._found if name in tools}
+        own_names = (*RESOURCE_TOOLS, TOOL_SEARCH)
+        return (*map(own_spec, own_names), *_server_specs(found))
 
     def search(self, query: str, limit: int) -> list[FunctionSpec]:
         """The tools that match best, in descending order. Later requests offer them."""
@@ -61,32 +66,37 @@ class McpCatalogue:
         self._found.update(dict.fromkeys(names))
         return [server_tool_spec(name, tools[name][1]) for name in names]
 
-    def _specs(self, tools: Mapping[str, ServerTool]) -> tuple[FunctionSpec, ...]:
-        return tuple(server_tool_spec(name, tool) for name, tool in tools.items())
-
     def _refresh(self) -> None:
+        """Take over the tools that the servers have now, if they have changed."""
         tools = self._servers.tools()
         if tools is self._known:
             return
         self._known = tools
         self._index = None
         self._all = None
-        if len(tools) <= MAX_OFFERED:
-            specs = self._specs({name: tool for name, (_, tool) in tools.items()})
-            if (
-                sum(len(encode_json(spec.described())) for spec in specs)
-                <= MAX_OFFERED_BYTES
-            ):
-                self._all = specs
+        if len(tools) > MAX_OFFERED:
+            return
+        specs = _server_specs({name: tool for name, (_, tool) in tools.items()})
+        sizes = [len(encode_json(spec.described())) for spec in specs]
+        if sum(sizes) <= MAX_OFFERED_BYTES:
+            self._all = specs
+
+
+def _server_specs(tools: Mapping[str, ServerTool]) -> tuple[FunctionSpec, ...]:
+    return tuple(server_tool_spec(name, tool) for name, tool in tools.items())
 
 
 def server_tool_spec(name: str, tool: ServerTool) -> FunctionSpec:
-    """The specification of one tool. Its schema is the server's own, repaired; a schema of more
-    than 64 KB is left out."""
+    """The specification of one tool.
+
+    Its schema is the server's own, repaired. A schema of more than 64 KB, and the end of a long
+    description, are left out, with a note.
+    """
     description = tool.description
-    if len(description) > MAX_DESCRIPTION_CHARS:
-        missing = len(description) - MAX_DESCRIPTION_CHARS
-        description = f"{description[:MAX_DESCRIPTION_CHARS]}… [{missing} more characters left out]"
+    missing = len(description) - MAX_DESCRIPTION_CHARS
+    if missing > 0:
+        beginning = description[:MAX_DESCRIPTION_CHARS]
+        description = f"{beginning}… [{missing} more characters left out]"
     schema = dict(tool.input_schema)
     if len(encode_json(schema)) > MAX_SCHEMA_BYTES:
         schema = {}
@@ -95,27 +105,34 @@ def server_tool_spec(name: str, tool: ServerTool) -> FunctionSpec:
 
 
 class _Index:
+    """The words of all tools, for searches."""
+
     def __init__(self, tools: dict[str, ServerTool]) -> None:
         self._entries: dict[str, Counter[str]] = {}
+        """The words of each tool, by its name."""
+        self._frequency: Counter[str] = Counter()
+        """The number of tools that have a word."""
         for name, tool in tools.items():
             described = _words(tool.description[:MAX_DESCRIPTION_CHARS])
             named = _words(name.removeprefix("mcp")) * _NAME_WEIGHT
-            self._entries[name] = Counter([*described, *named])
-        self._frequency = Counter(
-            word for words in self._entries.values() for word in words
-        )
-        total = sum(words.total() for words in self._entries.values())
+            entry = Counter([*described, *named])
+            self._entries[name] = entry
+            self._frequency.update(entry.keys())
+        total = sum(entry.total() for entry in self._entries.values())
         self._mean_length = max(1.0, total / max(1, len(self._entries)))
 
     def ranked(self, query: str) -> list[str]:
-        """The names of the tools with a word of the query, best match first; ties in the order of
-        names."""
+        """The names of the tools that have a word of the query, best match first.
+
+        Equal matches are in the order of their names.
+        """
         words = set(_words(query))
-        scores = {
-            name: self._score(words, entry) for name, entry in self._entries.items()
-        }
-        fitting = [name for name, score in scores.items() if score > 0]
-        return sorted(fitting, key=lambda name: (-scores[name], name))
+        scores: dict[str, float] = {}
+        for name, entry in self._entries.items():
+            score = self._score(words, entry)
+            if score > 0:
+                scores[name] = score
+        return sorted(scores, key=lambda name: (-scores[name], name))
 
     def _score(self, words: set[str], entry: Counter[str]) -> float:
         """The BM25 score of an entry (Robertson and Zaragoza, 2009)."""
@@ -127,7 +144,8 @@ class _Index:
             rarity = math.log(1 + (lacking + 0.5) / (having + 0.5))
             count = entry[word]
             length = 1 - _LENGTH_PENALTY + _LENGTH_PENALTY * share
-            score += rarity * count * (_SATURATION + 1) / (count + _SATURATION * length)
+            saturated = count + _SATURATION * length
+            score += rarity * count * (_SATURATION + 1) / saturated
         return score
 
 

@@ -25,7 +25,10 @@ _MESSAGE_CHARS = 200
 def mcp_item(
     server: str, tool: str, arguments: Mapping[str, Any], context: ToolContext
 ) -> Generator["RunningItem"]:
-    """Start an item. Leaving the context completes it, on every path."""
+    """Start an item. Leaving the context completes it, on every path.
+
+    Without a result from `RunningItem.end`, the item fails.
+    """
     item = event_items.McpToolCall(
         id=context.next_item_id(), server=server, tool=tool, arguments=arguments
     )
@@ -47,8 +50,11 @@ def mcp_item(
 
 
 class RunningItem:
+    """An item that has started, with its progress and its result."""
+
     def __init__(self, item: event_items.McpToolCall, emit: events.EventSink) -> None:
         self.ended: event_items.McpToolCall | None = None
+        """The item with its result; None before `end`."""
         self.id = item.id
         self._item = item
         self._emit = emit
@@ -56,28 +62,24 @@ class RunningItem:
         self._timer: asyncio.TimerHandle | None = None
 
     def end(self, result: Mapping[str, Any]) -> None:
-        """Set the result of the call, in the form of an MCP result. It is emitted when the context
-        is left."""
+        """Set the result of the call, an MCP result. It is emitted when the context is left."""
         status = "failed" if is_error(result) else "completed"
         self.ended = replace(self._item, result=item_result(result), status=status)
 
-    def progress(
-        self,
-        done: float,
-        total: float | None,
-        message: str | None,
-    ) -> None:
+    def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Emit the progress at intervals; if an interval has several reports, only the latest."""
         if total is None:
             share = f"{done:g}"
         else:
             share = f"{done:g}/{total:g}"
-        line = " ".join(f"{share} {message or ''}".split())
-        self._latest = line[:_MESSAGE_CHARS]
+        words = f"{share} {message or ''}".split()
+        self._latest = " ".join(words)[:_MESSAGE_CHARS]
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_INTERVAL_S, self._show)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_INTERVAL_S, self._show)
 
     def stop(self) -> None:
+        """Emit no more progress."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -87,8 +89,10 @@ class RunningItem:
 
 
 class ShownAsServerCall(ChangesNothing):
-    """The base of built-in tools whose calls are shown as calls to the server that they name, or
-    else to `codex`."""
+    """A base class for built-in tools whose calls are shown as calls to an MCP server.
+
+    That is the server in the argument `server`, else `codex`.
+    """
 
     def replay(self, call: PastCall, past: PastItems) -> event_items.ThreadItem:
         server = str(call.arguments.get("server") or OWN_SERVER)

@@ -26,9 +26,8 @@ _MAX_PARTS = 100
 _DATA_URL: Final = re.compile(r"\s*data:[^,]{0,200};base64,", re.IGNORECASE)
 """A prefix that some servers write before the Base64 of an image."""
 _LEFT_OUT: Final = "[an image was left out: unable to process image"
-
-
 _NO_CONTENT: Final = {"content", "isError", "structuredContent", "_meta"}
+"""The keys of a result. Some servers write their content under other keys."""
 
 
 def is_error(result: Mapping[str, Any]) -> bool:
@@ -43,15 +42,16 @@ def call_output(
     image_rule: ImageRule,
 ) -> ToolOutput:
     """The result for the model, with its text within the limit."""
-    code = "ToolFailed" if is_error(result) else None
+    failed = is_error(result)
+    code = "ToolFailed" if failed else None
     header = f"Wall time: {wall_time_s:.4f} seconds\nOutput:"
     structured = result.get("structuredContent")
     if structured is not None:
         text = truncate_output(encode_json(structured).decode(), limit_tokens)
-        return ToolOutput(f"{header}\n{text}", success=code is None, error_code=code)
+        return ToolOutput(f"{header}\n{text}", success=not failed, error_code=code)
     parts = content_parts(_content(result), limit_tokens, image_rule)
     content = (input_text(header), *parts)
-    return ToolOutput("", content=content, success=code is None, error_code=code)
+    return ToolOutput("", content=content, success=not failed, error_code=code)
 
 
 def item_result(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,9 +84,7 @@ def _content(result: Mapping[str, Any]) -> list[Any]:
             others = {
                 name: each for name, each in result.items() if name not in _NO_CONTENT
             }
-            if others:
-                return [others]
-            return []
+            return [others] if others else []
         case _:
             return [{"type": "text", "text": encode_json(content).decode()}]
 
@@ -94,14 +92,17 @@ def _content(result: Mapping[str, Any]) -> list[Any]:
 def content_parts(
     content: Sequence[Any], limit_tokens: int, image_rule: ImageRule
 ) -> list[dict[str, Any]]:
-    """Convert the content of a result to content parts for the model, within the limits for text
-    and images."""
+    """Convert the content of a result to content parts for the model.
+
+    Text, images and the number of parts are limited; a note says how many parts are left out.
+    """
     parts: list[dict[str, Any]] = []
     tokens_left = limit_tokens
     image_bytes_left = MAX_IMAGE_BYTES
     for number, entry in enumerate(content):
         if number == _MAX_PARTS or tokens_left <= 0:
-            parts.append(input_text(f"[{len(content) - number} more parts left out]"))
+            missing = len(content) - number
+            parts.append(input_text(f"[{missing} more parts left out]"))
             break
         part = _image(entry, image_bytes_left, image_rule)
         if part is not None and part["type"] == "input_image":
@@ -122,21 +123,19 @@ def _text(entry: Any) -> str:
             return encode_json(entry).decode()
 
 
-def _image(
-    entry: Any,
-    max_bytes: int,
-    rule: ImageRule,
-) -> dict[str, Any] | None:
-    """A content part with an image that providers accept, or with a note instead; None for other
-    entries.
+def _image(entry: Any, max_bytes: int, rule: ImageRule) -> dict[str, Any] | None:
+    """Convert an image to a content part that providers accept, or to a note; else return None.
 
     An image that a provider cannot read makes it refuse the whole request, and every later one.
+
+    Args:
+        max_bytes: the limit on the Base64.
     """
     match entry:
         case {"type": "image", "data": str(data)}:
-            found = _DATA_URL.match(data)
-            if found is not None:
-                data = data[found.end() :]
+            prefix = _DATA_URL.match(data)
+            if prefix is not None:
+                data = data[prefix.end() :]
         case {"type": "image"}:
             return input_text(f"{_LEFT_OUT}: it has no data]")
         case _:

@@ -1,5 +1,6 @@
-"""Our own tools about MCP servers: `list_mcp_resources`, `list_mcp_resource_templates`, `read_mcp_resource`, and
-`tool_search`, which finds tools when the servers have too many to offer them all.
+"""Our own tools about MCP servers: their resources, and a search for their tools.
+
+Requests offer `tool_search` when the servers have too many tools to offer them all.
 
 The answers are JSON text. Answers about resources have the shapes of Codex.
 """
@@ -53,6 +54,7 @@ class _ServersTool(ShownAsServerCall):
         self._servers = servers
 
     def _server(self, name: str) -> McpServer:
+        """The server with a name. Raises a `ToolError` if there is none."""
         server = self._servers.by_name.get(name)
         if server is None:
             raise ToolError(f"unknown MCP server '{name}'", code="UnknownServer")
@@ -67,10 +69,11 @@ class ListMcpResources(_ServersTool):
 
     async def run(self, params: ListParams, context: ToolContext) -> ToolOutput:
         """List the resources. Without `server`, the servers that fail are listed as `errors`."""
-        arguments = {k: v for k, v in asdict(params).items() if v is not None}
-        with mcp_item(
-            params.server or OWN_SERVER, self.name, arguments, context
-        ) as item:
+        arguments = {
+            name: value for name, value in asdict(params).items() if value is not None
+        }
+        shown_server = params.server or OWN_SERVER
+        with mcp_item(shown_server, self.name, arguments, context) as item:
             if params.server is not None:
                 listing = await self._page(self._server(params.server), params.cursor)
             elif params.cursor is not None:
@@ -79,52 +82,57 @@ class ListMcpResources(_ServersTool):
                     code="InvalidArgs",
                 )
             else:
-                listing = await self._everything()
+                listing = await self._all_servers()
             return _answer(item, listing, context)
 
     async def _page(self, server: McpServer, cursor: str | None) -> dict[str, Any]:
-        page = await _request(
-            server, self._method, {} if cursor is None else {"cursor": cursor}
-        )
+        """One page of a server: the first one, or the one that `cursor` names."""
+        query: dict[str, str] = {}
+        if cursor is not None:
+            query["cursor"] = cursor
+        page = await _request(server, self._method, query)
         listing: dict[str, Any] = {
             "server": server.name,
             self._field: self._entries(server, page),
         }
-        if isinstance(page.get("nextCursor"), str):
-            listing["nextCursor"] = page["nextCursor"]
+        next_cursor = page.get("nextCursor")
+        if isinstance(next_cursor, str):
+            listing["nextCursor"] = next_cursor
         return listing
 
-    async def _everything(self) -> dict[str, Any]:
+    async def _all_servers(self) -> dict[str, Any]:
         servers = [
             server for server in self._servers.by_name.values() if server.has_resources
         ]
+        results = await asyncio.gather(*[self._all_pages(each) for each in servers])
         entries: list[dict[str, Any]] = []
         errors: dict[str, str] = {}
-        lists = (self._all_of(server) for server in servers)
-        for server, found in zip(servers, await asyncio.gather(*lists), strict=True):
-            if isinstance(found, ToolError):
-                errors[server.name] = str(found)
+        for server, result in zip(servers, results, strict=True):
+            if isinstance(result, ToolError):
+                errors[server.name] = str(result)
             else:
-                entries += found
-        answer: dict[str, Any] = {self._field: entries}
+                entries += result
+        listing: dict[str, Any] = {self._field: entries}
         if errors:
-            answer["errors"] = errors
-        return answer
+            listing["errors"] = errors
+        return listing
 
-    async def _all_of(self, server: McpServer) -> list[dict[str, Any]] | ToolError:
+    async def _all_pages(self, server: McpServer) -> list[dict[str, Any]] | ToolError:
+        """The entries of all pages of a server, or the error of a request."""
         entries: list[dict[str, Any]] = []
 
-        def take(page: dict[str, Any]) -> bool:
+        def add_page(page: dict[str, Any]) -> bool:
             entries.extend(self._entries(server, page))
             return len(entries) >= _MAX_ENTRIES
 
         try:
-            await read_pages(partial(_request, server, self._method), take)
+            await read_pages(partial(_request, server, self._method), add_page)
         except ToolError as error:
             return error
         return entries
 
     def _entries(self, server: McpServer, page: dict[str, Any]) -> list[dict[str, Any]]:
+        """The entries of a page, each with the name of its server."""
         entries = objects(page.get(self._field))
         return [{"server": server.name, **entry} for entry in entries]
 
@@ -143,9 +151,12 @@ class ReadMcpResource(_ServersTool):
         with mcp_item(params.server, self.name, asdict(params), context) as item:
             server = self._server(params.server)
             result = await _request(server, "resources/read", {"uri": params.uri})
-            contents = result.get("contents", [])
-            read = {"server": params.server, "uri": params.uri, "contents": contents}
-            return _answer(item, read, context)
+            value = {
+                "server": params.server,
+                "uri": params.uri,
+                "contents": result.get("contents", []),
+            }
+            return _answer(item, value, context)
 
 
 @frozen(kw_only=True)
@@ -164,11 +175,11 @@ class ToolSearch(ChangesNothing):
 
     async def run(self, params: ToolSearchParams, context: ToolContext) -> ToolOutput:
         """Return names, descriptions and schemas as JSON. No item is emitted, as in Codex."""
+        limit = max(1, min(params.limit, _MAX_RESULTS))
+        specs = self._catalogue.search(params.query, limit)
         bytes_left = context.output_token_limit * BYTES_PER_TOKEN
         shown: list[dict[str, Any]] = []
-        for spec in self._catalogue.search(
-            params.query, max(1, min(params.limit, _MAX_RESULTS))
-        ):
+        for spec in specs:
             entry = spec.described()
             bytes_left -= len(encode_json(entry))
             if bytes_left < 0:
@@ -182,8 +193,12 @@ class ToolSearch(ChangesNothing):
 def own_mcp_tools(
     servers: McpServers, catalogue: McpCatalogue
 ) -> Sequence[ListMcpResources | ReadMcpResource | ToolSearch]:
-    resources = ListMcpResources(servers), ListMcpResourceTemplates(servers)
-    return *resources, ReadMcpResource(servers), ToolSearch(catalogue)
+    return (
+        ListMcpResources(servers),
+        ListMcpResourceTemplates(servers),
+        ReadMcpResource(servers),
+        ToolSearch(catalogue),
+    )
 
 
 async def _request(
@@ -198,6 +213,7 @@ async def _request(
 def _answer(
     item: RunningItem, value: dict[str, Any], context: ToolContext
 ) -> ToolOutput:
+    """End the item with a JSON value, and return the value for the model."""
     text = encode_json(value).decode()
     item.end({"content": [{"type": "text", "text": text}]})
     return ToolOutput(truncate_output(text, context.output_token_limit))

@@ -19,6 +19,7 @@ _MAPS: Final = (
 )
 """The keywords whose value maps names to schemas."""
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+"""The keywords whose value is a list of schemas."""
 _SINGLE: Final = (
     "items",
     "additionalProperties",
@@ -32,6 +33,7 @@ _SINGLE: Final = (
     "then",
     "else",
 )
+"""The keywords whose value is one schema."""
 _MAY_BE_NULL: Final = frozenset({"const", "default", "example"})
 _TYPES: Final = frozenset(
     {"array", "boolean", "integer", "null", "number", "object", "string"}
@@ -64,6 +66,7 @@ def repaired_parameters(schema: Mapping[str, Any]) -> JsonObject:
 
 
 def _repaired(schema: JsonObject, depth: int) -> JsonObject:
+    """A repaired copy of a schema. Schemas deeper than `_MAX_DEPTH` are not repaired."""
     fields = {
         name: value
         for name, value in schema.items()
@@ -84,43 +87,42 @@ def _repaired(schema: JsonObject, depth: int) -> JsonObject:
     for name in _SINGLE:
         if name in fields:
             fields[name] = _single(fields[name], depth)
-    if (
-        _is_array(fields.get("type"))
-        and "items" not in fields
-        and "prefixItems" not in fields
-    ):
+    has_items = "items" in fields or "prefixItems" in fields
+    if not has_items and _is_array(fields.get("type")):
         fields["items"] = {}
-    if schema.get("properties", ...) is None:
+    if "properties" in schema and schema["properties"] is None:
         fields["properties"] = {}
     return fields
 
 
 def _repair_type(fields: JsonObject) -> None:
-    kind = fields.get("type")
-    if isinstance(kind, str):
-        known = _known_type(kind)
-    elif isinstance(kind, list):
-        kinds = cast("list[object]", kind)
-        known = list(filter(None, (_known_type(each) for each in kinds)))
+    """Write types under their names in JSON Schema, and leave out unknown ones."""
+    wanted = fields.get("type")
+    if isinstance(wanted, list):
+        names = [_known_type(each) for each in cast("list[object]", wanted)]
+        known: Any = [name for name in names if name is not None]
     else:
-        known = None
+        known = _known_type(wanted)
     if known:
         fields["type"] = known
     else:
         fields.pop("type", None)
 
 
-def _known_type(kind: object) -> str | None:
-    if not isinstance(kind, str):
+def _known_type(name: object) -> str | None:
+    if not isinstance(name, str):
         return None
-    plain = kind if kind in _TYPES else kind.lower()
-    name = _OTHER_NAMES.get(plain, plain)
+    if name in _TYPES:
+        return name
+    name = name.lower()
+    name = _OTHER_NAMES.get(name, name)
     if name in _TYPES:
         return name
     return None
 
 
 def _repair_lists_of_names(fields: JsonObject) -> None:
+    """Leave out what is no list of names in `required`, and an `enum` without values."""
     required = fields.get("required")
     if isinstance(required, list):
         names = cast("list[object]", required)
@@ -152,7 +154,8 @@ def _list(value: object, depth: int) -> list[Any]:
 
 
 def _single(value: object, depth: int) -> Any:
-    """A schema in a schema: an object, or a truth value; up to draft 2019-09, `items` may be a list."""
+    """A schema inside another one: an object or a boolean. Up to draft 2019-09, `items` may be a
+    list."""
     match value:
         case bool():
             return value

@@ -75,15 +75,19 @@ class McpTool:
                 result = await self._server.request("tools/call", call, item.progress)
             except RequestFailed as error:
                 cause = str(error).replace("\n", "\n    ")
-                failed = f"tool call failed for `{self._server.name}/{self._tool.name}`"
-                text = f"tool call error: {failed}\n\nCaused by:\n    {cause}"
+                name = f"{self._server.name}/{self._tool.name}"
+                text = (
+                    f"tool call error: tool call failed for `{name}`\n\n"
+                    f"Caused by:\n    {cause}"
+                )
                 raise ToolError(text, code=error.code) from error
+            wall_time_s = time.monotonic() - started_at
             item.end(result)
             # Shrinking an image may take seconds.
             return await asyncio.to_thread(
                 call_output,
                 result,
-                time.monotonic() - started_at,
+                wall_time_s,
                 limit_tokens=context.output_token_limit,
                 image_rule=self._image_rule,
             )
@@ -91,24 +95,23 @@ class McpTool:
     async def _approve(
         self, arguments: Mapping[str, Any], context: ToolContext, item_id: str
     ) -> None:
+        """Ask for an approval if needed. Raises a `ToolError` if the call may not run."""
         server = self._server.name
         tool = self._tool.name
         config = self._config
         policy = context.approval_policy
         mode = config.approval_mode(tool)
-        if needs_approval(self._tool, mode, policy, context.sandbox_policy):
-            question = f"Allow the MCP server `{server}` to run the tool `{tool}`?"
-            grant = ("mcp", server, tool)
-            refused = refusal(server, tool, config)
-            await approve_call(
-                f"{server}/{tool}",
-                arguments,
-                question,
-                context,
-                grant,
-                refused,
-                item_id=item_id,
-            )
+        if not needs_approval(self._tool, mode, policy, context.sandbox_policy):
+            return
+        await approve_call(
+            f"{server}/{tool}",
+            arguments,
+            f"Allow the MCP server `{server}` to run the tool `{tool}`?",
+            context,
+            ("mcp", server, tool),
+            refusal(server, tool, config),
+            item_id=item_id,
+        )
 
 
 def mcp_tool_finder(
@@ -117,13 +120,18 @@ def mcp_tool_finder(
     catalogue: McpCatalogue,
     image_rule: ImageRule,
 ) -> Callable[[str], Tool[Any] | None]:
-    """Return a function that finds tools of servers, and our own tools about servers, by the name
-    that a model writes."""
+    """Return a function that finds a tool by the name that a model writes.
+
+    It finds the tools of servers, and our own tools about servers.
+    """
     own = {tool.name: tool for tool in own_mcp_tools(servers, catalogue)}
 
     def find(name: str) -> Tool[Any] | None:
-        if name in own or (found := servers.find(name)) is None:
-            return own.get(name)
+        if name in own:
+            return own[name]
+        found = servers.find(name)
+        if found is None:
+            return None
         server, tool = found
         return McpTool(server, tool, configs[server.name], image_rule)
 

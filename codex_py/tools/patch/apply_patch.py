@@ -70,10 +70,9 @@ class ApplyPatch:
         return await self.apply(params.input, context.cwd, context)
 
     def changes(self, params: ApplyPatchParams, cwd: Path) -> Sequence[Path] | None:
-        named = [change.path for change in named_changes(params.input)]
-        return [
-            cwd / path for path in (*named, *_MOVED_TO.findall(params.input))
-        ] or None
+        names = [change.path for change in named_changes(params.input)]
+        names += _MOVED_TO.findall(params.input)
+        return [cwd / name for name in names] or None
 
     def show_refusal(
         self, params: ApplyPatchParams, error: ToolError, context: ToolContext
@@ -85,28 +84,16 @@ class ApplyPatch:
             return None
         arguments = call.arguments
         patch = str(arguments.get("input", arguments.get("patch", "")))
-        item = FileChange(
-            id=past.next_id(),
-            changes=named_changes(patch),
-            diff=patch,
-        )
+        item = FileChange(id=past.next_id(), changes=named_changes(patch), diff=patch)
         report = read_report(call.output)
         if report.exit_code == 0:
             return replace(item, status="completed")
-        code = call.error_code or "PatchFailed"
-        text = shortened(report.text.rstrip("\n"))
-        return replace(
-            item,
-            status="failed",
-            error={"code": code, "message": text} if text else None,
-        )
+        text = report.text.rstrip("\n")
+        if not text:
+            return replace(item, status="failed")
+        return _failed(item, call.error_code or _NO_FIT, text)
 
-    async def apply(
-        self,
-        patch: str,
-        cwd: Path,
-        context: ToolContext,
-    ) -> ToolOutput:
+    async def apply(self, patch: str, cwd: Path, context: ToolContext) -> ToolOutput:
         """Apply the text of a patch whose relative paths start at `cwd` (absolute).
 
         A patch that does not fit returns an output in Codex's words, and its item fails. After a
@@ -122,28 +109,25 @@ class ApplyPatch:
             journal = Journal(self._home, cwd)
         scope = ReadScope(context, self._home)
 
-        def planned() -> tuple[list[str], PatchPlan, str]:
-            if journal is None:
-                recovered = []
-            else:
+        def plan_in_thread() -> tuple[list[str], PatchPlan, str]:
+            recovered: list[str] = []
+            if journal is not None:
                 recovered = journal.recover()
-            unambiguous = self._unambiguous
             plan = plan_patch(
-                patch, cwd, readable=scope.readable, unambiguous=unambiguous
+                patch, cwd, readable=scope.readable, unambiguous=self._unambiguous
             )
             return recovered, plan, git_diff(plan.changes, cwd)
 
         try:
-            recovered, plan, diff = await asyncio.to_thread(planned)
+            recovered, plan, diff = await asyncio.to_thread(plan_in_thread)
         except PatchError as error:
+            named = _named_files(patch, cwd)
             if error.kind == "refused":
                 refused = refusal(context)
-                _refuse(_named_files(patch, cwd), "", refused, context)
+                _refuse(named, "", refused, context)
                 raise refused from error
             text = scope.failure(error)
-            _refuse(
-                _named_files(patch, cwd), "", ToolError(text, code=_NO_FIT), context
-            )
+            _refuse(named, "", ToolError(text, code=_NO_FIT), context)
             return ToolOutput(text, success=False, error_code=_NO_FIT)
         changes = [
             Change(path=str(change.path), kind=change.kind) for change in plan.changes
@@ -161,48 +145,26 @@ class ApplyPatch:
         if isinstance(outcome, PatchError):
             report = command_report(1, wall_s, f"{outcome}\n")
             return ToolOutput(report, success=False, error_code=_write_code(outcome))
-        notes = "".join(
-            [f"Note: {note}\n" for note in (*recovered, *plan.notes, *outcome.notes)]
-        )
-        return ToolOutput(command_report(0, wall_s, plan.summary() + notes))
+        notes = (*recovered, *plan.notes, *outcome.notes)
+        text = plan.summary() + "".join([f"Note: {note}\n" for note in notes])
+        return ToolOutput(command_report(0, wall_s, text))
 
-    async def _approve(
-        self,
-        plan: PatchPlan,
-        cwd: Path,
-        context: ToolContext,
-    ) -> None:
-        """Ask for an approval if needed. The question names files outside of the sandbox by their
-        resolved paths."""
+    async def _approve(self, plan: PatchPlan, cwd: Path, context: ToolContext) -> None:
+        """Ask for an approval if needed.
+
+        Raises:
+            ToolError: the patch may not be written.
+        """
         policy = context.approval_policy
+        outside: Sequence[Path] = []
         writable = writable_by(context, self._home)
-        if writable is None:
-            outside = []
-        else:
+        if writable is not None:
             outside = plan.refused(writable)
         if not outside and policy is not ApprovalPolicy.UNTRUSTED:
             return
         if context.sandbox_policy.is_final or not may_ask(policy, "sandbox_approval"):
             raise refusal(context)
-        changes = plan.changes_by_place(outside)
-        diff = git_diff(changes, cwd)
-        named = some_of([str(path) for path in outside], 3)
-        if outside:
-            reason = f"writes outside of the sandbox: {named}"
-        else:
-            reason = None
-        paths: list[Path] = []
-        for change in changes:
-            paths += filter(None, (change.path, change.move_to))
-        request = ApprovalRequest(
-            "patch",
-            diff,
-            context.cwd,
-            reason,
-            paths=tuple(paths),
-            files=changes,
-            item_id=context.next_item_id.upcoming,
-        )
+        request = _approval_request(plan, outside, cwd, context)
         approvals = context.approvals
         async with approvals.asking:
             # Approvals are for resolved paths: a command can change the target of a link.
@@ -212,8 +174,34 @@ class ApplyPatch:
                 )
 
 
+def _approval_request(
+    plan: PatchPlan, outside: Sequence[Path], cwd: Path, context: ToolContext
+) -> ApprovalRequest:
+    """The question about a patch. It names `outside`, the files outside of the sandbox, by their
+    resolved paths."""
+    changes = plan.changes_by_place(outside)
+    reason = None
+    if outside:
+        named = some_of([str(path) for path in outside], 3)
+        reason = f"writes outside of the sandbox: {named}"
+    paths: list[Path] = []
+    for change in changes:
+        paths.append(change.path)
+        if change.move_to is not None:
+            paths.append(change.move_to)
+    return ApprovalRequest(
+        "patch",
+        git_diff(changes, cwd),
+        context.cwd,
+        reason,
+        paths=tuple(paths),
+        files=changes,
+        item_id=context.next_item_id.upcoming,
+    )
+
+
 def _named_files(patch: str, cwd: Path) -> list[Change]:
-    """The files that a patch names, which need not fit them; absolute paths."""
+    """The files that a patch names, with absolute paths. The patch need not fit them."""
     return [
         replace(change, path=os.path.normpath(cwd / change.path))
         for change in named_changes(patch)
@@ -221,14 +209,9 @@ def _named_files(patch: str, cwd: Path) -> list[Change]:
     ]
 
 
-def _failed(
-    item: FileChange,
-    code: str,
-    reason: str,
-) -> FileChange:
-    return replace(
-        item, status="failed", error={"code": code, "message": shortened(reason)}
-    )
+def _failed(item: FileChange, code: str, reason: str) -> FileChange:
+    error = {"code": code, "message": shortened(reason)}
+    return replace(item, status="failed", error=error)
 
 
 def _start_item(
@@ -237,11 +220,9 @@ def _start_item(
     context: ToolContext,
     files: Sequence[PatchedFile] = (),
 ) -> FileChange:
-    item = FileChange(
-        id=context.next_item_id(),
-        changes=sorted(changes, key=lambda change: change.path),
-        diff=diff,
-    )
+    """Emit the start of an item. Returns the item without `files`, which only its start has."""
+    by_path = sorted(changes, key=lambda change: change.path)
+    item = FileChange(id=context.next_item_id(), changes=by_path, diff=diff)
     context.emit(ItemStarted(replace(item, files=files)))
     return item
 
@@ -249,6 +230,7 @@ def _start_item(
 def _refuse(
     changes: Sequence[Change], diff: str, error: ToolError, context: ToolContext
 ) -> None:
+    """Emit an item that starts and fails at once."""
     item = _start_item(changes, diff, context)
     context.emit(ItemCompleted(_failed(item, error.code, str(error))))
 
@@ -274,5 +256,6 @@ def _write_code(failure: BaseException) -> str:
     """The name of the operating system's error, such as `ENOSPC`; `PatchFailed` for any other
     failure."""
     cause = failure.__cause__
-    number = cause.errno if isinstance(cause, OSError) else None
-    return errno.errorcode.get(number or 0, _NO_FIT)
+    if not isinstance(cause, OSError):
+        return _NO_FIT
+    return errno.errorcode.get(cause.errno or 0, _NO_FIT)

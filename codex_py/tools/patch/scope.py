@@ -24,14 +24,19 @@ from codex_py.streams.terminal import some_of
 _OUTSIDE = (
     "patch rejected: writing outside of the project; rejected by user approval settings"
 )
-_READ_ONLY = "patch rejected: writing is blocked by read-only sandbox; rejected by user approval settings"
+_READ_ONLY = (
+    "patch rejected: writing is blocked by read-only sandbox;"
+    " rejected by user approval settings"
+)
 
 
 def writable_by(
     context: ToolContext, home: Path | None
 ) -> Callable[[str], bool] | None:
-    """A rule for resolved, absolute paths: True for files that the sandbox allows to write. None
-    allows all files."""
+    """Return a rule for resolved, absolute paths: True for files that the sandbox allows to write.
+
+    None means that all files are allowed.
+    """
     policy = context.sandbox_policy
     denials = denials_of(policy.files)
     match policy.mode:
@@ -50,9 +55,9 @@ def writable_by(
             own += (path for path, access in policy.files.entries if access == "read")
             own += runner_files(os.environ, roots.all)
             view = layout(roots, own, offline=True)
-            held = (*view.protected, *view.links, *absent_names(roots))
-            allowed = _excluding(held, roots.all)
-            return lambda path: allowed(path) and not denials.refuses(path)
+            protected = (*view.protected, *view.links, *absent_names(roots))
+            is_writable = _excluding(protected, roots.all)
+            return lambda path: is_writable(path) and not denials.refuses(path)
 
 
 class ReadScope:
@@ -65,9 +70,8 @@ class ReadScope:
 
     def __init__(self, context: ToolContext, home: Path | None) -> None:
         self._writable = writable_by(context, home)
-        self._below = readable_under(
-            (context.cwd, *context.sandbox_policy.writable_roots)
-        )
+        workspace = (context.cwd, *context.sandbox_policy.writable_roots)
+        self._is_in_workspace = readable_under(workspace)
         self._approved = {
             str(key) for key in context.approvals.granted if isinstance(key, Path)
         }
@@ -75,15 +79,23 @@ class ReadScope:
         self._denials = denials_of(context.sandbox_policy.files)
         self._may_ask = may_ask(context.approval_policy, "sandbox_approval")
         self._outside: dict[str, None] = {}
+        """The files outside of the sandbox that the patch wanted to read, in that order."""
 
     def readable(self, path: str) -> bool:
+        """True if the patch may read a file (resolved, absolute path).
+
+        Raises:
+            OSError: the policy denies the file (`EACCES`).
+        """
         if self._denials.refuses(path):
             raise system_error(errno.EACCES)
         if self._writable is None:
             return True
         if f"{path}/".startswith(self._hidden):
             return False
-        if self._below(path) or path in self._approved or self._writable(path):
+        if self._is_in_workspace(path):
+            return True
+        if path in self._approved or self._writable(path):
             return True
         self._outside[path] = None
         return self._may_ask
@@ -91,8 +103,9 @@ class ReadScope:
     def failure(self, error: PatchError) -> str:
         """The text for the model about why its patch cannot be applied."""
         if self._outside:
+            files = some_of(list(self._outside), 3)
             message = (
-                f"the patch reads {some_of(list(self._outside), 3)}, outside of the sandbox, and does not fit; "
+                f"the patch reads {files}, outside of the sandbox, and does not fit; "
                 "look at the files with a command first"
             )
         elif error.kind == "empty":
@@ -107,6 +120,7 @@ class ReadScope:
 
 
 def refusal(context: ToolContext) -> CallRefused:
+    """The error for a patch that the sandbox does not allow, and nobody may be asked about."""
     if context.sandbox_policy.mode == "read-only":
         text = _READ_ONLY
         cause = "the sandbox is read-only"
@@ -121,23 +135,29 @@ def refusal(context: ToolContext) -> CallRefused:
 def _excluding(
     protected: Sequence[Path], roots: Sequence[Path]
 ) -> Callable[[str], bool]:
-    """A rule that allows files in the roots, except protected paths and the files below them. All
-    paths are resolved.
+    """Return a rule that allows files in the roots, except protected paths and all below them.
 
     A root may lie below a protected path, such as a worktree in `$CODEX_HOME`: the innermost path
-    decides.
+    decides. All paths are resolved.
     """
-    writable = writable_under(roots)
+    is_below_root = writable_under(roots)
     # Some file systems ignore case.
-    closed = [f"{path}/".casefold() for path in protected]
-    opened = [f"{root}/" for root in roots]
+    protected_names = [f"{path}/".casefold() for path in protected]
+    root_names = [f"{root}/" for root in roots]
 
     def is_writable(path: str) -> bool:
-        folded = f"{path}/".casefold()
-        if not writable(path):
+        if not is_below_root(path):
             return False
-        held = [name.count("/") for name in closed if folded.startswith(name)]
-        freed = [name.count("/") for name in opened if path.startswith(name)]
-        return not held or max(held) < max(freed, default=0)
+        folded = f"{path}/".casefold()
+        protecting = [name for name in protected_names if folded.startswith(name)]
+        if not protecting:
+            return True
+        allowing = [name for name in root_names if path.startswith(name)]
+        return _depth(protecting) < _depth(allowing)
 
     return is_writable
+
+
+def _depth(names: Sequence[str]) -> int:
+    """The depth of the innermost of some folders."""
+    return max([name.count("/") for name in names], default=0)

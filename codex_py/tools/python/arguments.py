@@ -17,7 +17,11 @@ _CHOICE: Final = re.compile("'([^']+)'")
 
 
 class FunctionArguments(BaseModel):
-    """The fields are named by number, so that a parameter may have any name; that is their alias."""
+    """The arguments of a call.
+
+    The fields are numbered: a parameter may have a name that pydantic does not allow. Its name is
+    the alias of the field.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -25,24 +29,20 @@ class FunctionArguments(BaseModel):
     def model_validate_json(
         cls, json_data: str | bytes | bytearray, **options: Any
     ) -> Self:
-        """Parse the arguments. Raises a `WrongValues`, because the text of pydantic's own error is
-        long."""
+        """Parse the arguments. Raises a `WrongValues`: its text is shorter than pydantic's."""
         try:
             return super().model_validate_json(json_data, **options)
         except ValidationError as error:
-            raise WrongValues(
-                [*map(_wrong_value, error.errors(include_url=False))]
-            ) from error
+            problems = error.errors(include_url=False)
+            raise WrongValues([_wrong_value(each) for each in problems]) from error
 
     def given(self) -> dict[str, Any]:
         """The arguments that the model gave, by the names of the parameters, in their order."""
-        fields = type(self).model_fields
-        given = self.model_fields_set
-        return {
-            str(fields[name].alias): getattr(self, name)
-            for name in fields
-            if name in given
-        }
+        given: dict[str, Any] = {}
+        for name, field in type(self).model_fields.items():
+            if name in self.model_fields_set:
+                given[str(field.alias)] = getattr(self, name)
+        return given
 
 
 def _wrong_value(problem: ErrorDetails) -> WrongValue:
@@ -74,38 +74,44 @@ def arguments_model(
     Raises:
         PydanticUserError: pydantic cannot check a type.
     """
+    descriptions = about or {}
     fields: dict[str, Any] = {}
     for number, parameter in enumerate(parameters):
-        if parameter.annotation is Parameter.empty:
+        annotation = parameter.annotation
+        if annotation is Parameter.empty:
             annotation = Any
+        if parameter.default is Parameter.empty:
+            default = ...
         else:
-            annotation = parameter.annotation
-        is_required = parameter.default is Parameter.empty
+            default = parameter.default
+            if lenient:
+                annotation = Optional[annotation]  # noqa: UP045
         field = Field(
-            default=... if is_required else parameter.default,
+            default=default,
             alias=parameter.name,
-            description=(about or {}).get(parameter.name),
+            description=descriptions.get(parameter.name),
         )
-        takes_null = lenient and not is_required
-        if takes_null:
-            annotation = Optional[annotation]  # noqa: UP045
         fields[f"argument_{number}"] = (annotation, field)
     return create_model(name, __base__=FunctionArguments, **fields)
 
 
 def takes_none(annotation: Any) -> bool:
+    """True if the annotation of a parameter allows None."""
     if get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
-    return annotation in (Any, None, Parameter.empty) or NoneType in get_args(
-        annotation
-    )
+    if annotation in (Any, None, Parameter.empty):
+        return True
+    return NoneType in get_args(annotation)
 
 
 def arguments_schema(
     name: str, parameters: Iterable[Parameter], about: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The JSON Schema of the arguments. Raises a `TypeError` if pydantic cannot check or describe a
-    type."""
+    """The JSON Schema of the arguments of a function.
+
+    Raises:
+        TypeError: pydantic cannot check or describe a type.
+    """
     try:
         model = arguments_model(name, parameters, about)
         schema = model.model_json_schema(schema_generator=_Untitled)

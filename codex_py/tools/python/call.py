@@ -50,22 +50,18 @@ class PythonTool:
         self._image_rule = image_rule
 
     async def run(self, params: FunctionArguments, context: ToolContext) -> ToolOutput:
-        """Call the function. Its `CodexError` ends the turn; any other exception becomes a
-        `ToolError`."""
+        """Call the function.
+
+        Raises:
+            CodexError: the function raised it, which ends the turn.
+            ToolError: the function raised anything else, or the call was refused.
+        """
         given = params.given()
         shown = to_jsonable_python(given, fallback=str)
         with mcp_item(_SERVER, self.name, shown, context) as item:
             if self._function.needs_approval:
                 await self._approve(shown, context, item.id)
-            parameters = self._function.parameters
-            content = await self._call(
-                {
-                    name: value
-                    for name, value in given.items()
-                    if value is not None or takes_none(parameters[name].annotation)
-                },
-                context,
-            )
+            content = await self._call(self._usable(given), context)
             item.end({"content": content})
         if all(part["type"] == "text" for part in content):
             text = "\n".join(part["text"] for part in content)
@@ -80,11 +76,22 @@ class PythonTool:
             return replay_server_call(_SERVER, self.name, call, past)
         return None
 
+    def _usable(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments without null for parameters that do not take None: they have a default."""
+        usable: dict[str, Any] = {}
+        for name, value in given.items():
+            annotation = self._function.parameters[name].annotation
+            if value is not None or takes_none(annotation):
+                usable[name] = value
+        return usable
+
     async def _approve(
         self, arguments: Mapping[str, Any], context: ToolContext, item_id: str
     ) -> None:
-        text = (
-            f"the tool {self.name} requires approval, but the approval policy is never"
+        refused = CallRefused(
+            f"the tool {self.name} requires approval, but the approval policy is never",
+            code="ApprovalDenied",
+            cause="a Python tool needs an approval",
         )
         await approve_call(
             f"{_SERVER}/{self.name}",
@@ -93,9 +100,7 @@ class PythonTool:
             context,
             # The key differs from the keys of MCP tools: a server may be called python.
             ("function", _SERVER, self.name),
-            CallRefused(
-                text, code="ApprovalDenied", cause="a Python tool needs an approval"
-            ),
+            refused,
             item_id=item_id,
             rejected="user rejected the call",
         )
@@ -103,7 +108,11 @@ class PythonTool:
     async def _call(
         self, arguments: Mapping[str, Any], context: ToolContext
     ) -> list[dict[str, Any]]:
-        """Call the function. Returns the content entries of an MCP result."""
+        """Call the function. Returns the content entries of an MCP result.
+
+        A function that is no coroutine function runs in a thread; so does the conversion of every
+        result, which may run an iterator of the user's.
+        """
         function = self._function.function
         task = asyncio.current_task()
         try:
@@ -134,17 +143,20 @@ def _content(result: Any) -> Any:
     """Convert a result to content entries of an MCP result. An awaitable is returned unchanged."""
     if inspect.isawaitable(result):
         return result
-    result = _without_iterators(result)
-    is_list = isinstance(result, list | tuple)
-    parts = cast("Sequence[Any]", result) if is_list else ()
-    if any(isinstance(part, bytes) for part in parts):
-        return [_part(part) for part in parts]
-    return [_part(result)]
+    value = _without_iterators(result)
+    if isinstance(value, list):
+        parts = cast("list[Any]", value)
+        if any(isinstance(part, bytes) for part in parts):
+            return [_part(part) for part in parts]
+    return [_part(value)]
 
 
 def _without_iterators(value: Any) -> Any:
-    """The value with a list in place of each iterator. Raises a `ToolError` for one that is too
-    long or endless."""
+    """Copy a value, with a list in place of each iterator and tuple.
+
+    Raises:
+        ToolError: an iterator is too long, or endless.
+    """
     match value:
         case dict():
             fields = cast("dict[Any, Any]", value)
@@ -152,22 +164,28 @@ def _without_iterators(value: Any) -> Any:
         case list() | tuple():
             return [_without_iterators(each) for each in cast("Sequence[Any]", value)]
         case Iterator():
-            values: list[Any] = []
-            room = _MAX_ITERATED_BYTES
-            for each in cast("Iterator[Any]", value):
-                room -= 64
-                if isinstance(each, str | bytes):
-                    room -= len(each)
-                if room < 0:
-                    text = f"it returned an iterator of more than {_MAX_ITERATED_BYTES >> 20} MB"
-                    raise ToolError(text, code="ToolFailed")
-                values.append(_without_iterators(each))
-            return values
+            return _iterated(cast("Iterator[Any]", value))
         case _:
             return value
 
 
+def _iterated(values: Iterator[Any]) -> list[Any]:
+    result: list[Any] = []
+    bytes_left = _MAX_ITERATED_BYTES
+    for value in values:
+        bytes_left -= 64
+        if isinstance(value, str | bytes):
+            bytes_left -= len(value)
+        if bytes_left < 0:
+            limit_mb = _MAX_ITERATED_BYTES >> 20
+            text = f"it returned an iterator of more than {limit_mb} MB"
+            raise ToolError(text, code="ToolFailed")
+        result.append(_without_iterators(value))
+    return result
+
+
 def _part(value: Any) -> dict[str, Any]:
+    """The content entry of an MCP result for a value: an image for bytes, else text."""
     match value:
         case str():
             return {"type": "text", "text": value}

@@ -1,5 +1,4 @@
-"""Runs blocking functions in threads that can be abandoned, and awaits work that cannot be stopped.
-LIGHT."""
+"""Runs blocking functions in their own threads, and awaits work that cannot be stopped. LIGHT."""
 
 import asyncio
 import contextvars
@@ -15,12 +14,14 @@ _T = TypeVar("_T")
 
 
 async def in_thread(function: Callable[[], Any]) -> Any:
-    """Call a function in a daemon thread, which cannot fill the loop's thread pool. The program can
-    exit before the function ends."""
+    """Call a function in a daemon thread.
+
+    The program can exit before the function ends, and functions that never end do not fill the
+    thread pool of the loop.
+    """
     # The exception is part of the result, because a future does not accept a `StopIteration`.
     ended: Future[tuple[Any, BaseException | None]] = Future()
-    # A running future cannot be cancelled: the function sets a result even if the caller no longer
-    # waits.
+    # Only a running future can get a result after the caller has stopped waiting.
     ended.set_running_or_notify_cancel()
     variables = contextvars.copy_context()
 
@@ -34,8 +35,8 @@ async def in_thread(function: Callable[[], Any]) -> Any:
     threading.Thread(target=run, daemon=True).start()
     result, error = await asyncio.wrap_future(ended)
     if isinstance(error, KeyboardInterrupt):
-        # This is not Ctrl-C, which arrives only in the main thread. In a task it would end the
-        # loop.
+        # It is not Ctrl-C, which arrives only in the main thread; but raised in a task, it would
+        # end the loop.
         raise failure(error) from error
     if error is not None:
         raise error
@@ -43,8 +44,10 @@ async def in_thread(function: Callable[[], Any]) -> Any:
 
 
 async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
-    """Await work that cannot be stopped, such as a thread's. A cancellation takes effect after its
-    end."""
+    """Await work that cannot be stopped, such as a thread's.
+
+    A cancellation takes effect after the end of the work, in place of its result.
+    """
     working = asyncio.create_task(work)
     cancelled: asyncio.CancelledError | None = None
     while not working.done():
@@ -58,5 +61,6 @@ async def to_its_end(work: Coroutine[Any, Any, _T]) -> _T:
 
 
 def failure(error: BaseException) -> ToolError:
+    """The error for the model about an exception: its type and text."""
     text = "".join(traceback.format_exception_only(error)).strip()
     return ToolError(text, code="ToolFailed")

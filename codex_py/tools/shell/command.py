@@ -1,4 +1,4 @@
-"""Runs a command for `exec_command` and the shells: starts the process, and emits its thread item."""
+"""Runs a command for `exec_command` and the shells: starts the process, and emits its item."""
 
 import asyncio
 import codecs
@@ -137,7 +137,9 @@ class CommandRunner:
         call = params.call(argv, context, tty=tty)
         snapshot = None
         shell = self.login_shell
-        if shell and (snapshot := await shell.snapshot(argv)) is not None:
+        if shell is not None:
+            snapshot = await shell.snapshot(argv)
+        if shell is not None and snapshot is not None:
             # Merge before the decision, which searches programs on the `PATH` that the command
             # gets.
             environment = shell.merge(snapshot.exported, context.environment)
@@ -169,9 +171,13 @@ class CommandRunner:
         wait_s: float,
         snapshot: ShellSnapshot | None,
     ) -> Process:
+        """Start the command, and wait for its end, but at most `wait_s`."""
         tty = call.tty
-        # An empty setup keeps the shell from reading the profile again.
-        setup = None if snapshot is None else ""
+        if snapshot is None:
+            setup = None
+        else:
+            # An empty setup keeps the shell from reading the profile again.
+            setup = ""
         if verdict.environment is not None:
             # A rule allowed the command without a question. The command gets no terminal, because
             # the rule does not cover later input; and no functions of the profile, which would take
@@ -180,9 +186,8 @@ class CommandRunner:
             tty = False
         elif snapshot is not None:
             setup = snapshot.command
-            context = replace(
-                context, environment=context.environment | snapshot.pieces
-            )
+            environment = context.environment | snapshot.pieces
+            context = replace(context, environment=environment)
         argv = self.orchestrator.argv(
             call, context, sandboxed=verdict.sandboxed, setup=setup
         )
@@ -202,16 +207,22 @@ class CommandRunner:
         *,
         tty: bool,
     ) -> Process:
+        """Start the argv `spawned` and its thread item, which ends with the process.
+
+        Raises:
+            ToolError: the process cannot be started. The item has failed.
+        """
         item = _start_item(call, context)
         live = _LiveOutput(item.id, context.emit)
 
-        def finished(process: Process) -> None:
+        def complete_item(process: Process) -> None:
             live.stop()
+            status = "completed" if process.exit_code == 0 else "failed"
             ended = replace(
                 item,
                 aggregated_output=process.all_output().text(),
                 exit_code=process.exit_code,
-                status="completed" if process.exit_code == 0 else "failed",
+                status=status,
                 duration_ms=round(process.duration_s * 1000),
                 was_stopped=process.was_killed,
             )
@@ -224,7 +235,7 @@ class CommandRunner:
                 environment=context.environment,
                 tty=tty,
                 on_output=live.feed,
-                on_finished=finished,
+                on_finished=complete_item,
             )
         except (OSError, ValueError) as error:
             failure = _spawn_failure(error, call)
@@ -260,15 +271,23 @@ class CommandTool:
     def _in_shell(
         self, script: str, login: bool | None = None, shell: str | None = None
     ) -> list[str]:
-        """The argv that runs a script in a shell. `login`: the model's wish; None: as
-        configured."""
+        """Return the argv that runs a script in a shell.
+
+        Args:
+            login: True or False if the model chose; None for the configured default.
+            shell: the path of the shell; None for the user's.
+
+        Raises:
+            ToolError: the model chose a login shell, which the configuration forbids.
+        """
         if login and not self.allow_login:
             raise ToolError(
                 "login shell is disabled by config; omit `login` or set it to false.",
                 code="InvalidArgs",
             )
         is_login = self.allow_login and login is not False
-        return [shell or self.shell, "-lc" if is_login else "-c", script]
+        option = "-lc" if is_login else "-c"
+        return [shell or self.shell, option, script]
 
     def changes(self, params: Any, cwd: Path) -> Sequence[Path] | None:  # noqa: ARG002
         command: str | list[str] = getattr(params, self.command_field)
@@ -287,10 +306,11 @@ class CommandTool:
         if not isinstance(command, list):
             # The session file does not name the shell.
             command = ["/bin/bash", "-lc", command]
+        words = [str(word) for word in cast("list[Any]", command)]
         report = read_report(call.output)
         item = past_command(
             past.next_id(),
-            shlex.join(map(str, cast("list[Any]", command))),
+            shlex.join(words),
             str(call.arguments.get("workdir") or ""),
             report,
             declined=call.error_code == "ApprovalDenied",
@@ -316,10 +336,10 @@ def _spawn_failure(error: OSError | ValueError, call: CommandCall) -> ToolError:
         return ToolError(f"cannot run the command: {error}", code="EINVAL")
     code = errno.errorcode.get(error.errno or 0, "UnknownError")
     if error.filename == call.cwd:
-        return ToolError(
-            f"working directory {str(call.cwd)!r}: {error.strerror}", code=code
-        )
-    return ToolError(f"cannot run {call.argv[0]!r}: {error.strerror}", code=code)
+        text = f"working directory {str(call.cwd)!r}: {error.strerror}"
+    else:
+        text = f"cannot run {call.argv[0]!r}: {error.strerror}"
+    return ToolError(text, code=code)
 
 
 class _LiveOutput:
@@ -333,11 +353,12 @@ class _LiveOutput:
         self._timer: asyncio.TimerHandle | None = None
 
     def feed(self, data: bytes) -> None:
-        self._latest = (self._latest + data[-_LIVE_BYTES:])[-_LIVE_BYTES:]
+        """Add output, and show it at the next interval."""
+        latest = self._latest + data[-_LIVE_BYTES:]
+        self._latest = latest[-_LIVE_BYTES:]
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(
-                _LIVE_INTERVAL_S, self._show
-            )
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(_LIVE_INTERVAL_S, self._show)
 
     def stop(self) -> None:
         """Show no more output: the completed item has all of it."""

@@ -76,10 +76,11 @@ class ExecCommand(CommandTool):
             text = f"Wall time: {wall_s:.4f} seconds\nOutput:\n{patched.text}"
             return replace(patched, text=text)
 
-        yield_s = min(max(params.yield_time_ms, _MIN_YIELD_MS), _MAX_YIELD_MS) / 1000
-        process = await self.runner.run(argv, params, context, yield_s, tty=params.tty)
-        has_ended = process.finished.is_set()
-        if has_ended:
+        yield_ms = _within(params.yield_time_ms, _MIN_YIELD_MS, _MAX_YIELD_MS)
+        process = await self.runner.run(
+            argv, params, context, yield_ms / 1000, tty=params.tty
+        )
+        if process.finished.is_set():
             session_id = None
         else:
             session_id = self.runner.sessions.keep(process)
@@ -124,47 +125,53 @@ class WriteStdin:
                 f"write_stdin failed: Unknown process id {params.session_id}",
                 code="ESRCH",
             )
-        wait_ms = params.yield_time_ms or _MIN_YIELD_MS
         if _only_interrupts(process, params.chars):
             process.interrupt(params.chars.count(_INTERRUPT))
-            wait_ms = min(
-                max(params.yield_time_ms or _INTERRUPTED_MS, _MIN_YIELD_MS),
-                _MAX_YIELD_MS,
-            )
+            wait_ms = params.yield_time_ms or _INTERRUPTED_MS
+            wait_ms = _within(wait_ms, _MIN_YIELD_MS, _MAX_YIELD_MS)
         elif params.chars:
             _write(process, params.chars)
-            wait_ms = min(max(wait_ms, _MIN_YIELD_MS), _MAX_YIELD_MS)
+            wait_ms = params.yield_time_ms or _MIN_YIELD_MS
+            wait_ms = _within(wait_ms, _MIN_YIELD_MS, _MAX_YIELD_MS)
         else:
-            wait_ms = min(max(wait_ms, _MIN_POLL_MS), self.max_poll_ms)
+            wait_ms = params.yield_time_ms or _MIN_POLL_MS
+            wait_ms = _within(wait_ms, _MIN_POLL_MS, self.max_poll_ms)
         await process.wait(wait_ms / 1000)
-        session_id: int | None = params.session_id
         if process.finished.is_set():
             self.sessions.forget(params.session_id)
             session_id = None
+        else:
+            session_id = params.session_id
         return session_report(
             process, session_id, started, params.max_output_tokens, context
         )
 
     def replay(self, call: PastCall, past: PastItems) -> ThreadItem | None:
         """Add the new output to the item of the command, and the exit code if it has ended."""
-        process = past.noted.get(f"process {call.arguments.get('session_id')}", "")
-        item = past.items.get(process)
+        session_id = call.arguments.get("session_id")
+        item_id = past.noted.get(f"process {session_id}", "")
+        item = past.items.get(item_id)
         report = read_report(call.output)
         if not isinstance(item, CommandExecution) or not report.has_header:
             return None
+        status = "failed" if report.exit_code else "completed"
         return replace(
             item,
             aggregated_output=item.aggregated_output + report.text,
             exit_code=report.exit_code,
-            status="failed" if report.exit_code else "completed",
+            status=status,
         )
+
+
+def _within(wait_ms: int, least_ms: int, most_ms: int) -> int:
+    return min(max(wait_ms, least_ms), most_ms)
 
 
 def _only_interrupts(process: Process, chars: str) -> bool:
     """True if the command has no terminal, and the input ends with an interrupt.
 
-    A terminal would discard unread input before an interrupt. Newlines after the interrupt do not
-    count.
+    Input before the interrupt is dropped, as a terminal would discard it too. Newlines after the
+    interrupt do not count.
     """
     return not process.has_input and chars.rstrip("\r\n").endswith(_INTERRUPT)
 
@@ -191,18 +198,23 @@ def session_report(
     max_output_tokens: int | None,
     context: ToolContext,
 ) -> ToolOutput:
-    """The output since the last report, with the header of Codex 0.98 and newer."""
+    """The output since the last report, with the header of Codex 0.98 and newer.
+
+    Args:
+        session_id: None if the process has ended.
+        started: when the call began, by `time.monotonic`.
+        max_output_tokens: the limit that the model asks for; None if it asks for none.
+    """
     output = process.take_output()
-    most = context.output_token_limit
-    if max_output_tokens is None:
-        limit = most
-    else:
-        limit = min(max(max_output_tokens, 0), most)
+    limit = context.output_token_limit
+    if max_output_tokens is not None:
+        limit = min(max(max_output_tokens, 0), limit)
     text = truncate_output(
         output.text(), limit, total_bytes=output.total_bytes, total_lines=output.lines
     )
-    state = f"Process exited with code {process.exit_code}"
-    if session_id is not None:
+    if session_id is None:
+        state = f"Process exited with code {process.exit_code}"
+    else:
         state = f"Process running with session ID {session_id}"
     return ToolOutput(
         f"Chunk ID: {secrets.token_hex(3)}\n"
@@ -222,8 +234,7 @@ def _shell_path(wanted: str, own_shell: str) -> str:
     name = PurePath(wanted).name
     if name == PurePath(own_shell).name:
         return own_shell
+    found = None
     if name in _SHELLS:
         found = find_program(name, os.pathsep.join(SYSTEM_FOLDERS))
-    else:
-        found = None
     return found or "/bin/sh"

@@ -1,5 +1,7 @@
-"""The steps before a command runs: decide, ask if needed, choose the sandbox. Under the policy `on-failure`, if the
-sandbox seems to have blocked the command, ask whether to run it again outside.
+"""The steps before a command runs: decide, ask if needed, choose the sandbox.
+
+Under the policy `on-failure`, the user is also asked after a command that the sandbox seems to have
+blocked: it may run again outside.
 
 Sources: Codex, `core/src/tools/orchestrator.rs` for the steps, and `exec.rs` for the signs of a
 blocked command.
@@ -58,7 +60,7 @@ _SANDBOX_WORDS: Final = (
 _STOPPED: Final = frozenset(
     {124, 128 + signal.SIGINT, 128 + signal.SIGKILL, 128 + signal.SIGTERM}
 )
-"""The exit codes of commands that another process ended."""
+"""Exit codes of commands that something else ended: `timeout(1)`, or a signal of someone else."""
 
 
 @dataclass(eq=False)
@@ -82,7 +84,8 @@ class Orchestrator:
             ToolError: the command was refused (`ApprovalDenied`).
         """
         is_final = context.sandbox_policy.is_final
-        call = replace(call, escalated=call.escalated and not is_final)
+        if is_final:
+            call = replace(call, escalated=False)
         verdict = self._decide(call, context)
         if isinstance(verdict, Ask):
             async with context.approvals.asking:
@@ -90,14 +93,18 @@ class Orchestrator:
                 verdict = self._decide(call, context)
                 while isinstance(verdict, Ask):
                     await self._ask(verdict.request, call.approval, context, _REJECTED)
-                    # A command in the background may have replaced the program meanwhile.
+                    # A command in the background may have replaced the program meanwhile: then the
+                    # question has changed.
                     again = self._decide(call, context)
                     if not isinstance(again, Ask) or again.request == verdict.request:
                         break
                     verdict = again
-        if isinstance(verdict, Ask) or is_final:
-            # Under a final policy, not even a rule lets the command leave the sandbox.
-            return Run(verdict.sandboxed or is_final)
+        if is_final:
+            # Not even a rule lets the command leave the sandbox.
+            return Run(sandboxed=True)
+        if isinstance(verdict, Ask):
+            # The user has approved it.
+            return Run(verdict.sandboxed)
         return verdict
 
     def argv(
@@ -118,21 +125,21 @@ class Orchestrator:
         if setup is not None:
             argv[1] = "-c"
         policy = context.sandbox_policy
+        if sandboxed:
+            return self.sandbox.command(argv, policy, call.cwd)
+        domains = None
         if policy.domains and policy.domains.is_required:
             domains = policy.domains
-        else:
-            domains = None
-        if not sandboxed and not policy.files.denies and domains is None:
+        if not policy.files.denies and domains is None:
             return argv
-        if not sandboxed:
-            # Denied files and required domains still hold; everything else is allowed.
-            policy = SandboxPolicy(
-                "danger-full-access",
-                network_access=True,
-                files=policy.files,
-                domains=domains,
-            )
-        return self.sandbox.command(argv, policy, call.cwd)
+        # Denied files and required domains hold outside of the sandbox too.
+        remaining = SandboxPolicy(
+            "danger-full-access",
+            network_access=True,
+            files=policy.files,
+            domains=domains,
+        )
+        return self.sandbox.command(argv, remaining, call.cwd)
 
     async def may_leave(
         self, call: CommandCall, process: Process, context: ToolContext
@@ -144,12 +151,12 @@ class Orchestrator:
         Raises:
             ToolError: the user refused.
         """
-        if (
-            context.sandbox_policy.mode == "danger-full-access"
-            or context.sandbox_policy.is_final
-            or not process.finished.is_set()
-            or not _looks_blocked(process.exit_code, process.all_output().text())
-        ):
+        policy = context.sandbox_policy
+        if policy.mode == "danger-full-access" or policy.is_final:
+            return False
+        if not process.finished.is_set():
+            return False
+        if not _looks_blocked(process.exit_code, process.all_output().text()):
             return False
         outside = replace(call, escalated=True).approval
         place = self._place(call, context)
@@ -167,10 +174,11 @@ class Orchestrator:
         except ToolError as error:
             output = process.all_output()
             printed = truncate_output(output.text(), context.output_token_limit)
-            raise ToolError(
-                f"{error}\nIn it, it exited with code {process.exit_code} and printed:\n{printed}",
-                code=error.code,
-            ) from error
+            text = (
+                f"{error}\nIn it, it exited with code {process.exit_code} and printed:\n"
+                f"{printed}"
+            )
+            raise ToolError(text, code=error.code) from error
 
     async def _ask(
         self,
@@ -179,6 +187,15 @@ class Orchestrator:
         context: ToolContext,
         rejected: str,
     ) -> None:
+        """Ask the user. A rule that the user approves is in force from then on, and is saved.
+
+        Args:
+            approval: what an approval for the session covers.
+            rejected: the error for the model if the user refuses.
+
+        Raises:
+            ToolError: the user refused.
+        """
         request = replace(request, item_id=context.next_item_id.upcoming)
         answer = await context.approvals.ask(request, [approval], rejected=rejected)
         if answer is ReviewDecision.APPROVED_WITH_RULE and request.prefix is not None:

@@ -1,11 +1,14 @@
 """Decides whether a command of the model may run. This module neither runs commands nor asks.
 
-If a rule forbids the command, it is refused; if a rule allows it, it runs outside the sandbox. Otherwise there may
-be causes to ask: a rule says so, the command is dangerous, it wants to leave the sandbox, or it is not read-only and
-the policy is `untrusted`. Without a cause the command runs in the sandbox. With a cause the user is
-asked, or the command is refused if the policy does not allow that kind of question. The model may
-propose a rule for the user to approve: the first words of commands to allow permanently. For some
-commands the program proposes a known rule. Source of the texts for the model: Codex 0.169.
+If a rule forbids the command, it is refused; if a rule allows it, it runs outside the sandbox.
+Otherwise there may be causes to ask: a rule says so, the command is dangerous, it wants to leave
+the sandbox, or it is not read-only and the policy is `untrusted`. Without a cause the command runs
+in the sandbox. With a cause the user is asked, or the command is refused if the policy does not
+allow that kind of question.
+
+The model may propose a rule for the user to approve: the first words of commands to allow
+permanently. For some commands the program proposes a known rule. Source of the texts for the model:
+Codex 0.169.
 """
 
 import shlex
@@ -39,7 +42,9 @@ _NEVER_ESCALATES = (
 )
 _TYPED = "the model can type into it without asking again"
 _MAX_NAMED = 3
+"""Limit on the warnings about changeable programs."""
 _MAX_PREFIX = 100
+"""Limit on the characters of a rule that the user is offered."""
 _RULE_ASKS = "approval required by policy, but AskForApproval is set to Never"
 _DANGEROUS = "rm -f style commands are not permitted. Use a safer approach"
 _UNREAD = "it is too long or too deeply nested to be checked for `rm -f`. Use a shorter script"
@@ -200,40 +205,26 @@ def decide(
     """
     match = rules.decide(call.argv, place)
     if match is not None and match.decision is Decision.FORBIDDEN:
-        words = " ".join(match.deciding.prefix)
-        forbids = f"policy forbids commands starting with `{words}`"
-        text = _rejected(call, match.deciding.justification or forbids)
-        raise CallRefused(text, code="ApprovalDenied", cause="a rule forbids it")
+        raise _forbidden(call, match)
     if match is not None and match.decision is Decision.ALLOW:
         return Run(sandboxed=False, environment=place.safe_environment())
     danger = dangerous(call.argv)
     causes = _causes(call, policy, sandbox, match, danger, place)
     for cause in causes:
         if not may_ask(policy, cause.kind):
-            why = f"it needs approval ({cause.reason}), and the approval policy lets nobody be asked"
-            granular = isinstance(policy, GranularPolicy)
-            if granular:
-                text = _rejected(call, f"{why} for `{cause.kind}`")
-            else:
-                text = cause.never
-            needs = "it needs an approval"
-            raise CallRefused(
-                text, code="ApprovalDenied", cause=needs, allow=_ALLOWING_RULE
-            )
+            raise _not_askable(call, cause, policy)
     sandboxed = not call.escalated
     if not causes or is_approved(call.approval, approved, place):
         return Run(sandboxed)
-    warnings = [] if sandboxed else reasons_outside(call, place)
-    reasons = [
-        *warnings,
-        *(cause.reason for cause in causes if cause.reason is not None),
-    ]
+    reasons: list[str] = []
+    if not sandboxed:
+        reasons += reasons_outside(call, place)
+    reasons += [cause.reason for cause in causes if cause.reason is not None]
     prefix = None
     if not danger:
-        proposed = offered_prefix(call.argv, call.prefix_rule, rules, place)
-        prefix = proposed or (
-            offered_known_prefix(call, rules, place) if call.escalated else None
-        )
+        prefix = offered_prefix(call.argv, call.prefix_rule, rules, place)
+        if not prefix and call.escalated:
+            prefix = offered_known_prefix(call, rules, place)
     request = ApprovalRequest(
         "command",
         quote_argv(call.argv),
@@ -246,37 +237,67 @@ def decide(
     return Ask(request, sandboxed)
 
 
-def is_approved(
-    approval: Approval, approved: Collection[Approval], place: CommandPlace
-) -> bool:
-    """True if the command is approved for the session, and the model cannot have replaced its program since.
+def _forbidden(call: CommandCall, match: RuleMatch) -> CallRefused:
+    reason = match.deciding.justification
+    if not reason:
+        words = " ".join(match.deciding.prefix)
+        reason = f"policy forbids commands starting with `{words}`"
+    text = _rejected(call, reason)
+    return CallRefused(text, code="ApprovalDenied", cause="a rule forbids it")
 
-    Outside of the sandbox, the second condition applies to each program of a plain script too.
-    """
-    if approval not in approved:
-        return False
-    argv, _, escalated, _ = approval
-    if escalated:
-        inside = plain_commands(argv, place) or ()
+
+def _not_askable(
+    call: CommandCall, cause: _Cause, policy: AskForApproval
+) -> CallRefused:
+    """The refusal of a command because the policy does not allow the question that it needs."""
+    if isinstance(policy, GranularPolicy):
+        reason = (
+            f"it needs approval ({cause.reason}), and the approval policy lets nobody be asked"
+            f" for `{cause.kind}`"
+        )
+        text = _rejected(call, reason)
     else:
-        inside = ()
-    return place.program(argv[0]) is not None and not any(
-        place.leads_to_changeable(command[0]) for command in inside
+        text = cause.never
+    return CallRefused(
+        text,
+        code="ApprovalDenied",
+        cause="it needs an approval",
+        allow=_ALLOWING_RULE,
     )
 
 
+def is_approved(
+    approval: Approval, approved: Collection[Approval], place: CommandPlace
+) -> bool:
+    """True if a command is approved for the session, and its program is still the approved one.
+
+    The second condition is that the model cannot have replaced the program. Outside of the sandbox
+    it applies to each program of a plain script too.
+    """
+    if approval not in approved:
+        return False
+    argv, _cwd, escalated, _tty = approval
+    if place.program(argv[0]) is None:
+        return False
+    if not escalated:
+        return True
+    inner = plain_commands(argv, place) or ()
+    return not any(place.leads_to_changeable(command[0]) for command in inner)
+
+
 def reasons_outside(call: CommandCall, place: CommandPlace) -> list[str]:
-    """Warnings for the user about a command that leaves the sandbox: clauses that precede the
-    model's justification.
+    """Warnings for the user about a command that leaves the sandbox, each a clause.
 
     They name the first programs that `PATH` finds in folders where the model, or the author of the
     repository, may have put them.
     """
-    words = dict.fromkeys(
-        command[0] for command in all_commands(call.argv).commands if command
-    )
-    found = ((word, place.changeable_program(word)) for word in words)
-    warnings = [f"`{word}` is {path} by PATH" for word, path in found if path]
+    commands = all_commands(call.argv).commands
+    names = dict.fromkeys([command[0] for command in commands if command])
+    warnings: list[str] = []
+    for name in names:
+        path = place.changeable_program(name)
+        if path:
+            warnings.append(f"`{name}` is {path} by PATH")
     warnings = warnings[:_MAX_NAMED]
     if call.tty:
         warnings.append(_TYPED)
@@ -291,27 +312,31 @@ def _causes(
     danger: str | None,
     place: CommandPlace,
 ) -> list[_Cause]:
+    """The causes to ask about a command that no rule forbids or allows; see the module.
+
+    Args:
+        match: a rule that asks, if there is one.
+        danger: the reason why the command is dangerous, if it is.
+    """
     causes: list[_Cause] = []
     if match is not None:
-        words = " ".join(match.deciding.prefix)
-        reason = (
-            match.deciding.justification
-            or f"a rule asks before commands that start with `{words}`"
-        )
+        reason = match.deciding.justification
+        if not reason:
+            words = " ".join(match.deciding.prefix)
+            reason = f"a rule asks before commands that start with `{words}`"
         causes.append(_Cause("rules", reason, _rejected(call, _RULE_ASKS)))
     if danger is not None:
         why = _DANGEROUS if danger == FORCED_RM else _UNREAD
         causes.append(_Cause("sandbox_approval", danger, _rejected(call, why)))
     # Without a sandbox, `escalated` needs no question; but a model that was told never to ask is
     # refused.
-    if call.escalated and (
+    must_ask_to_leave = (
         sandbox != "danger-full-access" or policy is ApprovalPolicy.NEVER
-    ):
-        outside = "outside of the sandbox"
+    )
+    if call.escalated and must_ask_to_leave:
+        reason = "outside of the sandbox"
         if call.justification:
-            reason = f"{outside}: {call.justification}"
-        else:
-            reason = outside
+            reason = f"{reason}: {call.justification}"
         causes.append(_Cause("sandbox_approval", reason, _NEVER_ESCALATES))
     elif policy is ApprovalPolicy.UNTRUSTED and not is_known_safe(call.argv, place):
         causes.append(_Cause("sandbox_approval", call.justification, ""))
@@ -328,20 +353,18 @@ def offered_prefix(
     rules: CommandRules,
     place: CommandPlace = BY_NAME,
 ) -> tuple[str, ...] | None:
-    """The words if the user may be offered a rule of them; else None.
+    """Return the words if the user may be offered a rule of them; else None.
 
     The rule must be narrow and short enough to be read. Together with the existing rules, it must
     allow every command of this call. The model must not be able to change a program or script among
     the words.
     """
-    shows = (
-        all(word.isprintable() for word in words)
-        and len(shlex.join(words)) <= _MAX_PREFIX
-    )
-    if not words or not shows or _is_broad(words):
+    if not all(word.isprintable() for word in words):
+        return None
+    if not words or len(shlex.join(words)) > _MAX_PREFIX or _is_broad(words):
         return None
     match = allowing(rules, words).decide(argv, place)
-    files = (place.cwd / word for word in words)
+    files = [place.cwd / word for word in words]
     if any(file.is_file() and place.can_change(file) for file in files):
         return None
     if match is None or match.decision is not Decision.ALLOW:
@@ -365,18 +388,18 @@ def allowing(rules: CommandRules, prefix: Sequence[str]) -> CommandRules:
 
 
 def _is_broad(words: tuple[str, ...]) -> bool:
-    """True if a rule of these words would allow nearly everything: `python -c`, `sudo -u x bash`."""
+    """True if a rule of these words would allow nearly everything, as of `python -c`."""
     name = program_name(words)
+    if name == "find":
+        # Its own arguments can delete files and run programs.
+        return True
     if name in _WRAPPERS:
-        if name != "find":
-            wrapped = wrapped_commands(words)
-        else:
-            wrapped = []
+        wrapped = wrapped_commands(words)
         return not wrapped or any(_is_broad(inner) for inner in wrapped)
-    if {name, name.rstrip("0123456789.")} & _GENERAL_PROGRAMS:
-        if words[1:2] == ("-m",):
-            first = words[2:3]
-        else:
-            first = words[1:2]
-        return not first or first[0].startswith("-")
+    unversioned = name.rstrip("0123456789.")
+    if name in _GENERAL_PROGRAMS or unversioned in _GENERAL_PROGRAMS:
+        arguments = words[1:]
+        if arguments[:1] == ("-m",):
+            arguments = arguments[1:]
+        return not arguments or arguments[0].startswith("-")
     return not name

@@ -4,6 +4,7 @@ unless the user moves them to the background."""
 from typing import Annotated, Any, TypeAlias
 
 from codex_py.errors import ToolError
+from codex_py.process.process import Process
 from codex_py.protocol.annotations import Aliases
 from codex_py.protocol.checked import WrongValue
 from codex_py.protocol.dispatch import ToolContext
@@ -15,8 +16,8 @@ from codex_py.tools.shell.command import CommandParams, CommandTool, Login, Work
 from codex_py.tools.shell.exec_command import session_report
 from codex_py.tools.truncate import truncate_middle, truncate_output
 
-# The exit code of `timeout(1)`.
 _TIMED_OUT = 124
+"""The exit code of `timeout(1)`."""
 _MAX_TIMEOUT_MS = 24 * 60 * 60 * 1000
 
 _Timeout: TypeAlias = Annotated[
@@ -68,37 +69,41 @@ class _TimedCommand(CommandTool):
 
         wait_s = min(params.timeout_ms, _MAX_TIMEOUT_MS) / 1000
         process = await self.runner.run(argv, params, context, wait_s)
-        in_time = process.finished.is_set()
-        if process.was_let_go and not in_time:
+        has_ended = process.finished.is_set()
+        if not has_ended and process.was_let_go:
             session_id = self.runner.sessions.keep(process)
             return session_report(
                 process, session_id, process.started_at, None, context
             )
-        if not in_time:
+        if not has_ended:
             await process.stop(exit_code=_TIMED_OUT)
+        report = self._report(
+            process, context.output_token_limit, timed_out=not has_ended
+        )
+        return ToolOutput(report, success=process.exit_code == 0)
+
+    def _report(self, process: Process, limit: int, *, timed_out: bool) -> str:
+        """The report on an ended process, with at most `limit` tokens of its output."""
         output = process.take_output()
         text = output.text()
         lines = output.lines
         duration_s = process.duration_s
-        if not in_time:
-            text = f"command timed out after {round(duration_s * 1000)} milliseconds\n{text}"
+        if timed_out:
+            duration_ms = round(duration_s * 1000)
+            text = f"command timed out after {duration_ms} milliseconds\n{text}"
             lines += 1
-        limit = context.output_token_limit
         if self.structured:
             shown = truncate_output(text, limit, total_lines=lines)
             metadata = {
                 "exit_code": process.exit_code,
                 "duration_seconds": round(duration_s, 1),
             }
-            report = encode_json({"output": shown, "metadata": metadata}).decode()
-        else:
-            shown = truncate_middle(text, limit)
-            if shown is text:
-                total = ""
-            else:
-                total = f"Total output lines: {lines}\n"
-            report = command_report(process.exit_code, duration_s, shown, total)
-        return ToolOutput(report, success=process.exit_code == 0)
+            return encode_json({"output": shown, "metadata": metadata}).decode()
+        shown = truncate_middle(text, limit)
+        total = ""
+        if shown is not text:
+            total = f"Total output lines: {lines}\n"
+        return command_report(process.exit_code, duration_s, shown, total)
 
 
 class Shell(_TimedCommand):
