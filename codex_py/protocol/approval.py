@@ -15,8 +15,10 @@ from codex_py.protocol.patched_file import PatchedFile
 
 
 class ApprovalPolicy(StrEnum):
-    """When to ask the user. A call that needs an approval is refused if the user may not be
-    asked."""
+    """When to ask the user.
+
+    A call that needs an approval is refused if the user may not be asked.
+    """
 
     UNTRUSTED = "untrusted"
     """Ask about every patch, and every command that is not known to be read-only."""
@@ -26,6 +28,7 @@ class ApprovalPolicy(StrEnum):
     ON_REQUEST = "on-request"
     """Ask when the model wants to leave the sandbox, a rule says so, or a command is dangerous."""
     NEVER = "never"
+    """Never ask."""
 
 
 ApprovalKind: TypeAlias = Literal[
@@ -35,14 +38,19 @@ ApprovalKind: TypeAlias = Literal[
     "request_permissions",
     "skill_approval",
 ]
-"""The subject of a question. `sandbox_approval`: leaving the sandbox, or a dangerous command;
-`rules`: a rule says to ask."""
+"""The subject of a question.
+
+`sandbox_approval` is about leaving the sandbox, or a dangerous command. `rules` is about a command
+for which a rule says to ask.
+"""
 
 
 @frozen(kw_only=True)
 class GranularPolicy:
-    """Ask as in `on-request`, about the kinds that are True. Calls that need another kind of
-    approval are refused."""
+    """Ask as in `on-request`, but only about the kinds that are True.
+
+    Calls that need another kind of approval are refused.
+    """
 
     sandbox_approval: bool
     rules: bool
@@ -103,11 +111,14 @@ class SandboxLimits:
     """The resource limits of a sandboxed command: `[sandbox_limits]`."""
 
     max_processes: int = 8192
-    """Processes and threads of one command and its children. Enough for 64 workers with 64 threads each, and
-    few enough that a fork bomb leaves the machine some gigabytes."""
+    """Limit on the processes and threads of one command and its children.
+
+    It allows 64 workers with 64 threads each, and leaves the machine some gigabytes after a fork
+    bomb.
+    """
     max_open_files: int = 65536
-    """Limit of each process. Not a million: some programs close every possible descriptor one by
-    one."""
+    """Limit of each process. It is no million, because some programs close every possible
+    descriptor one by one."""
     max_memory_mb: int | None = None
     """Limit of each process's data segment, in MiB; None sets no limit."""
 
@@ -179,23 +190,23 @@ def as_review(answer: object) -> Review:
     Raises:
         CodexError: the answer is something else; the code is `approver`. The call is not allowed.
     """
-    if isinstance(answer, bool):
-        if answer:
-            answer = ReviewDecision.APPROVED
-        else:
-            answer = ReviewDecision.DENIED
+    if answer is True:
+        return Review(ReviewDecision.APPROVED)
+    if answer is False:
+        return Review(ReviewDecision.DENIED)
     if isinstance(answer, ReviewDecision):
         return Review(answer)
     if isinstance(answer, Review):
         return answer
-    reason = "is neither a bool, nor a ReviewDecision, nor a Review, so the call was not allowed"
     raise CodexError(
-        f"the approver answered {answer!r}, which {reason}", code="approver"
+        f"the approver answered {answer!r}, which is neither a bool, nor a ReviewDecision,"
+        " nor a Review, so the call was not allowed",
+        code="approver",
     )
 
 
 DENIALS = frozenset({"ApprovalDenied", "SandboxDenied"})
-"""Error codes of calls that were not allowed to run. An event, `CallDenied`, tells the user of each."""
+"""Error codes of calls that were not allowed to run. A `CallDenied` tells the user of each."""
 
 
 @frozen
@@ -210,17 +221,25 @@ class Denied:
 
     def plus(self, cause: str | None, allow: str | None) -> "Denied":
         """Add one refused call."""
-        allows = dict.fromkeys(filter(None, (*self.allow, allow)))
-        causes = dict.fromkeys(filter(None, (*self.causes, cause)))
-        return Denied(self.calls + 1, tuple(allows), tuple(causes))
+        calls = self.calls + 1
+        return Denied(calls, _added(self.allow, allow), _added(self.causes, cause))
+
+
+def _added(texts: tuple[str, ...], text: str | None) -> tuple[str, ...]:
+    """The texts and one more, unless it is empty or among them."""
+    if not text or text in texts:
+        return texts
+    return (*texts, text)
 
 
 class Approver(Protocol):
     """Decides on calls that need an approval."""
 
     async def review(self, request: ApprovalRequest) -> Review:
-        """Decide on a call. A frontend asks its user; without a user it decides by policy and never
-        waits."""
+        """Decide on a call.
+
+        A frontend asks its user. Without a user it decides by policy and never waits.
+        """
         ...
 
 

@@ -1,5 +1,4 @@
-"""Thread items of calls that no running tool shows: failed calls, and calls of an earlier session.
-LIGHT."""
+"""Thread items of calls that no running tool shows: failed calls and past calls. LIGHT."""
 
 import re
 from collections.abc import Mapping
@@ -37,12 +36,14 @@ _OUTPUT: Final = re.compile(r"^Output:\n", re.MULTILINE)
 
 @frozen
 class PastCall:
+    """A call of an earlier session, with its output."""
+
     id: str
     tool_name: str
     """The name from `called_tool`."""
     arguments: Mapping[str, Any]
-    """The unchecked arguments; `input` is the text of a freeform tool. Empty if they cannot be
-    parsed."""
+    """The unchecked arguments; empty if they cannot be parsed. The text of a freeform tool is
+    `input`."""
     output: str
     """The output that the model got, perhaps cut, without the error code."""
     error_code: str | None
@@ -93,27 +94,27 @@ class CommandReport:
 
 def read_report(output: str) -> CommandReport:
     """Parse a command's output in any of the formats of Codex."""
-    data = {}
     if output.startswith("{"):
-        data = json_object(output)
-    match data:
-        case {"metadata": {"exit_code": int(code)}, **data}:
-            return CommandReport(str(data.get("output", "")), code)
-        case _:
-            pass
-    end = _OUTPUT.search(output)
-    if end is None or end.start() == 0:
+        match json_object(output):
+            case {"metadata": {"exit_code": int(code)}, **others}:
+                return CommandReport(str(others.get("output", "")), code)
+            case _:
+                pass
+    heading = _OUTPUT.search(output)
+    if heading is None or heading.start() == 0:
         return CommandReport(output, has_header=False)
-    header = output[: end.start()]
-    code = _EXIT_CODE.search(header)
-    time = _WALL_TIME.search(header)
+    header = output[: heading.start()]
+    text = output[heading.end() :]
     running = _IN_BACKGROUND.search(header)
-    return CommandReport(
-        output[end.end() :],
-        None if code is None else int(code[1]),
-        None if code is None or time is None else int(float(time[1]) * 1000),
-        None if running is None else running[1],
-    )
+    process_id = None if running is None else running[1]
+    exited = _EXIT_CODE.search(header)
+    if exited is None:
+        return CommandReport(text, process_id=process_id)
+    duration_ms = None
+    time = _WALL_TIME.search(header)
+    if time is not None:
+        duration_ms = int(float(time[1]) * 1000)
+    return CommandReport(text, int(exited[1]), duration_ms, process_id)
 
 
 def past_command(
@@ -124,8 +125,11 @@ def past_command(
     *,
     declined: bool = False,
 ) -> CommandExecution:
-    """The item of a past command. No exit code means that it is still running, or was refused or
-    interrupted."""
+    """The item of a past command.
+
+    Without an exit code, it runs in the background if it has a `process_id`; else it was refused or
+    interrupted.
+    """
     if declined:
         status = "declined"
     elif report.exit_code == 0 or report.process_id is not None:
@@ -146,13 +150,16 @@ def past_command(
 def failed_call(
     item_id: str, tool: str, call_id: str, code: str, reason: str
 ) -> ErrorItem:
-    """The item of a call that failed before its tool could show one: bad arguments, an unknown
-    tool, …"""
+    """The item of a call that failed before its tool could show one.
+
+    Its tool is unknown, for instance, or its arguments are invalid.
+    """
     tool = shortened(tool, _MAX_NAME_CHARS)
     name = tool.removeprefix(AGENTS_NAMESPACE) or "a call without a name"
+    prefix = f"{name} failed: "
     return ErrorItem(
         id=item_id,
-        message=f"{name} failed: {shortened(reason.removeprefix(f'{name} failed: '))}",
+        message=prefix + shortened(reason.removeprefix(prefix)),
         tool=tool,
         call_id=call_id,
         code=code,
@@ -160,8 +167,7 @@ def failed_call(
 
 
 def named_changes(patch: str) -> list[Change]:
-    """The files that the headings of a patch name, sorted by path; the paths are as written
-    there."""
+    """The files that the headings of a patch name, sorted by path. Paths are as written there."""
     changes = [
         Change(path=heading[2].strip(), kind=_KINDS[heading[1]])
         for heading in _HEADING.finditer(patch)
@@ -171,7 +177,7 @@ def named_changes(patch: str) -> list[Change]:
 
 def shortened(text: str, max_chars: int = _MAX_MESSAGE_CHARS) -> str:
     """The text, or its first and last characters with an ellipsis between them."""
-    half = max_chars // 2
     if len(text) <= max_chars:
         return text
+    half = max_chars // 2
     return f"{text[:half]}…{text[-half:]}"

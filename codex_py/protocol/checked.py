@@ -1,4 +1,4 @@
-"""Reads foreign data into types, by annotations: the one walk that checks such data. LIGHT.
+"""Reads foreign data into types, by their annotations. All such data is checked here. LIGHT.
 
 It reads the items of the API, the arguments of tools, settings, the tasks of a batch and the params
 of the servers. pydantic would do the same, but would cost every run of `exec` that calls a tool
@@ -42,6 +42,8 @@ REQUIRED: Final = "it is missing"
 """The reason of a `WrongValue` for a missing value."""
 _MAX_PROBLEMS: Final = 8
 """The number of problems that the text of an error names."""
+_SHOWN_CHARS: Final = 200
+"""Limit on a wrong value in the text of an error."""
 _UNFIT: Final = object()
 """Takes the place of the typed value if a value does not fit its type."""
 
@@ -57,27 +59,29 @@ class WrongValue(ValueError):
         reason: the problem, for other texts.
     """
 
-    def __init__(
-        self,
-        path: Sequence[str],
-        reason: str,
-        value: object = None,
-    ) -> None:
+    def __init__(self, path: Sequence[str], reason: str, value: object = None) -> None:
         field = ".".join(path) or "arguments"
-        # Encode only the beginning: the value may be megabytes, or nested deeply.
-        shown = "".join(islice(json.JSONEncoder(default=str).iterencode(value), 200))[
-            :200
-        ]
-        is_wrong = f"invalid value {shown} for `{field}`: {reason}"
-        super().__init__(f"missing field `{field}`" if reason == REQUIRED else is_wrong)
+        if reason == REQUIRED:
+            text = f"missing field `{field}`"
+        else:
+            text = f"invalid value {_beginning(value)} for `{field}`: {reason}"
+        super().__init__(text)
         self.path = path
         self.reason = reason
 
 
+def _beginning(value: object) -> str:
+    """The first characters of a value as JSON. It may be megabytes, or nested deeply."""
+    chunks = json.JSONEncoder(default=str).iterencode(value)
+    text = "".join(islice(chunks, _SHOWN_CHARS))
+    return text[:_SHOWN_CHARS]
+
+
 class UnknownField(WrongValue):
-    """A field that its object does not have. `known`: the fields that it has."""
+    """A field that its object does not have."""
 
     def __init__(self, path: Sequence[str], known: Iterable[str]) -> None:
+        """`known` has the names of the fields that the object may have."""
         self._hint = guess(known, path[-1])
         super().__init__(path, f"it is unknown{self._hint}")
 
@@ -123,26 +127,21 @@ class Mistake(NamedTuple):
 
 
 def guess(options: Iterable[object], value: object) -> str:
-    """A question for the option that a wrong value resembles; empty if it resembles none."""
+    """Return `; did you mean …?` with the option that a wrong value resembles, or an empty text."""
     known = {str(option).lower(): option for option in options}
-    if isinstance(value, str) and known:
-        meant = nearest(value.lower(), known)
-    else:
-        meant = None
+    if not known or not isinstance(value, str):
+        return ""
+    meant = nearest(value.lower(), known)
     if meant is None:
         return ""
     return f"; did you mean {known[meant]!r}?"
 
 
-def checked(
-    kind: Kind,
-    value: Any,
-    path: Place = (),
-) -> Any:
+def checked(kind: Kind, value: Any, path: Place = ()) -> Any:
     """Convert a JSON value to a type. Unknown fields are ignored.
 
     Raises:
-        WrongValues: a value has another type, or is missing; names all of them.
+        WrongValues: a value has another type, or is missing. The error names all of them.
     """
     found, mistakes = read(kind, value, path)
     _require_none(mistakes)
@@ -175,8 +174,8 @@ def read(
     default counts as left out.
 
     Args:
-        exact: numbers and booleans are what they look like. By default, a string may stand for
-            them, and whole numbers may have a decimal point: models write them so.
+        exact: refuse strings in place of numbers and booleans, and whole numbers with a decimal
+            point. By default they are converted, because models write them.
     """
     reader = _Reader(exact=exact)
     found = reader.value(kind, value, path)
@@ -190,15 +189,11 @@ class _Reader:
         self._wrong = 0
         """The number of mistakes besides unknown fields."""
 
-    def value(
-        self,
-        kind: Kind,
-        value: Any,
-        path: Place,
-    ) -> Any:
+    def value(self, kind: Kind, value: Any, path: Place) -> Any:
         """Convert a value by the first type of a union that has its form.
 
-        Among objects with a tag, its value decides.
+        Among objects with a tag, its value decides. Returns None, and adds a mistake, if no type
+        fits.
         """
         for option in _options(kind):
             match option.form:
@@ -235,25 +230,21 @@ class _Reader:
                     missing = (*path, field.names[0])
                     self._add(Mistake(missing, "missing", field.kind))
                 continue
-            mistakes = len(self.mistakes)
-            wrong = self._wrong
+            mistakes_before = len(self.mistakes)
+            wrong_before = self._wrong
             value = self.value(field.kind, data[name], (*path, name))
-            if self._wrong == wrong:
+            if self._wrong == wrong_before:
                 values[field.name] = value
             elif field.is_lenient:
-                del self.mistakes[mistakes:]
-                self._wrong = wrong
+                # The field counts as left out.
+                del self.mistakes[mistakes_before:]
+                self._wrong = wrong_before
         for name, value in data.items():
             if name not in known.names:
                 self.mistakes.append(Mistake((*path, name), "unknown", cls, value))
         return values
 
-    def _tagged(
-        self,
-        option: "_Option",
-        data: JsonObject,
-        path: Place,
-    ) -> Any:
+    def _tagged(self, option: "_Option", data: JsonObject, path: Place) -> Any:
         """Convert an object to the class that its tag names, or to the only class of the union."""
         tags = option.tags
         if tags is None:
@@ -269,9 +260,9 @@ class _Reader:
         if issubclass(cls, Declares):
             self._declared(cls, data, path)
             return cls(data)
-        wrong = self._wrong
+        wrong_before = self._wrong
         values = self.fields(cls, data, path)
-        if self._wrong > wrong:
+        if self._wrong > wrong_before:
             return None
         return cls(**values)
 
@@ -283,12 +274,7 @@ class _Reader:
             else:
                 self.value(kind, value, (*path, name))
 
-    def _elements(
-        self,
-        option: "_Option",
-        values: Sequence[Any],
-        path: Place,
-    ) -> Any:
+    def _elements(self, option: "_Option", values: Sequence[Any], path: Place) -> Any:
         kind = option.inner[0]
         if kind is not Any:
             values = [
@@ -297,12 +283,7 @@ class _Reader:
             ]
         return option.kind(values)
 
-    def _members(
-        self,
-        kind: Kind,
-        members: JsonObject,
-        path: Place,
-    ) -> JsonObject:
+    def _members(self, kind: Kind, members: JsonObject, path: Place) -> JsonObject:
         if kind is Any:
             return members
         return {
@@ -311,6 +292,7 @@ class _Reader:
         }
 
     def _plain(self, kind: Plain, value: Any) -> Any:
+        """The converted value; `_UNFIT` if it does not fit."""
         if not self._exact:
             value = _number(kind.types[-1], value)
         if kind.fits(value):
@@ -331,7 +313,7 @@ def _given(field: FieldShape, data: JsonObject) -> str | None:
 
 
 def _number(kind: type, value: Any) -> Any:
-    """The number or boolean that a value means, if it means one; else the value."""
+    """Convert a value to a number or boolean of this type, if it can stand for one."""
     if kind in (bool, int, float) and isinstance(value, str):
         try:
             value = json.loads(value.lower())

@@ -10,12 +10,13 @@ from collections.abc import (
 )
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from functools import reduce
 from typing import Any, Final, TypeVar
 
+from codex_py.protocol.dispatch import Tool
 from codex_py.protocol.events import Event, StopOverridden
 from codex_py.protocol.extension import (
     Extension,
+    Occasion,
     StopCheck,
     ToolFinder,
     TurnStart,
@@ -28,7 +29,7 @@ _EMPTY: Final = Extension()
 
 
 def combined(extensions: Sequence[Extension]) -> Extension:
-    """Combine extensions in the order given: the first is the outermost, entered first and left last."""
+    """Combine extensions: the first is the outermost, entered first and left last."""
     sinks = _set(extensions, lambda each: each.sink)
     finders = _set(extensions, lambda each: each.find_tool)
     contexts = _set(extensions, lambda each: each.context)
@@ -43,11 +44,19 @@ def combined(extensions: Sequence[Extension]) -> Extension:
             emit(event)
 
     def find_tool() -> ToolFinder:
-        found = [find() for find in finders]
-        return lambda name: next(
-            (t for find in found if (t := find(name)) is not None), None
-        )
+        return _first_tool([make_finder() for make_finder in finders])
 
+    def context(occasion: Occasion) -> Sequence[Note]:
+        notes: list[Note] = []
+        for notes_for in contexts:
+            notes += notes_for(occasion)
+        return notes
+
+    stop_checks = [
+        _bounded(each)
+        for each in extensions
+        if each.before_stop is not _EMPTY.before_stop
+    ]
     return Extension(
         tools=[tool for each in extensions for tool in each.tools],
         find_tool=find_tool,
@@ -55,18 +64,10 @@ def combined(extensions: Sequence[Extension]) -> Extension:
         recover=_first(_set(extensions, lambda each: each.recover)),
         wrap_dispatch=_wrapping(_set(extensions, lambda each: each.wrap_dispatch)),
         wrap_approver=_wrapping(_set(extensions, lambda each: each.wrap_approver)),
-        context=lambda occasion: [
-            note for context in contexts for note in context(occasion)
-        ],
+        context=context,
         before_prompt=_all(_set(extensions, lambda each: each.before_prompt)),
         before_request=_all(_set(extensions, lambda each: each.before_request)),
-        before_stop=_all_content(
-            [
-                _bounded(each)
-                for each in extensions
-                if each.before_stop is not _EMPTY.before_stop
-            ]
-        ),
+        before_stop=_first_note(stop_checks),
         max_rounds=sum(each.max_rounds for each in extensions),
         around_turn=lambda turn: _nested(around(turn) for around in around_turn),
         around_compaction=lambda compaction: _nested(
@@ -88,44 +89,67 @@ def _set(
     return [value for value in values if value is not default]
 
 
+def _first_tool(finders: Sequence[ToolFinder]) -> ToolFinder:
+    """Ask the finders in order, until one has the tool."""
+
+    def find(name: str) -> Tool[Any] | None:
+        for finder in finders:
+            tool = finder(name)
+            if tool is not None:
+                return tool
+        return None
+
+    return find
+
+
 def _wrapping(wraps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    return lambda wrapped: reduce(
-        lambda inner, wrap: wrap(inner), reversed(wraps), wrapped
-    )
+    """Apply the wrappers from the last, which is the innermost, to the first."""
+
+    def wrap_all(wrapped: Any) -> Any:
+        for wrap in reversed(wraps):
+            wrapped = wrap(wrapped)
+        return wrapped
+
+    return wrap_all
 
 
 def _first(
     functions: Sequence[Callable[..., Awaitable[Any]]],
 ) -> Callable[..., Awaitable[Any]]:
+    """Call the functions in order, until one returns something true. Else the last result counts."""
+
     async def first(*arguments: Any) -> Any:
-        found = None
+        result = None
         for function in functions:
-            found = await function(*arguments)
-            if found:
+            result = await function(*arguments)
+            if result:
                 break
-        return found
+        return result
 
     return first
 
 
-def _all_content(checks: Sequence[StopCheck]) -> StopCheck:
-    """Return the first note, which continues the turn. An extension without rounds left does not
-    stop later ones."""
+def _first_note(checks: Sequence[StopCheck]) -> StopCheck:
+    """Call the checks in order, until one returns a note, which continues the turn.
+
+    An extension without rounds left does not stop later ones.
+    """
 
     async def before_stop(stop: TurnStop) -> Note | StopOverridden | None:
-        overridden = None
+        overridden: StopOverridden | None = None
         for check in checks:
-            wanted = await check(stop)
-            if isinstance(wanted, Note):
-                return wanted
-            overridden = overridden or wanted
+            answer = await check(stop)
+            if isinstance(answer, Note):
+                return answer
+            if overridden is None:
+                overridden = answer
         return overridden
 
     return before_stop
 
 
 def _bounded(extension: Extension) -> StopCheck:
-    """The extension's `before_stop`, with its rounds counted."""
+    """Return the extension's `before_stop`, with its rounds counted and limited."""
     turn: TurnStart | None = None
     rounds = 0
 
@@ -134,13 +158,15 @@ def _bounded(extension: Extension) -> StopCheck:
         if stop.turn is not turn:
             turn = stop.turn
             rounds = 0
-        stop = replace(stop, rounds=rounds, rounds_left=extension.max_rounds - rounds)
-        wanted = await extension.before_stop(stop)
-        if isinstance(wanted, Note) and stop.rounds_left <= 0:
-            return StopOverridden(rounds, wanted.text)
-        if isinstance(wanted, Note):
-            rounds += 1
-        return wanted
+        rounds_left = extension.max_rounds - rounds
+        stop = replace(stop, rounds=rounds, rounds_left=rounds_left)
+        answer = await extension.before_stop(stop)
+        if not isinstance(answer, Note):
+            return answer
+        if rounds_left <= 0:
+            return StopOverridden(rounds, answer.text)
+        rounds += 1
+        return answer
 
     return before_stop
 
@@ -148,21 +174,25 @@ def _bounded(extension: Extension) -> StopCheck:
 def _all(
     functions: Sequence[Callable[..., Awaitable[Sequence[Note]]]],
 ) -> Callable[..., Awaitable[Sequence[Note]]]:
-    async def notes(*arguments: Any) -> Sequence[Note]:
-        found: list[Note] = []
+    """Call all functions in order, and return the notes of all."""
+
+    async def all_notes(*arguments: Any) -> Sequence[Note]:
+        notes: list[Note] = []
         for function in functions:
-            found += await function(*arguments) or ()
-        return found
+            notes += await function(*arguments) or ()
+        return notes
 
-    return notes
+    return all_notes
 
 
-def _merged(facts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Merge facts. For each name the first value that is not empty wins; for `exit_code` the
-    largest."""
+def _merged(all_facts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Merge the facts of all extensions.
+
+    For each name the first value that is not empty wins, for `exit_code` the largest.
+    """
     merged: dict[str, Any] = {}
-    for some in facts:
-        for name, value in some.items():
+    for facts in all_facts:
+        for name, value in facts.items():
             if not merged.get(name):
                 merged[name] = value
             elif name == "exit_code" and value:

@@ -28,9 +28,9 @@ class ItemIds:
         self._upcoming: str | None = None
 
     def __call__(self) -> str:
-        taken = self._upcoming or self._fresh()
+        item_id = self._upcoming or self._fresh()
         self._upcoming = None
-        return taken
+        return item_id
 
     @property
     def upcoming(self) -> str:
@@ -41,8 +41,7 @@ class ItemIds:
 
 
 class ApproverFailed(Exception):
-    """An approver raised `error`. The approver is not part of a call, so the error ends the
-    turn."""
+    """An approver raised `error`, which ends the turn: the approver is not part of a call."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
@@ -57,8 +56,9 @@ class Approvals:
     may cover this call.
 
     Args:
-        abort: ends the turn; called if the user decides `ABORT`.
-        agent: see `ApprovalRequest`.
+        abort: ends the turn. It is called if the user decides `ABORT`.
+        asking: the lock of the parent session; None makes a new one.
+        agent: the nickname of the subagent; see `ApprovalRequest`.
     """
 
     def __init__(
@@ -100,10 +100,8 @@ class Approvals:
             self._abort()
         if review.decision in {ReviewDecision.DENIED, ReviewDecision.ABORT}:
             if review.feedback:
-                feedback = f": {review.feedback}"
-            else:
-                feedback = ""
-            raise ToolError(f"{rejected}{feedback}", code="ApprovalDenied")
+                rejected = f"{rejected}: {review.feedback}"
+            raise ToolError(rejected, code="ApprovalDenied")
         if review.decision is ReviewDecision.APPROVED_FOR_SESSION:
             self.granted.update(grants)
         return review.decision
@@ -134,12 +132,7 @@ ParamsT_contra = TypeVar("ParamsT_contra", contravariant=True)
 class Tool(Protocol[ParamsT_contra]):
     """Something that the model can call.
 
-    A tool may implement `KnowsChanges`, `ShowsRefusals` and `Replayable` as well. `run` emits the thread items of the
-    call itself (started, then completed on every path). After a cancellation it leaves no process running and no file
-    half-written.
-
-    Raises:
-        ToolError: its text becomes the output of the call. See `Dispatch` for other exceptions.
+    A tool may implement `KnowsChanges`, `ShowsRefusals` and `Replayable` as well.
     """
 
     name: str
@@ -149,7 +142,16 @@ class Tool(Protocol[ParamsT_contra]):
     parallel: bool
     """False: runs alone, after all earlier calls and before all later ones."""
 
-    async def run(self, params: ParamsT_contra, context: ToolContext) -> ToolOutput: ...
+    async def run(self, params: ParamsT_contra, context: ToolContext) -> ToolOutput:
+        """Carry out a call.
+
+        The tool itself emits the thread items of the call: each starts, and completes on every
+        path. After a cancellation, no process is left running and no file half-written.
+
+        Raises:
+            ToolError: its text becomes the output of the call. See `Dispatch` for other exceptions.
+        """
+        ...
 
 
 @runtime_checkable
@@ -164,19 +166,18 @@ class KnowsChanges(Protocol):
 
 @runtime_checkable
 class ShowsRefusals(Protocol):
-    def show_refusal(
-        self,
-        params: Any,
-        error: ToolError,
-        context: ToolContext,
-    ) -> None:
+    """A tool whose refused calls have thread items too."""
+
+    def show_refusal(self, params: Any, error: ToolError, context: ToolContext) -> None:
         """Emit the item of a call that an extension, such as a hook, refused."""
         ...
 
 
 def changed_paths(use: "ToolUse") -> Sequence[Path] | None:
-    """The absolute paths of the files that a call will change; empty if it changes none, None if
-    they are not known."""
+    """The absolute paths of the files that a call will change.
+
+    Empty if it changes none, None if they are not known.
+    """
     tool = use.tool
     if isinstance(tool, KnowsChanges):
         return tool.changes(use.params, use.context.cwd)
@@ -206,8 +207,8 @@ A wrapper may skip the call, change it, repeat it, or add `ToolOutput.notes`. If
 tool, raises
 
 - `ToolError` or `OSError`, its text becomes the output of this call;
-- a `CodexError`, the turn ends with it: the other calls are cancelled, and each call without an output is
-  answered `aborted: {error}`. Nothing is retried, not even after a `ModelError`. After a
+- a `CodexError`, the turn ends with it: the other calls are cancelled, and each call without an
+  output is answered `aborted: {error}`. Nothing is retried, not even after a `ModelError`. After a
   `TurnSuspended`, the turn ends once the other calls have ended, and the session file has no output
   of this call, so that a later session can run it, see `ThreadState.open_call`;
 - `CancelledError` because the call was cancelled, or `KeyboardInterrupt`, it is passed on;

@@ -1,7 +1,7 @@
 """Events as the JSON objects that `exec --json` prints."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from codex_py.protocol.event_items import ThreadItem
@@ -10,7 +10,8 @@ from codex_py.protocol.events import AgentEvent, Event, FilesPatched, UsageRepor
 
 def event_data(event: Event) -> dict[str, Any] | None:
     """The JSON object that `exec --json` prints for an event; None for a live-only one."""
-    if event.type is None or getattr(getattr(event, "item", None), "live_only", False):
+    item = getattr(event, "item", None)
+    if event.type is None or getattr(item, "live_only", False):
         return None
     return plain_data(event)
 
@@ -38,8 +39,8 @@ def event_json(event: Event) -> dict[str, Any]:
             known = event_data(event)
             if known:
                 return known
-            class_name = type(event).__name__
-            name = re.sub(r"(?<!^)(?=[A-Z])", "_", class_name).lower()
+            words = re.findall(r"[A-Z][^A-Z]*", type(event).__name__)
+            name = "_".join(words).lower()
             return {"type": name, **plain_data(event, is_whole=True)}
 
 
@@ -49,33 +50,45 @@ def item_data(item: ThreadItem) -> dict[str, Any]:
 
 
 def plain_data(value: Any, *, is_whole: bool = False) -> Any:
-    """The JSON value of an event, of an item, or of a part of either."""
+    """The JSON value of an event, of an item, or of a part of either.
+
+    The metadata `json` of a field says how it is written: `False` leaves it out unless `is_whole`,
+    `"unless none"` leaves out None, and `"inline"` puts the members of a mapping in its place.
+    """
     fields = getattr(value, "__dataclass_fields__", None)
-    if fields is None:
-        if isinstance(value, list | tuple):
-            return [
-                plain_data(part, is_whole=is_whole)
-                for part in cast("Sequence[Any]", value)
-            ]
-        if isinstance(value, dict):
-            return {
-                k: plain_data(v, is_whole=is_whole)
-                for k, v in cast("dict[str, Any]", value).items()
-            }
-        return value
+    if fields is not None:
+        return _fields_data(value, fields, is_whole=is_whole)
+    if isinstance(value, list | tuple):
+        parts = cast("Sequence[Any]", value)
+        return [plain_data(part, is_whole=is_whole) for part in parts]
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value)
+        return {
+            name: plain_data(member, is_whole=is_whole)
+            for name, member in members.items()
+        }
+    return value
+
+
+def _fields_data(
+    value: Any, fields: Mapping[str, Any], *, is_whole: bool
+) -> dict[str, Any]:
+    """The JSON object of a dataclass, which begins with `id` and `type` if it has them."""
     data: dict[str, Any] = {}
     if "id" in fields:
         data["id"] = value.id
     tag = getattr(value, "type", None)
     if tag is not None:
         data["type"] = tag
-    for name, spec in fields.items():
-        shown = spec.metadata.get("json", True)
-        if not (shown or is_whole) or name in data or name in {"type", "live_only"}:
+    for name, field in fields.items():
+        if name in data or name in {"type", "live_only"}:
+            continue
+        form = field.metadata.get("json", True)
+        if not form and not is_whole:
             continue
         part = getattr(value, name)
-        if shown == "inline":
+        if form == "inline":
             data.update(plain_data(part, is_whole=is_whole))
-        elif part is not None or shown != "unless none":
+        elif part is not None or form != "unless none":
             data[name] = plain_data(part, is_whole=is_whole)
     return data

@@ -1,7 +1,8 @@
 """The items of a thread in events: messages and actions of the agent.
 
-They are dataclasses, not pydantic models: nothing parses them. Source of the shapes: the items of Codex's JSONL events;
-fields beyond those are additions.
+They are dataclasses, not pydantic models: nothing parses them. Source of the shapes: the items of
+Codex's JSONL events; fields beyond those are additions. `plain_data` reads the metadata `json` of
+the fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -100,11 +101,11 @@ AgentWord: TypeAlias = Literal[
 
 @frozen
 class AgentState:
-    """The state of a subagent. `message`: the answer if it is `completed`, the error if it is
-    `errored`."""
+    """The state of a subagent."""
 
     status: AgentWord
     message: str | None = None
+    """The answer of a `completed` subagent, or the error of an `errored` one."""
 
 
 @frozen(kw_only=True)
@@ -113,7 +114,7 @@ class CollabToolCall(_Item):
 
     type: ClassVar = "collab_tool_call"
     tool: Literal["spawn_agent", "send_input", "wait", "close_agent"]
-    """The tool. As in Codex, `wait` stands for `resume_agent` too."""
+    """The tool that was called. As in Codex, `wait` stands for `resume_agent` too."""
     sender_thread_id: str
     receiver_thread_ids: Sequence[str] = ()
     prompt: str | None = None
@@ -160,8 +161,10 @@ class TodoList(_Item):
 
 @frozen(kw_only=True)
 class ErrorItem(_Item):
-    """A problem to report to the user. One with a code and no tool ended the turn, and appears only
-    in a replay."""
+    """A problem to report to the user.
+
+    With a code and no tool, it is the error that ended the turn, and appears only in a replay.
+    """
 
     type: ClassVar = "error"
     message: str
@@ -173,7 +176,10 @@ class ErrorItem(_Item):
 
 @frozen(kw_only=True)
 class UserMessage(_Item):
-    """A prompt steered into a running turn, once the model gets it; in a replay, any prompt. Live only."""
+    """A prompt that was steered into a running turn, once the model gets it. Live only.
+
+    In a replay, every prompt is such an item.
+    """
 
     type: ClassVar = "user_message"
     live_only: ClassVar = True

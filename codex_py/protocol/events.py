@@ -1,8 +1,9 @@
 """The events of a session: the same ones for the terminal, for files and for `exec --json`.
 
-They are dataclasses, not pydantic models: nothing parses them, and the first two are emitted before pydantic
-is loaded. `protocol.event_data` makes the object that `exec --json` prints as a line. Source of the shapes: the
-JSONL events of Codex (`thread.started` … `turn.failed`); fields beyond those are additions.
+They are dataclasses, not pydantic models: nothing parses them, and the first two are emitted before
+pydantic is loaded. `protocol.event_data` makes the object that `exec --json` prints as a line.
+Source of the shapes: the JSONL events of Codex (`thread.started` … `turn.failed`); fields beyond
+those are additions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -113,7 +114,10 @@ class Error(ErrorInfo):
 
 @frozen
 class Reconnecting:
-    """A request failed; it is sent again after a wait. Discard the deltas of the failed response."""
+    """A request failed, and is sent again after a wait.
+
+    Displays discard the deltas of the failed response.
+    """
 
     type: ClassVar = "error"
     message: str
@@ -179,8 +183,9 @@ class CallDenied(_LiveOnly):
     reason: str
     """The output that the model gets."""
     cause: str | None = None
-    """The `cause` of the `CallRefused`; None if the user refused. The same holds for `allow`."""
+    """The `cause` of the `CallRefused`; None if the user refused."""
     allow: str | None = None
+    """The `allow` of the `CallRefused`; None if the user refused."""
     code: str | None = None
     """The code of the error that the model gets, such as `SandboxDenied`."""
 
@@ -190,7 +195,7 @@ class HookProgress(_LiveOnly):
     """A hook started or ended. Hooks that nothing waits for are not shown."""
 
     event: str
-    """`PreToolUse`."""
+    """The event of the hook, such as `PreToolUse`."""
     status: HookStatus
     message: str | None = None
     """The user's text to show while the hook runs."""
@@ -245,8 +250,8 @@ class UsageReported(_LiveOnly):
     """The tokens used so far, after each response."""
 
     last: Usage
-    """The usage of the last response, which shows how full the window is. An estimate after a
-    compaction."""
+    """The usage of the last response, which shows how full the window is. After a compaction it is
+    an estimate."""
     total: Usage
     """The usage of the whole thread."""
     context_window: int
@@ -254,7 +259,10 @@ class UsageReported(_LiveOnly):
 
     @property
     def context_left_percent(self) -> int:
-        """The free part of the window, 0 to 100. As in Codex, the base prompt and the tools do not count."""
+        """The free part of the window, 0 to 100.
+
+        As in Codex, the base prompt and the tools do not count.
+        """
         window = self.context_window
         used = self.last.total_tokens
         if window > _BASELINE_TOKENS:

@@ -39,8 +39,7 @@ def builtin_tools(
 
     @cache
     def apply_patch():
-        # Loading it takes 7 ms, so it waits for the first patch.
-        from codex_py.tools.patch.apply_patch import ApplyPatch
+        from codex_py.tools.patch.apply_patch import ApplyPatch  # 7 ms, once needed
 
         return ApplyPatch(home, unambiguous=unambiguous_patches)
 
