@@ -86,10 +86,34 @@ class Declares:
         raise NotImplementedError
 
 
-class CamelCase:
-    """A base of `@frozen` classes whose fields have camel case in JSON: `threadId` for `thread_id`."""
+class Renamed:
+    """A base of `@frozen` classes whose fields have other names in JSON than in Python."""
 
     __slots__ = ()
+
+    @staticmethod
+    def __json_name__(name: str) -> str:
+        raise NotImplementedError
+
+
+class CamelCase(Renamed):
+    """The fields have camel case in JSON: `threadId` for `thread_id`."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def __json_name__(name: str) -> str:
+        return camel_case(name)
+
+
+class Hyphenated(Renamed):
+    """The fields have hyphens in JSON: `thread-id` for `thread_id`."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def __json_name__(name: str) -> str:
+        return name.replace("_", "-")
 
 
 class FieldShape(NamedTuple):
@@ -113,17 +137,15 @@ class Shape(NamedTuple):
 @cache
 def shape(cls: type[Any]) -> Shape:
     """The fields of a `@frozen` class. Those with `repr=False` are the program's own."""
-    is_camel = issubclass(cls, CamelCase)
-    found = [_field(each, is_camel=is_camel) for each in fields(cls) if each.repr]
+    found = [_field(cls, each) for each in fields(cls) if each.repr]
     return Shape(found, dict.fromkeys(name for each in found for name in each.names))
 
 
-def _field(field: Any, *, is_camel: bool) -> FieldShape:
+def _field(cls: type[Any], field: Any) -> FieldShape:
     kind = field.type
-    if is_camel:
-        name = camel_case(field.name)
-    else:
-        name = field.name
+    name: str = field.name
+    if issubclass(cls, Renamed):
+        name = cls.__json_name__(name)
     notes: Sequence[Any] = ()
     if get_origin(kind) is Annotated and not isinstance(kind.__metadata__[0], Plain):
         kind, *notes = get_args(kind)

@@ -1,6 +1,6 @@
 """Writes the JSON Schema of a type, from the annotations by which `checked` reads its values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from types import NoneType
 from typing import Any, Final, get_args
@@ -52,16 +52,21 @@ def schema_of_type(kind: Kind) -> JsonObject:
         case "fields":
             return schema_of_class(kind)
         case "mapping":
-            return {
-                "type": "object",
-                "additionalProperties": schema_of_type(get_args(kind)[1]),
-            }
+            entry = schema_of_type(get_args(kind)[1])
+            return {"type": "object", "additionalProperties": entry or True}
         case "array":
             return {"type": "array", "items": schema_of_type(get_args(kind)[0])}
         case "choice":
-            return {"enum": list(get_args(kind))}
+            return _choice_schema(get_args(kind))
         case "plain":
             return _plain_schema(kind)
+
+
+def _choice_schema(values: Sequence[object]) -> JsonObject:
+    schema: JsonObject = {"enum": list(values)}
+    if all(isinstance(value, str) for value in values):
+        schema["type"] = "string"
+    return schema
 
 
 def _plain_schema(kind: Kind) -> JsonObject:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from codex_py.app.features.text_tools import FormatStrikes
-from codex_py.app.loading import load
 from codex_py.app.model import configured_provider
 from codex_py.app.options import SessionSetup
 from codex_py.app.settings import turn_settings
@@ -374,8 +373,9 @@ class ModelChain:
 
 
 def _refusals(provider: Provider) -> "Refusals":
-    # Most threads never need it.
-    return load("codex_py.app.features.refusals:Refusals")(provider)
+    from codex_py.app.features.refusals import Refusals  # 4 ms
+
+    return Refusals(provider)
 
 
 def _too_small(prompt: Prompt, settings: TurnSettings) -> str | None:

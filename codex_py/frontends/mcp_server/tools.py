@@ -10,16 +10,15 @@ from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 import mcp_types as types
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
 
-from codex_py.app.json_rpc import first_mistake
 from codex_py.command_line.arguments import Arguments
 from codex_py.command_line.configuration import folder_config, nested_table
 from codex_py.config.config import Config
 from codex_py.errors import CodexError
 from codex_py.frontends.mcp_server.ceiling import Ceiling
+from codex_py.protocol.annotations import CamelCase, Hyphenated
 from codex_py.protocol.approval import ApprovalPolicy, SandboxMode
+from codex_py.protocol.checked import read
 from codex_py.protocol.frozen import frozen
 
 
@@ -62,12 +61,9 @@ class ThreadConfigs:
         return config
 
 
-class NewThread(BaseModel):
+@frozen(kw_only=True)
+class NewThread(Hyphenated):
     """The arguments of `codex`."""
-
-    model_config = ConfigDict(
-        extra="forbid", alias_generator=lambda name: name.replace("_", "-")
-    )
 
     prompt: str
     model: str | None = None
@@ -77,7 +73,7 @@ class NewThread(BaseModel):
         Literal["untrusted", "on-failure", "on-request", "never"] | None
     ) = None
     sandbox: SandboxMode | None = None
-    config: dict[str, Any] | None = None
+    config: Mapping[str, Any] | None = None
     base_instructions: str | None = None
     developer_instructions: str | None = None
     compact_prompt: str | None = None
@@ -91,13 +87,13 @@ class NewThread(BaseModel):
         table = nested_table(self.config or {})
         if ceiling is not None:
             ceiling.check_settings("config", table)
-        given = self.model_dump(exclude_none=True)
-        flags = {
-            "model": "model",
-            "sandbox": "sandbox_mode",
-            "approval_policy": "approval_policy",
-        }
-        table |= {key: given[name] for name, key in flags.items() if name in given}
+        table |= _given(
+            {
+                "model": self.model,
+                "sandbox_mode": self.sandbox,
+                "approval_policy": self.approval_policy,
+            }
+        )
         config = configs.config(
             self.cwd, has_user=has_user, profile=self.profile, table=table
         )
@@ -108,14 +104,21 @@ class NewThread(BaseModel):
             for layer in config.layers.layers:
                 if layer.name == "profile":
                     ceiling.check_settings("profile", layer.values)
-        texts = ("base_instructions", "developer_instructions", "compact_prompt")
-        return replace(config, **{name: given[name] for name in texts if name in given})
+        texts = {
+            "base_instructions": self.base_instructions,
+            "developer_instructions": self.developer_instructions,
+            "compact_prompt": self.compact_prompt,
+        }
+        return replace(config, **_given(texts))
 
 
-class CodexReply(BaseModel):
-    """The arguments of `codex-reply`."""
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
-    model_config = ConfigDict(alias_generator=to_camel)
+
+@frozen(kw_only=True)
+class CodexReply(CamelCase):
+    """The arguments of `codex-reply`. Others are ignored, as Codex does."""
 
     prompt: str
     thread_id: str | None = None
@@ -139,12 +142,14 @@ def arguments_of(
     kind: type[_ArgumentsT], data: Mapping[str, Any] | None
 ) -> _ArgumentsT:
     """Read the arguments of a call. Raises a `CodexError` if the tool does not accept them."""
-    try:
-        return kind.model_validate(data or {})
-    except ValidationError as error:
-        raise CodexError(
-            f"wrong arguments: {first_mistake(error)}", code="usage"
-        ) from error
+    found, mistakes = read(kind, dict(data or {}), exact=True)
+    if kind is CodexReply:
+        mistakes = [each for each in mistakes if each.reason != "unknown"]
+    if mistakes:
+        first = mistakes[0].error()
+        place = ".".join(first.path)
+        raise CodexError(f"wrong arguments: `{place}`: {first.reason}", code="usage")
+    return found
 
 
 def tool_result(
