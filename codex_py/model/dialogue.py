@@ -122,6 +122,16 @@ class InputMessage:
 Turn: TypeAlias = ModelTurn | InputMessage
 
 
+def split_system_texts(turns: Sequence[Turn]) -> tuple[list[str], Sequence[Turn]]:
+    """Split off the messages before the first turn of the user or the model, as texts."""
+    texts: list[str] = []
+    for turn in turns:
+        if not isinstance(turn, InputMessage) or turn.role == "user":
+            break
+        texts.append(turn.text)
+    return texts, turns[len(texts) :]
+
+
 class Dialogue:
     """The dialogue of one thread.
 

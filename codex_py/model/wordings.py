@@ -1,5 +1,7 @@
-"""Finds out from its words what a provider's error means. `wordings.toml` lists known wordings;
-this module has the general rules for requests that are too long and for refused schemas.
+"""Finds out what a provider's error means from the words in it.
+
+`wordings.toml` lists known wordings. This module has the general rules for requests that are too
+long and for refused schemas.
 """
 
 import re
@@ -36,7 +38,8 @@ _SIZE = (
     r"|\d(?: tokens)? >=? \d|\bat most\b|\bshorte[nr]\b|\breduce\b|\boverflow|\bover\b.{0,20}\bby\b"
 )
 _SENT = (
-    r"(?i)\b(?:tokens?|context|prompt|inputs?|length|messages?|conversation|history|window|sequence)\b"
+    r"(?i)\b(?:tokens?|context|prompt|inputs?|length|messages?|conversation|history|window"
+    r"|sequence)\b"
     r"|context_|_length\b|_tokens\b"
 )
 
@@ -46,14 +49,23 @@ _TOOLS = (
     r"(?i)(?<![a-z_])(?:tools?|functions?|function_?declarations?)(?![a-z_])|工具|函数"
 )
 _SCHEMA = (
-    r"(?i)(?<![a-z_])(?:schemas?|properties|any_?of|one_?of|all_?of|additional_?properties)(?![a-z_])|\$(?:ref|defs)\b"
-    r"|\b(?:arrays?|objects?)\b.{0,40}\b(?:items|fields?)\b|['\"`](?:type|items|enum|required|format|pattern)['\"`]"
+    r"(?i)(?<![a-z_])"
+    r"(?:schemas?|properties|any_?of|one_?of|all_?of|additional_?properties)"
+    r"(?![a-z_])"
+    r"|\$(?:ref|defs)\b"
+    r"|\b(?:arrays?|objects?)\b.{0,40}\b(?:items|fields?)\b"
+    r"|['\"`](?:type|items|enum|required|format|pattern)['\"`]"
 )
-_HISTORY = r"(?i)\bmessages?\b|\binput\[|tool_calls?\b|tool_use|tool_result|\barguments\b|response_format"
+_HISTORY = (
+    r"(?i)\bmessages?\b|\binput\[|tool_calls?\b|tool_use|tool_result|\barguments\b"
+    r"|response_format"
+)
 
 
 @frozen
 class Wording:
+    """A row of `wordings.toml`."""
+
     meaning: Meaning
     provider: str
     pattern: str
@@ -69,6 +81,7 @@ def wordings() -> Sequence[Wording]:
 
 
 def means(meaning: Meaning, words: str) -> bool:
+    """True if the words have a known wording with this meaning."""
     return _found(meaning, words) is not None
 
 
@@ -86,16 +99,15 @@ def may_be_too_long(words: str) -> bool:
 
     Some servers send no words at all then.
     """
-    if any(
-        means(meaning, words)
-        for meaning in ("throttled", "other", "bad_schema", "image")
-    ):
+    others = ("throttled", "other", "bad_schema", "image")
+    if any(means(meaning, words) for meaning in others):
         return False
     if not words.strip():
         return True
     text = words[:_MAX_WORDS]
-    names_size = re.search(_SIZE, text) is not None
-    return names_size and re.search(_SENT, text) is not None
+    if re.search(_SIZE, text) is None:
+        return False
+    return re.search(_SENT, text) is not None
 
 
 def may_be_bad_schema(words: str) -> bool:
@@ -106,10 +118,9 @@ def may_be_bad_schema(words: str) -> bool:
     if any(means(meaning, words) for meaning in others):
         return False
     text = words[:_MAX_WORDS]
-    if re.search(_HISTORY, text) is not None:
+    if re.search(_HISTORY, text) is not None or re.search(_TOOLS, text) is None:
         return False
-    names_tools = re.search(_TOOLS, text) is not None
-    return names_tools and re.search(_SCHEMA, text) is not None
+    return re.search(_SCHEMA, text) is not None
 
 
 def stated_limit(words: str) -> int | None:
@@ -119,7 +130,9 @@ def stated_limit(words: str) -> int | None:
     limits: list[int] = []
     for pattern in _patterns("too_long"):
         found = pattern.search(words[:_MAX_WORDS])
-        limit = found.groupdict().get("limit") if found else None
+        if found is None:
+            continue
+        limit = found.groupdict().get("limit")
         if limit:
             limits.append(int(limit.replace(",", "")))
     return max(limits, default=None)
@@ -133,6 +146,7 @@ def _found(meaning: Meaning, words: str) -> re.Match[str] | None:
 
 @cache
 def _patterns(meaning: Meaning) -> Sequence[re.Pattern[str]]:
+    """The compiled wordings with this meaning."""
     assert meaning in get_args(Meaning)
     return [
         re.compile(f"(?is){row.pattern}")

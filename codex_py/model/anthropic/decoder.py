@@ -30,6 +30,7 @@ _KINDS: dict[str, Kind] = {
 }
 """The kinds of known blocks. All other blocks are the server's own: they are sent back as they
 came."""
+# The field of each delta that has its text.
 _DELTAS = {
     "text_delta": "text",
     "thinking_delta": "thinking",
@@ -58,6 +59,7 @@ class AnthropicDecoder(BuildingDecoder):
     ) -> None:
         super().__init__(prompt, maker, deltas=deltas)
         self._pieces: dict[int, Piece] = {}
+        """The open pieces by the index of their blocks."""
         self._blocks: dict[int, JsonObject] = {}
         """The open blocks as `content_block_start` had them."""
         self._signatures: dict[int, list[str]] = {}
@@ -69,8 +71,9 @@ class AnthropicDecoder(BuildingDecoder):
         event = parse_event(data)
         if event is None:
             return
-        is_named = name != "message" or isinstance(event.get("content"), list)
-        if is_named:
+        # `message` is also the name of an event that has none.
+        has_name = name != "message" or isinstance(event.get("content"), list)
+        if has_name:
             event = {"type": name, **event}
         self._take(event)
 
@@ -94,13 +97,7 @@ class AnthropicDecoder(BuildingDecoder):
             case "content_block_stop":
                 self._end_block(index)
             case "message_delta":
-                delta = object_field(event, "delta")
-                self._stop_reason = (
-                    text_field(delta, "stop_reason") or self._stop_reason
-                )
-                self._stop_details = (
-                    object_field(delta, "stop_details") or self._stop_details
-                )
+                self._take_reason(object_field(event, "delta"))
                 self._count(event)
             case "message_stop":
                 self._finish()
@@ -110,6 +107,15 @@ class AnthropicDecoder(BuildingDecoder):
                 failure = reported_failure(event)
                 if failure is not None:
                     self._fail(failure)
+
+    def _take_reason(self, delta: JsonObject) -> None:
+        """Note why the message stops; a later delta without a reason changes nothing."""
+        reason = text_field(delta, "stop_reason")
+        if reason:
+            self._stop_reason = reason
+        details = object_field(delta, "stop_details")
+        if details:
+            self._stop_details = details
 
     def _take_whole(self, message: JsonObject) -> None:
         """Take a whole message that came instead of a stream."""
@@ -145,9 +151,11 @@ class AnthropicDecoder(BuildingDecoder):
         if piece is None:
             return
         field = _DELTAS.get(text_field(delta, "type"))
-        if field:
+        if field is not None:
             self._out.write(piece, text_field(delta, field))
-        elif signature := text_field(delta, "signature"):
+            return
+        signature = text_field(delta, "signature")
+        if signature:
             self._signatures.setdefault(index, []).append(signature)
 
     def _end_block(self, index: int) -> None:
@@ -155,25 +163,32 @@ class AnthropicDecoder(BuildingDecoder):
         if piece is None:
             return
         block = self._blocks.pop(index)
-        signature = self._signatures.pop(index, None)
+        signature = "".join(self._signatures.pop(index, ()))
         if signature:
-            piece.data["signature"] = piece.data.get("signature", "") + "".join(
-                signature
-            )
+            piece.data["signature"] = piece.data.get("signature", "") + signature
         given = block.get("input")
         if piece.kind == "function_call" and not piece.text and given:
             piece.replace(encode_json(given).decode())
+        if piece.kind not in {"opaque", "function_call"}:
+            return
+        streamed = as_object(json_or(piece.text, None))
         if piece.kind == "opaque":
-            streamed = as_object(json_or(piece.text, None))
-            piece.data["blocks"] = [{**block, "input": streamed} if streamed else block]
-        if piece.kind == "function_call" and as_object(json_or(piece.text, None)):
+            if streamed:
+                block = {**block, "input": streamed}
+            piece.data["blocks"] = [block]
+        elif streamed:
             # Without a call, wait for the end of the message: if the stream breaks off, the next
             # attempt then answers from the beginning. A call without arguments, or with unreadable
             # ones, may have been cut by the limit of the output.
-            ready = [each for each in self._out.pieces if each.index <= piece.index]
-            if not any(each.is_nameless for each in ready):
-                for each in ready:
-                    self._out.close(each)
+            self._close_until(piece)
+
+    def _close_until(self, last: Piece) -> None:
+        """Emit the pieces up to this one, unless one of them is a call without a name."""
+        ready = [piece for piece in self._out.pieces if piece.index <= last.index]
+        if any(piece.is_nameless for piece in ready):
+            return
+        for piece in ready:
+            self._out.close(piece)
 
     def _count(self, source: JsonObject) -> None:
         usage = object_field(source, "usage")
@@ -197,15 +212,11 @@ class AnthropicDecoder(BuildingDecoder):
             case reason:
                 # A server tool took longer than a response: a request with the same history
                 # continues it.
-                if reason == "pause_turn":
-                    end_turn = False
-                else:
-                    end_turn = None
+                end_turn = False if reason == "pause_turn" else None
                 self._complete(self._total(), end_turn=end_turn)
 
     def _total(self) -> Usage:
-        counts = [self._usage.get(name, 0) for name in _USAGE]
-        fresh, output, cached, written = counts
+        fresh, output, cached, written = (self._usage.get(name, 0) for name in _USAGE)
         return Usage(
             input_tokens=fresh + cached + written,
             cached_input_tokens=cached,

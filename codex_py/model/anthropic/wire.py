@@ -37,6 +37,7 @@ _CACHE_MARK = b',"cache_control":{"type":"ephemeral"}}'
 _CONTINUE = encode_json({"type": "text", "text": "Continue."})
 _THOUGHTS = ("thinking", "redacted_thinking")
 _UNMARKED = tuple(b'{"type":"%b"' % kind.encode() for kind in _THOUGHTS)
+"""The beginnings of thinking blocks as JSON. The API refuses a cache mark at such a block."""
 _BYTES_OF_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
@@ -64,9 +65,8 @@ class _History:
             last = blocks[-1]
             if index >= unmarked and not last.startswith(_UNMARKED):
                 blocks = [*blocks[:-1], _marked(last)]
-            encoded.append(
-                b'{"role":"%b","content":[%b]}' % (role.encode(), b",".join(blocks))
-            )
+            content = b",".join(blocks)
+            encoded.append(b'{"role":"%b","content":[%b]}' % (role.encode(), content))
         return encoded
 
 
@@ -83,13 +83,12 @@ def _append(
     """Add blocks. Roles alternate, so consecutive blocks of one role make one message."""
     if not blocks:
         return
-    if messages:
-        last_role, last_blocks = messages[-1]
-        if last_role == role:
-            both = [*last_blocks, *blocks]
-            messages[-1] = (role, _with_legal_thoughts(both))
-            return
-    messages.append((role, list(blocks)))
+    last_role, last_blocks = messages[-1] if messages else ("", [])
+    if last_role == role:
+        both = [*last_blocks, *blocks]
+        messages[-1] = (role, _with_legal_thoughts(both))
+    else:
+        messages.append((role, list(blocks)))
 
 
 def _with_legal_thoughts(blocks: list[bytes]) -> list[bytes]:
@@ -102,17 +101,18 @@ def _with_legal_thoughts(blocks: list[bytes]) -> list[bytes]:
     return [block for block in blocks if not block.startswith(_UNMARKED)]
 
 
-def _told(told: dialogue.InputMessage) -> Sequence[bytes]:
+def _input_blocks(told: dialogue.InputMessage) -> Sequence[bytes]:
+    """The blocks of a message to the model, encoded once."""
     if told.encoded is None:
-        told.encoded = [
-            encode_json(part) for part in map(_part, told.parts) if part is not None
-        ]
+        told.encoded = [encode_json(block) for block in _parts(told.parts)]
     return told.encoded
 
 
-def _said(turn: dialogue.ModelTurn) -> tuple[list[bytes], list[bytes]]:
+def _turn_blocks(turn: dialogue.ModelTurn) -> tuple[list[bytes], list[bytes]]:
     """The assistant's blocks, and the user's blocks with the results."""
-    blocks = [block for each in turn.blocks for block in _blocks(each)]
+    blocks: list[JsonObject] = []
+    for each in turn.blocks:
+        blocks += _blocks(each)
     while blocks and blocks[-1].get("type") in _THOUGHTS:
         # The API refuses a message that ends with a thought.
         blocks.pop()
@@ -134,17 +134,26 @@ def _blocks(block: dialogue.Block) -> Sequence[JsonObject]:
                 return [{"type": "text", "text": text.rstrip()}]
             return []
         case dialogue.Thought(text, data):
-            # The API accepts a thought only with a signature; another model's has none.
-            if data and (redacted := text_field(data, "redacted")):
-                return [{"type": "redacted_thinking", "data": redacted}]
-            if data and (signature := text_field(data, "signature")):
-                return [{"type": "thinking", "thinking": text, "signature": signature}]
-            return []
+            return _thinking_blocks(text, data or {})
         case dialogue.Opaque(data):
             return objects(data.get("blocks"))
-        case dialogue.DialogueCall():
-            use: JsonObject = {"type": "tool_use", "id": block.call_id}
-            return [{**use, "name": block.name, "input": _input(block)}]
+        case dialogue.DialogueCall(call_id, name):
+            use: JsonObject = {"type": "tool_use", "id": call_id, "name": name}
+            return [{**use, "input": _input(block)}]
+
+
+def _thinking_blocks(text: str, data: Mapping[str, Any]) -> Sequence[JsonObject]:
+    """The block of a thought. The API accepts it only with a signature, or if it is redacted.
+
+    A thought of another model has neither.
+    """
+    redacted = text_field(data, "redacted")
+    if redacted:
+        return [{"type": "redacted_thinking", "data": redacted}]
+    signature = text_field(data, "signature")
+    if signature:
+        return [{"type": "thinking", "thinking": text, "signature": signature}]
+    return []
 
 
 def _input(call: dialogue.DialogueCall) -> JsonObject:
@@ -154,13 +163,17 @@ def _input(call: dialogue.DialogueCall) -> JsonObject:
 
 
 def _result(result: dialogue.DialogueResult) -> JsonObject:
-    parts = [part for part in map(_part, result.parts) if part is not None]
-    content = parts if result.images else result.text
+    content = _parts(result.parts) if result.images else result.text
     fields: JsonObject = {"type": "tool_result", "tool_use_id": result.call.call_id}
     fields["content"] = content or "(no output)"
     if result.failed:
-        return {**fields, "is_error": True}
+        fields["is_error"] = True
     return fields
+
+
+def _parts(parts: Sequence[JsonObject]) -> list[JsonObject]:
+    """The parts of a message or a result as blocks."""
+    return [block for block in map(_part, parts) if block is not None]
 
 
 def _part(part: JsonObject) -> JsonObject | None:
@@ -193,74 +206,69 @@ class AnthropicWire(ProfiledWire):
         Settings come first, then tools, system blocks and messages.
         """
         history = self._history(prompt)
-        choice = prompt.tool_choice
-        max_tokens = prompt.max_output_tokens or _MAX_TOKENS
-        is_thinking = history.may_think and choice.mode != "required"
-        settings: dict[str, Any] = {
-            "model": prompt.model,
-            "max_tokens": max_tokens,
-            "stream": True,
-        }
-        if is_thinking:
-            settings.update(self._thinking(prompt, max_tokens))
-        if prompt.output_schema is not None:
-            form = {"type": "json_schema", "schema": prompt.output_schema}
-            settings["output_config"] = {
-                **settings.get("output_config", {}),
-                "format": form,
-            }
         tools = _tools(prompt, history.called)
-        if tools:
-            settings["tool_choice"] = self._tool_choice(
-                choice if prompt.tools else ToolChoice("none"),
-                parallel=prompt.parallel_tool_calls,
-            )
-        mark = self._profile.cache_marks
-        fragments = [encode_json(self._profile.adjusted(settings)).removesuffix(b"}")]
-        for name, blocks in ((b"tools", tools), (b"system", history.system)):
-            if blocks:
-                last = _marked(blocks[-1]) if mark else blocks[-1]
-                fragments.append(
-                    b',"%b":[%b]' % (name, b",".join([*blocks[:-1], last]))
-                )
-        messages = history.encoded(last_marks=2 if mark else 0)
+        settings = self._settings(
+            prompt, may_think=history.may_think, has_tools=bool(tools)
+        )
+        marks = self._profile.cache_marks
+        fragments = [
+            encode_json(self._profile.adjusted(settings)).removesuffix(b"}"),
+            _array(b"tools", tools, mark=marks),
+            _array(b"system", history.system, mark=marks),
+        ]
+        messages = history.encoded(last_marks=2 if marks else 0)
         fragments += (b',"messages":[', b",".join(messages), b"]}")
         return b"".join(fragments)
 
     def decoder(self, prompt: Prompt) -> Decoder:
         return AnthropicDecoder(prompt, self._maker, deltas=self._deltas)
 
+    def _settings(
+        self, prompt: Prompt, *, may_think: bool, has_tools: bool
+    ) -> dict[str, Any]:
+        """The fields of a request besides tools, system blocks and messages."""
+        choice = prompt.tool_choice
+        max_tokens = prompt.max_output_tokens or _MAX_TOKENS
+        settings: dict[str, Any] = {
+            "model": prompt.model,
+            "max_tokens": max_tokens,
+            "stream": True,
+        }
+        if may_think and choice.mode != "required":
+            settings.update(self._thinking(prompt, max_tokens))
+        if prompt.output_schema is not None:
+            form = {"type": "json_schema", "schema": prompt.output_schema}
+            config = settings.get("output_config", {})
+            settings["output_config"] = {**config, "format": form}
+        if has_tools:
+            if not prompt.tools:
+                choice = ToolChoice("none")
+            settings["tool_choice"] = self._tool_choice(
+                choice, parallel=prompt.parallel_tool_calls
+            )
+        return settings
+
     def _history(self, prompt: Prompt) -> _History:
         """The history of a thread. Each turn is translated once."""
-        turns = list(
-            self._dialogue.of(
-                prompt.input, prompt.model, images=prompt.abilities.images
-            )
-        )
-        if prompt.instructions.strip():
-            texts = [prompt.instructions]
-        else:
-            texts = []
-        while (
-            turns
-            and isinstance(first := turns[0], dialogue.InputMessage)
-            and first.role != "user"
-        ):
-            texts.append(first.text)
-            del turns[0]
+        images = prompt.abilities.images
+        turns = self._dialogue.of(prompt.input, prompt.model, images=images)
+        texts, turns = dialogue.split_system_texts(turns)
+        texts.insert(0, prompt.instructions)
         messages: list[_Message] = []
         called: dict[str, None] = {}
         may_think = True
         for turn in turns:
             if isinstance(turn, dialogue.InputMessage):
-                _append(messages, "user", _told(turn))
+                _append(messages, "user", _input_blocks(turn))
                 continue
             if turn.encoded is None:
-                turn.encoded = _said(turn)
+                turn.encoded = _turn_blocks(turn)
             blocks, results = turn.encoded
             _append(messages, "assistant", blocks)
             if blocks:
-                may_think = not results or messages[-1][1][0].startswith(_UNMARKED)
+                _, last_blocks = messages[-1]
+                begins_with_thought = last_blocks[0].startswith(_UNMARKED)
+                may_think = begins_with_thought or not results
             _append(messages, "user", results)
             called.update((call.name, None) for call in turn.calls)
         if messages and messages[0][0] != "user":
@@ -273,6 +281,7 @@ class AnthropicWire(ProfiledWire):
         return _History(system, messages, list(called), may_think)
 
     def _thinking(self, prompt: Prompt, max_tokens: int) -> Mapping[str, Any]:
+        """The fields that ask for the effort of the prompt."""
         effort: str = (prompt.reasoning or {}).get("effort") or "none"
         if effort == "none":
             return {}
@@ -301,27 +310,36 @@ class AnthropicWire(ProfiledWire):
         """
         if choice.mode == "none":
             return {"type": "none"}
-        if parallel:
-            serial = {}
-        else:
-            serial = {"disable_parallel_tool_use": True}
-        if choice.mode == "required" and len(choice.names) == 1:
-            return {"type": "tool", "name": choice.names[0], **serial}
-        return {"type": "any" if choice.mode == "required" else "auto", **serial}
+        fields: dict[str, Any] = {"type": "auto"}
+        if choice.mode == "required":
+            fields["type"] = "any"
+            if len(choice.names) == 1:
+                fields = {"type": "tool", "name": choice.names[0]}
+        if not parallel:
+            fields["disable_parallel_tool_use"] = True
+        return fields
+
+
+def _array(name: bytes, blocks: Sequence[bytes], *, mark: bool) -> bytes:
+    """A field with blocks as a part of the request's JSON; empty if there are none.
+
+    `mark`: its last block gets a cache mark.
+    """
+    if not blocks:
+        return b""
+    entries = list(blocks)
+    if mark:
+        entries[-1] = _marked(entries[-1])
+    return b',"%b":[%b]' % (name, b",".join(entries))
 
 
 def _tools(prompt: Prompt, called: Sequence[str]) -> list[bytes]:
     """The tools of a request. A history with calls needs some, even if none may be called."""
-    entries: list[dict[str, Any]] = [
-        {
-            "name": spec.name,
-            "description": spec.description,
-            "input_schema": spec.parameters,
-        }
-        for spec in function_specs(prompt.tools)
-    ]
+    entries: list[dict[str, Any]] = []
+    for spec in function_specs(prompt.tools):
+        entry = {"name": spec.name, "description": spec.description}
+        entries.append({**entry, "input_schema": spec.parameters})
     if not entries:
-        entries = [
-            {"name": name, "input_schema": {"type": "object"}} for name in called
-        ]
+        schema = {"type": "object"}
+        entries = [{"name": name, "input_schema": schema} for name in called]
     return [encode_json(entry) for entry in entries]

@@ -18,6 +18,7 @@ from codex_py.model.dialogue import (
     InputMessage,
     ModelTurn,
     Thought,
+    split_system_texts,
 )
 from codex_py.model.freeform import function_specs, wrapped
 from codex_py.model.profile import ProfiledWire
@@ -29,7 +30,7 @@ from codex_py.protocol.json_fields import (
     text_field,
 )
 from codex_py.protocol.messages import encode_json
-from codex_py.protocol.stream import Decoder, Prompt
+from codex_py.protocol.stream import Decoder, Prompt, ToolChoice
 from codex_py.protocol.tools import FunctionSpec
 
 _IMAGES_FOLLOW = "(the result is the image in the next message)"
@@ -80,6 +81,7 @@ class ChatWire(ProfiledWire):
         return ChatDecoder(prompt, self._maker, deltas=self._deltas)
 
     def _reasoning(self, prompt: Prompt) -> Mapping[str, Any]:
+        """The field that asks for the effort of the prompt."""
         effort = (prompt.reasoning or {}).get("effort")
         if effort is None:
             return {}
@@ -89,13 +91,13 @@ class ChatWire(ProfiledWire):
             case "object":
                 return {"reasoning": {"effort": effort}}
             case "thinking":
-                return {
-                    "thinking": {"type": "disabled" if effort == "none" else "enabled"}
-                }
+                kind = "disabled" if effort == "none" else "enabled"
+                return {"thinking": {"type": kind}}
             case "none":
                 return {}
 
     def _tools(self, prompt: Prompt, specs: list[FunctionSpec]) -> Mapping[str, Any]:
+        """The fields that offer tools, and say which of them may be called."""
         choice = prompt.tool_choice
         style = self._profile.tool_choice
         entries = [{"type": "function", "function": spec.described()} for spec in specs]
@@ -103,19 +105,7 @@ class ChatWire(ProfiledWire):
         if not prompt.parallel_tool_calls and self._profile.parallel_tool_calls:
             settings["parallel_tool_calls"] = False
         if style == "openai" and choice.names:
-            tools = [
-                {"type": "function", "function": {"name": name}}
-                for name in choice.names
-            ]
-            is_named = choice.mode == "required" and len(tools) == 1
-            allowed = {"mode": choice.mode, "tools": tools}
-            if is_named:
-                settings["tool_choice"] = tools[0]
-            else:
-                settings["tool_choice"] = {
-                    "type": "allowed_tools",
-                    "allowed_tools": allowed,
-                }
+            settings["tool_choice"] = _named_choice(choice)
         elif style != "ignored" and choice.mode != "auto":
             is_any = style == "any" and choice.mode == "required"
             settings["tool_choice"] = "any" if is_any else choice.mode
@@ -128,27 +118,16 @@ class ChatWire(ProfiledWire):
         and system messages become user messages.
         """
         images = prompt.abilities.images and not self._profile.text_content_only
-        turns = list(self._dialogue.of(prompt.input, prompt.model, images=images))
+        turns = self._dialogue.of(prompt.input, prompt.model, images=images)
+        texts, turns = split_system_texts(turns)
         if prompt.instructions:
-            texts = [prompt.instructions]
-        else:
-            texts = []
-        while (
-            turns
-            and isinstance(first := turns[0], InputMessage)
-            and first.role != "user"
-        ):
-            texts.append(first.text)
-            del turns[0]
+            texts.insert(0, prompt.instructions)
         messages: list[bytes] = []
         if texts:
-            if self._profile.openai_fields:
-                role = "developer"
-            else:
-                role = "system"
+            role = "developer" if self._profile.openai_fields else "system"
             messages.append(encode_json({"role": role, "content": "\n\n".join(texts)}))
+        # The content of the next user message, and the last message in it.
         told: list[JsonObject] = []
-        """The content of the next user message."""
         last: InputMessage | None = None
         is_after_tool = False
         for turn in turns:
@@ -157,9 +136,9 @@ class ChatWire(ProfiledWire):
                 last = turn
                 continue
             messages += self._user(told, last, is_after_tool=is_after_tool)
-            encoded, images = self._said(turn)
-            messages += encoded
-            told = list(images)
+            said, result_images = self._said(turn)
+            messages += said
+            told = list(result_images)
             last = None
             is_after_tool = bool(turn.calls)
         return [*messages, *self._user(told, last, is_after_tool=is_after_tool)]
@@ -171,15 +150,21 @@ class ChatWire(ProfiledWire):
         *,
         is_after_tool: bool,
     ) -> list[bytes]:
-        """The user message with these parts, if there are any. `last` caches the translation.
+        """The user message with these parts, if there are any.
 
         Text alone is a plain string: some servers accept nothing else.
+
+        Args:
+            last: the last message that the parts are from; it caches the translation.
+            is_after_tool: True if the message before is a tool's result.
         """
         if not parts:
             return []
         key = (len(parts), is_after_tool)
-        if last is not None and last.encoded is not None and last.encoded[0] == key:
-            return last.encoded[1]
+        if last is not None and last.encoded is not None:
+            known_key, known = last.encoded
+            if known_key == key:
+                return known
         content: Any
         if all(part["type"] == "input_text" for part in parts):
             content = "\n\n".join(part["text"] for part in parts)
@@ -189,32 +174,30 @@ class ChatWire(ProfiledWire):
         if is_after_tool and self._profile.assistant_after_tool:
             messages.insert(0, encode_json({"role": "assistant", "content": "OK."}))
         if last is not None:
-            last.encoded = key, messages
+            last.encoded = (key, messages)
         return messages
 
     def _said(self, turn: ModelTurn) -> tuple[list[bytes], Sequence[JsonObject]]:
         """The messages of a turn, and its results' images, which only a user message can have."""
         if turn.encoded is None:
             results = turn.complete_results()
-            images = [image for result in results for image in result.images]
-            messages = [
-                self._assistant(turn),
-                *(self._tool(result) for result in results),
-            ]
-            turn.encoded = [encode_json(m) for m in messages if m is not None], images
+            images: list[JsonObject] = []
+            for result in results:
+                images += result.images
+            messages = [self._assistant(turn), *map(self._tool, results)]
+            encoded = [encode_json(each) for each in messages if each is not None]
+            turn.encoded = (encoded, images)
         return turn.encoded
 
     def _assistant(self, turn: ModelTurn) -> JsonObject | None:
         """The assistant message of a turn; None if it would be empty."""
-        text = "\n\n".join(
-            block.text for block in turn.blocks if isinstance(block, DialogueText)
-        )
+        texts = [block.text for block in turn.blocks if isinstance(block, DialogueText)]
+        text = "\n\n".join(texts)
         calls = [_call(call) for call in turn.calls]
         if not text and not calls:
             return None
-        fields = self._past_reasoning(
-            [block for block in turn.blocks if isinstance(block, Thought)]
-        )
+        thoughts = [block for block in turn.blocks if isinstance(block, Thought)]
+        fields = self._past_reasoning(thoughts)
         thought = fields.pop(THINK_TAG, "")
         if thought:
             text = f"<think>{thought}</think>\n\n{text}"
@@ -226,27 +209,26 @@ class ChatWire(ProfiledWire):
     def _past_reasoning(self, thoughts: Sequence[Thought]) -> JsonObject:
         """The fields with past reasoning, under the names that it came with."""
         policy = self._profile.replay_reasoning
-        own = [thought for thought in thoughts if thought.data is not None]
         fields: JsonObject = {}
         if policy == "never":
             return fields
-        for thought in own:
-            data = thought.data or {}
-            name = text_field(data, "field") or self._profile.reasoning_field
+        for thought in thoughts:
+            if thought.data is None:
+                continue
+            name = text_field(thought.data, "field") or self._profile.reasoning_field
             if thought.text:
                 fields[name] = fields.get(name, "") + thought.text
-            details = objects(data.get("details"))
+            details = objects(thought.data.get("details"))
             if details:
-                fields["reasoning_details"] = [
-                    *fields.get("reasoning_details", ()),
-                    *details,
-                ]
+                earlier = fields.get("reasoning_details", ())
+                fields["reasoning_details"] = [*earlier, *details]
         if policy == "required" and self._profile.reasoning_field not in fields:
             text = "\n\n".join(thought.text for thought in thoughts if thought.text)
             fields[self._profile.reasoning_field] = text or " "
         return fields
 
     def _tool(self, result: DialogueResult) -> JsonObject:
+        """The message with a result, without its images."""
         text = result.text
         if result.images:
             text = f"{text}\n{_IMAGES_FOLLOW}".strip()
@@ -256,7 +238,17 @@ class ChatWire(ProfiledWire):
         return message
 
 
+def _named_choice(choice: ToolChoice) -> JsonObject:
+    """The field `tool_choice` for a choice of named tools, as OpenAI has it."""
+    tools = [{"type": "function", "function": {"name": name}} for name in choice.names]
+    if choice.mode == "required" and len(tools) == 1:
+        return tools[0]
+    allowed = {"mode": choice.mode, "tools": tools}
+    return {"type": "allowed_tools", "allowed_tools": allowed}
+
+
 def _call(call: DialogueCall) -> JsonObject:
+    """The entry of a call in `tool_calls`."""
     function = {"name": call.name, "arguments": _arguments(call)}
     entry: JsonObject = {"id": call.call_id, "type": "function", "function": function}
     extra = call.data.get("extra_content")
@@ -278,6 +270,7 @@ def _arguments(call: DialogueCall) -> str:
 
 
 def _part(part: JsonObject) -> JsonObject:
+    """A text or image part in the form of Chat Completions."""
     if part["type"] == "input_text":
         return {"type": "text", "text": part["text"]}
     image = {"url": part["image_url"]}

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any, cast
 
 from codex_py.protocol.json_fields import as_object
@@ -37,8 +38,11 @@ _SNIPPET = 60
 def working_directory(value: Any) -> str | None:
     """The working directory that a request names; None if it names none, or only the root."""
     text = json.dumps(value, ensure_ascii=False)
-    named = (json.loads(f'"{found}"') for found in re.findall(_CWD, text))
-    return next((directory for directory in named if directory.strip("/")), None)
+    for encoded in re.findall(_CWD, text):
+        directory: str = json.loads(f'"{encoded}"')
+        if directory.strip("/"):
+            return directory
+    return None
 
 
 def moved(
@@ -52,7 +56,8 @@ def moved(
     """
     if not was_in or not is_in:
         return text
-    return is_in.join(re.split(re.escape(was_in) + r"(?![\w.-])", text))
+    was_in_alone = re.escape(was_in) + r"(?![\w.-])"
+    return is_in.join(re.split(was_in_alone, text))
 
 
 def normalised(request: Any) -> Any:
@@ -64,6 +69,7 @@ def normalised(request: Any) -> Any:
 
 
 def _normalised(value: Any, cwd: str | None) -> Any:
+    """A part of a request without what is volatile. `cwd`: the working directory to replace."""
     match value:
         case str():
             text = moved(value, cwd, "{cwd}")
@@ -92,36 +98,38 @@ def first_difference(
     None if they are equal. Quoted values are cut short.
     """
     if type(expected) is type(actual) and isinstance(expected, dict | list):
-        theirs = _parts(expected, path)
-        ours = _parts(actual, path)
-        for place in {**theirs, **ours}:
-            if place not in ours:
-                return f"{place}: expected {_short(theirs[place])}, got nothing"
-            if place not in theirs:
-                return f"{place}: expected nothing, got {_short(ours[place])}"
-            difference = first_difference(theirs[place], ours[place], place)
-            if difference:
-                return difference
-        return None
+        return _in_parts(_parts(expected, path), _parts(actual, path))
     if isinstance(expected, str) and isinstance(actual, str):
         if expected == actual:
             return None
         return _in_texts(expected, actual, path)
     # 1 and true are equal in Python, but not in JSON.
-    if expected == actual and isinstance(expected, bool) == isinstance(actual, bool):
+    is_same_kind = isinstance(expected, bool) == isinstance(actual, bool)
+    if expected == actual and is_same_kind:
         return None
     ours = _short(cast("object", actual))
     theirs = _short(cast("object", expected))
     return f"{path}: expected {theirs}, got {ours}"
 
 
+def _in_parts(expected: dict[str, Any], actual: dict[str, Any]) -> str | None:
+    """The first difference of two objects or lists, given by the paths of their parts."""
+    for place in {**expected, **actual}:
+        if place not in actual:
+            return f"{place}: expected {_short(expected[place])}, got nothing"
+        if place not in expected:
+            return f"{place}: expected nothing, got {_short(actual[place])}"
+        difference = first_difference(expected[place], actual[place], place)
+        if difference:
+            return difference
+    return None
+
+
 def _parts(value: Any, path: str) -> dict[str, Any]:
     """The parts of an object or a list by their paths."""
     if isinstance(value, list):
         return {f"{path}[{n}]": part for n, part in enumerate(cast("list[Any]", value))}
-    prefix = ""
-    if path:
-        prefix = f"{path}."
+    prefix = f"{path}." if path else ""
     return {f"{prefix}{key}": part for key, part in as_object(value).items()}
 
 
@@ -130,12 +138,10 @@ def _in_texts(
     actual: str,
     path: str,
 ) -> str:
+    """The first difference of two unequal texts, with the number of its line."""
     ours = actual.split("\n")
     theirs = expected.split("\n")
-    common = min(len(ours), len(theirs))
-    line = 0
-    while line < common and ours[line] == theirs[line]:
-        line += 1
+    line = _common_length(theirs, ours)
     if max(len(ours), len(theirs)) > 1:
         place = f"{path}: line {line + 1}"
     else:
@@ -146,16 +152,23 @@ def _in_texts(
         return f"{place}: expected {_short(theirs[line])}, got the end"
     wanted = theirs[line]
     got = ours[line]
-    shorter = min(len(wanted), len(got))
-    column = 0
-    while column < shorter and wanted[column] == got[column]:
-        column += 1
+    column = _common_length(wanted, got)
     start = max(0, column - _SNIPPET)
     end = column + _SNIPPET
     return f"{place}: expected {wanted[start:end]!r}, got {got[start:end]!r}"
 
 
+def _common_length(first: Sequence[str], second: Sequence[str]) -> int:
+    """The number of elements with which both begin."""
+    shorter = min(len(first), len(second))
+    length = 0
+    while length < shorter and first[length] == second[length]:
+        length += 1
+    return length
+
+
 def _short(value: object) -> str:
+    """The representation of a value, cut at its end if it is long."""
     text = repr(value)
     if len(text) <= 2 * _SNIPPET:
         return text

@@ -32,6 +32,7 @@ from codex_py.model.tape.match import (
     normalised,
     working_directory,
 )
+from codex_py.protocol.json_fields import as_object
 
 _VERSION: Final = 1
 _MAX_BYTES: Final = 1 << 30
@@ -76,16 +77,11 @@ class RecordingTransport(httpx.AsyncBaseTransport):
         try:
             response = await self._inner.handle_async_request(request)
         except httpx.TransportError as error:
-            self._write({**exchange, "error": str(error) or type(error).__name__})
+            self._write({**exchange, "error": _words(error)})
             raise
-        headers = {
-            name: value
-            for name, value in response.headers.items()
-            if name in _KEPT_HEADERS or name.startswith("x-")
-        }
         exchange["response"] = {
             "status": response.status_code,
-            "headers": headers,
+            "headers": _kept_headers(response),
             "body": [],
         }
         return httpx.Response(
@@ -126,10 +122,13 @@ class RecordingTransport(httpx.AsyncBaseTransport):
 
 @dataclass(eq=False)
 class _RecordedStream(httpx.AsyncByteStream):
+    """The body of an answer, which passes on unchanged and is written when it is closed."""
+
     response: httpx.Response
     exchange: dict[str, Any]
     write: Callable[[dict[str, Any]], None]
     error: str | None = "closed before its end"
+    """The reason why the exchange broke off; None once the body has ended."""
     is_written: bool = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -142,7 +141,7 @@ class _RecordedStream(httpx.AsyncByteStream):
                     pieces.append(text)
                 yield piece
         except httpx.TransportError as error:
-            self.error = str(error) or type(error).__name__
+            self.error = _words(error)
             raise
         text = decoder.decode(b"", final=True)
         if text:
@@ -152,11 +151,10 @@ class _RecordedStream(httpx.AsyncByteStream):
     async def aclose(self) -> None:
         if not self.is_written:
             self.is_written = True
-            if self.error is None:
-                broken = {}
-            else:
-                broken = {"error": self.error}
-            self.write({**self.exchange, **broken})
+            exchange = dict(self.exchange)
+            if self.error is not None:
+                exchange["error"] = self.error
+            self.write(exchange)
         await self.response.aclose()
 
 
@@ -184,13 +182,13 @@ class ReplayTransport(httpx.AsyncBaseTransport):
         number = self._played + 1
         if number > len(self._exchanges):
             raise TapeMismatch(
-                f"{self._path}: the tape ends after {len(self._exchanges)} requests, and this is one more"
+                f"{self._path}: the tape ends after {len(self._exchanges)} requests, and this is"
+                " one more"
             )
         exchange = self._exchanges[self._played]
+        recorded = exchange["request"]
         actual = await _request_data(request)
-        difference = first_difference(
-            normalised(exchange["request"]), normalised(actual)
-        )
+        difference = first_difference(normalised(recorded), normalised(actual))
         if difference is not None:
             place_and_values = difference.removeprefix("body.")
             raise TapeMismatch(
@@ -201,7 +199,7 @@ class ReplayTransport(httpx.AsyncBaseTransport):
         response = exchange.get("response")
         if response is None:
             raise httpx.ConnectError(broken or "no response was recorded")
-        was_in = working_directory(exchange["request"])
+        was_in = working_directory(recorded)
         is_in = working_directory(actual)
         pieces = [moved(piece, was_in, is_in) for piece in response["body"]]
         return httpx.Response(
@@ -213,8 +211,11 @@ class ReplayTransport(httpx.AsyncBaseTransport):
 
 @dataclass(eq=False)
 class _ReplayedStream(httpx.AsyncByteStream):
+    """The body of a recorded answer."""
+
     pieces: list[str]
     error: str | None
+    """The reason why the exchange broke off; None if it did not."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:
@@ -225,28 +226,34 @@ class _ReplayedStream(httpx.AsyncByteStream):
             raise httpx.ReadError(self.error)
 
 
+def _words(error: httpx.TransportError) -> str:
+    return str(error) or type(error).__name__
+
+
+def _kept_headers(response: httpx.Response) -> dict[str, str]:
+    """The headers that are needed to read the answer."""
+    headers = response.headers
+    kept = [name for name in headers if name in _KEPT_HEADERS or name.startswith("x-")]
+    return {name: headers[name] for name in kept}
+
+
 async def _request_data(request: httpx.Request) -> dict[str, Any]:
+    """What a tape has of a request: method, path and body."""
     content = await request.aread()
+    body: Any = None
     try:
-        body: Any = json.loads(content) if content else None
+        if content:
+            body = json.loads(content)
     except ValueError:
         body = content.decode("utf-8", "replace")
     return {"method": request.method, "path": request.url.path, "body": body}
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    try:
-        # Do not read from a pipe, which may have no other end.
-        lines = read_whole(path.absolute(), _MAX_BYTES).decode("utf-8").split("\n")
-    except OSError as error:
-        raise OptionError(
-            f"{path}: the tape cannot be read: {error.strerror}"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise OptionError(f"{path}: the tape is not UTF-8") from error
+    """The exchanges of a tape. Raises an `OptionError` if the file is not a tape."""
     exchanges: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip() and number > 1:
+    for number, line in enumerate(_lines(path), 1):
+        if number > 1 and not line.strip():
             continue
         try:
             data: Any = json.loads(line)
@@ -255,10 +262,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
                 f"{path}, line {number}: not valid JSON: {error}"
             ) from error
         if number == 1:
-            if (
-                not isinstance(data, dict)
-                or cast("dict[str, Any]", data).get("tape") != _VERSION
-            ):
+            if as_object(data).get("tape") != _VERSION:
                 raise OptionError(
                     f'{path}, line 1: no tape begins like this; {{"tape": 1}} does'
                 )
@@ -267,6 +271,18 @@ def _read(path: Path) -> list[dict[str, Any]]:
         else:
             exchanges.append(data)
     return exchanges
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        # Do not read from a pipe, which may have no other end.
+        return read_whole(path.absolute(), _MAX_BYTES).decode("utf-8").split("\n")
+    except OSError as error:
+        raise OptionError(
+            f"{path}: the tape cannot be read: {error.strerror}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise OptionError(f"{path}: the tape is not UTF-8") from error
 
 
 def _is_exchange(data: Any) -> bool:

@@ -18,6 +18,8 @@ Found: TypeAlias = tuple[str, str]
 """The name of a tool, and JSON arguments."""
 _END = re.compile(r"(?:[|｜]>|[]}]|```|</[｜\w]+>)\Z")
 """Matches the end of a text that ends with a call: a token, or the arguments."""
+_END_CHARACTERS = 50
+"""The part of the text that is searched for its end."""
 _MARKUP = re.compile(
     r"\s|<\|[^|<>]*\|>|<｜[^｜<>]*｜>|</?(?:｜DSML｜)?(?:\w+_calls?|function)>|</s>"
 )
@@ -43,39 +45,61 @@ def calls_at_end(
         calls.
     """
     is_broken = False
-    for pattern, block, read in _FAMILIES:
-        first = re.search(pattern, text, re.MULTILINE)
+    for opening, block, read in _FAMILIES:
+        first = re.search(opening, text, re.MULTILINE)
         if first is None:
             continue
         start = first.start()
         end = start
         calls: list[Found] = []
         for each in re.compile(block, re.DOTALL).finditer(text, start):
-            place = bisect(fences, each.start(), key=itemgetter(0))
-            if place and each.start() < fences[place - 1][1]:
+            if _is_in_fence(each.start(), fences):
                 continue
-            if _MARKUP.sub("", text[end : each.start()]):
+            if _has_text(text[end : each.start()]):
+                # The calls before the text are only mentioned.
                 calls = []
                 start = each.start()
-            end = each.end()
             if is_quoted(each[0]):
                 # Treat the block like any other text after a call.
                 end = each.start()
                 continue
+            end = each.end()
             found = list(read(each[0]))
             calls += found
-            is_line = text[each.start() - 1 : each.start()] in {"", "\n"}
-            if read is _tagged and is_line and not found:
+            begins_line = text[each.start() - 1 : each.start()] in {"", "\n"}
+            if read is _tagged and begins_line and not found:
                 is_broken = True
-        line = text[text.rfind("\n", 0, start) + 1 : start]
-        is_in_code = line.count("`") % 2 == 1
-        is_aside = pattern[0] == "^" or is_in_code or _ASIDE.match(line)
-        has_text_after = _MARKUP.sub("", text[end:])
-        if is_broken or has_text_after or (line and is_aside):
+        line_before = text[text.rfind("\n", 0, start) + 1 : start]
+        if is_broken or _has_text(text[end:]) or _is_mention(line_before, opening):
             continue
-        if calls and _END.search(text.rstrip()[-50:]):
+        if calls and _END.search(text.rstrip()[-_END_CHARACTERS:]):
             return calls, text[:start], False
     return [], text, is_broken
+
+
+def _is_in_fence(place: int, fences: Sequence[tuple[int, int]]) -> bool:
+    count = bisect(fences, place, key=itemgetter(0))
+    if count == 0:
+        return False
+    _, end = fences[count - 1]
+    return place < end
+
+
+def _has_text(between: str) -> bool:
+    """True if there is more than markup and white space."""
+    return _MARKUP.sub("", between) != ""
+
+
+def _is_mention(line_before: str, opening: str) -> bool:
+    """True if markup that follows this beginning of a line is only a mention of a call.
+
+    `opening`: the pattern of the markup's beginning.
+    """
+    if not line_before:
+        return False
+    must_begin_line = opening.startswith("^")
+    is_in_code = line_before.count("`") % 2 == 1
+    return must_begin_line or is_in_code or _ASIDE.match(line_before) is not None
 
 
 def _between(
@@ -88,17 +112,20 @@ def _between(
     """
     openings = re.compile(opening)
     closings = re.compile(closing)
-    place = 0
-    while (start := openings.search(text, place)) and (
-        end := closings.search(text, start.end())
-    ):
+    start = openings.search(text)
+    while start is not None:
+        end = closings.search(text, start.end())
+        if end is None:
+            return
         yield start, text[start.end() : end.start()]
-        place = end.end()
+        start = openings.search(text, end.end())
 
 
 def _tagged(text: str) -> Iterator[Found]:
-    """`<tool_call>{"name": …, "arguments": …}</tool_call>`; GLM has the name, `<arg_key>` and
-    `<arg_value>` in it."""
+    """Read `<tool_call>{"name": …, "arguments": …}</tool_call>`.
+
+    GLM has the name, `<arg_key>` and `<arg_value>` in it.
+    """
     for body in re.findall(r"<tool_call>(.*?)(?:</tool_call>|\Z)", text, re.DOTALL):
         if "<function=" in body:
             yield from _functions(body)
@@ -113,17 +140,20 @@ def _tagged(text: str) -> Iterator[Found]:
 
 
 def _functions(text: str) -> Iterator[Found]:
-    """`<function=NAME><parameter=KEY>VALUE</parameter></function>`, or JSON between the tags."""
+    """Read `<function=NAME><parameter=KEY>VALUE</parameter></function>`, or JSON in the tag."""
     for name, body in re.findall(
         r"<function=([^<>\s]+)>(.*?)(?:</function>|\Z)", text, re.DOTALL
     ):
         found = _between(r"<parameter=([^<>\s]+)>", body, "</parameter>")
         pairs = [(start[1], value) for start, value in found]
-        yield name, _as_json(pairs) if pairs else (body.strip() or "{}")
+        if pairs:
+            yield name, _as_json(pairs)
+        else:
+            yield name, body.strip() or "{}"
 
 
 def _harmony(text: str) -> Iterator[Found]:
-    """`<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`."""
+    """Read `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|call|>`."""
     place = 0
     for start, body in _between(r"<\|message\|>", text, r"<\|call\|>|<\|end\|>|\Z"):
         called = re.search(r"to=(?:functions\.)?([\w.-]+)", text[place : start.start()])
@@ -133,8 +163,10 @@ def _harmony(text: str) -> Iterator[Found]:
 
 
 def _deepseek(text: str) -> Iterator[Found]:
-    """`<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and a JSON fence; newer models leave out
-    the kind and the fence."""
+    """Read `<｜tool▁call▁begin｜>function<｜tool▁sep｜>NAME` and a JSON fence.
+
+    Newer models leave out the kind and the fence.
+    """
     for body in re.findall(
         r"<｜tool▁call▁begin｜>(.*?)(?:<｜tool▁call▁end｜>|\Z)", text, re.DOTALL
     ):
@@ -150,7 +182,10 @@ def _deepseek(text: str) -> Iterator[Found]:
 
 
 def _dsml(text: str) -> Iterator[Found]:
-    """`<｜DSML｜invoke name="NAME"><｜DSML｜parameter name="KEY" string="true">VALUE</｜DSML｜parameter>…`."""
+    """Read `<｜DSML｜invoke name="NAME">` with its parameters.
+
+    A parameter is `<｜DSML｜parameter name="KEY" string="true">VALUE</｜DSML｜parameter>`.
+    """
     for name, body in re.findall(
         r'<(?:｜DSML｜)?invoke name="([^"]+)">(.*?)(?:</(?:｜DSML｜)?invoke>|\Z)',
         text,
@@ -163,18 +198,17 @@ def _dsml(text: str) -> Iterator[Found]:
         )
         values: dict[str, Any] = {}
         for start, value in found:
-            if 'string="false"' in start[2]:
-                values[start[1]] = _json_or_text(value)
-            else:
-                values[start[1]] = value
+            key, attributes = start.groups()
+            is_json = 'string="false"' in attributes
+            values[key] = _json_or_text(value) if is_json else value
         yield name, json.dumps(values, ensure_ascii=False)
 
 
 def _kimi(text: str) -> Iterator[Found]:
-    """`<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}<|tool_call_end|>`."""
+    """Read `<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}`."""
     for name, body in re.findall(
-        r"<\|tool_call_begin\|>\s*(?:functions\.)?([\w.-]+?)(?::\d+)?\s*<\|tool_call_argument_begin\|>"
-        r"(.*?)(?:<\|tool_call_end\|>|\Z)",
+        r"<\|tool_call_begin\|>\s*(?:functions\.)?([\w.-]+?)(?::\d+)?\s*"
+        r"<\|tool_call_argument_begin\|>(.*?)(?:<\|tool_call_end\|>|\Z)",
         text,
         re.DOTALL,
     ):
@@ -182,7 +216,7 @@ def _kimi(text: str) -> Iterator[Found]:
 
 
 def _mistral(text: str) -> Iterator[Found]:
-    """`[TOOL_CALLS][{"name": …, "arguments": …}]`, or `[TOOL_CALLS]NAME[ARGS]{…}`."""
+    """Read `[TOOL_CALLS][{"name": …, "arguments": …}]`, or `[TOOL_CALLS]NAME[ARGS]{…}`."""
     body = text.partition("[TOOL_CALLS]")[2].strip()
     if not body.startswith("["):
         for call in body.split("[TOOL_CALLS]"):
@@ -194,7 +228,7 @@ def _mistral(text: str) -> Iterator[Found]:
 
 
 def _named_object(text: str) -> Iterator[Found]:
-    """`{"name": …, "arguments": …}`, or a list of such objects."""
+    """Read `{"name": …, "arguments": …}`, or a list of such objects."""
     value = json_or(text.strip(), None)
     if isinstance(value, list):
         values = cast("list[Any]", value)
@@ -203,13 +237,13 @@ def _named_object(text: str) -> Iterator[Found]:
     for each in values:
         call = as_object(each)
         name = call.get("name")
+        if not isinstance(name, str):
+            continue
         arguments = call.get("arguments", call.get("parameters", {}))
-        if isinstance(name, str):
-            if isinstance(arguments, str):
-                text = arguments
-            else:
-                text = json.dumps(arguments)
-            yield name, text
+        if isinstance(arguments, str):
+            yield name, arguments
+        else:
+            yield name, json.dumps(arguments)
 
 
 def _as_json(pairs: Sequence[tuple[str, str]]) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from html import unescape
-from itertools import count
 
 from codex_py.errors import ModelError
 from codex_py.model.provider_data import Maker
@@ -20,8 +19,8 @@ from codex_py.protocol.prompts import message_texts
 _PLACES = 1_000
 """The number of indexes that are reserved for the calls in one message."""
 _SPACING = re.compile(r"\\[nrt]|[\\\s]")
-"""Matches white space and escapes: JSON in a result has more of them than the text that it
-quotes."""
+"""Matches white space and escapes, of which JSON in a result has more than the text that quotes
+it."""
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 _MARKS = ("<tool", "<function", "<invoke", "<|", "<｜", "[TOOL_CALLS]")
 """The beginnings of lines with markup. Nothing after one is shown while it streams; text after it
@@ -44,6 +43,7 @@ class TextToolsDecoder:
         self._line = ""
         """The end of the text that is not shown yet: the beginning of a line that may be markup."""
         self._is_hidden = False
+        """True after the beginning of markup: the rest of the message is not shown."""
         self._is_in_line = False
         """True if the beginning of the current line was shown."""
         self._held: list[stream.ResponseEvent] = []
@@ -63,6 +63,7 @@ class TextToolsDecoder:
     def _read(
         self, events: Sequence[stream.ResponseEvent]
     ) -> Sequence[stream.ResponseEvent]:
+        """Convert events of the text's decoder."""
         out: list[stream.ResponseEvent] = []
         for event in events:
             match event:
@@ -87,17 +88,23 @@ class TextToolsDecoder:
             if self._is_hidden:
                 break
             self._line += piece
-            if not self._is_in_line and self._line.startswith(_MARKS):
+            may_be_markup = any(mark.startswith(self._line) for mark in _MARKS)
+            if self._is_in_line:
+                shown += self._take_line()
+            elif self._line.startswith(_MARKS):
                 self._is_hidden = True
-            elif self._is_in_line or not any(
-                mark.startswith(self._line) for mark in _MARKS
-            ):
-                shown += self._line
-                self._is_in_line = not self._line.endswith("\n")
-                self._line = ""
+            elif not may_be_markup:
+                shown += self._take_line()
         return shown
 
+    def _take_line(self) -> str:
+        line = self._line
+        self._line = ""
+        self._is_in_line = not line.endswith("\n")
+        return line
+
     def _message(self, index: int, item: Message) -> list[stream.ResponseEvent]:
+        """The events for a complete message; those of one with calls wait for `Completed`."""
         self._line = ""
         self._is_hidden = False
         self._is_in_line = False
@@ -113,23 +120,19 @@ class TextToolsDecoder:
                 f"the message has more than {_PLACES - 1} calls",
                 code="response_too_large",
             )
-        items = [self._item(call) for call in read.calls]
+        items = [self._call_item(call) for call in read.calls]
         if read.text:
-            part: JsonObject = {
-                "type": "output_text",
-                "text": read.text,
-                "annotations": [],
-            }
-            said: JsonObject = {
-                "type": "message",
-                "role": "assistant",
-                "content": [part],
-            }
-            items.insert(0, parse_item(self._maker.marked(said)))
-        self._held += map(stream.OutputItemDone, count(index), items)
+            items.insert(0, self._message_item(read.text))
+        for number, each in enumerate(items, index):
+            self._held.append(stream.OutputItemDone(number, each))
         return []
 
-    def _item(self, call: TextCall) -> ResponseItem:
+    def _message_item(self, text: str) -> ResponseItem:
+        part: JsonObject = {"type": "output_text", "text": text, "annotations": []}
+        fields: JsonObject = {"type": "message", "role": "assistant", "content": [part]}
+        return parse_item(self._maker.marked(fields))
+
+    def _call_item(self, call: TextCall) -> ResponseItem:
         kind = "function_call"
         field = "arguments"
         if call.is_freeform:
@@ -146,8 +149,8 @@ class TextToolsDecoder:
     def _is_quoted(self, block: str) -> bool:
         """True if the model has read all lines of the block.
 
-        They are looked up one by one, because a result may have line numbers or the signs of a diff
-        between them.
+        The lines are looked up one by one, because a result may have line numbers or the signs of
+        a diff between them.
         """
         return all(_plain(line) in self._told for line in block.splitlines())
 

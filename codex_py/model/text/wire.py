@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from codex_py.model.dialogue import CALLS, OUTPUTS, call_of
+from codex_py.model.dialogue import CALLS, OUTPUTS, DialogueCall, call_of
 from codex_py.model.provider_data import GrowingHistory, Maker
 from codex_py.model.text.decoder import TextToolsDecoder
 from codex_py.model.text.format import (
@@ -18,9 +18,10 @@ from codex_py.model.text.format import (
 )
 from codex_py.protocol.json_fields import JsonObject, objects, text_field
 from codex_py.protocol.messages import EncodedItem, encode_json, input_text, message
-from codex_py.protocol.stream import ANY_TOOL, Decoder, Prompt, Wire
+from codex_py.protocol.stream import ANY_TOOL, Decoder, Prompt, ToolChoice, Wire
+from codex_py.protocol.tools import ToolSpec
 
-_LATEST_CHOICE = {
+_CHOICE_TEXTS = {
     "none": "You may not call a tool now.",
     "required": "You must call a tool now.",
 }
@@ -63,18 +64,13 @@ class TextToolsWire:
         return TextToolsDecoder(inner, prompt, self._maker, self._read_tag)
 
     def _with_text_tools(self, prompt: Prompt) -> Prompt:
-        instructions = [
-            prompt.instructions,
-            tools_text(prompt.tools, self._tag) if prompt.tools else "",
-        ]
-        choice = prompt.tool_choice
-        if prompt.tools and choice.mode in _LATEST_CHOICE:
-            instructions.append(_LATEST_CHOICE[choice.mode])
-        if prompt.tools and choice.names:
-            instructions.append(f"Call no other tool than: {', '.join(choice.names)}.")
+        instructions = [prompt.instructions]
+        if prompt.tools:
+            instructions.append(tools_text(prompt.tools, self._tag))
+            instructions += _choice_texts(prompt.tool_choice)
         return replace(
             prompt,
-            instructions="\n\n".join(text for text in instructions if text),
+            instructions="\n\n".join(filter(None, instructions)),
             input=self._translated(prompt),
             tools=(),
             tool_choice=ANY_TOOL,
@@ -82,6 +78,7 @@ class TextToolsWire:
         )
 
     def _translated(self, prompt: Prompt) -> Sequence[EncodedItem]:
+        """The history with calls and results as messages. Each item is translated once."""
         is_same, new = self._history.grow(prompt.input)
         if not is_same:
             self._items = []
@@ -95,23 +92,25 @@ class TextToolsWire:
             if data.get("type") in CALLS:
                 call = call_of(data, {})
                 self._open.append((call.call_id, call.name))
-                freeform = call.is_freeform
-                spec = specs.get(call.name)
-                text = call_text(
-                    call.name,
-                    call.arguments,
-                    self._tag,
-                    is_freeform=freeform,
-                    spec=spec,
-                )
-                part = {"type": "output_text", "text": text}
-                said = {"type": "message", "role": "assistant", "content": [part]}
-                self._items.append(EncodedItem(encode_json(said)))
+                self._items.append(self._call(call, specs.get(call.name)))
             elif data.get("type") in OUTPUTS:
                 self._items += self._result(data)
             else:
                 self._items.append(self._without_tag(item))
         return list(self._items)
+
+    def _call(self, call: DialogueCall, spec: ToolSpec | None) -> EncodedItem:
+        """The message with a call. `spec`: the called tool, if the request offers it."""
+        text = call_text(
+            call.name,
+            call.arguments,
+            self._tag,
+            is_freeform=call.is_freeform,
+            spec=spec,
+        )
+        part = {"type": "output_text", "text": text}
+        said = {"type": "message", "role": "assistant", "content": [part]}
+        return EncodedItem(encode_json(said))
 
     def _without_tag(self, item: EncodedItem) -> EncodedItem:
         """Replace the tag in an item that the model may quote, except in the format reminder.
@@ -127,12 +126,11 @@ class TextToolsWire:
         """The message with a result; empty if it answers no open call."""
         call_id = str(data.get("call_id") or data.get("id"))
         output = data.get("output")
-        calls = [call for call in self._open if call[0] == call_id]
-        if not calls:
+        answered = [call for call in self._open if call[0] == call_id]
+        if not answered:
             return []
-        call = calls[0]
-        self._open.remove(call)
-        _, name = call
+        self._open.remove(answered[0])
+        _, name = answered[0]
         parts = objects(output)
         if isinstance(output, str):
             text = output
@@ -143,3 +141,13 @@ class TextToolsWire:
         images = [part for part in parts if part.get("type") == "input_image"]
         told = input_text(result_text(name, call_id, text))
         return [message("user", [told, *images])]
+
+
+def _choice_texts(choice: ToolChoice) -> list[str]:
+    """The sentences that tell the model which tools it may call now."""
+    texts: list[str] = []
+    if choice.mode in _CHOICE_TEXTS:
+        texts.append(_CHOICE_TEXTS[choice.mode])
+    if choice.names:
+        texts.append(f"Call no other tool than: {', '.join(choice.names)}.")
+    return texts
