@@ -28,6 +28,8 @@ ShellTool: TypeAlias = Literal[
 
 @frozen(kw_only=True)
 class ModelInfo:
+    """The facts about a model."""
+
     slug: str
     """The name that was asked for, not the one in the catalogue."""
     context_window: int = 272_000
@@ -35,6 +37,7 @@ class ModelInfo:
     effective_context_window_percent: int = 95
     """The part of the window that input may fill."""
     default_reasoning_effort: str | None = "medium"
+    """The effort if the user chooses none; None: no effort is sent."""
     ultra_effort: str = "medium"
     """The effort that Codex sends for the level `ultra`, which services do not know."""
     default_verbosity: str | None = None
@@ -62,8 +65,7 @@ class ModelInfo:
     """True if the model is listed; otherwise the values are guesses that fit most models."""
 
 
-_EFFORTS = ("low", "medium", "high", "xhigh", "max")
-EFFORTS = ("none", "minimal", *_EFFORTS, "ultra")
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")
 """All efforts that some model of the catalogue supports."""
 
 _SHELL_TYPES = {"shell": "default", "local_shell": "local"}
@@ -71,19 +73,22 @@ _SHELL_TYPES = {"shell": "default", "local_shell": "local"}
 
 
 def model_info(slug: str, catalog_json: Path | None = None) -> ModelInfo:
-    """The entry with the longest slug that `slug` begins with, if need be without `namespace/`.
+    """The facts about a model: the entry with the longest slug that `slug` begins with.
+
+    If none fits, `slug` is tried without its `namespace/`.
 
     Args:
-        catalog_json: a file `{"models": […]}`, in the format of Codex, to replace OpenAI's models.
+        catalog_json: a file `{"models": […]}`, in the format of Codex, with models to use in place
+            of OpenAI's.
 
     Raises:
         ConfigError: the file cannot be read, or is not such a catalogue.
     """
     listed = catalog_models(catalog_json)
-    if "/" not in slug:
-        names = [slug]
-    else:
-        names = [slug, slug.partition("/")[2]]
+    names = [slug]
+    if "/" in slug:
+        _, _, without_namespace = slug.partition("/")
+        names.append(without_namespace)
     for name in names:
         fitting = [entry for entry in listed if name.startswith(entry.slug)]
         if fitting:
@@ -151,6 +156,7 @@ def _bundled() -> Sequence[ModelInfo]:
 
 
 def _read(path: Path) -> Sequence[ModelInfo]:
+    """The models of a file. Raises a `ConfigError` if it is not a catalogue."""
     try:
         data: Any = json.loads(read_whole(path, _MAX_BYTES))
     except OSError as error:
@@ -170,6 +176,7 @@ def _mistake(text: str) -> ConfigError:
 
 
 def _entry(entry: dict[str, Any]) -> ModelInfo:
+    """An entry of a catalogue. Raises a `TypeError` or a `KeyError` for a damaged one."""
     slug = entry["slug"]
     window = entry.get("context_window") or 272_000
     percent = entry.get("effective_context_window_percent") or 95
@@ -177,25 +184,20 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
     limit = truncation.get("limit", 10_000)
     if not isinstance(slug, str) or not slug:
         raise TypeError("a slug must be a text")
-    if not all(
-        isinstance(number, int) and number > 0 for number in (window, percent, limit)
-    ):
-        raise TypeError(f"{slug}: windows and limits must be whole numbers above 0")
-    verbosity = entry.get("default_verbosity") or "low"
-    levels: list[dict[str, Any]] = entry.get("supported_reasoning_levels") or []
-    efforts = tuple(level["effort"] for level in levels)
-    name = str(entry.get("display_name") or "")
-    shell: Any = entry.get("shell_tool")
-    if shell not in get_args(ShellTool):
-        # Every other value gives `exec_command`, as in Codex.
-        if entry.get("shell_type") == "disabled":
-            shell = "disabled"
-        else:
-            shell = "unified_exec"
-    if name == slug:
-        name = ""
+    for number in (window, percent, limit):
+        if not isinstance(number, int) or number <= 0:
+            raise TypeError(f"{slug}: windows and limits must be whole numbers above 0")
     if truncation.get("mode") == "bytes":
         limit = max(1, limit // 4)
+    verbosity = None
+    if entry.get("support_verbosity"):
+        verbosity = entry.get("default_verbosity") or "low"
+    levels: list[dict[str, Any]] = entry.get("supported_reasoning_levels") or []
+    efforts = tuple(level["effort"] for level in levels)
+    ultra_effort = entry.get("multi_agent_reasoning_effort") or _highest(efforts)
+    name = str(entry.get("display_name") or "")
+    if name == slug:
+        name = ""
     image_detail = "high"
     if entry.get("supports_image_detail_original"):
         image_detail = "original"
@@ -207,13 +209,30 @@ def _entry(entry: dict[str, Any]) -> ModelInfo:
         efforts=efforts,
         effective_context_window_percent=percent,
         default_reasoning_effort=entry.get("default_reasoning_level"),
-        ultra_effort=entry.get("multi_agent_reasoning_effort")
-        or next((name for name in reversed(_EFFORTS[2:]) if name in efforts), "medium"),
+        ultra_effort=ultra_effort,
         image_detail=image_detail,
-        default_verbosity=verbosity if entry.get("support_verbosity") else None,
-        shell_tool=shell,
+        default_verbosity=verbosity,
+        shell_tool=_shell_tool(entry),
         freeform_apply_patch=entry.get("apply_patch_tool_type") == "freeform",
         parallel_tool_calls=entry.get("supports_parallel_tool_calls", True),
         images="image" in entry.get("input_modalities", ["image"]),
         truncation_limit_tokens=limit,
     )
+
+
+def _highest(efforts: Sequence[str]) -> str:
+    """The highest of these efforts; `medium` if none is above it."""
+    for name in ("max", "xhigh", "high"):
+        if name in efforts:
+            return name
+    return "medium"
+
+
+def _shell_tool(entry: dict[str, Any]) -> ShellTool:
+    tool: Any = entry.get("shell_tool")
+    if tool in get_args(ShellTool):
+        return tool
+    if entry.get("shell_type") == "disabled":
+        return "disabled"
+    # Every other value gives `exec_command`, as in Codex.
+    return "unified_exec"

@@ -1,5 +1,5 @@
-"""The model client over HTTP: it sends the bodies of a wire, and reads the events of the wire's
-decoder."""
+"""The model client over HTTP: it sends the requests of a wire, and the wire's decoder reads the
+answers."""
 
 import asyncio
 import os
@@ -44,6 +44,7 @@ _HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _SECRET_CHARACTERS = 8
 """The least length of a key to hide in messages: a shorter one is a placeholder, and may be an
 ordinary word."""
+# The header for the key, and the text before the key in it.
 _KEY_HEADERS = {
     "bearer": ("authorization", "Bearer "),
     "x-api-key": ("x-api-key", ""),
@@ -92,23 +93,10 @@ class HttpModelClient:
         self._http = http
         self._key = key
         self._sent = sent
-        if answered is None:
-            self._answered = set[bytes]()
-        else:
-            self._answered = answered
-        try:
-            self._url = httpx.URL(provider.base_url + wire.path)
-            # Decode punycode now, which `httpx.URL` does only when asked.
-            _ = self._url.host
-        except (httpx.InvalidURL, UnicodeError) as error:
-            raise ConfigError(
-                f"model_providers.{provider.id}.base_url: {error}"
-            ) from error
-        if provider.query_params:
-            self._url = self._url.copy_merge_params(dict(provider.query_params))
-        self._headers = _headers(
-            provider, key, {**wire.headers, **headers}, environment
-        )
+        self._answered = set[bytes]() if answered is None else answered
+        self._url = _url(provider, wire)
+        all_headers = {**wire.headers, **headers}
+        self._headers = _headers(provider, key, all_headers, environment)
         idle_s = provider.stream_idle_timeout_ms / 1000
         self._timeout = httpx.Timeout(
             None, connect=_CONNECT_S, write=_WRITE_S, read=idle_s
@@ -119,7 +107,7 @@ class HttpModelClient:
     async def stream(
         self, prompt: Prompt
     ) -> AsyncGenerator[AsyncIterator[ResponseEvent]]:
-        """Send a request to the provider, and read the events of its answer."""
+        """See `ModelClient`."""
         body = self._wire.body(prompt)
         own_headers = [
             (name.encode(), value.encode()) for name, value in prompt.headers.items()
@@ -156,6 +144,7 @@ class HttpModelClient:
     async def _events(
         self, response: httpx.Response, prompt: Prompt
     ) -> AsyncGenerator[ResponseEvent]:
+        """The events of an answer. The last one has token counts, if need be estimated."""
         decoder = self._wire.decoder(prompt)
         items: list[ResponseItem] = []
         source = server_sent_events(response, max_quiet_s=self._max_quiet_s)
@@ -175,16 +164,8 @@ class HttpModelClient:
                 rest = decoder.end()
             except StreamError as error:
                 if has_begun:
-                    raise error from None
-                raise no_answer(
-                    error,
-                    unread,
-                    content_type=response.headers.get(
-                        "content-type", "no content type"
-                    ),
-                    address=self._shown_url,
-                    advice=self._advice,
-                ) from None
+                    raise
+                raise self._no_answer(error, unread, response) from None
             for event in rest:
                 yield _with_usage(event, prompt, items)
             await _linger(source)
@@ -194,7 +175,21 @@ class HttpModelClient:
         finally:
             await source.aclose()
 
+    def _no_answer(
+        self, error: StreamError, unread: str, response: httpx.Response
+    ) -> ModelError:
+        """The error for an answer without events. `unread`: the last data in it."""
+        content_type = response.headers.get("content-type", "no content type")
+        return no_answer(
+            error,
+            unread,
+            content_type=content_type,
+            address=self._shown_url,
+            advice=self._advice,
+        )
+
     def _not_answered(self, error: httpx.TransportError) -> StreamError:
+        """The error for a request that got no answer."""
         cause = str(error) or type(error).__name__
         match error:
             case httpx.ConnectTimeout() | httpx.ConnectError() | httpx.ProxyError():
@@ -203,19 +198,20 @@ class HttpModelClient:
                 message = f"no answer from {self._shown_url}: {cause}"
             case _:
                 message = f"the connection to {self._shown_url} broke before an answer: {cause}"
-        if isinstance(error, httpx.TimeoutException):
-            code = "timeout"
-        else:
-            code = "connection"
+        is_timeout = isinstance(error, httpx.TimeoutException)
         is_here = self._url.host in _THIS_MACHINE
         # A server that has answered before may be restarting, or its tunnel may be down.
         is_new = self._url.netloc not in self._answered
         is_missing = is_here and is_new and isinstance(error, httpx.ConnectError)
         return StreamError(
-            message, code=code, exit_code=ExitCode.UNAVAILABLE, local=is_missing
+            message,
+            code="timeout" if is_timeout else "connection",
+            exit_code=ExitCode.UNAVAILABLE,
+            local=is_missing,
         )
 
     async def _failure(self, response: httpx.Response) -> ModelError:
+        """The error for an answer with another status than 200."""
         status = response.status_code
         if 300 <= status < 400:
             # Do not follow a redirect: the key must not go to an address that is not configured.
@@ -232,15 +228,11 @@ class HttpModelClient:
                 code="unexpected_status",
                 status=status,
             )
-        failure = http_failure(
-            status, response.headers, await _error_body(response), self._shown_url
-        )
+        body = await _error_body(response)
+        failure = http_failure(status, response.headers, body, self._shown_url)
         message = self._without_key(str(failure))
         if status in {401, 403}:
-            if self._key:
-                sent = f"key from {self._key.source}"
-            else:
-                sent = "no key was sent"
+            sent = f"key from {self._key.source}" if self._key else "no key was sent"
             message = f"{message} ({sent})"
         elif failure.code == "not_found" and "model" not in message.lower():
             message += self._advice
@@ -261,7 +253,7 @@ class HttpModelClient:
 class UnavailableClient:
     """Replaces a `ModelClient` that cannot be made.
 
-    The session can begin, and the first request raises the reason.
+    The session can begin; its first request raises `error`.
     """
 
     def __init__(self, error: ModelError) -> None:
@@ -280,26 +272,41 @@ class UnavailableClient:
 def _with_usage(
     event: ResponseEvent, prompt: Prompt, items: list[ResponseItem]
 ) -> ResponseEvent:
-    """The event. If it ends a response without token counts, it gets an estimate of them."""
+    """The event. If it ends a response without token counts, it gets an estimate of them.
+
+    `items`: the items of the response so far, to which an item in the event is appended.
+    """
     match event:
         case OutputItemDone(_, item):
             items.append(item)
         case Completed(usage=Usage(input_tokens=0, output_tokens=0)):
             output = estimated_tokens(item.encoded() for item in items)
-            return replace(
-                event, usage=Usage(prompt.estimated_tokens, output_tokens=output)
-            )
+            estimate = Usage(prompt.estimated_tokens, output_tokens=output)
+            return replace(event, usage=estimate)
         case Completed(usage=usage) if usage.cached_input_tokens > usage.input_tokens:
             # Otherwise the uncached input would be negative, and a budget would get money back.
-            return replace(
-                event, usage=replace(usage, cached_input_tokens=usage.input_tokens)
-            )
+            possible = replace(usage, cached_input_tokens=usage.input_tokens)
+            return replace(event, usage=possible)
         case _:
             pass
     return event
 
 
+def _url(provider: Provider, wire: Wire) -> httpx.URL:
+    """The address of the requests. Raises a `ConfigError` if the base URL is invalid."""
+    try:
+        url = httpx.URL(provider.base_url + wire.path)
+        # Decode punycode now, which `httpx.URL` does only when asked.
+        _ = url.host
+    except (httpx.InvalidURL, UnicodeError) as error:
+        raise ConfigError(f"model_providers.{provider.id}.base_url: {error}") from error
+    if provider.query_params:
+        return url.copy_merge_params(dict(provider.query_params))
+    return url
+
+
 def _shown(url: str) -> str:
+    """The address without what may be secret in it."""
     try:
         return shown_url(str(httpx.URL(url)))
     except (httpx.InvalidURL, UnicodeError):
@@ -312,6 +319,10 @@ def _headers(
     headers: Mapping[str, str],
     environment: Mapping[str, str],
 ) -> Sequence[tuple[bytes, bytes]]:
+    """The headers of every request; the provider's own count most.
+
+    Raises a `ConfigError` if one cannot be sent.
+    """
     texts = {"accept": "text/event-stream", "content-type": "application/json"}
     texts |= {name.lower(): value for name, value in headers.items()}
     if key is not None:

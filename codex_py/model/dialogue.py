@@ -23,6 +23,7 @@ from codex_py.protocol.tools import called_tool, read_coded_text
 CALLS = {"function_call", "custom_tool_call", "local_shell_call"}
 OUTPUTS = {"function_call_output", "custom_tool_call_output"}
 MISSING_RESULT = "[ERROR:missing_result] the call has no result"
+_NO_OUTPUT: JsonObject = {"type": "input_text", "text": "(no output)"}
 
 
 @frozen
@@ -76,7 +77,8 @@ class DialogueResult:
 
     @property
     def failed(self) -> bool:
-        return read_coded_text(self.text)[0] is not None
+        code, _ = read_coded_text(self.text)
+        return code is not None
 
 
 Block: TypeAlias = Thought | DialogueText | DialogueCall | Opaque
@@ -84,6 +86,8 @@ Block: TypeAlias = Thought | DialogueText | DialogueCall | Opaque
 
 @dataclass(slots=True)
 class ModelTurn:
+    """What a model wrote between two messages to it, with the results of its calls."""
+
     blocks: list[Block] = field(default_factory=list[Block])
     results: list[DialogueResult | None] = field(
         default_factory=list[DialogueResult | None]
@@ -139,9 +143,10 @@ class Dialogue:
     """
 
     def __init__(self, maker: Maker, tool_ids: str = "verbatim") -> None:
-        """`maker`: the provider that gets the dialogue.
-
-        `tool_ids`: the call ids that it accepts, see `Profile`.
+        """
+        Args:
+            maker: the provider that gets the dialogue.
+            tool_ids: the call ids that the provider accepts, see `Profile`.
         """
         self._maker = maker
         self._tool_ids = tool_ids
@@ -185,32 +190,39 @@ class Dialogue:
                 self._waiting.append(told)
         elif kind in OUTPUTS:
             self._answer(item)
-        elif (block := self._block(kind, item)) is not None:
-            turn = self._model_turn()
-            turn.encoded = None
-            if isinstance(block, DialogueCall):
-                fitting = self._ids.fitting(block.call_id)
-                turn.call_ids.append(block.call_id)
-                turn.results.append(None)
-                block = replace(block, call_id=fitting)
-            turn.blocks.append(block)
+        else:
+            block = self._block(kind, item)
+            if block is not None:
+                self._add(block)
+
+    def _add(self, block: Block) -> None:
+        turn = self._model_turn()
+        turn.encoded = None
+        if isinstance(block, DialogueCall):
+            turn.call_ids.append(block.call_id)
+            turn.results.append(None)
+            block = replace(block, call_id=self._ids.fitting(block.call_id))
+        turn.blocks.append(block)
 
     def _answer(self, item: JsonObject) -> None:
+        """Add a result to its call. A result without an open call is left out."""
         turn = self._open_turn()
+        if turn is None:
+            return
         # The oldest form of a local shell call is answered under its `id`.
         call_id = str(item.get("call_id") or item.get("id"))
-        for index, call in enumerate(turn.calls if turn is not None else ()):
-            assert turn is not None
+        for index, call in enumerate(turn.calls):
             if turn.call_ids[index] == call_id and turn.results[index] is None:
-                parts = self._parts(item.get("output")) or [
-                    {"type": "input_text", "text": "(no output)"}
-                ]
+                parts = self._parts(item.get("output")) or [_NO_OUTPUT]
                 turn.results[index] = DialogueResult(call, parts)
                 turn.encoded = None
                 if None not in turn.results:
-                    self._turns += self._waiting
-                    self._waiting = []
+                    self._release_waiting()
                 return
+
+    def _release_waiting(self) -> None:
+        self._turns += self._waiting
+        self._waiting = []
 
     def _open_turn(self) -> ModelTurn | None:
         """The last turn, if it has calls without a result."""
@@ -222,25 +234,25 @@ class Dialogue:
     def _model_turn(self) -> ModelTurn:
         """The turn for the model's next item: a new one after results or a message."""
         last = self._turns[-1] if self._turns else None
-        is_answered = (
-            isinstance(last, ModelTurn) and last.results and None not in last.results
-        )
-        if isinstance(last, ModelTurn) and not self._waiting and not is_answered:
-            return last
+        if isinstance(last, ModelTurn) and not self._waiting:
+            is_answered = bool(last.results) and None not in last.results
+            if not is_answered:
+                return last
         # Calls that are still open get no result any more.
-        self._turns += self._waiting
-        self._waiting = []
+        self._release_waiting()
         turn = ModelTurn()
         self._turns.append(turn)
         return turn
 
     def _parts(self, content: object) -> Sequence[JsonObject]:
+        """The parts of a message or a result that the model can take."""
         parts = list(_parts(content))
         if self._images:
             return parts
         return without_images(parts)
 
     def _block(self, kind: str, item: JsonObject) -> Block | None:
+        """An item of the model as a block; None if it is blank, or another provider's own."""
         data = self._maker.own_data(item, self._model)
         if kind in CALLS:
             return call_of(item, data or {})
@@ -251,13 +263,12 @@ class Dialogue:
                     return DialogueText(text)
                 return None
             case "reasoning":
-                text = "\n\n".join(_said(item.get("summary"))) or "\n\n".join(
-                    _said(item.get("content"))
-                )
+                summary = "\n\n".join(_said(item.get("summary")))
+                text = summary or "\n\n".join(_said(item.get("content")))
                 return Thought(text, data)
+            case _ if data:
+                return Opaque(data)
             case _:
-                if data:
-                    return Opaque(data)
                 return None
 
 
@@ -266,22 +277,23 @@ def call_of(item: JsonObject, data: JsonObject) -> DialogueCall:
     kind = item["type"]
     call_id = str(item.get("call_id") or item.get("id"))
     if kind == "local_shell_call":
-        action = object_field(item, "action")
-        names = {
-            "command": "command",
-            "workdir": "working_directory",
-            "timeout_ms": "timeout_ms",
-        }
-        arguments = {
-            name: action[key]
-            for name, key in names.items()
-            if action.get(key) is not None
-        }
-        return DialogueCall(call_id, "shell", json.dumps(arguments), False, data)
-    name = called_tool(item.get("namespace"), str(item.get("name")))
+        arguments = json.dumps(_shell_arguments(object_field(item, "action")))
+        return DialogueCall(call_id, "shell", arguments, is_freeform=False, data=data)
+    name = legal_name(called_tool(item.get("namespace"), str(item.get("name"))))
     is_freeform = kind == "custom_tool_call"
-    text = item.get("input" if is_freeform else "arguments")
-    return DialogueCall(call_id, legal_name(name), str(text or ""), is_freeform, data)
+    text = str(item.get("input" if is_freeform else "arguments") or "")
+    return DialogueCall(call_id, name, text, is_freeform, data)
+
+
+def _shell_arguments(action: JsonObject) -> JsonObject:
+    """The arguments of the tool `shell` for the action of a local shell call."""
+    names = {
+        "command": "command",
+        "workdir": "working_directory",
+        "timeout_ms": "timeout_ms",
+    }
+    values = {name: action.get(key) for name, key in names.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _said(parts: object) -> Iterator[str]:

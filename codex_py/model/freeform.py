@@ -17,20 +17,21 @@ def as_function(spec: FreeformSpec) -> FunctionSpec:
 
     The grammar, which only the Responses API accepts, becomes part of the description.
     """
+    description = (
+        f"{spec.description}\n\nThe input follows this grammar, in Lark notation:"
+        f"\n\n{spec.grammar}"
+    )
     text = {
         "type": "string",
         "description": "The whole input, in the format of the grammar.",
     }
-    return FunctionSpec(
-        spec.name,
-        f"{spec.description}\n\nThe input follows this grammar, in Lark notation:\n\n{spec.grammar}",
-        {
-            "type": "object",
-            "properties": {_INPUT: text},
-            "required": [_INPUT],
-            "additionalProperties": False,
-        },
-    )
+    parameters = {
+        "type": "object",
+        "properties": {_INPUT: text},
+        "required": [_INPUT],
+        "additionalProperties": False,
+    }
+    return FunctionSpec(spec.name, description, parameters)
 
 
 def function_specs(tools: Sequence[ToolSpec]) -> list[FunctionSpec]:
@@ -45,26 +46,18 @@ def function_specs(tools: Sequence[ToolSpec]) -> list[FunctionSpec]:
 
 
 def freeform_names(prompt: Prompt) -> frozenset[str]:
-    """The freeform tools that a request offers."""
-    return frozenset(
-        spec.name for spec in prompt.tools if isinstance(spec, FreeformSpec)
-    )
+    """The names of the freeform tools that a request offers."""
+    freeform = (spec for spec in prompt.tools if isinstance(spec, FreeformSpec))
+    return frozenset(spec.name for spec in freeform)
 
 
 def wrapped_item(item: dict[str, Any]) -> dict[str, Any]:
     """Convert a freeform tool's call, or its output, to a function's; other items are unchanged."""
     match item.get("type"):
         case "custom_tool_call":
-            rest = {
-                name: value
-                for name, value in item.items()
-                if name not in {"id", _INPUT}
-            }
-            return {
-                **rest,
-                "type": "function_call",
-                "arguments": wrapped(str(item.get(_INPUT))),
-            }
+            arguments = wrapped(str(item.get(_INPUT)))
+            rest = _without(item, "id", _INPUT)
+            return {**rest, "type": "function_call", "arguments": arguments}
         case "custom_tool_call_output":
             return {**item, "type": "function_call_output"}
         case _:
@@ -72,17 +65,19 @@ def wrapped_item(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def unwrapped_item(item: dict[str, Any], freeform: Collection[str]) -> dict[str, Any]:
-    """Convert such a function's call to the freeform tool's; other items are unchanged."""
+    """Convert such a function's call to the freeform tool's; other items are unchanged.
+
+    `freeform`: the names of the freeform tools.
+    """
     if item.get("type") != "function_call" or item.get("name") not in freeform:
         return item
-    rest = {
-        name: value for name, value in item.items() if name not in {"id", "arguments"}
-    }
-    return {
-        **rest,
-        "type": "custom_tool_call",
-        _INPUT: unwrapped(str(item.get("arguments"))),
-    }
+    text = unwrapped(str(item.get("arguments")))
+    rest = _without(item, "id", "arguments")
+    return {**rest, "type": "custom_tool_call", _INPUT: text}
+
+
+def _without(item: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name not in names}
 
 
 def wrapped(text: str) -> str:
@@ -93,9 +88,9 @@ def wrapped(text: str) -> str:
 def unwrapped(arguments: str) -> str:
     """The input in such a function's arguments; the arguments themselves if they have no text."""
     value = json_or(arguments, arguments)
+    if isinstance(value, str):
+        return value
     if not isinstance(value, dict):
-        if isinstance(value, str):
-            return value
         return arguments
     fields = cast("dict[str, Any]", value)
     for text in (fields.get(_INPUT), *fields.values()):

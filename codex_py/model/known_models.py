@@ -11,7 +11,8 @@ from typing import Any, Literal
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.stream import Usage
 
-_BEHIND_A_NAME = {"", "-", ":", "@", "_"}
+_AFTER_SLUG = {"", "-", ":", "@", "_"}
+"""The characters that may follow a slug in the name of the same model."""
 
 
 @frozen
@@ -31,7 +32,10 @@ class Price:
 
 @frozen(kw_only=True)
 class KnownModel:
+    """A row of the table."""
+
     provider: str
+    """The id of the provider that serves the model under `slug`."""
     slug: str
     window: int | None = None
     """The size of the window in tokens; None for OpenAI's models."""
@@ -42,19 +46,23 @@ class KnownModel:
     """The purpose of the model in a few words; empty if unknown."""
     images: bool = True
     effort: str | None = None
+    """The effort if the user chooses none; None: no effort is sent."""
     thinking: Literal["budget"] | None = None
+    """See `ModelInfo.thinking`."""
     suggested: bool = False
     """The model to begin with for a user who has a key of its provider and has chosen no model."""
 
 
 def known_models() -> Sequence[KnownModel]:
     """All models of the table, in its order."""
-    return _table()[0]
+    models, _ = _table()
+    return models
 
 
 def table_date() -> date:
     """The date on which the table was correct."""
-    return _table()[1]
+    _, day = _table()
+    return day
 
 
 def known_model(name: str) -> KnownModel | None:
@@ -65,30 +73,31 @@ def known_model(name: str) -> KnownModel | None:
     """
     name = name.rpartition("/")[2]
     plain = _plain(name)
-    fitting = [
-        model
-        for model in known_models()
-        if plain.startswith(_plain(model.slug))
-        and name[len(model.slug) :][:1] in _BEHIND_A_NAME
-    ]
+    fitting: list[KnownModel] = []
+    for model in known_models():
+        length = len(model.slug)
+        next_character = name[length : length + 1]
+        if plain.startswith(_plain(model.slug)) and next_character in _AFTER_SLUG:
+            fitting.append(model)
     return max(fitting, key=lambda model: len(model.slug), default=None)
 
 
 @cache
 def _table() -> tuple[Sequence[KnownModel], date]:
-    data: dict[str, Any] = tomllib.loads(
-        Path(__file__).with_name("models.toml").read_text(encoding="utf-8")
-    )
+    """The models of `models.toml`, and its date."""
+    text = Path(__file__).with_name("models.toml").read_text(encoding="utf-8")
+    data: dict[str, Any] = tomllib.loads(text)
     day: date = data.pop("date")
-    models = [
-        KnownModel(
-            provider=provider, slug=slug, prices=Price(*entry.pop("prices")), **entry
-        )
-        for provider, entries in data.items()
-        for slug, entry in entries.items()
-    ]
+    models: list[KnownModel] = []
+    for provider, entries in data.items():
+        for slug, entry in entries.items():
+            prices = Price(*entry.pop("prices"))
+            models.append(
+                KnownModel(provider=provider, slug=slug, prices=prices, **entry)
+            )
     return models, day
 
 
 def _plain(name: str) -> str:
+    """The name as services agree on it."""
     return name.lower().replace(".", "-").replace(":", "-")

@@ -1,5 +1,7 @@
-"""The quirks of a provider's API: `[model_providers.<id>.profile]`. Wires read it; they know no
-provider by name."""
+"""The quirks of a provider's API: `[model_providers.<id>.profile]`.
+
+Wires read the profile, and know no provider by name.
+"""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -21,22 +23,25 @@ class Profile:
     function_tools_only: bool = False
     """Freeform tools are offered as functions, and hosted ones not at all."""
     tool_namespaces: bool = True
-    """Responses: the server knows tools in a namespace; elsewhere they are offered with flat names."""
+    """Responses: the server knows tools in a namespace. If not, they have flat names."""
     openai_fields: bool = False
-    """Chat: the server knows what OpenAI's own has: the role `developer`, `verbosity`, `prompt_cache_key`."""
+    """Chat: the server knows the role `developer`, `verbosity` and `prompt_cache_key`, as OpenAI's
+    own server does."""
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = (
         "max_completion_tokens"
     )
     """Chat: the name of the limit on the output."""
     reasoning: Literal["effort", "object", "thinking", "none"] = "effort"
-    """Chat: how an effort is asked for: `reasoning_effort`, `reasoning: {effort}`, `thinking: {type}`, or not at
-    all."""
+    """Chat: how an effort is asked for: by `reasoning_effort`, by `reasoning: {effort}`, by
+    `thinking: {type}`, or not at all."""
     replay_reasoning: Literal["never", "same_model", "required"] = "same_model"
-    """Chat: whether past reasoning is sent again. `required`: every message with calls has some, at least a blank."""
+    """Chat: past reasoning is sent again never, to the model that made it, or always. With
+    `required`, every message with calls has some, at least a blank."""
     reasoning_field: str = "reasoning_content"
-    """Chat: where reasoning is sent if the item does not say where it came from."""
+    """Chat: the field for reasoning that did not come in a field of its own."""
     tool_choice: Literal["openai", "any", "ignored"] = "openai"
-    """`any`: `any` stands for `required`, and no tool can be named. `ignored`: the server has no such field."""
+    """`any`: the server says `any` for `required`, and no tool can be named. `ignored`: the server
+    has no such field."""
     parallel_tool_calls: bool = True
     """The server honours `parallel_tool_calls`."""
     tool_ids: Literal["verbatim", "openai", "mistral", "anthropic"] = "verbatim"
@@ -47,7 +52,7 @@ class Profile:
     name_on_tool_message: bool = False
     """Chat: a result names the tool that was called."""
     assistant_after_tool: bool = False
-    """Chat: a user message may not follow a tool message: an assistant's goes between."""
+    """Chat: a user message may not follow a tool message; an assistant message is put between."""
     stream_usage: bool = True
     """Chat: the server knows `stream_options.include_usage`."""
     cache_marks: bool = True
@@ -57,7 +62,8 @@ class Profile:
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields of every request; they replace those of the wire."""
     left_out: list[str] = field(default_factory=list[str])
-    """Fields that the server refuses, such as `parallel_tool_calls` or `text.verbosity`: no request has them."""
+    """Fields that the server refuses, such as `parallel_tool_calls` or `text.verbosity`. No request
+    has them."""
 
     def adjusted(self, settings: dict[str, Any]) -> dict[str, Any]:
         """The fields of a request as the server wants them."""
@@ -66,11 +72,10 @@ class Profile:
             outer, _, inner = name.partition(".")
             value = settings.pop(outer, None)
             if inner and isinstance(value, dict):
-                rest = {
-                    k: v for k, v in cast("dict[str, Any]", value).items() if k != inner
-                }
+                rest = dict(cast("dict[str, Any]", value))
+                rest.pop(inner, None)
                 if rest:
-                    settings |= {outer: rest}
+                    settings[outer] = rest
         return settings
 
 

@@ -23,10 +23,12 @@ _NO_IMAGE: Final = {
     "type": "input_text",
     "text": "(an image was left out: this model takes text only)",
 }
+# A tool name that is empty, too long, or has other characters than servers accept.
 _ODD_NAME: Final = re.compile(rb'"name":"(?:"|[^"]{129}|[^"]*[^"a-zA-Z0-9_-])')
 _ONLY_FOR_MAKER = frozenset(
     {"reasoning", "web_search_call", "compaction", "compaction_summary"}
 )
+"""The types of items that other providers do not understand."""
 
 
 @frozen
@@ -59,16 +61,15 @@ class Maker:
 
         `model`: None for any model.
         """
-        data = item.get(FIELD)
-        if not isinstance(data, dict):
-            if self.is_home:
-                return {}
+        field = item.get(FIELD)
+        if not isinstance(field, dict):
+            return {} if self.is_home else None
+        data = cast("JsonObject", field)
+        if data.get("provider") != self.provider:
             return None
-        data = cast("JsonObject", data)
-        is_own = data.get("provider") == self.provider
-        if is_own and model in (None, data.get("model", model)):
-            return data
-        return None
+        if model is not None and data.get("model", model) != model:
+            return None
+        return data
 
 
 class OwnItems:
@@ -102,19 +103,23 @@ class OwnItems:
             self._cleaned = []
             self._images = images
             self._clear_ids()
-        self._cleaned += (
-            cleaned for item in new if (cleaned := self._clean(item)) is not None
-        )
+        for item in new:
+            cleaned = self._clean(item)
+            if cleaned is not None:
+                self._cleaned.append(cleaned)
         return self._cleaned
 
     def _clean(self, item: EncodedItem) -> EncodedItem | None:
+        """The item as the provider takes it; None if only its maker can use it.
+
+        Most items are copied without being parsed.
+        """
         is_freeform = self._functions_only and b'"custom_tool_call' in item
         has_image = not self._images and b'"input_image"' in item
-        is_odd = _has_odd_name(item) or (
-            self._tool_ids != "verbatim" and b'"call_id"' in item
-        )
-        is_plain = not (is_freeform or has_image or is_odd)
-        if self._maker.is_home and _FIELD_BYTES not in item and is_plain:
+        needs_id = self._tool_ids != "verbatim" and b'"call_id"' in item
+        is_odd = needs_id or _has_odd_name(item)
+        is_own = self._maker.is_home and _FIELD_BYTES not in item
+        if is_own and not (is_freeform or has_image or is_odd):
             return item
         data: JsonObject = json.loads(item)
         if is_odd:
@@ -149,11 +154,10 @@ class OwnItems:
 
 def _has_odd_name(item: EncodedItem) -> bool:
     """True for a call with a tool name that no server accepts in a history."""
-    is_call = b'_call"' in item and _ODD_NAME.search(item) is not None
-    return is_call and json.loads(item).get("type") in {
-        "function_call",
-        "custom_tool_call",
-    }
+    may_be_call = b'_call"' in item
+    if not may_be_call or _ODD_NAME.search(item) is None:
+        return False
+    return json.loads(item).get("type") in {"function_call", "custom_tool_call"}
 
 
 def without_images(parts: Sequence[JsonObject]) -> Sequence[JsonObject]:
@@ -173,6 +177,7 @@ def without_maker(item: EncodedItem) -> EncodedItem | None:
 
 
 def _without_maker(data: JsonObject) -> EncodedItem | None:
+    """See `without_maker`."""
     if data.get("type") in _ONLY_FOR_MAKER:
         return None
     shared = {key: value for key, value in data.items() if key not in {FIELD, "id"}}
@@ -199,6 +204,7 @@ class GrowingHistory:
         self._manner = manner
         if manner != was or len(items) < len(seen):
             return False, items
+        # The items are compared by identity: a history keeps its items while it grows.
         begins_as_seen = all(map(is_, seen, items))
         if not begins_as_seen:
             return False, items

@@ -1,4 +1,5 @@
-"""The providers of models: `[model_providers.<id>]` in the configuration, and built-in ones. LIGHT."""
+"""The providers of models: `[model_providers.<id>]` in the configuration, and built-in ones.
+LIGHT."""
 
 import json
 import re
@@ -34,7 +35,7 @@ _TYPE_NAMES = {
     Mapping[str, Any]: "table",
 }
 _KEY_HEADERS = ("bearer", "x-api-key", "api-key")
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NO_TABLE: Mapping[str, Any] = MappingProxyType({})
 
 OPENAI_URL: Final = "https://api.openai.com/v1"
 _OPENAI: Mapping[str, Any] = {
@@ -42,7 +43,8 @@ _OPENAI: Mapping[str, Any] = {
     "base_url": OPENAI_URL,
     "requires_openai_auth": True,
 }
-_CANNOT_BE_REDEFINED = {"openai", "ollama", "lmstudio"}
+_LOCAL = {"ollama", "lmstudio"}
+_CANNOT_BE_REDEFINED = {"openai", *_LOCAL}
 _AS_CONFIGURED = (
     "env_key",
     "env_key_instructions",
@@ -55,7 +57,7 @@ _AS_CONFIGURED = (
     "requires_openai_auth",
 )
 """Fields of `Provider` that are keys of the configuration, with the same types."""
-_OF_THE_KEY = ("env_key", "env_key_instructions", "key_header")
+_ABOUT_KEY = ("env_key", "env_key_instructions", "key_header")
 
 
 @frozen
@@ -70,6 +72,8 @@ class TokenCommand:
 
 @frozen(kw_only=True)
 class Provider:
+    """A provider of models, with its configuration checked."""
+
     id: str
     name: str
     base_url: str
@@ -110,13 +114,14 @@ def resolve_provider(
     tables: Mapping[str, Mapping[str, Any]],
     *,
     openai_base_url: str | None = None,
-    environment: Mapping[str, str] = _NOTHING,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Provider:
     """Resolve the provider with this id.
 
     Args:
         tables: `model_providers` of the configuration, with checked types.
-        openai_base_url: the setting of this name; without it `OPENAI_BASE_URL` of `environment` counts.
+        openai_base_url: the setting of this name; if None, `OPENAI_BASE_URL` of `environment`
+            counts.
 
     Raises:
         ConfigError: there is no such provider, or its configuration cannot be used.
@@ -131,7 +136,7 @@ def resolve_provider(
                 f": `{provider_id}` is built in and cannot be redefined; "
                 f"choose another id, for example `{provider_id}-custom`",
             )
-        table = _built_in(provider_id, table or _NOTHING, environment)
+        table = _built_in(provider_id, table or _NO_TABLE, environment)
         if provider_id == "openai":
             url = openai_base_url or environment.get("OPENAI_BASE_URL")
             table["base_url"] = url or table["base_url"]
@@ -148,14 +153,8 @@ def resolve_provider(
         bearer_token=table.get("experimental_bearer_token"),
         auth=_token_command(table.get("auth"), where),
         wire_api=wire_api,
-        key_header=_one_of(
-            _KEY_HEADERS,
-            table.get(
-                "key_header", "x-api-key" if wire_api == "anthropic" else "bearer"
-            ),
-            (*where, "key_header"),
-        ),
-        profile=_profile(table.get("profile", _NOTHING), wire_api, (*where, "profile")),
+        key_header=_key_header(table, wire_api, where),
+        profile=_profile(table.get("profile", {}), wire_api, (*where, "profile")),
         **{name: table[name] for name in _AS_CONFIGURED if name in table},
     )
 
@@ -164,7 +163,7 @@ def key_variable(
     provider_id: str, tables: Mapping[str, Mapping[str, Any]]
 ) -> str | None:
     """The environment variable with the key of a provider; None if it needs none, or has several."""
-    own = tables.get(provider_id, _NOTHING).get("env_key")
+    own = tables.get(provider_id, _NO_TABLE).get("env_key")
     if own or provider_id == "openai" or provider_id not in BUILT_IN_PROVIDERS:
         return own
     return _tables()[provider_id].get("env_key")
@@ -175,47 +174,64 @@ def _built_in(
 ) -> dict[str, Any]:
     """The table of a built-in provider, overridden by the user's `own` fields."""
     table = dict(_OPENAI if provider_id == "openai" else _tables()[provider_id])
-    if not own.get("env_key") and (
-        own.get("auth") or own.get("experimental_bearer_token")
-    ):
+    has_other_key = own.get("auth") or own.get("experimental_bearer_token")
+    if has_other_key and not own.get("env_key"):
         # The user's key has another source, and is sent in the usual header.
-        table = {
-            name: value for name, value in table.items() if name not in _OF_THE_KEY
-        }
+        for name in _ABOUT_KEY:
+            table.pop(name, None)
     if "base_url" in own and table.get("wire_api") == "chat":
         # A table in the shared file must mean the same as in Codex, which supports only the
         # Responses API.
         table["wire_api"] = "responses"
     profile = {**table.get("profile", {}), **own.get("profile", {})}
     table |= {**own, "profile": profile}
-    if provider_id in _CANNOT_BE_REDEFINED - {"openai"}:
-        port = environment.get("CODEX_OSS_PORT", "").strip()
-        url = environment.get("CODEX_OSS_BASE_URL", "").strip()
-        # Variables of Codex.
-        table["base_url"] = url or (
-            f"http://localhost:{port}/v1" if port.isdecimal() else table["base_url"]
-        )
-    variable = table.get("endpoint_env")
-    if variable and not table.get("base_url"):
-        endpoint = environment.get(variable, "").strip().rstrip("/")
-        if not endpoint:
-            raise ConfigError(
-                f"{table['name']} has no fixed address: set {variable}, or"
-                f" `model_providers.{provider_id}.base_url`; the model is the name of a deployment"
-            )
-        path = table["endpoint_path"]
-        table["base_url"] = endpoint if endpoint.endswith(path) else endpoint + path
+    if provider_id in _LOCAL:
+        table["base_url"] = _local_url(environment) or table["base_url"]
+    if table.get("endpoint_env") and not table.get("base_url"):
+        table["base_url"] = _endpoint_url(provider_id, table, environment)
     return table
+
+
+def _local_url(environment: Mapping[str, str]) -> str | None:
+    """The address of a local server according to the variables of Codex; None if they name none."""
+    url = environment.get("CODEX_OSS_BASE_URL", "").strip()
+    if url:
+        return url
+    port = environment.get("CODEX_OSS_PORT", "").strip()
+    if port.isdecimal():
+        return f"http://localhost:{port}/v1"
+    return None
+
+
+def _endpoint_url(
+    provider_id: str, table: Mapping[str, Any], environment: Mapping[str, str]
+) -> str:
+    """The address of a provider whose users have addresses of their own, from a variable.
+
+    Raises a `ConfigError` if the variable is not set.
+    """
+    variable = table["endpoint_env"]
+    endpoint = environment.get(variable, "").strip().rstrip("/")
+    if not endpoint:
+        raise ConfigError(
+            f"{table['name']} has no fixed address: set {variable}, or"
+            f" `model_providers.{provider_id}.base_url`; the model is the name of a deployment"
+        )
+    path: str = table["endpoint_path"]
+    if endpoint.endswith(path):
+        return endpoint
+    return endpoint + path
 
 
 @cache
 def _tables() -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads(
-        Path(__file__).with_name("providers.toml").read_text(encoding="utf-8")
-    )
+    """The built-in providers besides OpenAI."""
+    path = Path(__file__).with_name("providers.toml")
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def _mistake(where: Sequence[str], text: str) -> ConfigError:
+    """The error for a key, given by its path; `text` goes on after the key."""
     return ConfigError(f"{'.'.join(where)}{text}", key=where)
 
 
@@ -224,6 +240,7 @@ def _one_of(
     value: str,
     where: Sequence[str],
 ) -> Any:
+    """The value, if it is one of `values`."""
     if value not in values:
         raise _mistake(
             where, f": {value!r} is not supported; use one of {', '.join(values)}"
@@ -231,11 +248,18 @@ def _one_of(
     return value
 
 
+def _key_header(table: Mapping[str, Any], wire_api: str, where: Sequence[str]) -> Any:
+    default = "x-api-key" if wire_api == "anthropic" else "bearer"
+    header = table.get("key_header", default)
+    return _one_of(_KEY_HEADERS, header, (*where, "key_header"))
+
+
 def _profile(
     table: Mapping[str, Any],
     wire_api: str,
     where: Sequence[str],
 ) -> Profile:
+    """The profile in a table, with checked names and types."""
     values: dict[str, Any] = {}
     if wire_api == "text":
         values["tools"] = "text"
@@ -265,41 +289,47 @@ def _base_url(
     where: Sequence[str],
 ) -> str:
     """The address without the endpoint that may have been pasted with it."""
+    where = (*where, "base_url")
     value = (value or "").strip()
     if not value:
-        raise _mistake((*where, "base_url"), " is missing")
-    try:
-        parts = urlsplit(value)
-        usable = (
-            parts.scheme in {"http", "https"}
-            and bool(parts.hostname)
-            and parts.port != 0
-        )
-    except ValueError:
-        usable = False
-    if not usable:
+        raise _mistake(where, " is missing")
+    if not _is_web_address(value):
         # The text before an @ may be a password.
         shown = "this" if "@" in value else repr(value)
-        raise _mistake(
-            (*where, "base_url"), f": {shown} is no http:// or https:// address"
-        )
+        raise _mistake(where, f": {shown} is no http:// or https:// address")
     value = value.rstrip("/")
+    _, own_endpoint = WIRES[wire_api]
     for wire, (_, endpoint) in WIRES.items():
-        if value.endswith(endpoint):
-            if endpoint != WIRES[wire_api][1]:
-                text = f": {endpoint} is asked by the `wire_api` {wire!r}, and this one is {wire_api!r}"
-                raise _mistake((*where, "base_url"), text)
-            return value.removesuffix(endpoint)
+        if not value.endswith(endpoint):
+            continue
+        if endpoint != own_endpoint:
+            raise _mistake(
+                where,
+                f": {endpoint} is asked by the `wire_api` {wire!r}, and this one is"
+                f" {wire_api!r}",
+            )
+        return value.removesuffix(endpoint)
     # Anthropic's SDKs append `/v1/messages`, so addresses written for them have no `/v1`.
-    is_without = wire_api == "anthropic" and not re.search(r"/v\d\w*$", value)
-    if is_without:
+    has_version = re.search(r"/v\d\w*$", value) is not None
+    if wire_api == "anthropic" and not has_version:
         return f"{value}/v1"
     return value
+
+
+def _is_web_address(value: str) -> bool:
+    try:
+        parts = urlsplit(value)
+        if not parts.hostname or parts.port == 0:
+            return False
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"}
 
 
 def _token_command(
     table: Mapping[str, Any] | None, where: Sequence[str]
 ) -> TokenCommand | None:
+    """The command that prints the key, from the table `auth`."""
     if table is None:
         return None
     if not table.get("command"):

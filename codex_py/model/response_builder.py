@@ -34,6 +34,7 @@ class Piece:
     """The text. A list of deltas, which can be single characters, would take twenty times its
     memory."""
     _last: str = ""
+    """The last delta that is not blank."""
 
     @property
     def text(self) -> str:
@@ -83,8 +84,10 @@ class ResponseBuilder:
         self._deltas = deltas
         self._is_created = False
         self._events: list[stream.ResponseEvent] = []
+        """The events that `take` has not returned yet."""
         self._open: list[Piece] = []
         self._count = 0
+        """The number of pieces that have begun."""
 
     @property
     def pieces(self) -> list[Piece]:
@@ -103,6 +106,7 @@ class ResponseBuilder:
         return events
 
     def created(self) -> None:
+        """Emit `Created`, once."""
         if not self._is_created:
             self._is_created = True
             self._events.append(stream.Created())
@@ -145,9 +149,8 @@ class ResponseBuilder:
             return
         if is_cut:
             item["status"] = "incomplete"
-        item = self._maker.marked(
-            unwrapped_item(item, self._freeform), self._model, **piece.data
-        )
+        item = unwrapped_item(item, self._freeform)
+        item = self._maker.marked(item, self._model, **piece.data)
         self._events.append(stream.OutputItemDone(piece.index, parse_item(item)))
 
     def complete(self, usage: stream.Usage, *, end_turn: bool | None = None) -> None:
@@ -163,9 +166,10 @@ class ResponseBuilder:
                 self.close(piece, is_cut=True)
 
     def _item(self, piece: Piece) -> JsonObject | None:
+        """The piece as an item; None if it is empty."""
         text = piece.text
         match piece.kind:
-            case "message":
+            case "message" if text:
                 part: JsonObject = {
                     "type": "output_text",
                     "text": text,
@@ -173,16 +177,13 @@ class ResponseBuilder:
                 }
                 if piece.is_refusal:
                     part = {"type": "refusal", "refusal": text}
-                if text:
-                    return {"type": "message", "role": "assistant", "content": [part]}
-                return None
-            case "reasoning":
-                if text:
-                    summary = [{"type": "summary_text", "text": text}]
-                else:
-                    summary = []
-                if text or piece.data:
-                    return {"type": "reasoning", "summary": summary}
+                return {"type": "message", "role": "assistant", "content": [part]}
+            case "reasoning" if text:
+                part = {"type": "summary_text", "text": text}
+                return {"type": "reasoning", "summary": [part]}
+            case "reasoning" if piece.data:
+                return {"type": "reasoning", "summary": []}
+            case "message" | "reasoning":
                 return None
             case "function_call":
                 return {
@@ -229,6 +230,7 @@ class BuildingDecoder:
         return self._out.take()
 
     def _read(self, data: str, name: str) -> None:
+        """Read an event, given by its data and its name."""
         raise NotImplementedError
 
     def _close(self) -> None:

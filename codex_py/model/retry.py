@@ -55,19 +55,17 @@ class Retries:
         """
         if not isinstance(error, StreamError) or self._turn_used >= _MAX_TURN_RETRIES:
             return None
-        same_stream = not error.started and self._requests < self._request_max
-        requests = self._requests + 1 if same_stream else 0
-        if same_stream:
+        if not error.started and self._requests < self._request_max:
+            requests = self._requests + 1
             streams = self._streams
         else:
+            requests = 0
             streams = self._streams + 1
         max_streams = 0 if error.local else self._stream_max
+        if streams > max_streams:
+            return None
         delay_s = self._delay_s(requests or streams, error.retry_after_s)
-        if (
-            streams > max_streams
-            or delay_s is None
-            or self._waited_s + delay_s > _MAX_REQUEST_WAIT_S
-        ):
+        if delay_s is None or self._waited_s + delay_s > _MAX_REQUEST_WAIT_S:
             return None
         self._turn_used += 1
         self._waited_s += delay_s
@@ -76,15 +74,21 @@ class Retries:
         self._streams = streams
         left = max_streams - streams
         if not error.started:
+            # Each stream that is left begins with a request and all retries of it.
             left = left * (self._request_max + 1) + self._request_max - requests
         left = min(left, _MAX_TURN_RETRIES - self._turn_used)
         return Retry(self._attempt, self._attempt + left, delay_s)
 
     def _delay_s(self, attempt: int, asked_s: float | None) -> float | None:
+        """The wait before an attempt; None if the server asks for too long a wait.
+
+        `asked_s`: the wait that the server asks for.
+        """
         if asked_s is not None and asked_s > MAX_SERVER_DELAY_S:
             return None
+        doubled_s = _BASE_DELAY_S * 2.0 ** (attempt - 1)
         jitter = 0.9 + 0.2 * self._random()
-        delay_s = min(_BASE_DELAY_S * 2.0 ** (attempt - 1), _MAX_DELAY_S) * jitter
+        delay_s = min(doubled_s, _MAX_DELAY_S) * jitter
         # Wait as long as the server asks, but never less than the back-off, even if the server asks
         # for 0.
         if asked_s is None:

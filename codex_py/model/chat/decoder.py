@@ -1,11 +1,12 @@
 """Turns the chunks of a streamed chat completion, as real servers send them, into `ResponseEvent`s.
 
-Specification: https://platform.openai.com/docs/api-reference/chat-streaming. Servers repeat names and ids, leave out
-the index of a call, send arguments whole or in pieces, and use finish reasons of their own.
+Specification: https://platform.openai.com/docs/api-reference/chat-streaming. Servers repeat names
+and ids, leave out the index of a call, send arguments whole or in pieces, and use finish reasons of
+their own.
 """
 
 from collections.abc import Collection
-from typing import Any, cast
+from typing import cast
 
 from codex_py.errors import ModelError, StreamError
 from codex_py.model.failures import incomplete, stream_failure
@@ -48,7 +49,7 @@ _MAX_BLANK = 100
 class ChatDecoder(BuildingDecoder):
     """A `Decoder` for one response.
 
-    Calls are emitted at its end, because earlier none is known to be complete.
+    Calls are emitted at the end of the response: before it, none is known to be complete.
     """
 
     def __init__(
@@ -61,9 +62,8 @@ class ChatDecoder(BuildingDecoder):
         super().__init__(prompt, maker, deltas=deltas)
         self._thought: Piece | None = None
         self._message: Piece | None = None
-        self._calls = _Calls(
-            self._out, {spec.name for spec in function_specs(prompt.tools)}
-        )
+        offered = {spec.name for spec in function_specs(prompt.tools)}
+        self._calls = _Calls(self._out, offered)
         self._head: str | None = ""
         """Text that is held back because it may be a part of a tag; None once no tag is
         expected."""
@@ -75,6 +75,7 @@ class ChatDecoder(BuildingDecoder):
         self._end = ""
         """The last characters of the text, which may contain the beginning of a closing tag."""
         self._reason: str | None = None
+        """The finish reason, once it has come."""
         self._usage: JsonObject = {}
         self._lacks_choice = False
         """True after chunks with empty `choices`, until one has a choice."""
@@ -85,7 +86,9 @@ class ChatDecoder(BuildingDecoder):
     def _read(self, data: str, name: str) -> None:  # noqa: ARG002 - its events have no names
         if data.strip() == "[DONE]":
             self._finish("[DONE] came before the end of the answer")
-        elif (chunk := parse_event(data)) is not None:
+            return
+        chunk = parse_event(data)
+        if chunk is not None:
             self._take(chunk)
 
     def _close(self) -> None:
@@ -98,23 +101,17 @@ class ChatDecoder(BuildingDecoder):
             if failure is not None:
                 self._fail(failure)
                 return
-        choice = next(
-            (c for c in choices if not integer_field(c, "index")), JsonObject()
-        )
+        firsts = (choice for choice in choices if not integer_field(choice, "index"))
+        choice = next(firsts, JsonObject())
         if "choices" in chunk:
             self._lacks_choice = not choice and self._out.is_empty
             self._out.created()
-        usage = object_field(chunk, "usage") or object_field(choice, "usage")
-        self._usage = (
-            usage or object_field(object_field(chunk, "x_groq"), "usage") or self._usage
-        )
-        self._is_counted = bool(usage) and chunk.get("choices") == []
+        self._take_usage(chunk, choice)
         if choice.get("error"):
             self._fail(stream_failure(choice))
             return
-        self._take_delta(
-            object_field(choice, "delta") or object_field(choice, "message")
-        )
+        delta = object_field(choice, "delta") or object_field(choice, "message")
+        self._take_delta(delta)
         # Some servers send an empty reason until the end.
         self._reason = text_field(choice, "finish_reason") or self._reason
         is_whole = "choices" in chunk and chunk.get("object") == "chat.completion"
@@ -123,28 +120,20 @@ class ChatDecoder(BuildingDecoder):
         if is_whole or is_failed or (self._reason is not None and self._usage):
             self._finish("")
 
+    def _take_usage(self, chunk: JsonObject, choice: JsonObject) -> None:
+        usage = object_field(chunk, "usage") or object_field(choice, "usage")
+        self._is_counted = bool(usage) and chunk.get("choices") == []
+        usage = usage or object_field(object_field(chunk, "x_groq"), "usage")
+        if usage:
+            self._usage = usage
+
     def _take_delta(self, delta: JsonObject) -> None:
-        for name in _REASONING_FIELDS:
-            # Some servers send an object with the text.
-            fields = as_object(delta.get(name))
-            text = text_field(fields, "text") or text_field(fields, "content")
-            thought = text or text_field(delta, name)
-            if thought:
-                self._think(thought, name)
-                # Some relays send the same text under two names.
-                break
-        details = objects(delta.get("reasoning_details"))
-        if details:
-            known: list[Any] = self._thinking("reasoning_details").data.setdefault(
-                "details", []
-            )
-            known += details
+        self._take_reasoning(delta)
         content = delta.get("content")
-        parts = (text_field(part, "text") for part in objects(content))
         if isinstance(content, str):
             text = content
         else:
-            text = "".join(parts)
+            text = "".join(text_field(part, "text") for part in objects(content))
         if text:
             self._say(text)
         refusal = text_field(delta, "refusal")
@@ -158,16 +147,35 @@ class ChatDecoder(BuildingDecoder):
         if legacy:
             self._calls.take({"index": 0, "function": legacy})
 
+    def _take_reasoning(self, delta: JsonObject) -> None:
+        for name in _REASONING_FIELDS:
+            # Some servers send an object with the text.
+            fields = as_object(delta.get(name))
+            text = text_field(fields, "text") or text_field(fields, "content")
+            thought = text or text_field(delta, name)
+            if thought:
+                self._think(thought, name)
+                # Some relays send the same text under two names.
+                break
+        details = objects(delta.get("reasoning_details"))
+        if details:
+            data = self._thinking("reasoning_details").data
+            # There can be a detail for each token: do not copy those before.
+            known: list[JsonObject] = data.setdefault("details", [])
+            known += details
+
     def _think(self, text: str, name: str) -> None:
         self._out.write(self._thinking(name), text)
 
     def _thinking(self, name: str) -> Piece:
+        """The reasoning of the response. `name`: the field that it comes in, if it begins now."""
         if self._thought is None:
             self._thought = self._out.begin("reasoning")
             self._thought.data["field"] = name
         return self._thought
 
     def _speaking(self) -> Piece:
+        """The message of the response, which may begin now."""
         if self._message is None:
             self._message = self._out.begin("message")
         return self._message
@@ -187,20 +195,19 @@ class ChatDecoder(BuildingDecoder):
             self._is_in_tag = True
             self._head = head.removeprefix(_OPENING)
         thought, closing, rest = self._head.partition(_CLOSING)
-        if closing:
-            thought = thought.rstrip()
-        else:
+        if not closing:
             thought = _before_tag(thought)
-        if closing:
-            self._head = None
-        else:
             self._head = self._head[len(thought) :]
-        self._think_aloud(thought)
+            self._think_aloud(thought)
+            return
+        self._head = None
+        self._think_aloud(thought.rstrip())
         rest = rest.lstrip()
         if rest:
             self._speak(rest)
 
     def _speak(self, text: str) -> None:
+        """Take text that is not in a tag at the beginning of the answer."""
         if self._message is None and not self._seeks_closing:
             # The answer begins after the closing tag.
             text = text.lstrip()
@@ -226,13 +233,7 @@ class ChatDecoder(BuildingDecoder):
         if not closing or (not rest and not is_end):
             return
         self._seeks_closing = False
-        ends_line = before.endswith("\n") or not rest or rest.startswith(("\n", "\r"))
-        if (
-            self._thought is not None
-            or not ends_line
-            or _OPENING in before
-            or _is_in_code(before)
-        ):
+        if self._thought is not None or _is_mention_of_tag(before, rest):
             return
         piece.kind = "reasoning"
         piece.data["field"] = THINK_TAG
@@ -245,11 +246,13 @@ class ChatDecoder(BuildingDecoder):
 
     def _think_aloud(self, text: str) -> None:
         """Take text from between the tags."""
-        text = text if self._thought else text.lstrip()
+        if self._thought is None:
+            text = text.lstrip()
         if text:
             self._think(text, THINK_TAG)
 
     def _flush_head(self) -> None:
+        """Take the text that was held back: no tag can follow."""
         head = self._head
         self._head = None
         if head and self._is_in_tag:
@@ -274,11 +277,8 @@ class ChatDecoder(BuildingDecoder):
         elif reason == "length":
             # MiMo sends this reason for a request that fills the window.
             is_too_long = self._out.is_empty and not usage.output_tokens
-            self._fail(
-                incomplete(
-                    "context_length_exceeded" if is_too_long else "max_output_tokens"
-                )
-            )
+            limit = "context_length_exceeded" if is_too_long else "max_output_tokens"
+            self._fail(incomplete(limit))
         elif reason in _FAILURES:
             message = f"the server ended the answer with finish_reason {reason!r}"
             self._fail(stream_failure({"code": _FAILURES[reason], "message": message}))
@@ -288,6 +288,12 @@ class ChatDecoder(BuildingDecoder):
     def _fail(self, failure: ModelError) -> None:
         self._flush_head()
         super()._fail(failure)
+
+
+def _is_mention_of_tag(before: str, rest: str) -> bool:
+    """True if the closing tag between these texts belongs to the answer: it is not alone."""
+    ends_line = before.endswith("\n") or not rest or rest.startswith(("\n", "\r"))
+    return not ends_line or _OPENING in before or _is_in_code(before)
 
 
 def _is_in_code(before: str) -> bool:
@@ -314,7 +320,7 @@ class _Calls:
     def __init__(self, out: ResponseBuilder, offered: Collection[str]) -> None:
         self._out = out
         self._offered = offered
-        self._at: dict[int, Piece] = {}
+        self._by_index: dict[int, Piece] = {}
         self._by_id: dict[str, Piece] = {}
         self._last: Piece | None = None
 
@@ -325,6 +331,7 @@ class _Calls:
         return last is not None and last.size > 0 and not _is_complete(last)
 
     def take(self, delta: JsonObject) -> None:
+        """Take an entry of `tool_calls`."""
         function = object_field(delta, "function")
         index = integer_field(delta, "index")
         call_id = text_field(delta, "id")
@@ -334,7 +341,7 @@ class _Calls:
             piece = self._out.begin("function_call")
             self._last = piece
         if index is not None:
-            self._at[index] = piece
+            self._by_index[index] = piece
         if call_id and not piece.call_id and call_id not in self._by_id:
             # If another call has this id already, this call gets a new one later.
             piece.call_id = call_id
@@ -347,36 +354,49 @@ class _Calls:
         extra = delta.get("extra_content")
         if extra is not None:
             piece.data["extra_content"] = extra
-        arguments = function.get("arguments")
+        self._take_arguments(piece, function.get("arguments"))
+
+    def _take_arguments(self, piece: Piece, arguments: object) -> None:
         if isinstance(arguments, dict):
             # Some servers send decoded arguments.
             piece.replace(encode_json(cast("JsonObject", arguments)).decode())
         elif isinstance(arguments, str) and not _repeats(piece, arguments):
             self._out.write(piece, arguments)
 
+    def _candidate(self, index: int | None, call_id: str) -> Piece | None:
+        """The call that a piece with this index or id may belong to."""
+        if index is not None:
+            return self._by_index.get(index)
+        last = self._last
+        if not call_id:
+            return last
+        if call_id in self._by_id:
+            return self._by_id[call_id]
+        if last is not None and not last.call_id:
+            return last
+        return None
+
     def _find(
         self, index: int | None, call_id: str, function: JsonObject
     ) -> Piece | None:
         """The call that a piece belongs to; None for a new one."""
-        if index is not None:
-            known = self._at.get(index)
-        else:
-            known = self._last
-        if index is None and call_id:
-            named = self._by_id.get(call_id)
-            known = named or (known if known and not known.call_id else None)
-        if known is None or (call_id and known.call_id and call_id != known.call_id):
+        known = self._candidate(index, call_id)
+        if known is None:
+            return None
+        if call_id and known.call_id and call_id != known.call_id:
             return None
         name = text_field(function, "name")
         if self._continues_name(known, index, name):
             return known
-        is_other = bool(name and known.name and name != known.name)
-        # Some servers give every call the same index, or none; others repeat the name in an empty chunk at the end.
-        has_more = index is None or bool(function.get("arguments"))
-        is_next = bool(name and not call_id and has_more and _is_complete(known))
-        if is_other or is_next:
+        if not name:
+            return known
+        if known.name and name != known.name:
             return None
-        return known
+        # Some servers give every call the same index, or none; others repeat the name in an empty
+        # chunk at the end.
+        has_more = index is None or bool(function.get("arguments"))
+        is_next = not call_id and has_more and _is_complete(known)
+        return None if is_next else known
 
     def _continues_name(
         self,
@@ -390,12 +410,9 @@ class _Calls:
         function's, or the beginning of one. A `name` that was offered itself belongs to another
         call.
         """
-        if (
-            index is None
-            or not (name and piece.name)
-            or piece.size
-            or name in self._offered
-        ):
+        if index is None or not name or not piece.name:
+            return False
+        if piece.size > 0 or name in self._offered:
             return False
         joined = piece.name + name
         return any(offered.startswith(joined) for offered in self._offered)
@@ -403,9 +420,9 @@ class _Calls:
 
 def _repeats(piece: Piece, arguments: str) -> bool:
     """True if `arguments` repeats all arguments, as some servers do in the last chunk."""
-    return (
-        len(arguments) == piece.size and _is_complete(piece) and arguments == piece.text
-    )
+    if len(arguments) != piece.size or not _is_complete(piece):
+        return False
+    return arguments == piece.text
 
 
 def _is_complete(piece: Piece) -> bool:
@@ -417,14 +434,16 @@ def _usage(usage: JsonObject) -> Usage:
     inputs = object_field(usage, "prompt_tokens_details")
     outputs = object_field(usage, "completion_tokens_details")
     prompt = integer_field(usage, "prompt_tokens") or 0
+    total = integer_field(usage, "total_tokens") or 0
     completion = integer_field(usage, "completion_tokens") or 0
     # xAI does not include reasoning in the completion.
-    completion = max(completion, (integer_field(usage, "total_tokens") or 0) - prompt)
+    completion = max(completion, total - prompt)
+    cached = integer_field(inputs, "cached_tokens")
+    # DeepSeek's name for them.
+    cached = cached or integer_field(usage, "prompt_cache_hit_tokens")
     return Usage(
         input_tokens=prompt,
-        cached_input_tokens=integer_field(inputs, "cached_tokens")
-        or integer_field(usage, "prompt_cache_hit_tokens")
-        or 0,
+        cached_input_tokens=cached or 0,
         cache_write_input_tokens=integer_field(inputs, "cache_write_tokens") or 0,
         output_tokens=completion,
         reasoning_output_tokens=integer_field(outputs, "reasoning_tokens") or 0,

@@ -21,6 +21,7 @@ from codex_py.protocol import stream
 from codex_py.protocol.items import parse_item
 from codex_py.protocol.json_fields import (
     JsonObject,
+    as_object,
     integer_field,
     object_field,
     parse_event,
@@ -69,23 +70,30 @@ class ResponsesDecoder:
         if self.finished:
             return self.end()
         self._out = []
-        out = self._out
         try:
-            text, index = peek(data) or (None, None)
-            if text is not None and not (self._deltas and text.shown):
-                slot = self._slots.at(index)
-                if slot is not None and slot.put_off(text, data):
-                    return ()
+            if self._put_off(data):
+                return ()
             event = parse_event(data, name)
             if event is not None:
                 self._take(typed_event(event, name))
         except ModelError as error:
             self._fail(self._failure or error)
-        if self._failure is not None and not any(
-            isinstance(e, stream.OutputItemDone) for e in out
-        ):
-            raise self._failure
-        return out
+        if self._failure is not None:
+            has_items = any(isinstance(e, stream.OutputItemDone) for e in self._out)
+            if not has_items:
+                raise self._failure
+        return self._out
+
+    def _put_off(self, data: str) -> bool:
+        """Leave a text event unread that nobody watches. False if it must be read now."""
+        peeked = peek(data)
+        if peeked is None:
+            return False
+        text, index = peeked
+        if self._deltas and text.shown:
+            return False
+        slot = self._slots.at(index)
+        return slot is not None and slot.put_off(text, data)
 
     def end(self) -> Sequence[stream.ResponseEvent]:
         if not self.finished:
@@ -146,23 +154,26 @@ class ResponsesDecoder:
         if not item or kind_of_item(item) in _OUTPUTS:
             return
         if is_done:
-            find = self._slots.for_done
+            slot = self._slots.for_done(event, item)
         else:
-            find = self._slots.for_added
-        slot = find(event, item)
-        if slot.is_open and is_done:
+            slot = self._slots.for_added(event, item)
+        if not slot.is_open:
+            return
+        if is_done:
             slot.kind = kind_of_item(item)
             self._give_out(slot, slot.completed(item))
-        elif slot.is_open:
+        else:
             slot.announce(item)
             self._report(slot)
 
     def _report(self, slot: Slot) -> None:
+        """Emit `OutputItemAdded`, once for each slot."""
         if not slot.is_reported:
             slot.is_reported = True
             self._out.append(stream.OutputItemAdded())
 
     def _give_out(self, slot: Slot, item: JsonObject) -> None:
+        """Close a slot, and emit its item."""
         if self._wrapped:
             item = unwrapped_item(item, self._wrapped)
         parsed = parse_item(self._maker.marked(item))
@@ -176,52 +187,43 @@ class ResponsesDecoder:
             self._out.append(stream.Created())
 
     def _terminal(self, kind: str, response: JsonObject) -> None:
+        """Take the event that ends the response. `kind`: its type."""
         # Servers report a cut or failed response as `response.completed` too: its status says so.
         status = text_field(response, "status")
         states = {kind.removeprefix("response."), status}
-        if "failed" in states or (response.get("error") and status != "completed"):
+        error = response.get("error")
+        details = response.get("incomplete_details")
+        if "failed" in states or (error and status != "completed"):
             # Some servers send the error itself instead of a response.
-            error = response.get("error") or {
-                **response,
-                "type": _type_of_error(response),
-            }
+            error = error or {**response, "type": _type_of_error(response)}
             fallback = "response.failed event received"
             self._fail(stream_failure(error, fallback=fallback))
         elif "cancelled" in states:
-            self._finish(
-                response, ModelError("The response was cancelled.", code="cancelled")
-            )
-        elif "incomplete" in states or (
-            response.get("incomplete_details") and not status
-        ):
-            reason = (
-                text_field(object_field(response, "incomplete_details"), "reason")
-                or "unknown"
-            )
+            cut = ModelError("The response was cancelled.", code="cancelled")
+            self._finish(response, cut)
+        elif "incomplete" in states or (details and not status):
+            reason = text_field(as_object(details), "reason") or "unknown"
             self._finish(response, incomplete(reason))
         else:
             self._finish(response)
 
     def _finish(self, response: JsonObject, cut: ModelError | None = None) -> None:
-        """Emit the open items, but only text of a cut response: half a call must not run."""
+        """Emit the open items, but only text of a cut response: half a call must not run.
+
+        `cut`: the failure of a response that was cut.
+        """
         entries = self._slots.for_listed(response.get("output"))
         failure = cut
         for slot in self._slots:
-            if not slot.is_open or (
-                slot.kind != "message" if cut else slot.kind in _OUTPUTS
-            ):
+            if cut is None:
+                is_wanted = slot.kind not in _OUTPUTS
+            else:
+                is_wanted = slot.kind == "message"
+            if not slot.is_open or not is_wanted:
                 continue
             try:
-                item = slot.assembled(entries.get(slot.index))
-                if item is not None:
-                    self._give_out(
-                        slot, {**item, "status": "incomplete"} if cut else item
-                    )
-                elif slot.kind in CALLS:
-                    failure = failure or StreamError.broke_off(
-                        f"a {slot.kind} was announced and never sent"
-                    )
-            except MalformedItem as error:
+                self._give_out_late(slot, entries.get(slot.index), is_cut=bool(cut))
+            except (MalformedItem, StreamError) as error:
                 failure = failure or error
         self.finished = True
         self._failure = failure
@@ -232,8 +234,24 @@ class ResponsesDecoder:
                 end_turn = None
             self._out.append(stream.Completed(usage, end_turn))
 
+    def _give_out_late(
+        self, slot: Slot, entry: JsonObject | None, *, is_cut: bool
+    ) -> None:
+        """Emit the item of a slot that is open at the end. `entry`: see `Slot.assembled`.
+
+        Raises a `StreamError` for a call that was only announced, and a `MalformedItem`.
+        """
+        item = slot.assembled(entry)
+        if item is not None:
+            if is_cut:
+                item["status"] = "incomplete"
+            self._give_out(slot, item)
+        elif slot.kind in CALLS:
+            raise StreamError.broke_off(f"a {slot.kind} was announced and never sent")
+
 
 def _type_of_error(response: JsonObject) -> str:
+    """The type of an error that came instead of a response; empty for a response."""
     kind = text_field(response, "type")
     if kind == "response" or kind.startswith("response."):
         return ""

@@ -1,4 +1,4 @@
-"""Reads events whose data lacks the event's type, as in printed guides and from some gateways.
+"""Reads events whose data lacks the event's type, as some gateways and guides have them.
 
 The API repeats the name of the server-sent event as the `type` in its data, and puts an item, a
 part, a response or an error into a separate field. Others send the item itself as the data, so that
@@ -24,7 +24,7 @@ _FIELDS = {
 }
 """The field of each event that has its item, part, response or error."""
 
-_PLACE = (
+_PLACE_FIELDS = (
     "output_index",
     "item_id",
     "content_index",
@@ -46,10 +46,12 @@ def typed_event(data: JsonObject, name: str) -> JsonObject:
     field = _FIELDS.get(name)
     if field is None or field in data:
         return {**data, "type": name}
-    event = {key: value for key, value in data.items() if key in _PLACE}
-    content = {key: value for key, value in data.items() if key not in _PLACE}
-    return {**event, "type": name, field: content}
+    place = {key: value for key, value in data.items() if key in _PLACE_FIELDS}
+    content = {key: value for key, value in data.items() if key not in _PLACE_FIELDS}
+    return {**place, "type": name, field: content}
 
 
 def _is_event_type(kind: object) -> bool:
-    return isinstance(kind, str) and (kind.startswith("response.") or kind == "error")
+    if not isinstance(kind, str):
+        return False
+    return kind == "error" or kind.startswith("response.")

@@ -1,4 +1,4 @@
-"""One item of a response while it streams: its announcement, and the events after it.
+"""One item of a response while it streams: its announcement, and the events that follow.
 
 Servers differ in the events that they send. `output_item.done` counts most, then the `done` events
 of its parts, then the deltas, then the item in the terminal response, then the announcement.
@@ -63,6 +63,7 @@ class Slot:
         self._parts: defaultdict[str, dict[int, Part]] = defaultdict(dict)
         """The parts by field and index. `arguments` and `input` have one part, at 0."""
         self._unread: list[str] = []
+        """The data of text events that were put off."""
         self._unread_size = 0
 
     def announce(self, item: JsonObject) -> None:
@@ -81,8 +82,8 @@ class Slot:
     def put_off(self, text: TextEvent, data: str) -> bool:
         """Keep a text event unread, because the whole item nearly always comes after its texts.
 
-        False if the event must be read at once: it does not belong here, or may contain the name of
-        the call.
+        False if the event must be read at once, because it does not belong here, or may contain the
+        name of the call.
         """
         if self.item is not None or self.kind not in text.item_types:
             return False
@@ -95,6 +96,7 @@ class Slot:
         return True
 
     def _catch_up(self) -> None:
+        """Take the events that were put off."""
         unread = self._unread
         self._unread = []
         self._unread_size = 0
@@ -118,28 +120,30 @@ class Slot:
             case "delta":
                 delta = text_field(event, "delta")
                 part.append(delta)
-                if text.shown is OutputTextDelta:
-                    return OutputTextDelta(self.index, well_formed(delta))
-                if text.shown is ReasoningDelta:
-                    raw = text.field == "content"
-                    return ReasoningDelta(
-                        self.index, well_formed(delta), part.index, raw=raw
-                    )
+                return self._shown(text, well_formed(delta), part)
             case "added":
                 part.announce(fields)
             case "annotated":
                 part.annotate(event.get("annotation"))
             case _:
-                if kind in {"refusal", "arguments", "input"}:
-                    key = kind
+                if not text.kind:
+                    whole = part_text(fields)
+                elif kind in {"refusal", "arguments", "input"}:
+                    whole = text_field(event, kind)
                 else:
-                    key = "text"
-                part.finish(
-                    text_field(event, key) if text.kind else part_text(fields), fields
-                )
+                    whole = text_field(event, "text")
+                part.finish(whole, fields)
                 name = text_field(event, "name")
                 if name and self.kind in CALLS:
                     self.announced.setdefault("name", name)
+        return None
+
+    def _shown(self, text: TextEvent, delta: str, part: Part) -> ResponseEvent | None:
+        if text.shown is OutputTextDelta:
+            return OutputTextDelta(self.index, delta)
+        if text.shown is ReasoningDelta:
+            raw = text.field == "content"
+            return ReasoningDelta(self.index, delta, part.index, raw=raw)
         return None
 
     def _part(
@@ -147,8 +151,11 @@ class Slot:
     ) -> Part:
         """The part that an event belongs to; a new one for the first event of a part.
 
-        vLLM counts `content_index` up with every delta, so an index that was not announced goes to the
-        part that is open.
+        vLLM counts `content_index` up with every delta, so an index that was not announced goes to
+        the part that is open.
+
+        Args:
+            opens: True for an event that announces a part.
         """
         parts = self._parts[field]
         if index is None and field != "content":
@@ -166,7 +173,8 @@ class Slot:
             raise too_many_items()
         if index is None or index in parts:
             index = next(free for free in count(len(parts)) if free not in parts)
-        part = parts[index] = Part(index, kind)
+        part = Part(index, kind)
+        parts[index] = part
         return part
 
     def completed(self, item: JsonObject) -> JsonObject:
@@ -177,11 +185,12 @@ class Slot:
             if announced and item.get(field) in (None, ""):
                 result[field] = announced
         for field in _STREAMED_FIELDS.get(self.kind, ()):
-            if is_empty(result.get(field)):
-                self._catch_up()
-                streamed = self._streamed(field)
-                if not is_empty(streamed):
-                    result[field] = streamed
+            if not is_empty(result.get(field)):
+                continue
+            self._catch_up()
+            streamed = self._streamed(field)
+            if not is_empty(streamed):
+                result[field] = streamed
         if self.kind == "message":
             result.setdefault("role", "assistant")
         # Output is paired with its call by this id alone, so a call without one cannot be answered.
@@ -203,32 +212,35 @@ class Slot:
         if not is_json(text_of(self._streamed("arguments")) or "{}"):
             # The arguments were cut short, and a call must not run with half of them.
             self._parts.pop("arguments")
+        values = {field: self._streamed(field) for field in fields}
         streamed = {
-            field: value
-            for field in fields
-            if not is_empty(value := self._streamed(field))
+            name: value for name, value in values.items() if not is_empty(value)
         }
         if entry is None:
-            if (fields and not streamed) or (
-                self.kind in CALLS and not self.announced.get("name")
-            ):
+            is_nameless = self.kind in CALLS and not self.announced.get("name")
+            if is_nameless or (fields and not streamed):
                 return None
-            entry = {
-                "type": self.kind,
-                **self.announced,
-                **streamed,
-                "status": "completed",
-            }
-            if self.kind == "reasoning":
-                # An announcement may contain only a part of it.
-                entry.pop("encrypted_content", None)
-                entry.setdefault("summary", [])
+            entry = self._entry(streamed)
         result = self.completed(entry)
         for field, value in streamed.items():
             # The deltas count more than the entry, unless the entry begins with them.
             if not text_of(result.get(field)).startswith(text_of(value)):
                 result[field] = value
         return result
+
+    def _entry(self, streamed: JsonObject) -> JsonObject:
+        """The item according to its announcement and these streamed fields."""
+        entry = {
+            "type": self.kind,
+            **self.announced,
+            **streamed,
+            "status": "completed",
+        }
+        if self.kind == "reasoning":
+            # An announcement may contain only a part of it.
+            entry.pop("encrypted_content", None)
+            entry.setdefault("summary", [])
+        return entry
 
     def close(self, item: JsonObject) -> None:
         """Keep the item as it was emitted, and drop the state that led to it."""
@@ -259,20 +271,23 @@ class Slot:
 
     def says(self, item: JsonObject) -> bool:
         """True if the slot is closed, and its item has this item's content, with any id."""
-        return self.item is not None and all(
-            is_empty(item.get(field)) or self.item.get(field) == item[field]
-            for field in ("type", "name", *_PAYLOAD_FIELDS)
-        )
+        if self.item is None:
+            return False
+        for field in ("type", "name", *_PAYLOAD_FIELDS):
+            value = item.get(field)
+            if not is_empty(value) and self.item.get(field) != value:
+                return False
+        return True
 
     def differs(self, item: JsonObject, *fields: str) -> bool:
-        """True if both have one of these fields with different values."""
-        known = self.item
-        if known is None:
-            known = self.announced
-        return any(
-            known.get(field) and item.get(field) and known[field] != item[field]
-            for field in fields
-        )
+        """True if the slot's item and this one have one of these fields with different values."""
+        known = self.announced if self.item is None else self.item
+        for field in fields:
+            ours = known.get(field)
+            theirs = item.get(field)
+            if ours and theirs and ours != theirs:
+                return True
+        return False
 
     def has_id_of(self, item: JsonObject) -> bool | None:
         """True if the slot is closed and its item has the type and the id of this item.
@@ -289,6 +304,7 @@ class Slot:
 
 
 def kind_of_item(item: JsonObject) -> str:
+    """The type of an item; an item with only a role is a message."""
     kind = item.get("type")
     if kind is None and "role" in item:
         return "message"

@@ -15,7 +15,7 @@ An index is free if no item has it. Only an open slot takes an event: a closed o
 event is late, or that it repeats an item, so that no call runs twice.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from codex_py.model.failures import MAX_ITEMS, too_many_items
 from codex_py.model.responses.slot import CALLS, Slot, kind_of_item
@@ -23,6 +23,7 @@ from codex_py.protocol.json_fields import (
     JsonObject,
     integer_field,
     objects,
+    text_field,
     well_formed,
 )
 
@@ -43,33 +44,35 @@ class SlotTable:
         return iter([self._slots[index] for index in sorted(self._slots)])
 
     def at(self, index: int | None) -> Slot | None:
-        if index is not None:
-            return self._slots.get(index)
-        return None
+        if index is None:
+            return None
+        return self._slots.get(index)
 
     def for_text(self, event: JsonObject, kinds: tuple[str, ...]) -> Slot:
         """The slot of a text event. Text that was not announced opens an item of the first type."""
         index = integer_field(event, "output_index")
-        name = event.get("item_id")
+        item_id = text_field(event, "item_id")
         at = self.at(index)
         if at is not None and at.is_open and at.kind in kinds:
             return at
-        if isinstance(name, str):
-            named = self._named.get(name)
-        else:
-            named = None
+        named = self._named.get(item_id)
         slot = _first((at, named), lambda slot: slot.kind in kinds)
-        if slot is None and (index is None or at is not None):
-            newest = reversed(self._slots.values())
-            slot = next(
-                (slot for slot in newest if slot.is_open and slot.kind in kinds), None
-            )
-        if slot is None:
-            slot = self._new(index, kinds[0])
-            if isinstance(name, str) and name:
-                slot.announced["id"] = well_formed(name)
-                self._named[name] = slot
+        is_index_free = index is not None and at is None
+        if slot is None and not is_index_free:
+            slot = self._newest_open(kinds)
+        if slot is not None:
+            return slot
+        slot = self._new(index, kinds[0])
+        if item_id:
+            slot.announced["id"] = well_formed(item_id)
+            self._named[item_id] = slot
         return slot
+
+    def _newest_open(self, kinds: tuple[str, ...]) -> Slot | None:
+        for slot in reversed(self._slots.values()):
+            if slot.is_open and slot.kind in kinds:
+                return slot
+        return None
 
     def for_added(self, event: JsonObject, item: JsonObject) -> Slot:
         """The slot of an announced item.
@@ -145,31 +148,42 @@ class SlotTable:
             enumerate(objects(output)), key=lambda each: self._by_name(each[1]) is None
         )
         for place, item in items:
-            kind = kind_of_item(item)
-            at = self.at(place)
             named = self._by_name(item)
             if named is not None and listed.get(named.index) == item:
                 continue
-            for slot in (named, at, *self):
-                if slot is None or slot.index in listed or slot.kind != kind:
-                    continue
-                is_like = slot.is_open or slot is at or slot.says(item)
-                if slot is named or (is_like and not slot.differs(item, "name")):
-                    break
-            else:
-                slot = self._name(self._new(place, kind), item)
+            slot = self._listed_slot(place, item, taken=listed)
+            if slot is None:
+                slot = self._name(self._new(place, kind_of_item(item)), item)
             listed[slot.index] = item
         return listed
 
-    def _by_name(self, item: JsonObject) -> Slot | None:
-        # Servers change item ids within a response more often than call ids.
-        for field in ("call_id", "id"):
-            name = item.get(field)
-            if isinstance(name, str) and (slot := self._named.get(name)):
+    def _listed_slot(
+        self, place: int, item: JsonObject, *, taken: Collection[int]
+    ) -> Slot | None:
+        """The slot of a listed item, but none of those whose indexes are `taken`."""
+        at = self.at(place)
+        named = self._by_name(item)
+        for slot in (named, at, *self):
+            if slot is None or slot.index in taken:
+                continue
+            if slot.kind != kind_of_item(item):
+                continue
+            is_like = slot.is_open or slot is at or slot.says(item)
+            if slot is named or (is_like and not slot.differs(item, "name")):
                 return slot
         return None
 
+    def _by_name(self, item: JsonObject) -> Slot | None:
+        """The slot with the item's call id, or else with its id."""
+        # Servers change item ids within a response more often than call ids.
+        for field in ("call_id", "id"):
+            name = text_field(item, field)
+            if name in self._named:
+                return self._named[name]
+        return None
+
     def _name(self, slot: Slot, item: JsonObject) -> Slot:
+        """Note the ids of a slot's item. Returns the slot."""
         for field in ("call_id", "id"):
             name = item.get(field)
             if isinstance(name, str) and name:
@@ -177,6 +191,7 @@ class SlotTable:
         return slot
 
     def _new(self, index: int | None, kind: str) -> Slot:
+        """A new slot. It gets the next index if its own is taken, or was not sent."""
         if len(self._slots) >= MAX_ITEMS:
             raise too_many_items()
         if index is None or index in self._slots:
@@ -193,5 +208,11 @@ def _may_be(slot: Slot, kind: str) -> bool:
 
 def _first(slots: Iterable[Slot | None], suits: Callable[[Slot], bool]) -> Slot | None:
     """The first open slot that suits, or else the first closed one."""
-    fitting = [slot for slot in slots if slot is not None and suits(slot)]
-    return min(fitting, key=lambda slot: not slot.is_open, default=None)
+    closed: Slot | None = None
+    for slot in slots:
+        if slot is None or not suits(slot):
+            continue
+        if slot.is_open:
+            return slot
+        closed = closed or slot
+    return closed

@@ -16,6 +16,8 @@ _ANY_CALL = ("function_call", "custom_tool_call")
 
 
 class TextEvent(NamedTuple):
+    """The meaning of a type of event that carries text."""
+
     item_types: tuple[str, ...]
     """The types of item that the event can belong to. An item that was not announced gets the first
     type."""
@@ -31,30 +33,29 @@ class TextEvent(NamedTuple):
 
 
 def _table() -> dict[str, TextEvent]:
-    streamed: tuple[
-        tuple[str, tuple[str, ...], str, str, type[ResponseEvent] | None], ...
-    ] = (
-        ("output_text", _MESSAGE, "content", "output_text", OutputTextDelta),
-        ("refusal", _MESSAGE, "content", "refusal", OutputTextDelta),
-        (
-            "reasoning_summary_text",
-            _REASONING,
-            "summary",
-            "summary_text",
-            ReasoningDelta,
-        ),
-        ("summary_text", _REASONING, "summary", "summary_text", ReasoningDelta),
-        ("reasoning_text", _REASONING, "content", "reasoning_text", ReasoningDelta),
-        # The name that Open Responses has for it.
-        ("reasoning", _REASONING, "content", "reasoning_text", ReasoningDelta),
-        ("function_call_arguments", _ANY_CALL, "arguments", "arguments", None),
-        ("custom_tool_call_input", _CUSTOM_CALL, "input", "input", None),
+    text = TextEvent(_MESSAGE, "content", "output_text", "delta", OutputTextDelta)
+    summary = TextEvent(_REASONING, "summary", "summary_text", "delta", ReasoningDelta)
+    thought = TextEvent(
+        _REASONING, "content", "reasoning_text", "delta", ReasoningDelta
     )
+    deltas = {
+        "output_text": text,
+        "refusal": text._replace(kind="refusal"),
+        "reasoning_summary_text": summary,
+        "summary_text": summary,
+        "reasoning_text": thought,
+        # The name that Open Responses has for it.
+        "reasoning": thought,
+        "function_call_arguments": TextEvent(
+            _ANY_CALL, "arguments", "arguments", "delta"
+        ),
+        "custom_tool_call_input": TextEvent(_CUSTOM_CALL, "input", "input", "delta"),
+    }
     note = TextEvent(_MESSAGE, "content", "output_text", "annotated")
     events = {"output_text.annotation.added": note}
-    for name, types, field, kind, shown in streamed:
-        events[f"{name}.delta"] = TextEvent(types, field, kind, "delta", shown)
-        events[f"{name}.done"] = TextEvent(types, field, kind, "done")
+    for name, delta in deltas.items():
+        events[f"{name}.delta"] = delta
+        events[f"{name}.done"] = delta._replace(verb="done", shown=None)
     for verb in ("added", "done"):
         events[f"content_part.{verb}"] = TextEvent(
             _MESSAGE + _REASONING, "content", "", verb
@@ -80,11 +81,15 @@ def peek(data: str) -> tuple[TextEvent, int] | None:
     events do.
     """
     kind = _TYPE_FIRST.match(data)
-    event = TEXT_EVENTS.get(kind[1]) if kind else None
-    index = _OUTPUT_INDEX.search(data) if event else None
-    if event and index:
-        return (event, int(index[1]))
-    return None
+    if kind is None:
+        return None
+    event = TEXT_EVENTS.get(kind[1])
+    if event is None:
+        return None
+    index = _OUTPUT_INDEX.search(data)
+    if index is None:
+        return None
+    return event, int(index[1])
 
 
 _TEXT_PARTS = frozenset(
@@ -104,11 +109,12 @@ class Part:
         self.fields: JsonObject = {}
         """The fields of a part besides its text."""
         self.announced = ""
+        """The text in the event that announces the part."""
         # Deltas can be single characters: a list of them takes twenty times the memory of the text.
         self._pieces = StringIO()
         self.whole = ""
-        """The text in the event that ends it; empty if none has come, because some servers leave it
-        out."""
+        """The text in the event that ends the part. It is empty before that, and if the server
+        leaves it out."""
 
     def announce(self, fields: JsonObject) -> None:
         self.fields.update(fields)
@@ -144,6 +150,7 @@ class Part:
         return self.announced + streamed
 
     def data(self) -> JsonObject:
+        """The part as the item has it."""
         if self.kind not in _TEXT_PARTS:
             return self.fields
         key = "refusal" if self.kind == "refusal" else "text"
@@ -166,19 +173,20 @@ def part_text(fields: JsonObject) -> str:
 
 def is_empty(field: object) -> bool:
     """True if a field of an item is empty, or has only parts without text."""
-    if isinstance(field, list):
-        values = cast("list[object]", field)
-        fields = objects(values)
-        return len(fields) == len(values) and all(
-            part_kind(part) in _TEXT_PARTS and not part_text(part) for part in fields
-        )
-    return field is None or field == ""
+    if not isinstance(field, list):
+        return field is None or field == ""
+    values = cast("list[object]", field)
+    parts = objects(values)
+    if len(parts) != len(values):
+        return False
+    return all(part_kind(part) in _TEXT_PARTS and not part_text(part) for part in parts)
 
 
 def text_of(field: object) -> str:
     """The text of a field of an item, or of all its parts."""
     if isinstance(field, list):
-        return "".join(part_text(part) for part in objects(cast("list[object]", field)))
+        parts = objects(cast("list[object]", field))
+        return "".join(map(part_text, parts))
     if isinstance(field, str):
         return field
     return ""

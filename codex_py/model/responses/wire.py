@@ -27,6 +27,7 @@ class ResponsesWire(ProfiledWire):
 
     path = "/responses"
     _encoded: tuple[tuple[ToolSpec, ...], bytes] | None = None
+    """The tools of the last request, and their entries as JSON."""
 
     @cached_property
     def _own(self) -> OwnItems:
@@ -71,21 +72,23 @@ class ResponsesWire(ProfiledWire):
         # Join the settings to the first item and the end to the last one, so that a long history is
         # copied once.
         first, *rest = items or [EncodedItem(b"")]
-        rest = [b"".join((*fragments, b',"input":[', first)), *rest]
-        rest[-1] += b"]}"
-        return b",".join(rest)
+        head = b"".join((*fragments, b',"input":[', first))
+        pieces = [head, *rest]
+        pieces[-1] += b"]}"
+        return b",".join(pieces)
 
     def _tool_choice(self, prompt: Prompt) -> str | dict[str, Any]:
+        """The field `tool_choice`."""
         choice = prompt.tool_choice
         if not choice.names:
             return choice.mode
         freeform: Collection[str] = ()
         if not self._profile.function_tools_only:
             freeform = freeform_names(prompt)
-        kinds = dict.fromkeys(freeform, "custom")
-        tools = [
-            {"type": kinds.get(name, "function"), "name": name} for name in choice.names
-        ]
+        tools: list[dict[str, Any]] = []
+        for name in choice.names:
+            kind = "custom" if name in freeform else "function"
+            tools.append({"type": kind, "name": name})
         if choice.mode == "required" and len(tools) == 1:
             return tools[0]
         return {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
@@ -93,22 +96,23 @@ class ResponsesWire(ProfiledWire):
     def _tools(self, specs: Sequence[ToolSpec]) -> bytes:
         """The entries of `tools`, which are encoded once for requests with the same tools."""
         specs = tuple(specs)
-        if self._encoded is None or self._encoded[0] != specs:
-            profile = self._profile
-            flat = profile.function_tools_only or not profile.tool_namespaces
-            if profile.function_tools_only:
-                tools = function_specs(specs)
-            else:
-                tools = specs
-            entries = b",".join(map(encode_json, _tool_entries(tools, flat=flat)))
-            self._encoded = specs, entries
-        return self._encoded[1]
+        if self._encoded is not None:
+            known, encoded = self._encoded
+            if known == specs:
+                return encoded
+        profile = self._profile
+        flat = profile.function_tools_only or not profile.tool_namespaces
+        tools: Sequence[ToolSpec] = specs
+        if profile.function_tools_only:
+            tools = function_specs(specs)
+        encoded = b",".join(map(encode_json, _tool_entries(tools, flat=flat)))
+        self._encoded = (specs, encoded)
+        return encoded
 
     def decoder(self, prompt: Prompt) -> Decoder:
+        wrapped: Collection[str] = ()
         if self._profile.function_tools_only:
             wrapped = freeform_names(prompt)
-        else:
-            wrapped = ()
         return ResponsesDecoder(deltas=self._deltas, maker=self._maker, wrapped=wrapped)
 
 
@@ -162,6 +166,7 @@ def _base_item(instructions: str) -> EncodedItem:
 
 
 def _text_settings(prompt: Prompt) -> dict[str, Any]:
+    """The field `text`: how long the answer may be, and its schema."""
     text: dict[str, Any] = {}
     if prompt.verbosity is not None:
         text["verbosity"] = prompt.verbosity
