@@ -162,7 +162,7 @@ def resolve_provider(
 def key_variable(
     provider_id: str, tables: Mapping[str, Mapping[str, Any]]
 ) -> str | None:
-    """The environment variable with the key of a provider; None if it needs none, or has several."""
+    """The environment variable with a provider's key; None if it needs none, or has several."""
     own = tables.get(provider_id, _NO_TABLE).get("env_key")
     if own or provider_id == "openai" or provider_id not in BUILT_IN_PROVIDERS:
         return own

@@ -4,12 +4,14 @@ Servers leave `output_index` out, give every item the same one, or rename items 
 events. So an event gets the first slot in this table that suits it; in the first two rows, an open
 slot is preferred to a closed one.
 
-    event                             item added       text           item done            listed at the end
-    1 the slot at its `output_index`  no id differs    of its type    same call            same tool, after row 2
-    2 the slot of its call id or id   index not free   of its type    same call            same type
-    3 any slot                        no index: oldest index not      index not free:      same tool; if it is
-                                      not announced    free: newest   oldest open one      closed, says the same
-    4 a new slot                      x                x              x                    x
+    event              item added        text         item done        listed at the end
+    1 the slot at its  no id differs     of its type  same call        same tool, after row 2
+      `output_index`
+    2 the slot of its  index not free    of its type  same call        same type
+      call id or id
+    3 any slot         no index: oldest  index not    index not free:  same tool; if it is
+                       not announced     free: newest oldest open one  closed, says the same
+    4 a new slot       x                 x            x                x
 
 An index is free if no item has it. Only an open slot takes an event: a closed one means that the
 event is late, or that it repeats an item, so that no call runs twice.
