@@ -1,12 +1,13 @@
 """Extensions: what a feature may wrap, watch, add and decide in a session. LIGHT.
 
-A feature is a function that is called once for each session, when the session is made, and returns its
-`Extension`. It must not start anything yet: `around_session` is for that. Create the state of a
+A feature is a function that is called once for each session, when the session is made, and returns
+its `Extension`. It must not start anything yet: `around_session` is for that. Create the state of a
 session within that call; a feature object that is given to several sessions shares its attributes
 between them.
 
-The feature itself, the entries of `around_session` and `around_turn`, `context`, `before_prompt`, `before_request` and
-`wrap_model` run before the first request is sent: they must import light modules only, no pydantic.
+The feature itself, the entries of `around_session` and `around_turn`, `context`, `before_prompt`,
+`before_request` and `wrap_model` run before the first request is sent: they must import light
+modules only, no pydantic.
 
 Any function may raise a `CodexError`, which ends the turn with that error. Any other exception is a
 bug: the turn ends with `internal error` and a traceback. Fields with other rules say so; a bug
@@ -45,12 +46,15 @@ ToolFinder: TypeAlias = Callable[[str], Tool[Any] | None]
 
 @frozen
 class OfferedTool:
-    """A tool of an extension. Its name must differ from the names of built-in tools, Python
-    functions and tools of other extensions."""
+    """A tool of an extension.
+
+    Its name must differ from the names of built-in tools, Python functions and tools of other
+    extensions.
+    """
 
     name: str
     load: Callable[[], Tool[Any]]
-    """Called once, by the first call of the tool, so it may import what the tool needs."""
+    """Make the tool. Its first call calls this, so it may import what the tool needs."""
     spec: ToolSpec | None = None
     """The specification in requests; None: accept calls of the tool without offering it."""
 
@@ -77,11 +81,12 @@ class TurnStop:
     rounds: int = 0
     """The number of times that this extension has continued the turn."""
     rounds_left: int = 0
-    """The number of times that it may still do so. 1: a note starts the last round; 0: a note does
-    not continue the turn."""
+    """The number of times that it may still do so. With 1, a note starts the last round; with 0, a
+    note does not continue the turn."""
 
 
 StopCheck: TypeAlias = Callable[[TurnStop], Awaitable[Note | StopOverridden | None]]
+"""The type of `Extension.before_stop`."""
 
 
 @frozen
@@ -115,9 +120,11 @@ class CommandOptions(TypedDict, total=False):
     """Options for running a program on behalf of the user."""
 
     sandboxed: Required[bool]
-    """True: run in the sandbox, with the variables of the model's commands. False: the program is
-    not taken from a folder that a command could write to, and a script finds no programs there
-    unless the user trusts the project."""
+    """True: run in the sandbox, with the variables of the model's commands.
+
+    False: run outside. The program is not taken from a folder that a command could write to, and a
+    script finds no programs there unless the user trusts the project.
+    """
     timeout_s: Required[float]
     cwd: Path | None
     """The absolute working directory; by default, the session's."""
@@ -180,8 +187,8 @@ class NewChild:
     history: Sequence[EncodedItem] = ()
     """The first items of the child, after its context."""
     features: "Sequence[Feature]" = ()
-    """Additional features of the child and its children, inside all others but the fallback to
-    other models."""
+    """Additional features of the child and its children. Their wrappers are the innermost, except
+    for the fallback to other models."""
     sink: EventSink = lambda _: None
     """Takes the child's own events."""
     has_own_files: bool = False
@@ -249,7 +256,10 @@ class Thread(Protocol):
         ...
 
     def end(self, error: CodexError) -> None:
-        """End the running turn with an error: its calls are cancelled and answered `aborted: {error}`."""
+        """End the running turn with an error.
+
+        Its calls are cancelled and answered `aborted: {error}`.
+        """
         ...
 
     async def run_command(
@@ -301,48 +311,66 @@ class Extension:
 
     tools: Sequence[OfferedTool] = ()
     find_tool: Callable[[], ToolFinder] = lambda: lambda _: None
-    """Returns a finder of tools that come and go. Called once, after the first request was sent;
-    the finder is asked for names that neither `tools` nor the built-in tools have."""
+    """Return a finder of tools that come and go.
+
+    This is called once, after the first request was sent. The finder is asked for names that
+    neither `tools` nor the built-in tools have.
+    """
     wrap_model: Callable[[ModelStream], ModelStream] = _unchanged
+    """Wrap each attempt at a request; see `ModelStream`."""
     recover: Callable[[ModelError, int], Awaitable[bool]] = _nothing
-    """Try to make the next request succeed. Gets the failure, and how many retries of its kind are left. True: send it
-    now."""
+    """Try to make the next request succeed. True: send it now.
+
+    The arguments are the failure, and the number of retries that are left for failures of its kind.
+    """
     wrap_dispatch: Callable[[Dispatch], Dispatch] = _unchanged
-    """Wraps each call once it leaves the queue; see `Dispatch`."""
+    """Wrap each call once it leaves the queue; see `Dispatch`."""
     wrap_approver: Callable[[Approver], Approver] = _unchanged
-    """Wraps the approver that tools ask. The wrapper does not see questions that an approval for
-    the session already answers."""
+    """Wrap the approver that tools ask. The wrapper does not see questions that an approval for the
+    session already answers."""
     context: Callable[[Occasion], Sequence[Note]] = lambda _: ()
-    """Notes before the first prompt of a session, and again after a compaction has replaced the history."""
+    """Return notes before the first prompt of a session, and again after a compaction has replaced
+    the history."""
     before_prompt: Callable[[UserPrompt], Awaitable[Sequence[Note]]] = _nothing
-    """Notes that follow a prompt, a steered one included. `PromptRefused`: the prompt is not kept, and its turn fails;
-    if the prompt was steered, the user is warned and the turn continues. `TurnSkipped`, here and in `around_turn`: the
-    turn completes instead, with its `exit_code`."""
+    """Return notes that follow a prompt, a steered one included.
+
+    If it raises `PromptRefused`, the prompt is not kept, and its turn fails; if the prompt was
+    steered, the user is warned and the turn continues. If this, or `around_turn`, raises
+    `TurnSkipped`, the turn completes instead, with its `exit_code`.
+    """
     before_request: Callable[[], Awaitable[Sequence[Note]]] = _nothing
-    """Notes before each request of a turn."""
+    """Return notes before each request of a turn."""
     before_stop: StopCheck = _nothing
-    """A note continues the turn. Extensions are called in order, and the first note wins. A note after the last round
-    is overridden: the turn ends, its last event says so, and `exec` exits with 3. Not called after
-    a failure."""
+    """Return a note to continue the turn.
+
+    Extensions are called in order, and the first note wins. A note after the last round is
+    overridden: the turn ends, its last event says so, and `exec` exits with 3. This is not called
+    after a failure.
+    """
     max_rounds: int = 20
     """Limit on how often `before_stop` may continue a turn."""
     around_turn: Callable[[TurnStart], _Context] = _no_context
-    """Left before the terminal event of the turn, on every path. It must not suppress exceptions."""
+    """The context of a turn. It is left before the terminal event of the turn, on every path, and
+    must not suppress exceptions."""
     around_compaction: Callable[[Compaction], _Context] = _no_context
-    """Raise `CompactionFailed` to refuse the compaction, with or without a summary; the history is
-    then unchanged."""
+    """The context of a compaction. Raise `CompactionFailed` to refuse the compaction, before or
+    after the summary; the history is then unchanged."""
     around_session: Callable[[], _Context] = _no_context
-    """Entered before `ThreadStarted`. If that raises a `CodexError`, no session is opened and no file written."""
+    """The context of the session, entered before `ThreadStarted`. If entering raises a
+    `CodexError`, no session is opened and no file written."""
     turn_facts: Callable[[], Mapping[str, Any]] = dict
-    """Fields of the turn's terminal event, called after `around_turn` was left. If the turn completed, `exec` exits
-    with the highest `exit_code`, which among our own codes is the most serious one."""
+    """Return fields of the turn's terminal event. This is called after `around_turn` was left.
+
+    If the turn completed, `exec` exits with the highest `exit_code`, which among our own codes is
+    the most serious one.
+    """
     loaded: Callable[[], object] = lambda: None
-    """Called once, after the first request was sent and the tools were loaded: start slow imports
-    here."""
+    """Start slow imports. This is called once, after the first request was sent and the tools were
+    loaded."""
     sink: EventSink = lambda _: None
-    """Gets every event. It must not raise, not even a `CodexError`: it gets the terminal event as well."""
+    """Take every event, the terminal one included. It must not raise, not even a `CodexError`."""
 
 
 Feature: TypeAlias = Callable[[Thread], Extension]
-"""Called once for each session, when it is made. It must not start anything yet, and may call only
-`warn` of the thread's functions."""
+"""Makes the extension of one session, when the session is made. It must not start anything yet, and
+may call only `warn` of the thread's functions."""

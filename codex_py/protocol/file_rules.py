@@ -1,5 +1,4 @@
-"""The files that a session may read and write, from permission profiles and other settings.
-LIGHT."""
+"""The files that a session may read and write, by its settings and permission profile. LIGHT."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +11,10 @@ Access: TypeAlias = Literal["read", "write", "deny"]
 
 @frozen
 class FileRules:
-    """Denied paths, and the read-only or writable paths below them. `Denials` applies them to the
-    file system.
+    """Denied paths, and the read-only or writable paths below them.
 
-    The deepest entry that contains a path decides; a denying glob wins over every entry.
+    The deepest entry that contains a path decides; a denying glob wins over every entry. `Denials`
+    applies the rules to the file system.
     """
 
     entries: tuple[tuple[Path, Access], ...] = ()
@@ -27,7 +26,7 @@ class FileRules:
     """Limit on the depth, in folders, of the search for matches of `**` before a command runs;
     None: no limit."""
     may_be_unenforced: bool = False
-    """Commands also run where no sandbox backend can deny reading."""
+    """True: commands also run where no sandbox backend can deny reading."""
 
     @property
     def denied(self) -> tuple[Path, ...]:
@@ -40,28 +39,33 @@ class FileRules:
     @property
     def patterns(self) -> tuple[str, ...]:
         """The denied paths and patterns, in the form of an option."""
-        return (
-            *map(str, self.denied),
-            *(f"{folder}/{glob}" for folder, glob in self.globs),
-        )
+        paths = [str(path) for path in self.denied]
+        globs = [f"{folder}/{glob}" for folder, glob in self.globs]
+        return (*paths, *globs)
 
     def plus(self, other: "FileRules") -> "FileRules":
-        """Combine two sets of rules; a path that either denies is denied."""
+        """Combine two sets of rules. A path that either denies is denied; else the other's entry
+        counts."""
         entries = dict(self.entries)
         for path, access in other.entries:
-            entries[path] = "deny" if "deny" in (access, entries.get(path)) else access
-        globs = tuple(dict.fromkeys((*self.globs, *other.globs)))
-        if self.scan_depth is None:
-            depth = other.scan_depth
-        else:
-            depth = self.scan_depth
+            if entries.get(path) != "deny":
+                entries[path] = access
+        globs = dict.fromkeys((*self.globs, *other.globs))
+        scan_depth = self.scan_depth
+        if scan_depth is None:
+            scan_depth = other.scan_depth
         return replace(
-            self, entries=tuple(entries.items()), globs=globs, scan_depth=depth
+            self,
+            entries=tuple(entries.items()),
+            globs=tuple(globs),
+            scan_depth=scan_depth,
         )
 
     def denying(self, other: "FileRules") -> "FileRules":
-        """Deny what the other denies. Own entries at or below the other's denied paths are
-        dropped."""
+        """Add the paths and globs that `other` denies.
+
+        Own entries at or below these paths are dropped.
+        """
         denied = dict.fromkeys(other.denied)
         entries: list[tuple[Path, Access]] = []
         for path, access in self.entries:
@@ -72,19 +76,18 @@ class FileRules:
         return replace(self, entries=tuple(entries), globs=tuple(globs))
 
     def copied(self, source: Path, target: Path) -> "FileRules":
-        """Deny in a copy of a folder what is denied in the folder."""
-        entries: dict[Path, Access] = {
-            target / path.relative_to(source): access
-            for path, access in self.entries
-            if path.is_relative_to(source)
-        }
+        """Add rules for a copy of a folder: the rules for `source`, applied to `target`."""
+        entries: list[tuple[Path, Access]] = []
+        for path, access in self.entries:
+            if path.is_relative_to(source):
+                entries.append((target / path.relative_to(source), access))
         globs: list[tuple[Path, str]] = []
         for folder, pattern in self.globs:
             if folder.is_relative_to(source):
                 globs.append((target / folder.relative_to(source), pattern))
             elif source.is_relative_to(folder) and pattern.startswith("**/"):
                 globs.append((target, pattern))
-        return self.plus(FileRules(tuple(entries.items()), tuple(globs)))
+        return self.plus(FileRules(tuple(entries), tuple(globs)))
 
 
 NO_RULES = FileRules()

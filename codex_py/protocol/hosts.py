@@ -1,5 +1,7 @@
-"""Names and addresses of hosts, in every spelling that a resolver accepts, and the patterns of a
-domain list."""
+"""Names and addresses of hosts, and the patterns of a domain list.
+
+Both are brought to one spelling: resolvers accept several for the same host.
+"""
 
 import re
 import socket
@@ -15,12 +17,13 @@ _OLD_ADDRESS: Final = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}")
 _GLOB: Final = re.compile(r"[a-z0-9_.*-]+")
 _WITH_PORT: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*):(\d{1,5})")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
+"""Addresses that stand for the IPv4 address in their last 32 bits."""
 _MAX_NAME: Final = 253
 _MAX_PORT: Final = 65535
 
 
 def normal_host(host: str) -> str:
-    """The normal spelling of a name or an address; IPv6 without brackets.
+    """Return the normal spelling of a name or an address; IPv6 has no brackets.
 
     Raises:
         ValueError: the text cannot be the name of a host.
@@ -33,12 +36,12 @@ def normal_host(host: str) -> str:
     host = host.removesuffix(".")
     if ":" in host or _OLD_ADDRESS.fullmatch(host):
         found = address(host)
-        if found is not None:
-            return str(found)
-        return _refuse(host)
-    if _NAME.fullmatch(host) and len(host) <= _MAX_NAME:
-        return host
-    return _refuse(host)
+        if found is None:
+            raise ValueError(f"{host!r} is no host")
+        return str(found)
+    if not _NAME.fullmatch(host) or len(host) > _MAX_NAME:
+        raise ValueError(f"{host!r} is no host")
+    return host
 
 
 def address(host: str) -> Address | None:
@@ -46,55 +49,66 @@ def address(host: str) -> Address | None:
 
     An IPv6 address that stands for an IPv4 address is returned as the IPv4 address.
     """
+    if _OLD_ADDRESS.fullmatch(host):
+        try:
+            return IPv4Address(socket.inet_aton(host))
+        except OSError:
+            return None
+    if "%" in host:
+        return None
     try:
-        found = ip_address(host) if "%" not in host else None
+        found = ip_address(host)
     except ValueError:
-        found = None
-        if _OLD_ADDRESS.fullmatch(host):
-            try:
-                found = IPv4Address(socket.inet_aton(host))
-            except OSError:
-                return None
-    if isinstance(found, IPv6Address):
-        if found in _NAT64:
-            return IPv4Address(int(found) & 0xFFFFFFFF)
-        return found.ipv4_mapped or found.sixtofour or found
-    return found
+        return None
+    if isinstance(found, IPv4Address):
+        return found
+    if found in _NAT64:
+        return IPv4Address(int(found) & 0xFFFFFFFF)
+    return found.ipv4_mapped or found.sixtofour or found
 
 
 def is_public(found: Address) -> bool:
-    is_local = isinstance(found, IPv6Address) and found.is_site_local
-    return found.is_global and not (found.is_multicast or found.is_reserved or is_local)
+    """True if an address can be reached from the whole internet."""
+    if isinstance(found, IPv6Address) and found.is_site_local:
+        return False
+    return found.is_global and not (found.is_multicast or found.is_reserved)
 
 
 def pattern(text: str) -> str:
-    """The normal spelling of a pattern of a domain list: `NAME`, `*.NAME`, `**.NAME`, `*`, `a*b` or
-    an address, each with or without `:PORT`.
+    """Return the normal spelling of a pattern of a domain list.
+
+    It is `NAME`, `*.NAME`, `**.NAME`, `*`, `a*b` or an address, each with or without `:PORT`.
 
     Raises:
         ValueError: the text is none of these.
     """
     host, port = _parts(text.strip().lower())
+    if host in {"*", "**"}:
+        return f"*{port}"
     if not host.lstrip("*").strip("."):
-        if host in {"*", "**"}:
-            return f"*{port}"
         raise ValueError("domain pattern is empty")
     if port and not 0 < int(port[1:]) <= _MAX_PORT:
-        return _refuse_pattern(text)
-    if "*" not in host:
-        try:
-            host = normal_host(host)
-        except ValueError:
-            return _refuse_pattern(text)
-        if ":" in host and port:
-            return f"[{host}]{port}"
-        return f"{host}{port}"
+        raise _unsupported(text)
+    if "*" in host:
+        return f"{_normal_glob(host, text)}{port}"
+    try:
+        host = normal_host(host)
+    except ValueError:
+        raise _unsupported(text) from None
+    if ":" in host and port:
+        return f"[{host}]{port}"
+    return f"{host}{port}"
+
+
+def _normal_glob(host: str, text: str) -> str:
+    """The normal spelling of a host with wildcards. `text` is the whole pattern, for the error."""
     if not host.isascii():
-        host = ".".join(map(_normal_label, host.split(".")))
+        labels = [_normal_label(label) for label in host.split(".")]
+        host = ".".join(labels)
     host = host.removesuffix(".")
     if not _GLOB.fullmatch(host) or ".." in host or host.startswith("."):
-        return _refuse_pattern(text)
-    return f"{host}{port}"
+        raise _unsupported(text)
+    return host
 
 
 def _normal_label(label: str) -> str:
@@ -104,30 +118,27 @@ def _normal_label(label: str) -> str:
     return normal_host(label)
 
 
-def matches(
-    pattern: str,
-    host: str,
-    port: int | None,
-) -> bool:
-    """True if a pattern covers this host at this port; with None, at all ports.
+def matches(pattern: str, host: str, port: int | None) -> bool:
+    """True if a pattern covers this host at this port.
 
     Args:
         pattern: as `pattern` returns it.
         host: as `normal_host` returns it.
+        port: None asks about all ports together.
     """
-    its_port = _parts(pattern)[1]
-    return its_port in {"", f":{port}"} and names(pattern, host)
+    _name, covered = _parts(pattern)
+    return covered in {"", f":{port}"} and names(pattern, host)
 
 
 def names(pattern: str, host: str) -> bool:
-    """True if a pattern covers this host at one port at least. The arguments are as in
-    `matches`."""
-    name = _parts(pattern)[0]
+    """True if a pattern covers this host at one port at least. See `matches` for the arguments."""
+    name, _port = _parts(pattern)
     return _expression(name).fullmatch(host) is not None
 
 
 @cache
 def _expression(name: str) -> re.Pattern[str]:
+    """The regular expression for the host of a pattern."""
     name = name.strip("[]")
     above = ""
     for prefix, expression in (("**.", r"(?:.+\.)?"), ("*.", r".+\.")):
@@ -139,11 +150,11 @@ def _expression(name: str) -> re.Pattern[str]:
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """The host, IPv6 without brackets, and `:PORT` or an empty text."""
+    """Split a pattern into the host, IPv6 without brackets, and `:PORT` or an empty text."""
     host = text
     port = ""
     found = _WITH_PORT.fullmatch(text)
-    if found:
+    if found is not None:
         host = found[1]
         port = f":{int(found[2])}"
     if host.startswith("[") and host.endswith("]"):
@@ -151,10 +162,6 @@ def _parts(text: str) -> tuple[str, str]:
     return host, port
 
 
-def _refuse(host: str) -> str:
-    raise ValueError(f"{host!r} is no host")
-
-
-def _refuse_pattern(text: str) -> str:
+def _unsupported(text: str) -> ValueError:
     hint = "write a host such as `pypi.org`, with `*.` or `**.` before it for those below it"
-    raise ValueError(f"unsupported domain pattern syntax: {text!r}; {hint}")
+    return ValueError(f"unsupported domain pattern syntax: {text!r}; {hint}")

@@ -7,7 +7,6 @@ error. Source: the Responses API reference, `input` and `output` items.
 `parse_item` checks the JSON against the annotations of the fields.
 """
 
-from collections.abc import Mapping
 from dataclasses import field, fields
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -21,6 +20,7 @@ Parts: TypeAlias = list[JsonObject]
 """`{"type": "output_text", "text": …}` and the like; `parse_item` has checked the texts."""
 
 _TEXT_OF_PART = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
+"""The field with the text, by the type of the content part."""
 
 
 @frozen(kw_only=True)
@@ -33,12 +33,15 @@ class _Item:
     """The item as received, unknown fields included; empty for an item that the program made."""
 
     def encoded(self) -> EncodedItem:
-        """The item as compact JSON, with only the fields that were given."""
-        names = (each.name for each in fields(self) if each.name != "source")
-        given = {
-            name: value for name in names if (value := getattr(self, name)) is not None
-        }
-        return EncodedItem(encode_json(self.source or given))
+        """The item as compact JSON: as it was received, or with all fields that are not None."""
+        if self.source:
+            return EncodedItem(encode_json(self.source))
+        given: JsonObject = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name != "source" and value is not None:
+                given[each.name] = value
+        return EncodedItem(encode_json(given))
 
 
 @frozen(kw_only=True)
@@ -47,25 +50,25 @@ class Message(_Item):
     role: str
     content: str | Parts | None = None
     phase: str | None = None
-    """`commentary` or `final_answer`; must be sent back if it was given."""
+    """`commentary` or `final_answer`. It must be sent back if the server gave it."""
 
     @property
     def text(self) -> str:
         """The text of all parts, without images and refusals."""
-        if isinstance(self.content, list):
-            kinds = ("input_text", "output_text")
-            return "".join(
-                part["text"] for part in self.content if part["type"] in kinds
-            )
-        return self.content or ""
+        content = self.content
+        if not isinstance(content, list):
+            return content or ""
+        kinds = ("input_text", "output_text")
+        return "".join([part["text"] for part in content if part["type"] in kinds])
 
     @property
     def refusal(self) -> str:
         """The text of the refusal; empty without a refusal."""
-        if not isinstance(self.content, list):
+        content = self.content
+        if not isinstance(content, list):
             return ""
         return "".join(
-            part["refusal"] for part in self.content if part["type"] == "refusal"
+            [part["refusal"] for part in content if part["type"] == "refusal"]
         )
 
 
@@ -170,49 +173,51 @@ ResponseItem: TypeAlias = (
 )
 OutputItem: TypeAlias = FunctionCallOutput | CustomToolCallOutput
 
-_CLASSES: Mapping[object, type[ResponseItem]] = {
-    **{
-        each.__dataclass_fields__["type"].default: each
-        for each in get_args(ResponseItem)
-    },
-    "compaction_summary": Compaction,
+_CLASSES: dict[object, type[ResponseItem]] = {
+    each.__dataclass_fields__["type"].default: each for each in get_args(ResponseItem)
 }
+"""The classes by the `type` of their items."""
+_CLASSES["compaction_summary"] = Compaction
 
 
 def parse_item(data: object) -> ResponseItem:
     """Parse one JSON value, as `decode_json` returns it.
 
     Raises:
-        MalformedItem: the value is not an object with a `type`, or an item of a known type has a field
-            that is missing or of the wrong type. The message names the field.
+        MalformedItem: the value is not an object with a `type`, or an item of a known type has a
+            field that is missing or of the wrong type. The message names the field.
     """
+    item: JsonObject = {}
     if isinstance(data, dict):
         item = cast("JsonObject", data)
-    else:
-        item = {}
     kind = item.get("type")
     if kind is None and item.get("role") is not None:
         # The API's short form of a message has no type.
         kind = "message"
         item = {**item, "type": kind}
+    item_class: type[ResponseItem] = OtherItem
     if isinstance(kind, str):
-        found = _CLASSES.get(kind, OtherItem)
-    else:
-        found = OtherItem
+        item_class = _CLASSES.get(kind, OtherItem)
     try:
-        values = checked_fields(found, item)
-        if found is not Reasoning:
+        values = checked_fields(item_class, item)
+        if item_class is not Reasoning:
             _check_parts(values.get("content"), "content")
             _check_parts(values.get("output"), "output")
     except WrongValue as error:
+        field_name = ".".join(error.path)
         raise MalformedItem(
-            f"the provider sent a malformed item: field {'.'.join(error.path)!r} of "
+            f"the provider sent a malformed item: field {field_name!r} of "
             f"{kind or 'an item without a type'}: {error.reason}"
         ) from error
-    return found(**values, source=item)
+    return item_class(**values, source=item)
 
 
 def _check_parts(parts: object, name: str) -> None:
+    """Check that each content part of a field has a type, and its text if it is a text.
+
+    Raises:
+        WrongValue: it does not.
+    """
     if not isinstance(parts, list):
         return
     for at, part in enumerate(cast("Parts", parts)):
@@ -222,11 +227,8 @@ def _check_parts(parts: object, name: str) -> None:
             _required(part, _TEXT_OF_PART[kind], place)
 
 
-def _required(
-    part: JsonObject,
-    name: str,
-    place: tuple[str, ...],
-) -> str:
+def _required(part: JsonObject, name: str, place: tuple[str, ...]) -> str:
+    """A text of a part. Raises a `WrongValue` if it is missing or no text."""
     if name not in part:
         raise WrongValue((*place, name), REQUIRED)
     return checked(str, part[name], (*place, name))

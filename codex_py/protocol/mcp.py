@@ -1,4 +1,7 @@
-"""The MCP servers of a session, as the user sees them; and the questions of servers, and of the model. LIGHT."""
+"""The MCP servers of a session, as the user sees them, and questions to the user. LIGHT.
+
+Servers ask such questions, and so does the model.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, Self, TypeAlias, cast, runtime_checkable
@@ -9,9 +12,12 @@ from codex_py.protocol.json_fields import as_object
 McpFailure: TypeAlias = Literal[
     "not_started", "exited", "timed_out", "refused", "unreachable", "protocol"
 ]
-"""The reason why a server is not available: its program cannot be started, or exited; it did not
-start in time; it answered with an HTTP error; nothing listens at its address; it broke the
-protocol."""
+"""The reason why a server is not available.
+
+`not_started` and `exited` are about its program; `timed_out` is about its start; `refused` is an
+answer with an HTTP error; `unreachable`: nothing listens at its address; `protocol`: it broke the
+rules of MCP.
+"""
 FailureCode: TypeAlias = Literal["McpError", "ConnectionLost", "SessionLost", "Timeout"]
 
 
@@ -19,9 +25,9 @@ class RequestFailed(Exception):
     """A request has no result; the message says why.
 
     Attributes:
-        code: `McpError`: the server's answer is an error or invalid; `ConnectionLost`: the
-            connection ended before an answer; `SessionLost`: the server no longer knew the session,
-            and so did nothing; or `Timeout`.
+        code: `McpError` if the server's answer is an error or invalid; `ConnectionLost` if the
+            connection ended before an answer; `SessionLost` if the server no longer knew the
+            session, and so did nothing; or `Timeout`.
     """
 
     def __init__(self, message: str, code: FailureCode = "McpError") -> None:
@@ -48,9 +54,9 @@ class McpServerStatus:
     """The name and version that the server gives; None before the handshake."""
     protocol_version: str | None = None
     connect_s: float | None = None
-    """The time from its start to the end of the handshake; None before that."""
+    """The seconds from its start to the end of the handshake; None before that."""
     list_s: float | None = None
-    """The time that listing its tools took."""
+    """The seconds that listing its tools took."""
     failure: McpFailure | None = None
     error: str | None = None
     """A sentence that names the server, and the end of its stderr."""
@@ -89,9 +95,11 @@ class Elicitation:
     url: str | None = None
     """An address for the user to visit."""
     questions: tuple[UserQuestion, ...] = ()
-    """Questions of the model; `schema` is a form with the same questions. Answer each by its id,
-    with the label of an option or any other text; a list may have `user_note: TEXT` besides the
-    label. In the form, `ID_other` takes other text."""
+    """Questions of the model; `schema` is a form with the same questions.
+
+    Answer each by its id, with the label of an option or any other text. A list may have
+    `user_note: TEXT` besides the label. In the form, `ID_other` takes other text.
+    """
 
     @property
     def request(self) -> dict[str, Any]:
@@ -112,20 +120,22 @@ class ElicitationAnswer:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> Self:
-        """Read a client's answer to `elicitation/create`. Any answer other than an explicit yes
-        means no."""
-        match answer.get("action"):
-            case "accept" if all(
-                map(_is_plain, (content := as_object(answer.get("content"))).values())
-            ):
-                return cls("accept", content)
-            case "cancel":
-                return cls("cancel")
-            case _:
-                return cls("decline")
+        """Read a client's answer to `elicitation/create`.
+
+        Any answer other than an explicit yes, with values that a form can have, means no.
+        """
+        action = answer.get("action")
+        if action == "cancel":
+            return cls("cancel")
+        content = as_object(answer.get("content"))
+        is_valid = all(_is_plain(value) for value in content.values())
+        if action == "accept" and is_valid:
+            return cls("accept", content)
+        return cls("decline")
 
 
 def _is_plain(value: object) -> bool:
+    """True if a form can have this value."""
     if isinstance(value, list):
         return all(isinstance(each, str) for each in cast("list[object]", value))
     return value is None or isinstance(value, str | int | float)
@@ -136,7 +146,9 @@ class Elicitor(Protocol):
 
     async def elicit(self, elicitation: Elicitation) -> ElicitationAnswer:
         """Ask the user, without a deadline: the time limit of the call is suspended meanwhile.
-        Cancelled when the server withdraws the question."""
+
+        It is cancelled when the server withdraws the question.
+        """
         ...
 
 

@@ -1,4 +1,7 @@
-"""Encoded messages that the program writes itself. `protocol.items` parses them like any other item."""
+"""Encoded messages that the program writes itself, and the JSON of all items.
+
+`protocol.items` parses such messages like any other item.
+"""
 
 import json
 import math
@@ -21,11 +24,11 @@ _COMPACT: dict[str, Any] = {
     "allow_nan": False,
     "separators": (",", ":"),
 }
-"""How `json.dumps` encodes. It raises a `ValueError` for a number that is not finite."""
+"""The options of `json.dumps`. It raises a `ValueError` for a number that is not finite."""
 
 _BYTES_PER_TOKEN = 4
 _IMAGE_TOKENS = 1_500
-"""The approximate count of providers for an image, however large its file is."""
+"""The tokens that providers count for an image, approximately and whatever its size."""
 
 
 def encode_json(value: object) -> bytes:
@@ -45,7 +48,7 @@ def encode_json(value: object) -> bytes:
 
 
 def _with_finite_numbers(value: Any) -> Any:
-    """The same JSON value with None in place of infinity and NaN, which JSON does not have."""
+    """Copy a JSON value, with None in place of infinity and NaN, which JSON does not have."""
     match value:
         case float():
             if math.isfinite(value):
@@ -78,26 +81,27 @@ def encode_json_with_bytes(value: object) -> bytes:
 
 
 def decode_json(text: bytes | str) -> Any:
-    """The value of a JSON text. A lone surrogate, which JSON can spell and UTF-8 cannot, becomes U+FFFD.
+    """Return the value of a JSON text. A lone surrogate becomes U+FFFD.
+
+    JSON can spell lone surrogates, and UTF-8 cannot.
 
     Raises:
         ValueError: the text is not JSON, or not UTF-8.
     """
     value = json.loads(text)
     if isinstance(text, bytes):
-        escapes = (b"\\ud", b"\\uD")
+        may_have_surrogates = b"\\ud" in text or b"\\uD" in text
     else:
-        escapes = ("\\ud", "\\uD")
-    if any(escape in text for escape in escapes):  # pyright: ignore[reportOperatorIssue]
+        may_have_surrogates = "\\ud" in text or "\\uD" in text
+    if may_have_surrogates:
         return replace_surrogates(value)
     return value
 
 
 def message(role: str, parts: Sequence[dict[str, Any]]) -> EncodedItem:
     """Encode a message of content parts (`input_text(…)`, or an `input_image` object)."""
-    return EncodedItem(
-        encode_json({"type": "message", "role": role, "content": list(parts)})
-    )
+    item = {"type": "message", "role": role, "content": list(parts)}
+    return EncodedItem(encode_json(item))
 
 
 def input_text(text: str) -> dict[str, Any]:
@@ -105,42 +109,48 @@ def input_text(text: str) -> dict[str, Any]:
 
 
 def input_image(url: str, detail: str) -> dict[str, Any]:
-    """An image part. `detail` is the resolution for the model: `original`, `high`, `low` or
-    `auto`."""
+    """Make an image part.
+
+    Args:
+        url: a `data:` URL, or an address that the provider reads.
+        detail: the resolution for the model: `original`, `high`, `low` or `auto`.
+    """
     return {"type": "input_image", "image_url": url, "detail": detail}
 
 
 def estimated_tokens(items: Iterable[EncodedItem]) -> int:
-    size = 0
-    images = 0
+    """Estimate the tokens of text and images together."""
+    text_bytes = 0
+    image_count = 0
     for item in items:
-        found = _images(item)
-        size += len(item) - sum(map(len, found))
-        images += len(found)
-    return size // _BYTES_PER_TOKEN + images * _IMAGE_TOKENS
+        images = _images(item)
+        text_bytes += len(item) - sum(map(len, images))
+        image_count += len(images)
+    return text_bytes // _BYTES_PER_TOKEN + image_count * _IMAGE_TOKENS
 
 
 def text_tokens(items: Iterable[EncodedItem]) -> int:
-    """Estimate the tokens of the text alone: a provider may count little for images, and nothing
-    for old reasoning."""
-    return (
-        sum(
-            len(item) - sum(map(len, _images(item)))
-            for item in items
-            if b'"encrypted_content"' not in item and b'"type":"reasoning"' not in item
-        )
-        // _BYTES_PER_TOKEN
-    )
+    """Estimate the tokens of the text alone.
+
+    A provider may count little for images, and nothing for old reasoning.
+    """
+    text_bytes = 0
+    for item in items:
+        if b'"encrypted_content"' in item or b'"type":"reasoning"' in item:
+            continue
+        text_bytes += len(item) - sum(map(len, _images(item)))
+    return text_bytes // _BYTES_PER_TOKEN
 
 
 def _images(item: EncodedItem) -> list[bytes]:
+    """The `data:` URLs of the images in an item."""
     if b"data:image/" in item:
         return re.findall(rb'data:image/[^"]+', item)
     return []
 
 
 def replace_surrogates(value: Any) -> Any:
-    """The same JSON value with every lone surrogate, which UTF-8 cannot carry, as U+FFFD."""
+    """Copy a JSON value, with U+FFFD in place of each lone surrogate, which UTF-8 cannot carry."""
     match value:
         case str():
             # A pair that JSON spelled as two escapes is one character, and stays.

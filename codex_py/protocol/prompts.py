@@ -41,10 +41,12 @@ CONTEXT_OPENINGS: Final = (
 SUMMARY_OPENING: Final = "Another language model started to solve this problem"
 """First words of the summary after a compaction, here and in Codex."""
 
-_NO_MESSAGES: Final = tuple(
-    b'{"type":"%b' % kind
-    for kind in (b"function_call", b"custom_tool_call", b"reasoning")
+_NO_MESSAGES: Final = (
+    b'{"type":"function_call',
+    b'{"type":"custom_tool_call',
+    b'{"type":"reasoning',
 )
+"""First bytes of items that are no messages."""
 _IMAGE_LABEL = re.compile(r'<image name=\[Image #\d+\] path="(.*)">', re.DOTALL)
 
 
@@ -59,6 +61,8 @@ class UserPrompt:
 
 @frozen
 class PastPrompt:
+    """A prompt in the history of a thread."""
+
     prompt: UserPrompt
     turns: int
     """The argument of `Session.rollback` that drops this prompt and everything after it."""
@@ -72,8 +76,10 @@ class Note:
     role: Literal["developer", "user"] = "developer"
 
     def encoded(self) -> EncodedItem:
-        """The note as an item. A user message that could be taken for a prompt is put between
-        `<note>` tags."""
+        """The note as an item.
+
+        A user message that could be taken for a prompt is put between `<note>` tags.
+        """
         text = self.text
         if self.role == "user" and not is_context([text]):
             text = f"<note>\n{text}\n</note>"
@@ -81,8 +87,10 @@ class Note:
 
 
 def may_be_message(item: EncodedItem) -> bool:
-    """False if the first bytes show that the item is not a message. A quick test: outputs may have
-    megabytes to search."""
+    """False if the first bytes show that the item is not a message.
+
+    The test is quick: other items, such as outputs, may have megabytes to search.
+    """
     return not item.startswith(_NO_MESSAGES)
 
 
@@ -109,15 +117,16 @@ def prompt_of(data: Any) -> UserPrompt | None:
     texts = list(message_texts(fields.get("content")))
     if is_context(texts) or "".join(texts).startswith(SUMMARY_OPENING):
         return None
-    images = tuple(
-        match[1] for text in texts if (match := _IMAGE_LABEL.fullmatch(text))
-    )
-    said = [
-        text
-        for text in texts
-        if text != "</image>" and not _IMAGE_LABEL.fullmatch(text)
-    ]
-    return UserPrompt("".join(said), images)
+    # Each image stands between a label and `</image>`.
+    images: list[str] = []
+    words: list[str] = []
+    for text in texts:
+        label = _IMAGE_LABEL.fullmatch(text)
+        if label is not None:
+            images.append(label[1])
+        elif text != "</image>":
+            words.append(text)
+    return UserPrompt("".join(words), tuple(images))
 
 
 def is_summary(item: EncodedItem) -> bool:
@@ -130,35 +139,44 @@ def is_summary(item: EncodedItem) -> bool:
 
 
 def is_models(item: EncodedItem) -> bool:
-    """True if the model made the item: neither an output nor a message of another role."""
+    """True if the model made the item.
+
+    Outputs, and messages of other roles, are not the model's.
+    """
     data: Any = decode_json(item)
-    is_output = str(data.get("type")).endswith("_output")
-    return data.get("role") in {None, "assistant"} and not is_output
+    if str(data.get("type")).endswith("_output"):
+        return False
+    return data.get("role") in {None, "assistant"}
 
 
 def context_length(items: Sequence[EncodedItem]) -> int:
     """The number of items that a program wrote before the first prompt."""
     for index, item in enumerate(items):
         data: Any = decode_json(item)
-        is_instruction = data.get("role") in {"developer", "system"}
-        if not is_instruction and not is_context(
-            list(message_texts(data.get("content")))
-        ):
+        if data.get("role") in {"developer", "system"}:
+            continue
+        texts = list(message_texts(data.get("content")))
+        if not is_context(texts):
             return index
     return len(items)
 
 
 def context_texts(opening: str, items: Sequence[EncodedItem]) -> Iterator[str]:
-    """The text parts of developer and user messages that begin with `opening`, the latest message
-    first."""
-    mark = encode_json(opening)[1:-1]
+    """Yield the text parts of developer and user messages that begin with `opening`.
+
+    The latest message comes first.
+    """
+    encoded_opening = encode_json(opening)[1:-1]
     for item in reversed(items):
-        # Decoding a long history takes as long as reading it.
-        data: Any = decode_json(item) if may_be_message(item) and mark in item else {}
+        # Decode only likely items: decoding a long history takes as long as reading it.
+        if not may_be_message(item) or encoded_opening not in item:
+            continue
+        data: Any = decode_json(item)
         content = data.get("content")
         if data.get("role") in {"developer", "user"} and isinstance(content, list):
-            texts = message_texts(cast("list[Any]", content))
-            yield from (text for text in texts if text.startswith(opening))
+            for text in message_texts(cast("list[Any]", content)):
+                if text.startswith(opening):
+                    yield text
 
 
 def message_texts(content: Any) -> Iterator[str]:
@@ -167,9 +185,8 @@ def message_texts(content: Any) -> Iterator[str]:
         yield content
     elif isinstance(content, list):
         for part in cast("list[Any]", content):
-            if isinstance(part, dict):
-                text = cast("dict[str, Any]", part).get("text")
-            else:
-                text = None
+            if not isinstance(part, dict):
+                continue
+            text = cast("dict[str, Any]", part).get("text")
             if isinstance(text, str):
                 yield text

@@ -31,8 +31,8 @@ HOME_SETTINGS: Final = (
     ".credentials.json",
     "codex-py",
 )
-"""Entries of `$CODEX_HOME` that configure later sessions. Neither these nor the home itself can be
-a writable root."""
+"""Entries of `$CODEX_HOME` that configure later sessions. Neither they nor the home itself can be a
+writable root."""
 
 HOME_SECRETS: Final = (
     "auth.json",
@@ -41,8 +41,11 @@ HOME_SECRETS: Final = (
     "codex-py/journal",
     "codex-py/undo",
 )
-"""Entries of `$CODEX_HOME` that the sandbox hides from commands, if it can: logins, and the files
-and locks of `undo`. A command that held such a lock could stop `undo` from keeping files."""
+"""Entries of `$CODEX_HOME` that the sandbox hides from commands, if it can.
+
+They are logins, and the files and locks of `undo`: a command that held such a lock could stop
+`undo` from keeping files.
+"""
 
 HOME_RECORDS: Final = (
     "sessions",
@@ -50,17 +53,20 @@ HOME_RECORDS: Final = (
     "codex-py/best-of",
     "codex-py/imports",
 )
-"""Entries that are also hidden if the policy denies any path: an earlier session may have recorded
-the contents of such a path."""
+"""Entries of `$CODEX_HOME` that are also hidden if the policy denies any path: an earlier session
+may have recorded the contents of such a path."""
 
 
 def spelt_out(name: str) -> str:
-    """The dot name, such as `.git`, that HFS+ or NTFS treats an entry's name as; case is folded.
+    """Return the name that HFS+ or NTFS reads in an entry's name, such as `.git` in `GIT~1`.
 
-    The rules are those by which git refuses a `.git`: is_hfs_dotgit in its utf8.c, is_ntfs_dotgit in its path.c.
+    Case is folded. The rules are those by which git refuses a `.git`: is_hfs_dotgit in its utf8.c,
+    is_ntfs_dotgit in its path.c.
     """
-    seen = name.translate(_UNSEEN).casefold()
-    name = re.split(r"[:\\]", seen, maxsplit=1)[0].rstrip(" .")
-    if name.endswith("~1"):
-        return f".{name[:-2]}"
-    return name
+    folded = name.translate(_UNSEEN).casefold()
+    # NTFS ends a name at a colon or a backslash, and drops spaces and dots at its end.
+    base = re.split(r"[:\\]", folded, maxsplit=1)[0]
+    base = base.rstrip(" .")
+    if base.endswith("~1"):
+        return f".{base[:-2]}"
+    return base

@@ -1,8 +1,8 @@
 """The order of a response's items in the history. LIGHT.
 
 An item is written to the session file as soon as it is known, so that a kill loses nothing that was
-shown. An output may therefore come before later calls of its response. A `HistoryPlace` in the line gives
-the item's place in the history.
+shown. An output may therefore come before later calls of its response. A `HistoryPlace` in the line
+gives the item's place in the history.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,10 @@ class HistoryPlace(NamedTuple):
     response: int
     """A number that differs from the numbers of the responses before and after."""
     is_output: bool
-    """True for the output of a call and the notes before it. They come after all items of the model."""
+    """True for the output of a call and the notes before it.
+
+    They come after all items of the model.
+    """
     position: int
     """The index of the item in the response; for an output, the index of its call."""
     arrival: int
@@ -43,26 +46,25 @@ T = TypeVar("T")
 
 
 def in_order(items: Iterable[tuple[HistoryPlace, str, T]]) -> list[T]:
-    """Sort the items of one response in the order of the history, and drop the items that must not
-    be sent.
+    """Sort the items of one response in the order of the history.
 
-    Providers refuse reasoning without the item that followed it. That item may be missing because
-    the stream broke, or because it was a call of an earlier attempt, which the history already has.
+    Reasoning without the item that followed it is dropped, because providers refuse it. That item
+    may be missing because the stream broke, or because it was a call of an earlier attempt, which
+    the history already has.
 
     Args:
         items: the place, the type and the item.
     """
     placed = sorted(items, key=lambda each: each[0])
     arrivals = {place.arrival for place, _, _ in placed if not place.is_output}
-    kept: list[T] = []
-    is_followed = False
+    kept_backwards: list[T] = []
+    has_follower = False
     for place, kind, item in reversed(placed):
         if not place.is_output:
-            if kind == "reasoning" and not (
-                is_followed and place.arrival + 1 in arrivals
-            ):
+            is_followed = has_follower and place.arrival + 1 in arrivals
+            if kind == "reasoning" and not is_followed:
                 continue
-            is_followed = True
+            has_follower = True
         if kind != COMPLETED:
-            kept.append(item)
-    return kept[::-1]
+            kept_backwards.append(item)
+    return kept_backwards[::-1]

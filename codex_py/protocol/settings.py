@@ -12,17 +12,20 @@ from codex_py.protocol.stream import Abilities
 from codex_py.protocol.tools import ToolSpec
 
 Mode: TypeAlias = Literal["default", "plan"]
-"""The mode of a turn. `plan`: the model may look and ask, and changes nothing. See
+"""The mode of a turn. In `plan`, the model may look and ask, and changes nothing; see
 `app/features/plan_mode.py`."""
 
 
 @frozen(kw_only=True)
 class Choices:
-    """The settings that `Session.change` takes; the others follow from these and the configuration."""
+    """The settings that `Session.change` takes.
+
+    All others follow from these and the configuration.
+    """
 
     model: str
     reasoning_effort: str | None
-    """The effort; None: the default of the model."""
+    """The effort that the user chose; None: the default of the model."""
     reasoning_summary: str | None
     approval_policy: AskForApproval
     sandbox_policy: SandboxPolicy
@@ -69,15 +72,15 @@ class TurnSettings:
 
     @property
     def choices(self) -> Choices:
+        """The user's choices, whatever the mode makes of them."""
         if self.chosen is not None:
             return self.chosen
-        return Choices(
-            **{each.name: getattr(self, each.name) for each in fields(Choices)}
-        )
+        values = {each.name: getattr(self, each.name) for each in fields(Choices)}
+        return Choices(**values)
 
 
 def turn_context(settings: TurnSettings) -> dict[str, Any]:
-    """The payload of the session file's line with the settings of a turn, in the classic format."""
+    """The settings of a turn as a line of the session file has them, in the classic format."""
     policy = settings.sandbox_policy
     sandbox: dict[str, Any] = {"type": policy.mode}
     if policy.mode == "workspace-write":

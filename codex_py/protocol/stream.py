@@ -19,7 +19,7 @@ class ToolChoice:
 
     mode: Literal["auto", "none", "required"] = "auto"
     names: tuple[str, ...] = ()
-    """The allowed tools; empty: all. `required` with one name asks for a call of that tool."""
+    """The allowed tools; empty allows all. With `required` and one name, that tool is called."""
 
     @classmethod
     def parse(cls, text: str) -> "ToolChoice":
@@ -28,22 +28,21 @@ class ToolChoice:
         Raises:
             ConfigError: the text is none of these.
         """
-        kind, colon, names = text.partition(":")
-        stripped = [name.strip() for name in names.split(",")]
-        listed = tuple(filter(None, stripped))
-        match kind:
-            case "auto" | "none" | "required" if not colon:
-                return cls(kind)
-            case "allowed" if listed:
-                return cls("auto", listed)
-            case _ if re.fullmatch(r"[\w.-]+", text):
-                return cls("required", (text,))
-            case _:
-                raise ConfigError(
-                    f"tool_choice: {text!r} is not supported; use auto, none, required, the name of"
-                    " a tool, or allowed:A,B",
-                    key=("tool_choice",),
-                )
+        if text in {"auto", "none", "required"}:
+            mode: Any = text
+            return cls(mode)
+        kind, _, after_colon = text.partition(":")
+        names = [name.strip() for name in after_colon.split(",")]
+        allowed = tuple([name for name in names if name])
+        if kind == "allowed" and allowed:
+            return cls("auto", allowed)
+        if re.fullmatch(r"[\w.-]+", text):
+            return cls("required", (text,))
+        raise ConfigError(
+            f"tool_choice: {text!r} is not supported; use auto, none, required, the name of"
+            " a tool, or allowed:A,B",
+            key=("tool_choice",),
+        )
 
 
 ANY_TOOL: Final = ToolChoice()
@@ -101,9 +100,10 @@ class Prompt:
 
 @frozen
 class Usage:
-    """Tokens of one response, or of many added up. `input_tokens` includes the cached ones."""
+    """Tokens of one response, or of many added up."""
 
     input_tokens: int = 0
+    """The tokens of the input, cached ones included."""
     cached_input_tokens: int = 0
     cache_write_input_tokens: int = 0
     output_tokens: int = 0
@@ -126,13 +126,15 @@ class Usage:
 
 @frozen
 class Created:
-    """The response has begun. Sent once at most."""
+    """The response has begun. A stream has at most one."""
 
 
 @frozen
 class OutputItemAdded:
-    """The first sign of an item: its announcement, or an unannounced delta. The model has written
-    something."""
+    """The first sign that the model has written something of an item.
+
+    It is the announcement of the item, or a delta of an item that was not announced.
+    """
 
 
 @frozen
@@ -146,18 +148,17 @@ class ReasoningDelta:
     output_index: int
     delta: str
     part: int
-    """The number of the section, of the summary or the raw reasoning, that the text belongs to."""
+    """The number of the section that the text belongs to."""
     raw: bool = False
+    """True for a section of the raw reasoning, False for one of its summary."""
 
 
 @frozen
 class OutputItemDone:
-    """An item is complete. Sent once for each item, even if the server repeats it.
-
-    `output_index` is its place in the response: items may complete in another order.
-    """
+    """An item is complete. A stream has one for each item, even if the server repeats it."""
 
     output_index: int
+    """The place of the item in the response. Items may complete in another order."""
     item: ResponseItem
 
 
@@ -169,8 +170,8 @@ class Completed:
     end_turn: bool | None = None
     """False if the server asks for another request although no tool was called."""
     mistake: str | None = None
-    """A clause for the model: what is wrong with a call that it wrote as text, which was not
-    run."""
+    """A clause for the model about a call that it wrote as text, and that was not run: its
+    mistake."""
 
 
 ResponseEvent: TypeAlias = (
@@ -184,6 +185,8 @@ ResponseEvent: TypeAlias = (
 
 
 class ModelClient(Protocol):
+    """Sends requests to a model."""
+
     def stream(
         self, prompt: Prompt
     ) -> AbstractAsyncContextManager[AsyncIterator[ResponseEvent]]:
@@ -246,6 +249,8 @@ class Wire(Protocol):
 
 
 class Decoder(Protocol):
+    """Decodes the response to one request."""
+
     @property
     def finished(self) -> bool:
         """True once a terminal event was read; everything after it is ignored."""
@@ -254,8 +259,8 @@ class Decoder(Protocol):
     def feed(self, data: str, name: str = "message") -> Sequence[ResponseEvent]:
         """Decode one server-sent event: its data, and its name. Returns its events in order.
 
-        If a failure comes together with complete items, the items are returned, and the next call of
-        `feed` or `end` raises. After `Completed` nothing more is returned.
+        If a failure comes together with complete items, the items are returned, and the next call
+        of `feed` or `end` raises. After `Completed` nothing more is returned.
 
         Raises:
             StreamError: the response failed; another attempt may succeed.

@@ -15,7 +15,7 @@ AGENT_TOOLS = frozenset(
 )
 AGENTS_NAMESPACE = "multi_agent_v1"
 """The namespace in which an extension offers `AGENT_TOOLS`, on wires that have namespaces. Codex
-prepends it to the names."""
+puts it before the names."""
 COMMAND_TOOLS = frozenset(
     ("exec_command", "write_stdin", "shell", "shell_command", "local_shell")
 )
@@ -60,8 +60,10 @@ class FreeformSpec:
 
 @frozen
 class HostedSpec:
-    """A tool that the provider knows by name: the provider runs it (`web_search`), or has defined
-    the form of its calls (`local_shell`)."""
+    """A tool that the provider knows by name.
+
+    The provider runs it (`web_search`), or has defined the form of its calls (`local_shell`).
+    """
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -116,8 +118,8 @@ class ToolOutput:
     """Content parts (`input_text`, `input_image`) that replace the text."""
     success: bool = True
     error_code: str | None = None
-    """A code such as `ENOENT`, `Timeout` or `InvalidArgs`; put before the text, so that the model
-    can match on it."""
+    """A code such as `ENOENT`, `Timeout` or `InvalidArgs`. It is put before the text, so that the
+    model can match on it."""
     refusal: CallRefused | None = None
     """The reason for the user why a policy refused the call."""
     notes: tuple[Note, ...] = ()
@@ -125,8 +127,10 @@ class ToolOutput:
 
 
 def called_tool(namespace: str | None, name: str) -> str:
-    """Normalize the name of the tool that a model called; `mcp__server__tool` for a tool of a
-    server."""
+    """Return the flat name of the tool that a model called.
+
+    The tool of an MCP server is `mcp__server__tool`.
+    """
     for prefix in ("functions.", "functions__"):
         name = name.removeprefix(prefix)
     if not namespace or namespace == "functions":
@@ -145,6 +149,6 @@ def coded_text(code: str, text: str) -> str:
 def read_coded_text(text: str) -> tuple[str | None, str]:
     """The error code of an output, or None, and the text after it."""
     found = _CODED.match(text)
-    if found:
-        return (found[1], text[found.end() :])
-    return (None, text)
+    if found is None:
+        return None, text
+    return found[1], text[found.end() :]
