@@ -12,6 +12,7 @@ import os
 import secrets
 import sys
 import threading
+from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
@@ -45,6 +46,8 @@ _OF_THE_CLIENT: Final = _HOP_BY_HOP | {
     "x-api-key",
     "api-key",
     "cookie",
+    # An answer that is not packed shows where the key is in it.
+    "accept-encoding",
 }
 
 
@@ -54,12 +57,39 @@ class KeyProxy(ThreadingHTTPServer):
     def __init__(self, path: str, address: str, key: dict[str, str]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.path, self.address, self.key = path, address, key
+        (value,) = key.values()
+        self.secret = value.removeprefix("Bearer ").encode()
         self.token = secrets.token_urlsafe(32)
         # It follows no redirect: the key is for this address.
         self.client = httpx.Client(timeout=httpx.Timeout(_SILENT_S, read=600.0))
         self.slots = threading.BoundedSemaphore(_MAX_AT_ONCE)
         self.unused = threading.Timer(_UNUSED_S, self.shutdown)
         self.unused.daemon = True
+
+
+def without_secret(parts: Iterable[bytes], secret: bytes) -> Iterator[bytes]:
+    """Pass an answer on with `***` in place of the secret: some providers quote a key that they refuse.
+
+    What arrives is passed on at once, except for an end that may be the beginning of the secret. No
+    part is empty: an empty chunk ends an answer.
+    """
+    kept = b""
+    for part in parts:
+        data = (kept + part).replace(secret, b"***")
+        kept = _beginning(data, secret)
+        whole = data[: len(data) - len(kept)]
+        if whole:
+            yield whole
+    if kept:
+        yield kept
+
+
+def _beginning(data: bytes, secret: bytes) -> bytes:
+    """The longest end of the data with which the secret begins."""
+    for length in range(min(len(data), len(secret) - 1), 0, -1):
+        if data.endswith(secret[:length]):
+            return secret[:length]
+    return b""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -109,9 +139,8 @@ class _Handler(BaseHTTPRequestHandler):
             k: v for k, v in self.headers.items() if k.lower() not in _OF_THE_CLIENT
         }
         client, address = self.server.client, self.server.address
-        request = client.build_request(
-            "POST", address, content=body, headers=headers | self.server.key
-        )
+        headers |= {"accept-encoding": "identity", **self.server.key}
+        request = client.build_request("POST", address, content=body, headers=headers)
         try:
             answer = client.send(request, stream=True)
         except httpx.TransportError as error:
@@ -121,11 +150,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_response_only(answer.status_code)
             for name, value in answer.headers.multi_items():
                 if name not in _HOP_BY_HOP:
-                    self.send_header(name, value)
+                    self.send_header(
+                        name, value.replace(self.server.secret.decode(), "***")
+                    )
             self.send_header("transfer-encoding", "chunked")
             self.end_headers()
             # What raises here ends the connection before the last chunk, which is an error to the client.
-            for part in answer.iter_raw():
+            for part in without_secret(answer.iter_raw(), self.server.secret):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
             self.wfile.write(b"0\r\n\r\n")
 

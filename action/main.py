@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from trigger import refusal
 
+from codex_py.app.output_schema import read_schema
 from codex_py.app.review.formats import command_text
 from codex_py.command_line.arguments import parse_arguments
 from codex_py.command_line.configuration import load_exec_config
@@ -26,6 +27,7 @@ from codex_py.config.config import Config
 from codex_py.config.model_name import split_model
 from codex_py.config.paths import codex_home
 from codex_py.errors import CodexError, UsageError
+from codex_py.filesystem.texts import NotText, decode_text
 from codex_py.model.providers import WIRES, resolve_provider
 from codex_py.protocol.provider_ids import BUILT_IN_PROVIDERS
 from codex_py.sandbox.child import kernel
@@ -45,6 +47,7 @@ _NOT_FOR_THE_AGENT = (
     "GITHUB_PATH",
     "GITHUB_STATE",
 )
+_REVIEWED = ("uncommitted", "base", "commit")
 _OPTIONS = (
     *("max-turns", "max-tokens", "max-cost", "max-time"),
     *("verify", "forbid-path", "max-diff-lines", "require-evidence", "fail-on"),
@@ -187,12 +190,24 @@ class _Places:
         self.prompt = inputs["prompt"]
         if inputs["prompt-file"]:
             file = _inside("prompt-file", inputs, environment)
-            self.prompt = file.read_text(encoding="utf-8")
+            self.prompt = _text_of("prompt-file", inputs["prompt-file"], file)
         if not (self.prompt or inputs["review"]):
             raise UsageError("give `prompt`, `prompt-file` or `review`")
         self.schema_file: Path | None = None
         if inputs["output-schema-file"]:
             self.schema_file = _inside("output-schema-file", inputs, environment)
+
+
+def _text_of(name: str, given: str, file: Path) -> str:
+    """The text of the file in an input. Raises a `UsageError` if it cannot be read."""
+    try:
+        return decode_text(file.read_bytes())
+    except OSError as error:
+        raise UsageError(
+            f"`{name}`: {given!r} cannot be read: {error.strerror}"
+        ) from None
+    except NotText as error:
+        raise UsageError(f"`{name}`: {given!r} cannot be read: {error}") from None
 
 
 def _inside(
@@ -210,6 +225,9 @@ def _review_words(plan: Mapping[str, Any], environment: Mapping[str, str]) -> li
     """What is reviewed, and which findings fail the job."""
     inputs: dict[str, str] = plan["inputs"]
     kind, _, name = inputs["review"].partition(" ")
+    if kind not in _REVIEWED:
+        names = ", ".join(_REVIEWED)
+        raise UsageError(f"`review: {inputs['review']}` is none of {names}")
     name = name or {"base": plan["base"], "commit": environment["GITHUB_SHA"]}.get(
         kind, ""
     )
@@ -240,6 +258,7 @@ class Agent:
             for name, value in environment.items()
             if name not in _NOT_FOR_THE_AGENT and not name.startswith("ACTIONS_")
         }
+        self._summary = environment.get("GITHUB_STEP_SUMMARY")
         self._environment[_key_variable(plan["provider"])] = token
         # The folder of the runner may have its command files in it, and commands may write to $TMPDIR.
         self._environment["TMPDIR"] = tempfile.mkdtemp(prefix="codex-py-", dir="/tmp")
@@ -250,6 +269,9 @@ class Agent:
     def run(self, command: str, *words: str) -> int:
         argv = [*_PYTHON, "-m", "codex_py", command, "--json", *self._options, *words]
         given, said = self._temporary / "prompt", self._temporary / "stderr"
+        # It would name the proxy, which nobody outside of this step knows.
+        summary = self._temporary / "summary"
+        self._environment["GITHUB_STEP_SUMMARY"] = str(summary)
         message, self.message = self.message, ""
         # Between these two lines, nothing that is printed is a command to the runner.
         end = secrets.token_hex(16)
@@ -268,6 +290,7 @@ class Agent:
         ):
             for line in process.stdout or ():
                 self._take(json.loads(line))
+        self._add_summary(summary)
         self.message = message or self.message
         text = said.read_text(encoding="utf-8", errors="replace")
         warnings = printable(self._told(text)).strip()
@@ -278,6 +301,15 @@ class Agent:
                 or "the review has findings that fail the job"
             )
         return process.returncode
+
+    def _add_summary(self, summary: Path) -> None:
+        """Move the program's summary to the one of the step."""
+        if self._summary is None or not summary.exists():
+            return
+        text = summary.read_text(encoding="utf-8", errors="replace")
+        summary.unlink()
+        with Path(self._summary).open("a", encoding="utf-8") as file:
+            file.write(self._told(text))
 
     def _take(self, event: dict[str, Any]) -> None:
         if event["type"] == "item.completed":
@@ -384,9 +416,13 @@ def _permission_words(inputs: Mapping[str, str]) -> list[str]:
 
 def _extra_words(inputs: Mapping[str, str]) -> list[str]:
     extra = inputs["codex-args"].strip()
-    if not extra.startswith("["):
-        return shlex.split(extra)
-    words: list[Any] = json.loads(extra)
+    try:
+        if not extra.startswith("["):
+            return shlex.split(extra)
+        words: list[Any] = json.loads(extra)
+    except ValueError as error:
+        kind = "JSON array" if extra.startswith("[") else "line of a shell"
+        raise UsageError(f"`codex-args` is no {kind}: {error}") from None
     if not all(isinstance(word, str) for word in words):
         raise UsageError("`codex-args`: the words of the JSON array are strings")
     return words
@@ -434,6 +470,12 @@ def _require_inputs(plan: Mapping[str, Any], environment: Mapping[str, str]) -> 
         names = ", ".join(_STRATEGIES)
         raise UsageError(f"`safety-strategy: {strategy}` is none of {names}")
     places = _Places(inputs, environment)
+    if inputs["output-schema"]:
+        read_schema(inputs["output-schema"].encode(), "`output-schema`")
+    elif places.schema_file is not None:
+        given = inputs["output-schema-file"]
+        text = _text_of("output-schema-file", given, places.schema_file)
+        read_schema(text.encode(), f"`output-schema-file`: {given!r}")
     options = _options(plan)
     variables = {**environment, **_home(inputs, environment)}
     try:

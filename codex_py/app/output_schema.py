@@ -33,19 +33,28 @@ def load_schema(path: Path) -> Any:
         OptionError: the file cannot be read, is not JSON, or is not a schema.
     """
     try:
-        schema = json.loads(path.read_bytes(), parse_constant=_no_constant)
+        data = path.read_bytes()
     except OSError as error:
         message = f"Failed to read output schema file {path}: {error.strerror}"
         raise OptionError(message) from error
+    return read_schema(data, f"Output schema file {path}")
+
+
+def read_schema(data: bytes, source: str) -> Any:
+    """Read a JSON Schema of any draft; 2020-12 if it names none.
+
+    `source` names the data in errors.
+
+    Raises:
+        OptionError: it is not JSON, or is not a schema.
+    """
+    try:
+        schema = json.loads(data, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise OptionError(
-            f"Output schema file {path} is not valid JSON: {error}"
-        ) from error
+        raise OptionError(f"{source} is not valid JSON: {error}") from error
     problem = _problem(schema)
     if problem is not None:
-        raise OptionError(
-            f"Output schema file {path} is not a valid JSON Schema: {problem}"
-        )
+        raise OptionError(f"{source} is not a valid JSON Schema: {problem}")
     return schema
 
 

@@ -88,10 +88,13 @@ def remove_login(config: Config) -> bool:
 
 
 def masked(key: str) -> str:
-    """Return the two ends of a key, as Codex shows them; nothing of a short key."""
+    """Return the two ends of a key: at most a third of it, and of a long key as much as Codex shows."""
     if len(key) <= _SHOWN_START + _SHOWN_END:
         return "***"
-    return f"{key[:_SHOWN_START]}***{key[-_SHOWN_END:]}"
+    part = min(1.0, len(key) / 3 / (_SHOWN_START + _SHOWN_END))
+    start = int(_SHOWN_START * part)
+    end = int(_SHOWN_END * part)
+    return f"{key[:start]}***{key[len(key) - end :]}"
 
 
 @contextmanager

@@ -407,10 +407,33 @@ _READ_ONLY = {"safety-strategy": "read-only"}
         ({"max-turns": "many"}, 2, "--max-turns"),
         ({"max-cost": "much"}, 2, "--max-cost"),
         ({"fail-on": "nothing"}, 2, "--fail-on"),
-        ({"prompt-file": "missing"}, 2, "No such file or directory"),
+        (
+            {"prompt-file": "missing"},
+            2,
+            "`prompt-file`: 'missing' cannot be read: No such file or directory",
+        ),
+        ({"prompt-file": "."}, 2, "`prompt-file`: '.' cannot be read: Is a directory"),
+        (
+            {"output-schema-file": "missing"},
+            2,
+            "`output-schema-file`: 'missing' cannot be read: No such file",
+        ),
+        ({"output-schema": "{nope"}, 2, "`output-schema` is not valid JSON: "),
+        (
+            {"output-schema": '{"type": "strin"}'},
+            2,
+            "`output-schema` is not a valid JSON Schema: ",
+        ),
+        ({"codex-args": '["--model"'}, 2, "`codex-args` is no JSON array: "),
+        ({"codex-args": "--model 'gpt"}, 2, "`codex-args` is no line of a shell: "),
+        (
+            {"review": "Base main"},
+            2,
+            "`review: Base main` is none of uncommitted, base",
+        ),
         ({"output-schema-file": "/etc/passwd"}, 2, "`output-schema-file`"),
         ({"working-directory": "missing"}, 2, "missing"),
-        ({"review": "everything"}, 2, "--everything"),
+        ({"review": "everything"}, 2, "`review: everything` is none of uncommitted"),
         ({"review": "base main", "review-fail-on": "p9"}, 2, "--fail-on"),
         ({"codex-args": "--no-such-option"}, 2, "--no-such-option"),
         (
@@ -459,14 +482,19 @@ def test_a_home_in_the_workspace_is_refused_whoever_names_it(
 def test_a_failure_names_the_provider_and_not_the_proxy_of_the_key(
     start: Callable[..., Job], status: int
 ) -> None:
-    body = json.dumps({"error": {"message": "we do not know you"}}).encode()
+    words = f"we do not know you and your {KEY}"
+    body = json.dumps({"error": {"message": words}}).encode()
     with ScriptedServer([Reply(status=status, body=body)]) as server:
         result = start().run(workflow(server), "mend")
     error = messages(result)[0][1]
-    assert f"we do not know you, url: {server.base_url}/responses" in error
+    assert f"we do not know you and your ***, url: {server.base_url}/responses" in error
     assert ("key from the input `openai-api-key`" in error) == (status in {401, 403})
     (plan,) = [json.loads(o["plan"]) for o in result.all_outputs if "plan" in o]
-    assert f"127.0.0.1:{plan['port']}" not in result.log
+    for text in (result.log, result.summary):
+        assert f"127.0.0.1:{plan['port']}" not in text
+    for text in (error, result.summary, json.dumps(result.all_outputs)):
+        assert KEY not in text
+    assert f"{server.base_url}/responses" in result.summary
 
 
 def test_a_stranger_starts_nothing(start: Callable[..., Job]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from action.key_proxy import without_secret
 from tests.support.privileges import respect_processes
 
 ROOT = Path(__file__).parent.parent.parent
@@ -200,3 +201,22 @@ def test_other_processes_of_the_user_read_nothing_of_it() -> None:
     finally:
         other.kill()
         other.wait()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"no {KEY}!", "no ***!"),
+        (f"{KEY}{KEY}", "******"),
+        (f"s{KEY}sk-sk-the-ke", "s***sk-sk-the-ke"),
+        ("nothing", "nothing"),
+        ("sk-the-", "sk-the-"),
+    ],
+)
+def test_the_key_is_in_no_part_of_an_answer(text: str, shown: str, size: int) -> None:
+    data = text.encode()
+    parts = [data[at : at + size] for at in range(0, len(data), size)]
+    found = [*without_secret(parts, KEY.encode())]
+    assert b"".join(found).decode() == shown
+    assert all(found)

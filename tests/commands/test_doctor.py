@@ -60,7 +60,7 @@ def test_a_good_setup_has_nothing_to_do(place: Workplace) -> None:
             checks[name]
         )
     key = checks["auth.credentials"]
-    assert key["summary"] == "sk-secre***t-123 from environment variable OPENAI_API_KEY"
+    assert key["summary"] == "sk-se***123 from environment variable OPENAI_API_KEY"
     assert checks["sandbox.helpers"]["details"]["sandbox mode"] == "read-only"
     assert list(place.home.iterdir()) == []
 

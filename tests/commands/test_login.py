@@ -16,7 +16,7 @@ import pytest
 from tests.support.codex import CODEX, needs_codex
 from tests.support.program import environment, run_codex_py
 
-KEY = "sk-test-0123456789"
+KEY = "sk-test-of-a-key-as-long-as-real-ones-0123456789"
 CHATGPT = {
     "auth_mode": "chatgpt",
     "OPENAI_API_KEY": None,

@@ -127,6 +127,21 @@ def test_a_message_that_does_not_fit_on_the_disk_is_an_error(place: Workplace) -
     assert "No space left on device" in outcome.err
 
 
+@pytest.mark.parametrize("option", ["-o", "--bundle"])
+def test_a_file_that_cannot_be_written_costs_no_answer(
+    place: Workplace, option: str
+) -> None:
+    # A bundle belongs to a commit.
+    (place.cwd / "file").write_text("1\n", encoding="utf-8")
+    commit_all(place.cwd)
+    with ScriptedServer([DONE]) as server:
+        place.configure(server)
+        words = [*HUMAN, option, "/dev/full", "go"]
+        done = run_codex_py(words, place.home, place.cwd)
+    assert (done.returncode, done.stdout) == (1, b"done\n")
+    assert b"No space left on device" in done.stderr
+
+
 def test_the_message_file_may_be_a_pipe(place: Workplace) -> None:
     with ScriptedServer([DONE]) as server:
         place.configure(server)

@@ -179,10 +179,11 @@ class ExecRun:
             finally:
                 self._is_over = True
         error = result.error
-        if self._bundle_file and self._bundle and error is None:
-            self._bundle_file.write(self._bundle(result.exit_code))
+        # The answer comes first: a file that cannot be written must not cost it.
         if error is None or error.code == "schema":
             self._program.deliver(self._work.answer(result))
+        if self._bundle_file and self._bundle and error is None:
+            self._bundle_file.write(self._bundle(result.exit_code))
         return result.exit_code
 
     async def _enter_worktree(self, stack: AsyncExitStack) -> None:

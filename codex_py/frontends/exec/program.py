@@ -93,15 +93,11 @@ class ExecProgram:
         self.stderr.write_text(f"warning: {printable(text)}\n")
 
     def deliver(self, message: str | None) -> None:
-        """Deliver the text to the caller of the program."""
-        file = self._message_file
-        if file is not None:
-            file.write(message or "")
-            if message is None:
-                self.stderr.write_text(
-                    "Warning: no last agent message; wrote empty content to"
-                    f" {printable(str(file.path))}\n"
-                )
+        """Deliver the text to the caller of the program.
+
+        Raises:
+            CodexError: the file of `-o` cannot be written. Standard output has the text then.
+        """
         on_screen = os.isatty(1) and os.isatty(2)
         if message is not None and not self.arguments.json and not on_screen:
             # A program gets the exact text. A terminal does not, even if nothing else goes there.
@@ -110,3 +106,11 @@ class ExecProgram:
             else:
                 shown = message
             self.stdout.write_text(f"{shown}\n")
+        file = self._message_file
+        if file is not None:
+            file.write(message or "")
+            if message is None:
+                self.stderr.write_text(
+                    "Warning: no last agent message; wrote empty content to"
+                    f" {printable(str(file.path))}\n"
+                )
