@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from codex_py.testing import Pause, ev_completed, ev_function_call, ev_message
+from tests.support.git import git
 from tests.support.lifeline import Lifeline
 from tests.support.program import Workplace, environment, jsonl, run_codex_py
 from tests.support.server import ScriptedServer
@@ -133,7 +134,9 @@ def test_a_file_that_cannot_be_written_costs_no_answer(
 ) -> None:
     # A bundle belongs to a commit.
     (place.cwd / "file").write_text("1\n", encoding="utf-8")
-    commit_all(place.cwd)
+    git(place.cwd, "init", "-q")
+    git(place.cwd, "add", ".")
+    git(place.cwd, "commit", "-qm", "first")
     with ScriptedServer([DONE]) as server:
         place.configure(server)
         words = [*HUMAN, option, "/dev/full", "go"]
