@@ -3,22 +3,29 @@
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Mapping,
+    Sequence,
+)
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from itertools import dropwhile
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
-from codex_py.app.agent.result import Result
+from codex_py.app.agent.result import Result, aborted_before_start
 from codex_py.app.hosted import HostedSession
 from codex_py.app.options import SessionOptions
-from codex_py.app.session import log_warnings, open_session
+from codex_py.app.session import TurnResult, log_warnings, open_session
 from codex_py.config.config import load_config
 from codex_py.core.session import Session
-from codex_py.errors import CodexError, ConfigError, ExitCode, TurnAborted
+from codex_py.errors import CodexError, ConfigError, ExitCode
 from codex_py.protocol.events import Event, ItemCompleted, TurnCompleted, TurnFailed
 from codex_py.protocol.frozen import frozen
 from codex_py.protocol.messages import EncodedItem
@@ -69,6 +76,70 @@ class AgentSetup:
                 yield session
 
 
+class _Run:
+    """One call of `AgentSession.run`, and the one place that interrupts its turn.
+
+    It may be interrupted at any time, from any thread, and more than once. Create it in the task
+    that runs it.
+    """
+
+    def __init__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self.task: asyncio.Task[Any] = task
+        self.is_ending = False
+        """True if it was interrupted."""
+        self._session: Session | None = None
+        """The session; None while it opens."""
+        self._is_cancelled = False
+        """True if an interruption has cancelled the task."""
+        self.is_over = False
+        """True if the turn has ended: an interruption is too late."""
+
+    def interrupt(self) -> None:
+        self.is_ending = True
+        self.task.get_loop().call_soon_threadsafe(self._end)
+
+    async def opened(self, opening: Awaitable[Session]) -> Session:
+        """Open the session.
+
+        Raises a `TurnAborted` if it was interrupted meanwhile, or the agent was closed.
+        """
+        try:
+            session = await opening
+        except asyncio.CancelledError:
+            if self._is_cancelled:
+                self.task.uncancel()
+            if self.task.cancelling():
+                # The caller was cancelled.
+                raise
+            raise aborted_before_start() from None
+        self._session = session
+        return session
+
+    async def turn(self, begin: Callable[[], Awaitable[TurnResult]]) -> TurnResult:
+        """Run the turn.
+
+        Raises a `TurnAborted` if it was interrupted before its first step.
+        """
+        try:
+            if self.is_ending:
+                raise aborted_before_start()
+            return await begin()
+        finally:
+            self.is_over = True
+
+    def _end(self) -> None:
+        if self.is_over:
+            return
+        if self._session is not None:
+            # A turn that has not begun sees `is_ending`.
+            self._session.abort()
+        elif not self._is_cancelled:
+            self._is_cancelled = True
+            self.task.cancel()
+
+
 class AgentSession:
     """Holds the session, which does not refer to the agent.
 
@@ -80,29 +151,31 @@ class AgentSession:
         self.is_closed = False
         self._setup = setup
         self._options = options
-        self._task: asyncio.Task[Any] | None = None
-        """The task that runs a turn."""
-        self.is_ending = False
-        self._is_cancelled = False
+        self._run: _Run | None = None
+        """The running call of `run`."""
         self._hosted = HostedSession()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Tell | None = None
         self._early: deque[Event] = deque(maxlen=1000)
         """Events between turns; they are reported by the next turn."""
 
+    @property
+    def is_ending(self) -> bool:
+        """True if the running turn was interrupted."""
+        return self._run is not None and self._run.is_ending
+
     async def run(
         self, prompt: str, images: Sequence[Path], output_type: Any, tell: Tell
     ) -> Result[Any]:
         """See `Agent.run`."""
-        if self._task is not None and self.is_ending:
-            await asyncio.wait([self._task])
-        if self._task is not None:
+        if self._run is not None and self._run.is_ending:
+            await asyncio.wait([self._run.task])
+        if self._run is not None:
             raise RuntimeError(
                 "a turn of this agent runs; wait for its end, or `steer` it"
             )
-        self._task = asyncio.current_task()
-        self.is_ending = False
-        self._is_cancelled = False
+        run = _Run()
+        self._run = run
         seen: list[Event] = []
 
         def listen(event: Event) -> None:
@@ -111,21 +184,18 @@ class AgentSession:
             tell(event)
 
         try:
-            session = await self._opened()
+            session = await run.opened(self._opened())
             self._listener = listen
             while self._early:
                 listen(self._early.popleft())
             before = session.token_usage.total
-            turn = session.run_turn(prompt, images=images, output_schema=output_type)
-            done = await self._hosted.run(turn)
-        except asyncio.CancelledError:
-            task = cast("asyncio.Task[Any]", self._task)
-            if (task.uncancel() if self._is_cancelled else task.cancelling()) == 0:
-                # The caller was not cancelled: the turn was interrupted, or the agent closed.
-                raise TurnAborted("the turn was interrupted before it began") from None
-            raise
+            begin = partial(
+                session.run_turn, prompt, images=images, output_schema=output_type
+            )
+            done = await self._hosted.run(run.turn(begin))
         finally:
-            self._task = None
+            run.is_over = True
+            self._run = None
             self._listener = None
         text = done.last_message or ""
         error = done.error
@@ -157,21 +227,21 @@ class AgentSession:
 
     def interrupt(self) -> None:
         """See `Agent.interrupt`."""
-        task = self._task
-        if task is not None:
-            self.is_ending = True
-            task.get_loop().call_soon_threadsafe(self._end, task)
+        run = self._run
+        if run is not None:
+            run.interrupt()
 
     def leave(self, task: asyncio.Task[Any]) -> None:
         """Interrupt the turn that this task runs, or is about to run."""
-        if task is self._task:
-            self.interrupt()
+        run = self._run
+        if run is not None and task is run.task:
+            run.interrupt()
         else:
             task.get_loop().call_soon_threadsafe(task.cancel)
 
     def copied(self) -> "AgentSession":
         """Return a conversation that continues from here."""
-        if self._task is not None:
+        if self._run is not None:
             raise RuntimeError(
                 "a turn of this agent runs; fork it before or after the turn"
             )
@@ -188,13 +258,6 @@ class AgentSession:
             # If the loop is closed, the session has ended already.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._hosted.let_close)
-
-    def _end(self, task: asyncio.Task[Any]) -> None:
-        if task is self._task and self.session is not None and self.session.is_running:
-            self.session.abort()
-        else:
-            self._is_cancelled = True
-            task.cancel()
 
     def require_open(self) -> None:
         if self.is_closed:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic
 
-from codex_py.errors import CodexError
+from codex_py.errors import CodexError, TurnAborted
 from codex_py.protocol.event_items import ErrorItem, ThreadItem
 from codex_py.protocol.stream import Usage
 
@@ -51,3 +51,20 @@ class Result(Generic[OutputT]):
     def warnings(self) -> list[str]:
         """Sentences for the user, which the logger `codex_py` gets too."""
         return [item.message for item in self.items if isinstance(item, ErrorItem)]
+
+
+def aborted_before_start() -> TurnAborted:
+    """Make the error of a turn that was interrupted before it began. Its `result` is empty."""
+    error = TurnAborted("the turn was interrupted before it began")
+    result: Result[None] = Result(
+        text="",
+        output=None,
+        usage=Usage(),
+        diff=None,
+        items=(),
+        denied=False,
+        exit_code=error.exit_code,
+        error=error,
+    )
+    error.result = result
+    return error

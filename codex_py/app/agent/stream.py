@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, Generic, Self
 
-from codex_py.app.agent.result import OutputT, Result
+from codex_py.app.agent.result import OutputT, Result, aborted_before_start
 from codex_py.errors import CodexError
 from codex_py.protocol.events import Event
 
@@ -46,7 +46,10 @@ class EventStream(Generic[OutputT]):
         self._waiting: deque[Event] = deque()
         self._news = asyncio.Event()
         self._result: Result[OutputT] | None = None
-        self._error: CodexError | None = None
+        self._error: BaseException | None = None
+        """The error that ended the turn. It is raised after the last event."""
+        self._is_left = False
+        """True if the turn was interrupted because nobody reads on."""
 
     @property
     def result(self) -> Result[OutputT]:
@@ -55,16 +58,20 @@ class EventStream(Generic[OutputT]):
         After a failure or an interruption, it has the results so far, and an `error`.
 
         Raises:
-            RuntimeError: the turn has not ended, or never began.
+            RuntimeError: the turn has not ended, or it never began, or a bug ended it.
         """
         if self._task is None:
             raise RuntimeError(
                 "the turn has not ended: it begins with `async for event in stream`"
             )
-        if self._result is None:
+        if not self._task.done():
             raise RuntimeError(
                 "the turn has not ended; read its events, or `await stream.aclose()`"
             )
+        if self._result is None:
+            raise RuntimeError(
+                f"the turn has no result: {self._error!r}"
+            ) from self._error
         return self._result
 
     async def aclose(self) -> None:
@@ -74,9 +81,11 @@ class EventStream(Generic[OutputT]):
             await asyncio.wait([self._task])
 
     def leave(self) -> None:
-        """Interrupt the turn if it runs."""
-        if self._task is not None and not self._task.done():
-            self._leave(self._task)
+        """Interrupt the turn if it runs. Further calls do nothing."""
+        if self._is_left or self._task is None or self._task.done():
+            return
+        self._leave(self._task)
+        self._is_left = True
 
     def __aiter__(self) -> AsyncIterator[Event]:
         if self._task is None:
@@ -98,7 +107,6 @@ class EventStream(Generic[OutputT]):
         assert self._task is not None
         while not self._waiting:
             if self._task.done():
-                self._task.result()
                 raise self._error or StopAsyncIteration
             self._news.clear()
             await self._news.wait()
@@ -107,9 +115,22 @@ class EventStream(Generic[OutputT]):
     async def _work(self) -> None:
         try:
             self._result = await self._run(self._tell)
-        except CodexError as error:
-            # The error is raised after the last event.
-            self._error = error
+        except asyncio.CancelledError as error:
+            if self._is_left:
+                # The turn was about to begin.
+                self._end(aborted_before_start())
+            else:
+                self._end(error)
+            raise
+        except Exception as error:  # noqa: BLE001 - the reader of the events gets it
+            self._end(error)
+        except BaseException as error:
+            self._end(error)
+            raise
+
+    def _end(self, error: BaseException) -> None:
+        self._error = error
+        if isinstance(error, CodexError):
             self._result = error.result
 
     def _tell(self, event: Event) -> None:
