@@ -1,6 +1,6 @@
 """What servers say of a request that they do not take.
 
-Tests `app/features/field_refusals.py`, and beside the tests of images, arguments and tools `app/features/refusals.py`.
+Tests `app/features/field_refusals.py` and `app/features/refusals.py`.
 """
 
 from typing import Any
